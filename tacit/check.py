@@ -1,0 +1,79 @@
+"""One shape of message for bad values: the value, what is allowed, what to do.
+
+>>> positive(epsilon=0.0, remedy="use privacy='none' to train without protection")
+Traceback (most recent call last):
+tacit.errors.BadValue: epsilon=0.0 must be > 0; use privacy='none' to train ...
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Collection
+
+from tacit.errors import BadValue
+
+Number = int | float
+
+_MOST_NAMED = 20
+
+
+def positive(*, remedy: str = "", **values: Number) -> None:
+    """Refuse values that are not finite and above zero."""
+    _each(values, lambda v: v > 0, "must be > 0", remedy)
+
+
+def not_negative(*, remedy: str = "", **values: Number) -> None:
+    """Refuse values that are not finite and at least zero."""
+    _each(values, lambda v: v >= 0, "must be >= 0", remedy)
+
+
+def at_least(least: Number, *, remedy: str = "", **values: Number) -> None:
+    """Refuse values below `least`."""
+    _each(values, lambda v: v >= least, f"must be >= {least}", remedy)
+
+
+def rate(*, remedy: str = "", **values: Number) -> None:
+    """Refuse values outside (0, 1]."""
+    _each(values, lambda v: 0 < v <= 1, "must be in (0, 1]", remedy)
+
+
+def fraction(*, remedy: str = "", **values: Number) -> None:
+    """Refuse values outside the open interval (0, 1)."""
+    _each(values, lambda v: 0 < v < 1, "must be in (0, 1)", remedy)
+
+
+def one_of(allowed: Collection[str], *, remedy: str = "", **values: str) -> None:
+    """Refuse names that are not in `allowed`, and suggest the nearest one."""
+    for name, value in values.items():
+        if value not in allowed:
+            raise BadValue(f"{name}={unknown(value, allowed)}{_tail(remedy)}")
+
+
+def unknown(name: str, known: Collection[str]) -> str:
+    """Say that `name` is not known, what is, and which one was probably meant.
+
+    >>> unknown("movilens", ["movielens", "csv"])
+    "'movilens' is not known; did you mean 'movielens'? known: csv, movielens"
+    """
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    shown = sorted(known)
+    if len(shown) > _MOST_NAMED:
+        shown = [*shown[:_MOST_NAMED], f"… ({len(known)} in all)"]
+    return f"'{name}' is not known; {hint}known: {', '.join(shown) or 'none'}"
+
+
+def _each(
+    values: dict[str, Number],
+    allowed: Callable[[Number], bool],
+    rule: str,
+    remedy: str,
+) -> None:
+    for name, value in values.items():
+        if not math.isfinite(value) or not allowed(value):
+            raise BadValue(f"{name}={value!r} {rule}{_tail(remedy)}")
+
+
+def _tail(remedy: str) -> str:
+    return f"; {remedy}" if remedy else ""

@@ -1,0 +1,117 @@
+"""Columns that describe items or users: one category, several, or a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Int32
+from numpy.typing import ArrayLike
+
+from tacit.data.ragged import Ragged
+from tacit.data.strings import Strings
+
+
+@dataclass(frozen=True, eq=False)
+class Category:
+    """One label a row; a code of -1 means unknown."""
+
+    codes: Int32[np.ndarray, "rows"]
+    labels: Strings
+
+    @classmethod
+    def of(cls, values: Sequence[str]) -> Category:
+        """Number the distinct values in sorted order; an empty string is unknown."""
+        labels = sorted(set(values) - {""})
+        number = {label: i for i, label in enumerate(labels)} | {"": -1}
+        return cls(np.array([number[v] for v in values], np.int32), Strings.of(labels))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, row: int) -> str:
+        code = int(self.codes[row])
+        return "" if code < 0 else self.labels[code]
+
+    def take(self, rows: ArrayLike) -> Category:
+        """Some of the rows."""
+        return Category(self.codes[np.asarray(rows)], self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """Any number of labels a row, such as genres."""
+
+    codes: Ragged
+    labels: Strings
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence[str]]) -> Categories:
+        """Number the distinct labels in sorted order."""
+        values = [tuple(row) for row in rows]
+        labels = sorted({label for row in values for label in row})
+        number = {label: i for i, label in enumerate(labels)}
+        flat = np.array([number[v] for row in values for v in row], np.int32)
+        return cls(
+            Ragged.of_lengths([len(r) for r in values], flat), Strings.of(labels)
+        )
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, row: int) -> tuple[str, ...]:
+        return tuple(self.labels[int(code)] for code in self.codes[row])
+
+    def take(self, rows: ArrayLike) -> Categories:
+        """Some of the rows."""
+        return Categories(self.codes.take(rows), self.labels)
+
+    def indicator(self) -> Float32[np.ndarray, "rows labels"]:
+        """A dense 0/1 matrix."""
+        out = np.zeros((len(self), len(self.labels)), np.float32)
+        out[self.codes.owners, self.codes.values] = 1.0
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Numeric:
+    """One number a row; NaN means unknown."""
+
+    values: Float32[np.ndarray, "rows"]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, row: int) -> float:
+        return float(self.values[row])
+
+    def take(self, rows: ArrayLike) -> Numeric:
+        """Some of the rows."""
+        return Numeric(self.values[np.asarray(rows)])
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Free text a row."""
+
+    texts: Strings
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, row: int) -> str:
+        return self.texts[row]
+
+    def take(self, rows: ArrayLike) -> Text:
+        """Some of the rows."""
+        return Text(self.texts.take(rows))
+
+
+Feature = Category | Categories | Numeric | Text
+Features = Mapping[str, Feature]
+
+
+def take(features: Features, rows: ArrayLike) -> dict[str, Feature]:
+    """The same columns for some of the rows."""
+    return {name: feature.take(rows) for name, feature in features.items()}

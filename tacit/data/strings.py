@@ -1,0 +1,70 @@
+"""Many short texts in two arrays, so that they can be memory-mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from jaxtyping import Int64, UInt8
+from numpy.typing import ArrayLike
+
+from tacit.errors import BadValue
+
+
+@dataclass(frozen=True, eq=False)
+class Strings(Sequence[str]):
+    """A read-only sequence of strings: one UTF-8 buffer and where each begins.
+
+    >>> Strings.of(["Alien", "", "Amélie"])[2]
+    'Amélie'
+    """
+
+    buffer: UInt8[np.ndarray, "bytes"]
+    offsets: Int64[np.ndarray, "strings_and_one"]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Strings:
+        """Pack texts."""
+        encoded = [text.encode() for text in texts]
+        lengths = np.array([len(text) for text in encoded], np.int64)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Strings: ...
+    def __getitem__(self, index: int | slice) -> str | Strings:
+        if isinstance(index, slice):
+            return self.take(np.arange(len(self))[index])
+        start = range(len(self))[index]
+        piece = self.buffer[self.offsets[start] : self.offsets[start + 1]]
+        return piece.tobytes().decode()
+
+    def __iter__(self) -> Iterator[str]:
+        text = self.buffer.tobytes()
+        for start, end in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+            yield text[start:end].decode()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Strings) and list(self) == list(other)
+
+    def take(self, rows: ArrayLike) -> Strings:
+        """Some of the strings, in the order given."""
+        return Strings.of(self[int(row)] for row in np.asarray(rows))
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Where each string stands; refuses duplicates."""
+        found = {text: i for i, text in enumerate(self)}
+        if len(found) != len(self):
+            raise BadValue(
+                f"{len(self) - len(found)} of {len(self)} ids are duplicates"
+            )
+        return found

@@ -1,0 +1,75 @@
+"""The errors Tacit raises on purpose. Catch `TacitError` to catch them all.
+
+TacitError
+├── BadValue          a value is out of range: says the value, what is allowed, a remedy
+│   └── BadExperiment    an experiment file, all its problems in one message
+├── BadData           a data file is malformed: names file and line
+├── MissingData       an archive is not here: names its home page and what to do
+├── BadMessage        bytes on the wire that are not what was agreed
+├── BadRun            a run directory that cannot be read, resumed or overwritten
+├── MissingExtra      an optional dependency is not installed: names the extra
+└── Refused           the plan or a device says no, with the reason
+└── EmptyCohort      a round was asked of nobody
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class TacitError(Exception):
+    """Everything that Tacit raises on purpose."""
+
+
+class BadValue(TacitError, ValueError):
+    """A value is not allowed."""
+
+
+class BadExperiment(BadValue):
+    """An experiment cannot be run; `problems` lists every reason found."""
+
+    def __init__(self, where: str, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        lines = "".join(f"\n  - {problem}" for problem in problems)
+        super().__init__(f"{where}: {count}{lines}")
+
+
+class BadData(TacitError):
+    """A data file does not have the shape its format promises."""
+
+    def __init__(self, file: str | Path, line: int | None, problem: str) -> None:
+        self.file, self.line = str(file), line
+        place = f"{file}" if line is None else f"{file}, line {line}"
+        super().__init__(f"{place}: {problem}")
+
+
+class MissingData(TacitError):
+    """A data set's archive could not be found."""
+
+
+class BadMessage(TacitError):
+    """Bytes that do not decode to the agreed message."""
+
+
+class BadRun(TacitError):
+    """A run directory that cannot be used as asked."""
+
+
+class MissingExtra(TacitError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(
+            f"{module} is not installed; it comes with the extra '{extra}': "
+            f"pip install 'tacit[{extra}]'"
+        )
+
+
+class Refused(TacitError):
+    """What was asked would break a guarantee or cannot be kept."""
+
+
+class EmptyCohort(Refused):
+    """A round was asked of no device at all."""
