@@ -29,7 +29,7 @@ def not_negative(*, remedy: str = "", **values: Number) -> None:
 
 
 def at_least(least: Number, *, remedy: str = "", **values: Number) -> None:
-    """Refuse values below `least`."""
+    """Refuse values that are not finite and at least `least`."""
     _each(values, lambda v: v >= least, f"must be >= {least}", remedy)
 
 
@@ -46,7 +46,7 @@ def fraction(*, remedy: str = "", **values: Number) -> None:
 def one_of(allowed: Collection[str], *, remedy: str = "", **values: str) -> None:
     """Refuse names that are not in `allowed`, and suggest the nearest one."""
     for name, value in values.items():
-        if value not in allowed:
+        if value not in tuple(allowed):  # a list or table from a file cannot be hashed
             raise BadValue(f"{name}={unknown(value, allowed)}{_tail(remedy)}")
 
 
@@ -56,12 +56,12 @@ def unknown(name: str, known: Collection[str]) -> str:
     >>> unknown("movilens", ["movielens", "csv"])
     "'movilens' is not known; did you mean 'movielens'? known: csv, movielens"
     """
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(str(name), known, n=1)
     hint = f"did you mean '{near[0]}'? " if near else ""
     shown = sorted(known)
     if len(shown) > _MOST_NAMED:
         shown = [*shown[:_MOST_NAMED], f"… ({len(known)} in all)"]
-    return f"'{name}' is not known; {hint}known: {', '.join(shown) or 'none'}"
+    return f"{name!r} is not known; {hint}known: {', '.join(shown) or 'none'}"
 
 
 def _each(
@@ -71,8 +71,18 @@ def _each(
     remedy: str,
 ) -> None:
     for name, value in values.items():
-        if not math.isfinite(value) or not allowed(value):
-            raise BadValue(f"{name}={value!r} {rule}{_tail(remedy)}")
+        if not _is_finite(value):
+            raise BadValue(f"{name}={value!r} must be a finite number{_tail(remedy)}")
+        if not allowed(value):
+            raise BadValue(f"{name}={value} {rule}{_tail(remedy)}")
+
+
+def _is_finite(value: Number) -> bool:
+    """Whether this is a number, not true or false, and neither NaN nor infinite."""
+    try:
+        return not isinstance(value, bool) and math.isfinite(value)
+    except (TypeError, OverflowError):  # no number at all, or beyond any float
+        return False
 
 
 def _tail(remedy: str) -> str:

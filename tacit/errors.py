@@ -9,7 +9,9 @@ TacitError
 ├── BadRun            a run directory that cannot be read, resumed or overwritten
 ├── MissingExtra      an optional dependency is not installed: names the extra
 └── Refused           the plan or a device says no, with the reason
-└── EmptyCohort      a round was asked of nobody
+    └── EmptyCohort      a round was asked of nobody
+
+They survive pickling, so a worker process can raise them too.
 """
 
 from __future__ import annotations
@@ -30,19 +32,26 @@ class BadExperiment(BadValue):
     """An experiment cannot be run; `problems` lists every reason found."""
 
     def __init__(self, where: str, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        lines = "".join(f"\n  - {problem}" for problem in problems)
-        super().__init__(f"{where}: {count}{lines}")
+        self.where, self.problems = where, tuple(problems)
+        super().__init__(where, self.problems)
+
+    def __str__(self) -> str:
+        n = len(self.problems)
+        count = "1 problem" if n == 1 else f"{n} problems"
+        lines = "".join(f"\n  - {problem}" for problem in self.problems)
+        return f"{self.where}: {count}{lines}"
 
 
 class BadData(TacitError):
     """A data file does not have the shape its format promises."""
 
     def __init__(self, file: str | Path, line: int | None, problem: str) -> None:
-        self.file, self.line = str(file), line
-        place = f"{file}" if line is None else f"{file}, line {line}"
-        super().__init__(f"{place}: {problem}")
+        self.file, self.line, self.problem = str(file), line, problem
+        super().__init__(self.file, line, problem)
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}, line {self.line}"
+        return f"{place}: {self.problem}"
 
 
 class MissingData(TacitError):
@@ -61,9 +70,13 @@ class MissingExtra(TacitError):
     """An optional dependency is needed and not installed."""
 
     def __init__(self, module: str, extra: str) -> None:
-        super().__init__(
-            f"{module} is not installed; it comes with the extra '{extra}': "
-            f"pip install 'tacit[{extra}]'"
+        self.module, self.extra = module, extra
+        super().__init__(module, extra)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.module} is not installed; it comes with the extra '{self.extra}': "
+            f"pip install 'tacit[{self.extra}]'"
         )
 
 

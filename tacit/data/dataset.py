@@ -1,4 +1,4 @@
-"""A data set as it is used: the log, the catalog, the people, and where it came from."""
+"""A data set as it is used: the log, the catalog and the people."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tacit import check
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.interactions import Interactions
 from tacit.errors import BadValue
@@ -13,7 +14,7 @@ from tacit.errors import BadValue
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Users × items with what is known of both; indices agree across the three parts."""
+    """Users × items and what is known of both; indices agree across the parts."""
 
     name: str
     interactions: Interactions
@@ -37,6 +38,7 @@ class Dataset:
         left to have touched are dropped, and both are numbered anew. One pass each, in
         this order, as in the Mult-VAE protocol.
         """
+        check.at_least(0, min_interactions=min_interactions)
         log = self.interactions
         if min_value is not None:
             log = log.keep(log.values >= min_value)
@@ -45,8 +47,8 @@ class Dataset:
         items = np.flatnonzero(log.per_item > 0)
         if not len(users) or not len(items):
             raise BadValue(
-                f"{self.name}: min_value={min_value}, min_interactions={min_interactions} "
-                "leaves nobody; lower them"
+                f"{self.name}: min_value={min_value}, min_interactions="
+                f"{min_interactions} leaves nobody; lower them"
             )
         place = np.full(log.n_items, -1, np.int32)
         place[items] = np.arange(len(items), dtype=np.int32)

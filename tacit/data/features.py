@@ -9,8 +9,10 @@ import numpy as np
 from jaxtyping import Float32, Int32
 from numpy.typing import ArrayLike
 
+from tacit import arrays
 from tacit.data.ragged import Ragged
 from tacit.data.strings import Strings
+from tacit.errors import BadValue
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +21,9 @@ class Category:
 
     codes: Int32[np.ndarray, "rows"]
     labels: Strings
+
+    def __post_init__(self) -> None:
+        arrays.integers(self.codes, "codes", least=-1, below=len(self.labels))
 
     @classmethod
     def of(cls, values: Sequence[str]) -> Category:
@@ -36,7 +41,7 @@ class Category:
 
     def take(self, rows: ArrayLike) -> Category:
         """Some of the rows."""
-        return Category(self.codes[np.asarray(rows)], self.labels)
+        return Category(self.codes[arrays.rows(rows, len(self))], self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +51,13 @@ class Categories:
     codes: Ragged
     labels: Strings
 
+    def __post_init__(self) -> None:
+        arrays.integers(self.codes.values, "codes", below=len(self.labels))
+
     @classmethod
     def of(cls, rows: Iterable[Sequence[str]]) -> Categories:
-        """Number the distinct labels in sorted order."""
-        values = [tuple(row) for row in rows]
+        """Number the distinct labels in sorted order; empty strings are no labels."""
+        values = [[label for label in row if label != ""] for row in rows]
         labels = sorted({label for row in values for label in row})
         number = {label: i for i, label in enumerate(labels)}
         flat = np.array([number[v] for row in values for v in row], np.int32)
@@ -80,6 +88,11 @@ class Numeric:
 
     values: Float32[np.ndarray, "rows"]
 
+    def __post_init__(self) -> None:
+        arrays.typed(np.float32, values=self.values)
+        if np.isinf(self.values).any():
+            raise BadValue("a number is infinite; write NaN where it is unknown")
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -88,7 +101,7 @@ class Numeric:
 
     def take(self, rows: ArrayLike) -> Numeric:
         """Some of the rows."""
-        return Numeric(self.values[np.asarray(rows)])
+        return Numeric(self.values[arrays.rows(rows, len(self))])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,14 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Bool, Float32, Int32, Int64
+from jaxtyping import Bool, Float32, Int32, Int64, Shaped
 from numpy.typing import ArrayLike
 
-from tacit.data.ragged import Ragged
+from tacit import arrays
+from tacit.data.ragged import Ragged, offsets_of
 from tacit.errors import BadValue
+
+_MOST_ITEMS = 2**31  # an item is an int32
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +33,17 @@ class Interactions:
 
     def __post_init__(self) -> None:
         Ragged(self.offsets, self.items)  # checks the offsets
-        if (
-            len(self.items)
-            and not 0 <= self.items.min() <= self.items.max() < self.n_items
-        ):
-            raise BadValue(f"item indices must be in [0, {self.n_items})")
+        arrays.typed(np.int32, items=self.items)
+        arrays.typed(np.float32, values=self.values)
+        arrays.integer(self.n_items, "n_items", below=_MOST_ITEMS)
+        arrays.integers(self.items, "items", below=self.n_items)
+        if self.times is not None:
+            arrays.typed(np.int64, times=self.times)
+        _same_length(items=self.items, values=self.values, times=self.times)
         if not np.isfinite(self.values).all():
-            raise BadValue("values must be finite; drop or repair NaN before")
+            raise BadValue(
+                "values must be finite in float32; drop or repair them first"
+            )
 
     @classmethod
     def of_columns(
@@ -50,18 +57,17 @@ class Interactions:
         n_items: int,
     ) -> Interactions:
         """Group events by user and, where times are given, order them by time."""
-        who = np.asarray(users, np.int64)
-        if len(who) and not 0 <= who.min() <= who.max() < n_users:
-            raise BadValue(f"user indices must be in [0, {n_users})")
-        what = np.asarray(items, np.int32)
-        much = np.ones(len(who)) if values is None else np.asarray(values)
-        when = None if times is None else np.asarray(times, np.int64)
+        who = arrays.integers(users, "users", below=n_users)
+        what = arrays.integers(items, "items", below=min(n_items, _MOST_ITEMS))
+        much = np.ones(len(who), np.float32) if values is None else _float32(values)
+        when = None if times is None else _int64(times)
+        _same_length(users=who, items=what, values=much, times=when)
         keys = (who,) if when is None else (when, who)
         order = np.lexsort(keys)  # stable: ties keep the order of the file
         return cls(
-            np.searchsorted(who[order], np.arange(n_users + 1)).astype(np.int64),
-            what[order],
-            much[order].astype(np.float32),
+            offsets_of(np.bincount(who, minlength=n_users)),
+            what[order].astype(np.int32),
+            much[order],
             None if when is None else when[order],
             n_items,
         )
@@ -91,22 +97,22 @@ class Interactions:
 
     def keep(self, mask: Bool[np.ndarray, "events"]) -> Interactions:
         """Only the events where `mask` is true; users and items keep their places."""
-        counts = np.bincount(self.users[mask], minlength=self.n_users)
-        return Interactions(
-            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            self.items[mask],
-            self.values[mask],
-            None if self.times is None else self.times[mask],
-            self.n_items,
-        )
+        arrays.typed(np.bool_, mask=mask)
+        places = arrays.rows(mask, len(self))
+        counts = np.bincount(self.users[places], minlength=self.n_users)
+        return self._pick(places, counts)
 
     def take_users(self, rows: ArrayLike) -> Interactions:
         """Only these users, in the order given; items keep their places."""
-        ragged = Ragged(self.offsets, self.items)
-        places = ragged.places(rows)
-        lengths = ragged.lengths[np.asarray(rows, np.int64)]
+        chosen = arrays.rows(rows, self.n_users)
+        places = Ragged(self.offsets, self.items).places(chosen)
+        return self._pick(places, self.per_user[chosen])
+
+    def _pick(
+        self, places: Int64[np.ndarray, "kept"], per_user: Int64[np.ndarray, "users"]
+    ) -> Interactions:
         return Interactions(
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            offsets_of(per_user),
             self.items[places],
             self.values[places],
             None if self.times is None else self.times[places],
@@ -125,8 +131,25 @@ class Interactions:
         once = self.distinct()
         ones = np.ones(len(once), np.float32)
         shape = (self.n_users, self.n_items)
-        made = sp.csr_array(
-            (ones, once.items.astype(np.int32), once.offsets), shape=shape
-        )
+        made = sp.csr_array((ones, once.items, once.offsets), shape=shape)
         made.sort_indices()
         return made
+
+
+def _float32(values: ArrayLike) -> Float32[np.ndarray, "events"]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iufb":
+        raise BadValue(f"values must be numbers, not {array.dtype}")
+    with np.errstate(over="ignore"):  # becomes infinite, and is refused as such
+        return array.astype(np.float32)
+
+
+def _int64(times: ArrayLike) -> Int64[np.ndarray, "events"]:
+    whole = arrays.integers(times, "times", least=-(2**63), below=2**63)
+    return whole.astype(np.int64)
+
+
+def _same_length(**columns: Shaped[np.ndarray, "events"] | None) -> None:
+    lengths = {name: len(c) for name, c in columns.items() if c is not None}
+    if len(set(lengths.values())) > 1:
+        raise BadValue(f"columns differ in length: {lengths}")

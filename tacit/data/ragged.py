@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Int64, Shaped
 from numpy.typing import ArrayLike, NDArray
 
+from tacit import arrays
 from tacit.errors import BadValue
 
 
@@ -21,13 +22,9 @@ class Ragged:
     values: Shaped[np.ndarray, "total"]
 
     def __post_init__(self) -> None:
-        o = self.offsets
-        if (
-            len(o) == 0
-            or o[0] != 0
-            or o[-1] != len(self.values)
-            or (np.diff(o) < 0).any()
-        ):
+        arrays.typed(np.int64, offsets=self.offsets)
+        ends = self.offsets[[0, -1]] if len(self.offsets) else np.array([-1, -1])
+        if (ends != [0, len(self.values)]).any() or (self.lengths < 0).any():
             raise BadValue(
                 f"offsets must rise from 0 to {len(self.values)}, the number of values"
             )
@@ -35,13 +32,14 @@ class Ragged:
     @classmethod
     def of_lengths(cls, lengths: ArrayLike, values: NDArray[Any]) -> Ragged:
         """Cut `values` into rows of these lengths."""
-        return cls(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), values)
+        return cls(offsets_of(lengths), values)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def __getitem__(self, row: int) -> NDArray[Any]:
-        return self.values[self.offsets[row] : self.offsets[row + 1]]
+        place = range(len(self))[row]  # refuses what is beyond, counts -1 from the end
+        return self.values[self.offsets[place] : self.offsets[place + 1]]
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return (self[row] for row in range(len(self)))
@@ -58,16 +56,18 @@ class Ragged:
 
     def take(self, rows: ArrayLike) -> Ragged:
         """Some of the rows, in the order given."""
-        chosen = np.asarray(rows, np.int64)
+        chosen = arrays.rows(rows, len(self))
         return Ragged.of_lengths(self.lengths[chosen], self.values[self.places(chosen)])
 
     def places(self, rows: ArrayLike) -> Int64[np.ndarray, "total"]:
         """Where the values of some rows stand in `values`."""
-        chosen = np.asarray(rows, np.int64)
+        chosen = arrays.rows(rows, len(self))
         lengths = self.lengths[chosen]
-        starts = np.repeat(self.offsets[:-1][chosen] - _before(lengths), lengths)
-        return starts + np.arange(lengths.sum(), dtype=np.int64)
+        shift = self.offsets[chosen] - offsets_of(lengths)[:-1]
+        return np.repeat(shift, lengths) + np.arange(lengths.sum(), dtype=np.int64)
 
 
-def _before(lengths: Int64[np.ndarray, "rows"]) -> Int64[np.ndarray, "rows"]:
-    return np.cumsum(lengths) - lengths
+def offsets_of(lengths: ArrayLike) -> Int64[np.ndarray, "rows_and_one"]:
+    """Where rows of these lengths begin and end: [2, 0, 3] gives 0 2 2 5."""
+    n = arrays.integers(lengths, "lengths", below=2**62)
+    return np.concatenate([[0], np.cumsum(n, dtype=np.int64)], dtype=np.int64)

@@ -8,8 +8,10 @@ import numpy as np
 from jaxtyping import Float32, Int32, Int64
 from numpy.typing import ArrayLike
 
+from tacit import arrays
 from tacit.data.interactions import Interactions
-from tacit.data.ragged import Ragged
+from tacit.data.ragged import Ragged, offsets_of
+from tacit.keys import Keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,10 @@ class Shards:
     times: Int64[np.ndarray, "events"] | None
     n_items: int
 
+    def __post_init__(self) -> None:
+        # A log has the same invariants, and checks them.
+        Interactions(self.offsets, self.items, self.values, self.times, self.n_items)
+
     @classmethod
     def of(cls, log: Interactions) -> Shards:
         """Hand each user's events to that user's device."""
@@ -30,9 +36,10 @@ class Shards:
     @classmethod
     def of_history(cls, items: ArrayLike, *, n_items: int) -> Shards:
         """One device that holds these items."""
-        held = np.asarray(items, np.int32)
-        offsets = np.array([0, len(held)], np.int64)
-        return cls(offsets, held, np.ones(len(held), np.float32), None, n_items)
+        held = arrays.integers(items, "items", below=n_items)
+        owner = np.zeros(len(held), np.int64)
+        log = Interactions.of_columns(owner, held, n_users=1, n_items=n_items)
+        return cls.of(log)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -54,12 +61,44 @@ class Shards:
 
     def take(self, rows: ArrayLike) -> Shards:
         """Some of the devices, in the order given."""
-        taken = self.histories.take(rows)
-        places = self.histories.places(rows)
+        chosen = arrays.rows(rows, len(self))
+        places = self.histories.places(chosen)
         return Shards(
-            taken.offsets,
-            np.asarray(taken.values),
+            offsets_of(self.lengths[chosen]),
+            self.items[places],
             self.values[places],
             None if self.times is None else self.times[places],
             self.n_items,
         )
+
+    def at_most(self, most: int, keys: Keys) -> Shards:
+        """At most `most` distinct items a device, each equally likely to stay.
+
+        Bounds what one person can contribute. Of an item's repeats the first is kept,
+        and devices keep the order of their events.
+        """
+        distinct = _firsts(self.owners, self.items)
+        draws = keys.uniform_ragged(self.lengths)[distinct]
+        owners = self.owners[distinct]
+        by_draw = distinct[np.lexsort((draws, owners))]
+        counts = np.bincount(owners, minlength=len(self))
+        place = np.arange(len(by_draw)) - np.repeat(np.cumsum(counts) - counts, counts)
+        kept = np.sort(by_draw[place < most])
+        lengths = np.bincount(self.owners[kept], minlength=len(self))
+        return Shards(
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            self.items[kept],
+            self.values[kept],
+            None if self.times is None else self.times[kept],
+            self.n_items,
+        )
+
+
+def _firsts(
+    owners: Int64[np.ndarray, "events"], items: Int32[np.ndarray, "events"]
+) -> Int64[np.ndarray, "distinct"]:
+    """The first event of every pair of owner and item, ascending."""
+    order = np.lexsort((items, owners))  # stable: repeats keep their order
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (np.diff(owners[order]) != 0) | (np.diff(items[order]) != 0)
+    return np.sort(order[is_first])

@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 from numpy.typing import ArrayLike
 
+from tacit import arrays
+from tacit.data.ragged import Ragged, offsets_of
 from tacit.errors import BadValue
 
 
@@ -25,12 +27,15 @@ class Strings(Sequence[str]):
     buffer: UInt8[np.ndarray, "bytes"]
     offsets: Int64[np.ndarray, "strings_and_one"]
 
+    def __post_init__(self) -> None:
+        arrays.typed(np.uint8, buffer=self.buffer)
+        Ragged(self.offsets, self.buffer)  # checks the offsets
+
     @classmethod
     def of(cls, texts: Iterable[str]) -> Strings:
         """Pack texts."""
-        encoded = [text.encode() for text in texts]
-        lengths = np.array([len(text) for text in encoded], np.int64)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        encoded = [_encode(text) for text in texts]
+        offsets = offsets_of([len(text) for text in encoded])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
     def __len__(self) -> int:
@@ -53,18 +58,36 @@ class Strings(Sequence[str]):
             yield text[start:end].decode()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Strings) and list(self) == list(other)
+        if not isinstance(other, Strings):
+            return NotImplemented
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(
+            self.buffer, other.buffer
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # compared by value
 
     def take(self, rows: ArrayLike) -> Strings:
         """Some of the strings, in the order given."""
-        return Strings.of(self[int(row)] for row in np.asarray(rows))
+        taken = Ragged(self.offsets, self.buffer).take(rows)
+        return Strings(taken.values, taken.offsets)
 
     @cached_property
     def positions(self) -> dict[str, int]:
         """Where each string stands; refuses duplicates."""
         found = {text: i for i, text in enumerate(self)}
         if len(found) != len(self):
+            twice = next(text for i, text in enumerate(self) if found[text] != i)
             raise BadValue(
-                f"{len(self) - len(found)} of {len(self)} ids are duplicates"
+                f"{len(self) - len(found)} of {len(self)} ids are duplicates, "
+                f"the first is {twice!r}"
             )
         return found
+
+
+def _encode(text: str) -> bytes:
+    if not isinstance(text, str):
+        raise BadValue(f"{text!r} is not a text; write ids as strings")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise BadValue(f"{text!r} is not valid Unicode") from None

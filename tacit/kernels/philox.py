@@ -1,38 +1,58 @@
-"""Philox-4x64-10, one block a row; the twin of `keys._philox_plain`."""
+"""Philox-4x64-10; the twin of `keys._philox_plain`.
+
+Serial on purpose: numba's thread pools do not survive a fork, and a device or a worker
+process may fork or call from several threads. One core makes 10^8 words in a second.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit, prange, uint64
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import njit, types
+from numba.extending import intrinsic
 
 _M0, _M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _W0, _W1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
-_MASK, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_ZERO = np.uint64(0)
 
 
-@njit(uint64(uint64, uint64), cache=True, inline="always")
-def _high_product(x, y):  # type: ignore[no-untyped-def]
-    xl, xh, yl, yh = x & _MASK, x >> _HALF, y & _MASK, y >> _HALF
-    middle = xh * yl + (xl * yl >> _HALF)
-    other = xl * yh + (middle & _MASK)
-    return xh * yh + (middle >> _HALF) + (other >> _HALF)
+def _emit_high_product(_context, x, y):  # type: ignore[no-untyped-def]
+    def emit(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(value, wide) for value in arguments))
+        upper = builder.lshr(product, ir.Constant(wide, 64))
+        return builder.trunc(upper, ir.IntType(64))
+
+    return types.uint64(x, y), emit
+
+
+# The upper 64 bits of the 128-bit product: one instruction on most processors.
+_high_product: Any = intrinsic(_emit_high_product)
 
 
 @njit(
-    "uint64[:, ::1](uint64[::1], uint64[::1], uint64[::1], int64)",
+    types.uint64[:, :, ::1](
+        types.Array(types.uint64, 2, "C", readonly=True),
+        types.Array(types.uint64, 1, "C", readonly=True),
+        types.int64,
+        types.int64,
+    ),
     cache=True,
-    parallel=True,
+    nogil=True,
 )
-def philox(k0, k1, c0, c3):  # type: ignore[no-untyped-def]
-    """Four words for each key and counter."""
-    out = np.empty((len(c0), 4), np.uint64)
-    for i in prange(len(c0)):
-        a, b, c, d = c0[i], np.uint64(0), np.uint64(0), np.uint64(c3)
-        x, y = k0[i], k1[i]
-        for _ in range(10):
-            hi0, lo0 = _high_product(a, _M0), a * _M0
-            hi1, lo1 = _high_product(c, _M1), c * _M1
-            a, b, c, d = hi1 ^ b ^ x, lo1, hi0 ^ d ^ y, lo0
-            x, y = x + _W0, y + _W1
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = a, b, c, d
+def philox(words, first, blocks, domain):  # type: ignore[no-untyped-def]
+    """For each key, `blocks` blocks of four words, counting up from `first`."""
+    out = np.empty((len(words), blocks, 4), np.uint64)
+    for i in range(len(words)):
+        for j in range(blocks):
+            a, b, c, d = first[i] + np.uint64(j), _ZERO, _ZERO, np.uint64(domain)
+            x, y = words[i, 0], words[i, 1]
+            for _ in range(10):
+                hi0, lo0 = _high_product(a, _M0), a * _M0
+                hi1, lo1 = _high_product(c, _M1), c * _M1
+                a, b, c, d = hi1 ^ b ^ x, lo1, hi0 ^ d ^ y, lo0
+                x, y = x + _W0, y + _W1
+            out[i, j, 0], out[i, j, 1], out[i, j, 2], out[i, j, 3] = a, b, c, d
     return out

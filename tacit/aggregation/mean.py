@@ -1,0 +1,53 @@
+"""The mean of a cohort's reports, over the planned cohort size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import Protocol
+
+from tacit import check
+from tacit.errors import Refused
+from tacit.transport.channels import Delivery, Each, Sum
+from tacit.transport.messages import Layout
+from tacit.tree import Array, add
+
+
+class Aggregator(Protocol):
+    """Says which deliveries it can work with; a plan refuses the others."""
+
+    @property
+    def accepts(self) -> tuple[type[Delivery], ...]:
+        """The deliveries it can read."""
+        ...
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Folds reports as they come; never holds more than one chunk of them."""
+
+    accepts: tuple[type[Delivery], ...] = (Each, Sum)
+
+    def total(self, delivery: Delivery, layout: Layout) -> dict[str, Array]:
+        """The sum of all reports; zero where nobody contributed."""
+        if isinstance(delivery, Sum):
+            return add([layout.zeros(), delivery.total])
+        if isinstance(delivery, Each):
+            sums = (chunk.tree.sum() for chunk in delivery.chunks)
+            return add(chain([layout.zeros()], sums))
+        raise Refused(
+            f"Mean cannot read {type(delivery).__name__}; use a channel that delivers "
+            "Each or Sum"
+        )
+
+    def mean(
+        self, delivery: Delivery, layout: Layout, *, planned: float
+    ) -> dict[str, Array]:
+        """The sum over the *planned* cohort size, so that a refusal counts as zero.
+
+        Dividing by the realised size would make one person's absence move everyone
+        else's weight, and the sensitivity of the sum would no longer be one clip.
+        """
+        check.positive(planned=planned)
+        total = self.total(delivery, layout)
+        return {name: value / planned for name, value in total.items()}

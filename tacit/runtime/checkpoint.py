@@ -1,0 +1,112 @@
+"""The state of a run on disk: one file, replaced in one step, resumed bit for bit.
+
+No generator state is kept: every draw is addressed by key and round. The file is
+written beside the old one, flushed, and renamed over it, so at every moment there is
+one whole checkpoint or none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from tacit.errors import BadRun
+from tacit.runtime.rounds import State
+from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Tree
+
+FORMAT = "1"
+_WEIGHTS, _MEMORY, _STATE = "server/weights/", "server/memory/", "clients/state/"
+
+
+def save_checkpoint(path: Path, state: State, *, digest: str) -> None:
+    """Write the state; `digest` names the experiment it belongs to."""
+    facts = {"format": FORMAT, "round": str(state.server.round), "experiment": digest}
+    write_atomically(path, save(_arrays(state), metadata=facts))
+
+
+def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
+    """The saved state, on top of `start` of the same experiment."""
+    facts, arrays = _read(path)
+    if facts.get("format") != FORMAT:
+        raise BadRun(
+            f"{path}: format {facts.get('format')}, this program reads {FORMAT}"
+        )
+    if facts.get("experiment") != digest:
+        raise BadRun(
+            f"{path} belongs to another experiment; resume with the experiment that "
+            "began the run, or train into a new directory"
+        )
+    server = replace(
+        start.server,
+        round=int(facts["round"]),
+        weights=_under(_WEIGHTS, arrays),
+        memory=_under(_MEMORY, arrays),
+    )
+    tree = _tree(_under(_STATE, arrays))
+    return State(server, replace(start.clients, state=tree))
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file in one step; readers see the old content or the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with beside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    _flush_directory(path.parent)
+
+
+def write_json(path: Path, document: object) -> None:
+    """Replace a JSON file in one step."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    write_atomically(path, (text + "\n").encode())
+
+
+def _arrays(state: State) -> dict[str, Array]:
+    named = {_WEIGHTS + n: v for n, v in state.server.weights.items()}
+    named |= {_MEMORY + n: v for n, v in state.server.memory.items()}
+    for name, leaf in state.clients.state.leaves.items():
+        named |= {_STATE + name + suffix: part for suffix, part in leaf.parts.items()}
+    return {name: np.asarray(value, order="C") for name, value in named.items()}
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            names = file.keys()
+            return file.metadata() or {}, {n: file.get_tensor(n) for n in names}
+    except (SafetensorError, OSError) as error:
+        raise BadRun(f"{path} cannot be read as a checkpoint: {error}") from error
+
+
+def _under(prefix: str, arrays: Arrays) -> dict[str, Array]:
+    return {
+        n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)
+    }
+
+
+def _tree(parts: Arrays) -> Tree:
+    leaves: dict[str, Leaf] = {}
+    for name, value in parts.items():
+        stem, _, side = name.partition("#")
+        if side == "left":
+            leaves[stem] = Factored(value, parts[f"{stem}#right"])
+        elif not side:
+            leaves[stem] = Dense(value)
+    return Tree(leaves)
+
+
+def _flush_directory(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

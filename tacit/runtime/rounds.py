@@ -1,0 +1,146 @@
+"""One round, written once: draw a cohort, ask it chunk by chunk, aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
+
+from tacit.data.shards import Shards
+from tacit.errors import Refused
+from tacit.keys import Key, Keys
+from tacit.method import Clients, Ledger, Method, Server, participate
+from tacit.sampling import Draw
+from tacit.transport.channels import Channel
+from tacit.transport.codec import encode_cast, wire_size
+from tacit.transport.messages import Cast, Layout, Reports
+from tacit.tree import Tree
+
+CHUNK_BYTES = 128 * 2**20  # reports of one chunk, as they lie in memory
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that changes from round to round."""
+
+    server: Server
+    clients: Clients
+
+
+@dataclass(frozen=True)
+class Population:
+    """Everything that does not: the devices' data and keys, and how to reach them."""
+
+    shards: Shards
+    keys: Keys
+    channel: Channel
+    ledger: Ledger
+    chunk: int | None = None  # devices at a time; None: as many as CHUNK_BYTES allow
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a simulated round can count; a real server must not collect all of it."""
+
+    round: int
+    asked: int
+    took_part: int
+    bytes_up: int
+    bytes_down: int
+
+
+def play_round(
+    method: Method, state: State, population: Population, key: Key
+) -> tuple[State, Tally]:
+    """The state after one more round.
+
+    Memory is bounded by one chunk of reports plus the state: chunks are computed when
+    the aggregator asks for them. A round whose coins chose nobody still counts: the
+    server aggregates nothing, as it must under a noisy sum.
+    """
+    server = state.server
+    key = key.at("round", server.round)
+    cohort = _cohort(state, population)
+    devices = _Devices(method, state, population, cohort)
+    delivery = population.channel.carry(devices.chunks())
+    after = method.aggregate(server, delivery, key.at("aggregate"))
+    return State(after, devices.after()), devices.tally(server.round)
+
+
+def chunk_size(layout: Layout, *, limit: int = CHUNK_BYTES) -> int:
+    """How many devices fit into `limit` bytes of reports; at least one.
+
+    >>> from tacit.transport.messages import Slot
+    >>> chunk_size(Layout({"votes": Slot("uint8", (1_000,))}), limit=50_000)
+    50
+    """
+    stored = layout.stored().values()
+    one = sum(np.dtype(dtype).itemsize * int(np.prod(shape)) for dtype, shape in stored)
+    return max(1, limit // max(one, 1))
+
+
+def _cohort(state: State, population: Population) -> Int64[np.ndarray, "cohort"]:
+    """The places of those asked, by length of history so that a chunk is even."""
+    server, clients = state.server, state.clients
+    keys = population.keys.at("cohort")
+    draw = Draw(keys, clients.groups, server.round)
+    chosen = server.plan.sampler.cohort(draw, server.plan)
+    lengths = population.shards.lengths[chosen]
+    return chosen[np.argsort(lengths, kind="stable")]
+
+
+class _Devices:
+    """The cohort at work; keeps the devices' new state as chunks are read."""
+
+    def __init__(
+        self,
+        method: Method,
+        state: State,
+        population: Population,
+        cohort: Int64[np.ndarray, "cohort"],
+    ) -> None:
+        self.method, self.population, self.cohort = method, population, cohort
+        self.before = state.clients
+        self.states: list[Tree] = []
+        self.cast: Cast = method.broadcast(state.server)
+        self.layout = method.layout(state.server.plan, state.server.catalog)
+        self.asked = self.took_part = 0
+
+    def chunks(self) -> Iterator[Reports]:
+        size = self.population.chunk or chunk_size(self.layout)
+        for start in range(0, len(self.cohort), size):
+            reports = self._ask(self.cohort[start : start + size])
+            self.layout.check(reports)
+            yield reports
+
+    def _ask(self, rows: Int64[np.ndarray, "chunk"]) -> Reports:
+        after, reports, took_part = participate(
+            self.method,
+            self.cast,
+            self.before.take(rows),
+            self.population.shards.take(rows),
+            self.population.keys[rows],
+            ledger=self.population.ledger,
+        )
+        self.states.append(after.state)
+        self.asked += len(rows)
+        self.took_part += int(took_part.sum())
+        return reports
+
+    def after(self) -> Clients:
+        """All clients after the round; those who were not asked are as before."""
+        if self.asked != len(self.cohort):
+            raise Refused(
+                f"{type(self.method).__name__}.aggregate read {self.asked} of "
+                f"{len(self.cohort)} reports; it must read them all"
+            )
+        if not self.states:
+            return self.before
+        return self.before.with_state(self.cohort, Tree.concatenate(self.states))
+
+    def tally(self, round: int) -> Tally:
+        up = self.took_part * wire_size(self.layout)
+        down = self.asked * len(encode_cast(self.cast))
+        return Tally(round, self.asked, self.took_part, up, down)

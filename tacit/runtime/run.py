@@ -1,0 +1,175 @@
+"""A run on disk: where its files are, and rounds that survive being killed.
+
+    experiment.toml  metrics.jsonl  result.json  ledger.json  model.safetensors
+    model.json  privacy-card.json  report.html  checkpoint/state.safetensors
+
+In every round, in this order: the ledger says that the round has begun, devices speak,
+the metrics get a line, the checkpoint is replaced. Killed in between, a run resumes at
+its checkpoint: a spent round is never forgotten, and the same round played again says
+the same bytes, so it is not spent twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import BadRun
+from tacit.plan import Release
+from tacit.runtime.checkpoint import (
+    load_checkpoint,
+    save_checkpoint,
+    write_atomically,
+    write_json,
+)
+from tacit.runtime.rounds import State, Tally
+from tacit.runtime.simulate import Simulation
+
+Facts = Mapping[str, Any]
+Observe = Callable[[State, Tally], Facts]
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def experiment(self) -> Path:
+        """The resolved experiment."""
+        return self.path / "experiment.toml"
+
+    @property
+    def metrics(self) -> Path:
+        """A line a round."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def result(self) -> Path:
+        """What the run yielded; written last."""
+        return self.path / "result.json"
+
+    @property
+    def ledger(self) -> Path:
+        """What was spent."""
+        return self.path / "ledger.json"
+
+    @property
+    def model(self) -> Path:
+        """The weights everyone may see."""
+        return self.path / "model.safetensors"
+
+    @property
+    def model_facts(self) -> Path:
+        """What a device needs to know beside the weights."""
+        return self.path / "model.json"
+
+    @property
+    def privacy_card(self) -> Path:
+        """Every release and total."""
+        return self.path / "privacy-card.json"
+
+    @property
+    def report(self) -> Path:
+        """The page for people."""
+        return self.path / "report.html"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The state to resume from."""
+        return self.path / "checkpoint" / "state.safetensors"
+
+    def rounds_logged(self) -> list[dict[str, Any]]:
+        """The lines of the metrics file; a torn last line is dropped."""
+        if not self.metrics.exists():
+            return []
+        lines = self.metrics.read_text(encoding="utf-8").split("\n")
+        return [json.loads(line) for line in lines[:-1]]
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second process from training into the same directory."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise BadRun(
+                    f"{self.path} is in use by another process; wait for it, or train "
+                    "into another directory"
+                ) from error
+            yield
+
+
+def play(
+    simulation: Simulation,
+    directory: RunDirectory,
+    *,
+    digest: str,
+    observe: Observe,
+    every: int = 1,
+) -> Iterator[tuple[State, Facts]]:
+    """Play the rounds that are left, keeping the run resumable at every moment.
+
+    `digest` names the experiment: a checkpoint of another one is refused. `observe`
+    says what to log of a round. Checkpoints are written every `every` rounds and after
+    the last.
+    """
+    state = _resumed(simulation, directory, digest)
+    _drop_lines_after(directory, state.server.round)
+    releases = simulation.method.releases(simulation.plan)
+    while state.server.round < simulation.plan.rounds:
+        _spend(simulation, directory, releases, state.server.round)
+        state, tally = simulation.step(state)
+        facts = {"round": tally.round, **observe(state, tally)}
+        _append(directory.metrics, facts)
+        done = state.server.round
+        if done % every == 0 or done == simulation.plan.rounds:
+            save_checkpoint(directory.checkpoint, state, digest=digest)
+        yield state, facts
+
+
+def _resumed(simulation: Simulation, directory: RunDirectory, digest: str) -> State:
+    start = simulation.start()
+    if not directory.checkpoint.exists():
+        return start
+    return load_checkpoint(directory.checkpoint, start, digest=digest)
+
+
+def _spend(
+    simulation: Simulation,
+    directory: RunDirectory,
+    releases: tuple[Release, ...],
+    round: int,
+) -> None:
+    """Write down that a round begins, before any device speaks."""
+    entry = {
+        "plan": simulation.plan.digest.hex(),
+        "rounds_planned": simulation.plan.rounds,
+        "rounds_begun": max(round + 1, _begun(directory)),
+        "releases": [release.what for release in releases],
+    }
+    write_json(directory.ledger, entry)
+
+
+def _begun(directory: RunDirectory) -> int:
+    if not directory.ledger.exists():
+        return 0
+    return int(json.loads(directory.ledger.read_text(encoding="utf-8"))["rounds_begun"])
+
+
+def _append(path: Path, facts: Facts) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(facts, allow_nan=False) + "\n")
+
+
+def _drop_lines_after(directory: RunDirectory, round: int) -> None:
+    kept = [line for line in directory.rounds_logged() if line["round"] < round]
+    text = "".join(json.dumps(line) + "\n" for line in kept)
+    write_atomically(directory.metrics, text.encode())

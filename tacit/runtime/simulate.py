@@ -1,0 +1,83 @@
+"""A whole federation on one machine: the same round, thousands of devices at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Int64
+
+from tacit.data.catalog import Catalog, Profiles
+from tacit.data.shards import Shards
+from tacit.errors import BadValue, Refused
+from tacit.keys import Key
+from tacit.method import Ledger, Method, Unmetered, enrol
+from tacit.plan import Plan
+from tacit.runtime.rounds import Population, State, Tally, play_round
+from tacit.transport.channels import Channel, channel
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A method, a plan and people; `start`, then `step` until the plan is done.
+
+    Stepping is a function of the state alone: whoever holds the state of round t gets
+    the same round t + 1, bit for bit, whether the run was interrupted or not.
+    """
+
+    method: Method
+    plan: Plan
+    catalog: Catalog
+    profiles: Profiles
+    shards: Shards
+    key: Key
+    groups: Int64[np.ndarray, "clients"] | None = None
+    chunk: int | None = None
+    ledger: Ledger = field(default_factory=Unmetered)
+    channel: Channel | None = None  # None: the plan's, by name
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.profiles), len(self.shards), self.plan.population}
+        if len(sizes) > 1:
+            raise BadValue(
+                f"the plan speaks of {self.plan.population} people, profiles of "
+                f"{len(self.profiles)}, shards of {len(self.shards)}; they must agree"
+            )
+        check_plan(self.method, self.plan)
+
+    def start(self) -> State:
+        """The state before the first round."""
+        server = self.method.start(self.plan, self.catalog, self.key.at("start"))
+        keys = self.population.keys
+        clients = enrol(self.method, self.plan, self.profiles, keys, groups=self.groups)
+        return State(server, clients)
+
+    def step(self, state: State) -> tuple[State, Tally]:
+        """One round further."""
+        return play_round(self.method, state, self.population, self.key)
+
+    def run(self, state: State) -> Iterator[tuple[State, Tally]]:
+        """Every state from the next round to the last of the plan."""
+        while state.server.round < self.plan.rounds:
+            state, tally = self.step(state)
+            yield state, tally
+
+    @property
+    def population(self) -> Population:
+        """The devices, each with a key of its own."""
+        keys = self.key.at("clients").each(np.arange(len(self.shards)))
+        carrier = self.channel or channel(self.plan.channel)
+        return Population(self.shards, keys, carrier, self.ledger, self.chunk)
+
+
+def check_plan(method: Method, plan: Plan) -> None:
+    """Refuse a channel that cannot feed the method's aggregator."""
+    carrier, accepts = channel(plan.channel), method.aggregator.accepts
+    if carrier.delivers not in accepts:
+        needs = " or ".join(kind.__name__ for kind in accepts)
+        raise Refused(
+            f"channel '{plan.channel}' delivers {carrier.delivers.__name__}, and "
+            f"{type(method.aggregator).__name__} in {type(method).__name__} needs "
+            f"{needs}"
+        )

@@ -1,0 +1,239 @@
+"""Who takes part in a round, and what that choice earns in the account.
+
+A sampler draws cohorts *and* hands out the event of the whole run: the object that
+flips the coins is the object the accountant reads, so they cannot disagree.
+Amplification by sampling holds only for someone who does not see the cohorts (the
+`release` view).
+
+Draws are addressed by client and round: whether a client is in a cohort never depends
+on who else is in the population, except for `FixedSize`, where it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from tacit import check
+from tacit.errors import BadValue
+from tacit.keys import Keys
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+EVERYONE = "everyone"  # the group of all clients where no groups are declared
+
+Groups = Mapping[str, int]  # public group -> how many clients it has
+Cohort = Int64[np.ndarray, "cohort"]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Who may be asked in a round: everyone's sampling key and group."""
+
+    keys: Keys
+    codes: Int64[np.ndarray, "clients"]  # place of the client's group in the plan
+    round: int
+
+    def coins(self) -> Float64[np.ndarray, "clients"]:
+        """A uniform draw a client, fresh in every round."""
+        return self.keys.at("round", self.round).uniform(1)[:, 0]
+
+    def own_round(self, rounds: int) -> Int64[np.ndarray, "clients"]:
+        """One round a client, the same whichever round asks."""
+        return self.keys.at("own round").integers(1, below=rounds)[:, 0]
+
+
+class Sampler(Protocol):
+    """Chooses cohorts; a frozen dataclass, so that it can be part of a plan."""
+
+    def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
+        """The places of the clients who are asked in this round, ascending."""
+        ...
+
+    def expected(self, plan: Horizon) -> float:
+        """The planned cohort size that sums are divided by; never the realised one."""
+        ...
+
+    def most_participations(self, plan: Horizon) -> int:
+        """In how many rounds one client can be asked at the most."""
+        ...
+
+    def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
+        """What a run of rounds, each releasing `inner`, costs a client of `group`."""
+        ...
+
+
+class Horizon(Protocol):
+    """The part of a plan that samplers read."""
+
+    @property
+    def rounds(self) -> int: ...  # noqa: D102
+    @property
+    def groups(self) -> Groups: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Every client joins with probability `rate`, by an independent coin each round."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        check.rate(rate=self.rate, remedy="use Everyone() for all clients")
+
+    def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
+        """The clients whose coin fell."""
+        return np.flatnonzero(draw.coins() < self.rate)
+
+    def expected(self, plan: Horizon) -> float:
+        """Rate times population."""
+        return self.rate * _population(plan)
+
+    def most_participations(self, plan: Horizon) -> int:
+        """All rounds: the coins may fall that way."""
+        return plan.rounds
+
+    def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
+        """Poisson-sampled, composed over the rounds."""
+        return _poisson(self.rate, inner, plan)
+
+
+@dataclass(frozen=True)
+class PoissonByGroup:
+    """As `Poisson`, with a rate for each public group."""
+
+    rates: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if not self.rates:
+            raise BadValue("rates={} must name at least one group")
+        for group, rate in self.rates.items():
+            named = {f"rates[{group}]": rate}
+            check.rate(remedy="", **named)
+
+    def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
+        """The clients whose coin fell, each at the rate of its group."""
+        rates = np.array([self._rate(group) for group in plan.groups])
+        return np.flatnonzero(draw.coins() < rates[draw.codes])
+
+    def expected(self, plan: Horizon) -> float:
+        """The sum of rate times size over the groups."""
+        return sum(self._rate(group) * size for group, size in plan.groups.items())
+
+    def most_participations(self, plan: Horizon) -> int:
+        """All rounds: the coins may fall that way."""
+        return plan.rounds
+
+    def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
+        """Poisson-sampled at the group's own rate."""
+        return _poisson(self._rate(group), inner, plan)
+
+    def _rate(self, group: str) -> float:
+        if group not in self.rates:
+            raise BadValue(f"group {check.unknown(group, self.rates)}")
+        return self.rates[group]
+
+
+@dataclass(frozen=True)
+class FixedSize:
+    """Exactly `size` clients, without replacement. Simulation only.
+
+    No deployed server can promise it: devices come and go, and the promise is needed
+    for the account.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        check.at_least(1, size=self.size)
+
+    def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
+        """The clients with the smallest draws."""
+        self._fits(len(draw.keys))
+        order = np.argsort(draw.coins(), kind="stable")
+        return np.sort(order[: self.size])
+
+    def expected(self, plan: Horizon) -> float:
+        """The size itself."""
+        self._fits(_population(plan))
+        return float(self.size)
+
+    def most_participations(self, plan: Horizon) -> int:
+        """All rounds."""
+        return plan.rounds
+
+    def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
+        """Sampled without replacement, composed over the rounds."""
+        from dp_accounting import SampledWithoutReplacementDpEvent as Sampled
+
+        return _composed(Sampled(_population(plan), self.size, inner), plan.rounds)
+
+    def _fits(self, population: int) -> None:
+        if self.size > population:
+            raise BadValue(
+                f"size={self.size} must be <= {population}, the population; "
+                "use Everyone() for all clients"
+            )
+
+
+@dataclass(frozen=True)
+class Everyone:
+    """All clients in every round."""
+
+    def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
+        """Everyone."""
+        return np.arange(len(draw.keys))
+
+    def expected(self, plan: Horizon) -> float:
+        """The population."""
+        return float(_population(plan))
+
+    def most_participations(self, plan: Horizon) -> int:
+        """All rounds."""
+        return plan.rounds
+
+    def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
+        """Composed over the rounds, without amplification."""
+        return _composed(inner, plan.rounds)
+
+
+@dataclass(frozen=True)
+class Once:
+    """Every client in exactly one round, which the client draws by itself."""
+
+    def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
+        """The clients whose round this is."""
+        return np.flatnonzero(draw.own_round(plan.rounds) == draw.round)
+
+    def expected(self, plan: Horizon) -> float:
+        """An equal share of the population."""
+        return _population(plan) / plan.rounds
+
+    def most_participations(self, plan: Horizon) -> int:
+        """One."""
+        return 1
+
+    def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
+        """A single release, whatever the number of rounds."""
+        return inner
+
+
+def _population(plan: Horizon) -> int:
+    return sum(plan.groups.values())
+
+
+def _poisson(rate: float, inner: DpEvent, plan: Horizon) -> DpEvent:
+    from dp_accounting import PoissonSampledDpEvent
+
+    return _composed(PoissonSampledDpEvent(rate, inner), plan.rounds)
+
+
+def _composed(event: DpEvent, times: int) -> DpEvent:
+    from dp_accounting import SelfComposedDpEvent
+
+    return event if times == 1 else SelfComposedDpEvent(event, times)

@@ -1,0 +1,530 @@
+"""What every method must keep. Inherit `MethodContract` and say what the method is.
+
+    class TestMyMethod(MethodContract):
+        def method(self) -> Method:
+            return MyMethod(rank=2)
+
+        def check_learnt(self, score, world) -> None:
+            ...  # a small world with a known answer
+
+The world is small on purpose: a dozen people, one with no history, one with everything,
+one who repeats an item. pytest collects the rest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jaxtyping import Bool, Int64
+
+from tacit.data.catalog import Catalog, Profiles
+from tacit.data.interactions import Interactions
+from tacit.data.shards import Shards
+from tacit.data.strings import Strings
+from tacit.errors import EmptyCohort
+from tacit.keys import Key, Keys
+from tacit.method import (
+    Candidates,
+    Clients,
+    Method,
+    Scores,
+    Unmetered,
+    participate,
+)
+from tacit.plan import Plan, Unit, View, account
+from tacit.runtime import run
+from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
+from tacit.runtime.rounds import State
+from tacit.runtime.run import RunDirectory, play
+from tacit.runtime.simulate import Simulation, check_plan
+from tacit.sampling import Poisson
+from tacit.testing.device import Device, answer_in_a_process
+from tacit.transport.channels import Delivery, Each
+from tacit.transport.codec import (
+    decode_cast,
+    decode_reports,
+    encode_cast,
+    encode_reports,
+    wire_size,
+)
+from tacit.transport.messages import Cast, Layout, Reports
+from tacit.tree import Array, Arrays, Tree
+
+
+@dataclass(frozen=True, eq=False)
+class SmallWorld:
+    """People and items of a contract test."""
+
+    catalog: Catalog
+    profiles: Profiles
+    shards: Shards
+
+    @classmethod
+    def of(cls, histories: list[list[int]], *, n_items: int) -> SmallWorld:
+        """One person a history."""
+        users = np.repeat(np.arange(len(histories)), [len(h) for h in histories])
+        items = np.array([item for h in histories for item in h], np.int64)
+        log = Interactions.of_columns(
+            users, items, n_users=len(histories), n_items=n_items
+        )
+        people = Strings.of(f"person {i}" for i in range(len(histories)))
+        catalog = Catalog.of_ids([f"item {i}" for i in range(n_items)])
+        return cls(catalog, Profiles(people), Shards.of(log))
+
+
+def mixed_world() -> SmallWorld:
+    """Thirteen people of every kind and twenty items."""
+    draws = Key.from_seed(1).generator()
+    some = [sorted(draws.choice(20, size=n, replace=False)) for n in range(2, 12)]
+    return SmallWorld.of([[], list(range(20)), [3, 3, 7, 3], *some], n_items=20)
+
+
+def checkerboard() -> SmallWorld:
+    """Two kinds of people: even ones like even items, odd ones odd items.
+
+    Every person lacks one item of their kind: the answer that is to be found.
+    """
+    kinds = [[i for i in range(12) if i % 2 == p % 2] for p in range(24)]
+    histories = [[i for i in h if i != h[p % 6]] for p, h in enumerate(kinds)]
+    return SmallWorld.of(histories, n_items=12)
+
+
+ScoreFunction = Callable[[Shards], Scores]
+
+
+class MethodContract(ABC):
+    """The tests every method inherits."""
+
+    rounds = 3
+
+    @abstractmethod
+    def method(self) -> Method:
+        """The method under test, small, computing in float64 where it has floats."""
+
+    @abstractmethod
+    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+        """Assert that the known answer of `answer_world` was found."""
+
+    def answer_world(self) -> SmallWorld:
+        """A world with a known answer."""
+        return checkerboard()
+
+    def answer_plan(self, world: SmallWorld) -> Plan:
+        """A plan long enough to learn it."""
+        return Plan(len(world.shards), rounds=self.rounds)
+
+    def plan(self, world: SmallWorld) -> Plan:
+        """The plan of the other tests."""
+        return Plan(len(world.shards), rounds=self.rounds, sampler=Poisson(0.6))
+
+    # one device
+
+    def test_a_cohort_equals_one_device_at_a_time(self) -> None:
+        """A device never notices who else is in the batch."""
+        round_ = self._round()
+        after, reports, _ = round_.ask(np.arange(len(round_.shards)))
+        alone = [round_.ask(np.array([row])) for row in range(len(round_.shards))]
+        stacked = Tree.concatenate([r.tree for _, r, _ in alone])
+        _assert_close(stacked, reports.tree)
+        states = [clients.state for clients, _, _ in alone]
+        _assert_close(Tree.concatenate(states), after.state)
+
+    def test_the_same_through_two_processes(self) -> None:
+        """Cast bytes in, report bytes out, in a process that shares nothing."""
+        round_ = self._round()
+        row = np.array([2])
+        device = Device(
+            self.method(),
+            round_.clients.take(row),
+            round_.shards.take(row),
+            round_.keys[row],
+        )
+        after, messages = answer_in_a_process(device, encode_cast(round_.cast))
+        here, reports, _ = round_.ask(row)
+        received = decode_reports(round_.cast, messages, round_.layout)
+        _assert_close(received.tree, reports.tree)
+        _assert_close(after.state, here.state)
+
+    def test_reports_survive_the_wire_and_have_their_declared_size(self) -> None:
+        """Every report has the declared number of bytes, whoever sends it."""
+        round_ = self._round()
+        _, reports, _ = round_.ask(np.arange(len(round_.shards)))
+        messages = encode_reports(round_.cast, reports)
+        assert {len(m) for m in messages} == {wire_size(round_.layout)}
+        received = decode_reports(round_.cast, messages, round_.layout)
+        _assert_equal_trees(received.tree, reports.tree)
+
+    def test_a_cast_survives_the_wire(self) -> None:
+        """What everyone sees arrives as it was sent."""
+        cast = self._round().cast
+        received = decode_cast(encode_cast(cast))
+        assert (received.round, received.plan_digest) == (cast.round, cast.plan_digest)
+        _assert_equal(received.weights, cast.weights)
+
+    def test_an_empty_cohort_is_refused_by_name(self) -> None:
+        """Nobody is not a cohort."""
+        with pytest.raises(EmptyCohort, match=type(self.method()).__name__):
+            self._round().ask(np.array([], np.int64))
+
+    def test_a_device_refuses_a_plan_it_did_not_agree_to(self) -> None:
+        """A Cast of another plan gets no answer and changes nothing."""
+        round_ = self._round()
+        other = replace(round_, cast=replace(round_.cast, plan_digest=bytes(16)))
+        after, reports, took_part = other.ask(np.arange(3))
+        assert not took_part.any()
+        assert len(reports) == 0
+        _assert_equal_trees(after.state, round_.clients.state.select(np.arange(3)))
+
+    # one round
+
+    @pytest.mark.parametrize("chunk", [1, 2, 5, None])
+    def test_any_chunking_gives_the_same_server(self, chunk: int | None) -> None:
+        """Integers exactly, floats in float64 to 1e-9."""
+        whole = self._simulation(chunk=1000)
+        state = whole.start()
+        expected, _ = whole.step(state)
+        found, _ = replace(whole, chunk=chunk).step(state)
+        _assert_near(found, expected)
+
+    def test_any_order_gives_the_same_server(self) -> None:
+        """Reports may arrive in any order."""
+        simulation = self._simulation(chunk=4)
+        state = simulation.start()
+        expected, _ = simulation.step(state)
+        found, _ = replace(simulation, channel=_Reordered()).step(state)
+        _assert_near(found, expected)
+
+    def test_clients_who_took_no_part_did_not_change(self) -> None:
+        """Neither those not asked nor those who refused."""
+        refusing = _RefuseEven()
+        simulation = replace(self._simulation(), ledger=refusing)
+        before = simulation.start()
+        after, tally = simulation.step(before)
+        assert 0 < tally.took_part < tally.asked < len(simulation.shards)
+        idle = np.setdiff1d(np.arange(len(simulation.shards)), refusing.permitted)
+        _assert_equal_trees(
+            after.clients.state.select(idle), before.clients.state.select(idle)
+        )
+
+    def test_a_refusal_counts_as_zero(self) -> None:
+        """Leaving a report out equals a report of zeros: sums divide by the plan."""
+        round_ = self._round()
+        _, reports, _ = round_.ask(np.arange(len(round_.shards)))
+        sent = np.arange(len(reports)) % 3 > 0
+        left_out = round_.aggregate([reports.select(np.flatnonzero(sent))])
+        zeroed = Reports(_zeroed(reports.tree, ~sent))
+        _assert_near(left_out, round_.aggregate([zeroed]))
+
+    def test_a_round_of_nobody_still_counts(self) -> None:
+        """An empty draw of coins is a legal round: the server steps on nothing."""
+        round_ = self._round()
+        after = round_.aggregate([])
+        assert after.server.round == round_.state.server.round + 1
+
+    def test_nothing_that_was_handed_over_is_changed(self) -> None:
+        """Functions are pure: frozen inputs are enough to play a round."""
+        simulation = self._simulation()
+        state = simulation.start()
+        _freeze(state)
+        simulation.step(state)
+
+    # many rounds
+
+    def test_a_checkpoint_gives_the_state_back(self, tmp_path: Path) -> None:
+        """Bit for bit."""
+        simulation = self._simulation()
+        state, _ = simulation.step(simulation.start())
+        save_checkpoint(tmp_path / "state", state, digest="x")
+        loaded = load_checkpoint(tmp_path / "state", simulation.start(), digest="x")
+        _assert_same(loaded, state)
+
+    def test_killed_anywhere_and_resumed_equals_uninterrupted(
+        self, tmp_path: Path
+    ) -> None:
+        """After any number of chunks, in any round, server and clients agree."""
+        simulation = self._simulation(chunk=3)
+        whole = _play_to_the_end(simulation, tmp_path / "whole")
+        chunks = _Counted()
+        _play_to_the_end(replace(simulation, channel=chunks), tmp_path / "counted")
+        for lives in range(chunks.seen):
+            path = tmp_path / str(lives)
+            with pytest.raises(_Killed):
+                _play_to_the_end(replace(simulation, channel=_Mortal(lives)), path)
+            _assert_same(_play_to_the_end(simulation, path), whole)
+            logged = RunDirectory(path).rounds_logged()
+            assert [line["round"] for line in logged] == list(range(self.rounds))
+
+    @pytest.mark.parametrize("step", ["_spend", "_append", "save_checkpoint"])
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_killed_between_the_steps_of_a_round(
+        self, step: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever was written last: ledger, metrics or checkpoint."""
+        simulation = self._simulation()
+        whole = _play_to_the_end(simulation, tmp_path / "whole")
+        for call in range(self.rounds):
+            path = tmp_path / str(call)
+            with monkeypatch.context() as patch:
+                patch.setattr(run, step, _dying(getattr(run, step), call, when))
+                with pytest.raises(_Killed):
+                    _play_to_the_end(simulation, path)
+            _assert_same(_play_to_the_end(simulation, path), whole)
+            logged = RunDirectory(path).rounds_logged()
+            assert [line["round"] for line in logged] == list(range(self.rounds))
+
+    def test_a_small_world_with_a_known_answer_is_learnt(self) -> None:
+        """The method does what it is for."""
+        world = self.answer_world()
+        plan = self.answer_plan(world)
+        simulation = self._simulation(world=world, plan=plan)
+        state = simulation.start()
+        while state.server.round < plan.rounds:
+            state, _ = simulation.step(state)
+        self.check_learnt(_scorer(self.method(), state, world), world)
+
+    # account
+
+    def test_releases_speak_for_every_unit_and_view(self) -> None:
+        """And the plan can say what they amount to."""
+        plan = self.plan(mixed_world())
+        check_plan(self.method(), plan)
+        told = account(plan, self.method().releases(plan))
+        assert told.releases
+        assert {(s.unit, s.view) for s in told.totals} == {
+            (unit, view) for unit in Unit for view in View
+        }
+
+    def _round(self) -> _Round:
+        simulation = self._simulation()
+        state, _ = simulation.step(simulation.start())
+        return _Round(simulation, state, self.method().broadcast(state.server))
+
+    def _simulation(
+        self,
+        *,
+        world: SmallWorld | None = None,
+        plan: Plan | None = None,
+        chunk: int | None = None,
+    ) -> Simulation:
+        world = world or mixed_world()
+        return Simulation(
+            self.method(),
+            plan or self.plan(world),
+            world.catalog,
+            world.profiles,
+            world.shards,
+            Key.from_seed(7),
+            chunk=chunk,
+        )
+
+
+@dataclass(frozen=True)
+class _Round:
+    """A round about to be played, with everything in reach."""
+
+    simulation: Simulation
+    state: State
+    cast: Cast
+
+    @property
+    def shards(self) -> Shards:
+        return self.simulation.shards
+
+    @property
+    def clients(self) -> Clients:
+        return self.state.clients
+
+    @property
+    def keys(self) -> Keys:
+        return self.simulation.population.keys
+
+    @property
+    def layout(self) -> Layout:
+        s = self.simulation
+        return s.method.layout(s.plan, s.catalog)
+
+    def ask(
+        self, rows: Int64[np.ndarray, "rows"]
+    ) -> tuple[Clients, Reports, Bool[np.ndarray, "rows"]]:
+        return participate(
+            self.simulation.method,
+            self.cast,
+            self.clients.take(rows),
+            self.shards.take(rows),
+            self.keys[rows],
+            ledger=Unmetered(),
+        )
+
+    def aggregate(self, chunks: list[Reports]) -> State:
+        method, key = self.simulation.method, Key.from_seed(3)
+        server = method.aggregate(self.state.server, Each(chunks), key)
+        return replace(self.state, server=server)
+
+
+class _Killed(BaseException):
+    """Stands for kill -9: no handler for errors may catch it."""
+
+
+@dataclass
+class _Reordered:
+    """Delivers the same reports in another order, cut otherwise."""
+
+    name: str = "direct"
+    delivers: type[Delivery] = Each
+
+    def carry(self, chunks: Iterable[Reports]) -> Delivery:
+        everything = Reports(Tree.concatenate([chunk.tree for chunk in chunks]))
+        order = Key.from_seed(5).generator().permutation(len(everything))
+        return Each([everything.select(rows) for rows in np.array_split(order, 3)])
+
+
+@dataclass
+class _Counted(_Reordered):
+    """Counts the chunks of all rounds."""
+
+    seen: int = 0
+
+    def carry(self, chunks: Iterable[Reports]) -> Delivery:
+        return Each(self._count(chunks))
+
+    def _count(self, chunks: Iterable[Reports]) -> Iterator[Reports]:
+        for chunk in chunks:
+            self.seen += 1
+            yield chunk
+
+
+@dataclass
+class _Mortal(_Reordered):
+    """Dies after so many chunks."""
+
+    lives: int = 0
+    seen: int = 0
+
+    def __init__(self, lives: int) -> None:
+        super().__init__()
+        self.lives = lives
+
+    def carry(self, chunks: Iterable[Reports]) -> Delivery:
+        return Each(self._die(chunks))
+
+    def _die(self, chunks: Iterable[Reports]) -> Iterator[Reports]:
+        for chunk in chunks:
+            if self.seen == self.lives:
+                raise _Killed
+            self.seen += 1
+            yield chunk
+
+
+class _RefuseEven:
+    """A ledger whose even clients have spent their budget."""
+
+    def __init__(self) -> None:
+        self.permitted: list[int] = []
+
+    def permits(
+        self, clients: Int64[np.ndarray, "clients"], *, round: int
+    ) -> Bool[np.ndarray, "clients"]:
+        willing = clients % 2 == 1
+        self.permitted += clients[willing].tolist()
+        return willing
+
+
+def _dying(step: Callable[..., None], call: int, when: str) -> Callable[..., None]:
+    """The step, killed before or after its n-th call."""
+    calls = iter(range(call + 1))
+
+    def die(*args: object, **named: object) -> None:
+        is_last = next(calls) == call
+        if is_last and when == "before":
+            raise _Killed
+        step(*args, **named)
+        if is_last:
+            raise _Killed
+
+    return die
+
+
+def _play_to_the_end(simulation: Simulation, path: Path) -> State:
+    directory = RunDirectory(path)
+    for _ in play(simulation, directory, digest="x", observe=lambda _s, _t: {}):
+        pass
+    return load_checkpoint(directory.checkpoint, simulation.start(), digest="x")
+
+
+def _scorer(method: Method, state: State, world: SmallWorld) -> ScoreFunction:
+    cast = method.broadcast(state.server)
+    keys = Key.from_seed(9).each(np.arange(len(world.shards)))
+
+    def score(shards: Shards) -> Scores:
+        tastes = method.represent(cast, state.clients, shards, keys)
+        return method.score(cast, tastes, Candidates.all_of(world.catalog))
+
+    return score
+
+
+def _zeroed(tree: Tree, rows: Bool[np.ndarray, "clients"]) -> Tree:
+    def zero(values: Array) -> Array:
+        copy = values.copy()
+        copy[rows] = 0
+        return copy
+
+    return Tree({name: leaf.map(zero) for name, leaf in tree.leaves.items()})
+
+
+def _freeze(state: State) -> None:
+    trees = [leaf.parts for leaf in state.clients.state.leaves.values()]
+    for arrays in [state.server.weights, state.server.memory, *trees]:
+        for value in arrays.values():
+            value.setflags(write=False)
+
+
+def _assert_near(found: State, expected: State) -> None:
+    for name in ("weights", "memory"):
+        pairs = getattr(found.server, name), getattr(expected.server, name)
+        _assert_close_arrays(*pairs)
+    _assert_close(found.clients.state, expected.clients.state)
+
+
+def _assert_same(found: State, expected: State) -> None:
+    assert found.server.round == expected.server.round
+    _assert_equal(found.server.weights, expected.server.weights)
+    _assert_equal(found.server.memory, expected.server.memory)
+    _assert_equal_trees(found.clients.state, expected.clients.state)
+
+
+def _assert_equal(found: Arrays, expected: Arrays) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name].dtype == value.dtype, name
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def _assert_close_arrays(found: Arrays, expected: Arrays) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        _assert_close_array(found[name], value, name)
+
+
+def _assert_close_array(found: Array, expected: Array, name: str) -> None:
+    assert found.dtype == expected.dtype, name
+    if expected.dtype.kind == "f":
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=name)
+    else:
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+def _assert_close(found: Tree, expected: Tree) -> None:
+    assert found.leaves.keys() == expected.leaves.keys()
+    for name, leaf in expected.leaves.items():
+        _assert_close_arrays(found.leaves[name].parts, leaf.parts)
+
+
+def _assert_equal_trees(found: Tree, expected: Tree) -> None:
+    assert found.leaves.keys() == expected.leaves.keys()
+    for name, leaf in expected.leaves.items():
+        _assert_equal(found.leaves[name].parts, leaf.parts)

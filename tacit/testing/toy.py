@@ -1,0 +1,117 @@
+"""A toy method that uses every seam of the engine: the contract's own test subject.
+
+V, b   item factors and biases (server)      u   user vector (stays on the device)
+x      0/1 history                           e   u Vᵀ + b - x
+
+device   1  u solves min |u Vᵀ + b - x|² + ridge |u|²
+2  the gradient of V is e ⊗ u (kept as factors), of b it is e
+3  b's part gets a little noise of the device's own
+server   4  mean over the planned cohort, then a step of the optimizer
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float64
+
+from tacit.aggregation.mean import Mean
+from tacit.aggregation.server_optimizers import Adam, ServerOptimizer
+from tacit.data.catalog import Catalog, Profiles
+from tacit.data.shards import Shards
+from tacit.keys import Key, Keys
+from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
+from tacit.plan import Plan, Release, unprotected
+from tacit.transport.channels import Delivery
+from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
+from tacit.tree import Dense, Factored, Tree
+
+
+@dataclass(frozen=True)
+class ToyFactors(Method):
+    """Federated factors of a few dimensions; for tests, not for people."""
+
+    factors: int = 2
+    ridge: float = 0.1
+    dither: float = 1e-3
+    optimizer: ServerOptimizer = field(default_factory=lambda: Adam(rate=0.1))
+
+    def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
+        """Small random factors."""
+        draws = key.generator().normal(size=(len(catalog), self.factors))
+        weights = {"V": 0.1 * draws, "b": np.zeros(len(catalog))}
+        return Server(plan, catalog, 0, weights, self.optimizer.start(weights))
+
+    def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
+        """A random user vector and how often the device took part."""
+        rounds = np.zeros(len(profiles), np.int64)
+        return Tree.dense(u=keys.normal(self.factors), rounds=rounds)
+
+    def local_update(
+        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> tuple[Tree, Updates]:
+        """Lines 1 and 2."""
+        u, error = self._solve(cast, shards)
+        state = Tree.dense(u=u, rounds=clients.state["rounds"] + 1)
+        outer = Factored(error[:, None], u[:, None])
+        return state, Updates(Tree({"V": outer, "b": Dense(error)}))
+
+    def privatize(
+        self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
+    ) -> Reports:
+        """Line 3."""
+        bias = updates.tree["b"]
+        noisy = bias + self.dither * keys.normal(bias.shape[1])
+        return Reports(Tree({**updates.tree.leaves, "b": Dense(noisy)}))
+
+    @property
+    def aggregator(self) -> Mean:
+        """Line 4."""
+        return Mean()
+
+    def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
+        """Line 4."""
+        layout = self.layout(server.plan, server.catalog)
+        planned = server.plan.cohort_size
+        gradient = self.aggregator.mean(delivery, layout, planned=planned)
+        weights, memory = self.optimizer.step(server.weights, server.memory, gradient)
+        return server.after(weights=weights, memory=memory)
+
+    def represent(
+        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tastes:
+        """The user vector of the whole local history."""
+        return Tastes(Tree.dense(u=self._solve(cast, shards)[0]))
+
+    def score(
+        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+    ) -> Scores:
+        """The model's u Vᵀ + b."""
+        items = candidates.items
+        return person.tree["u"] @ cast.weights["V"][items].T + cast.weights["b"][items]
+
+    def layout(self, plan: Plan, catalog: Catalog) -> Layout:
+        """Factors of V's gradient, and b's."""
+        shape = (len(catalog), self.factors)
+        slots = {"V": Slot("float64", shape, rank=1), "b": Slot("float64", shape[:1])}
+        return Layout(slots)
+
+    def releases(self, plan: Plan) -> tuple[Release, ...]:
+        """Bare gradients."""
+        bare = unprotected("a toy; gradients are sent as they are")
+        return (Release("gradients", "server", "each round", bare),)
+
+    def _solve(
+        self, cast: Cast, shards: Shards
+    ) -> tuple[
+        Float64[np.ndarray, "clients factors"], Float64[np.ndarray, "clients items"]
+    ]:
+        V, b = cast.weights["V"], cast.weights["b"]
+        x = np.zeros((len(shards), shards.n_items))
+        x[shards.owners, shards.items] = 1.0
+        gram = V.T @ V + self.ridge * np.eye(self.factors)
+        # einsum: a fixed order of additions, so a batch equals its rows to the bit.
+        right = np.einsum("cm,mf->cf", x - b, V)
+        u = np.einsum("cf,fg->cg", right, np.linalg.inv(gram))
+        return u, np.einsum("cf,mf->cm", u, V) + b - x

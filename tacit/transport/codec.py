@@ -1,0 +1,175 @@
+"""Messages to bytes and back: versioned, checked for size, kind, digest and content.
+
+    offset  bytes  field
+    0       4      magic, b"TCIT"
+    4       1      version
+    5       1      kind: 1 Cast, 2 Report, 3 Query
+    6       2      zero
+    8       8      round (unsigned)
+    16      8      body length (unsigned)
+    24      16     plan digest
+    40      …      body: safetensors
+    end-16  16     BLAKE2b of all before
+
+The checksum finds damage, not forgery: it carries no secret. Whatever the bytes are,
+a decoder returns exactly what an encoder was given or raises `BadMessage`. A message
+has one encoding only, so its length is a function of the declared layout and says
+nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from tacit.errors import BadMessage
+from tacit.transport.messages import Cast, Layout, Queries, Reports
+from tacit.tree import Array, Arrays, Tree
+
+VERSION = 1
+MAGIC = b"TCIT"
+_HEADER = struct.Struct("<4sBBHQQ16s")
+_CHECKSUM = 16
+_CAST, _REPORT, _QUERY = 1, 2, 3
+_KINDS = {_CAST: "Cast", _REPORT: "Report", _QUERY: "Query"}
+
+
+def encode_cast(cast: Cast) -> bytes:
+    """The bytes of a Cast."""
+    return _encode(_CAST, cast.round, cast.plan_digest, cast.weights)
+
+
+def decode_cast(message: bytes) -> Cast:
+    """The Cast in these bytes."""
+    round_, digest, arrays = _decode(_CAST, message)
+    return Cast(round_, digest, arrays)
+
+
+def encode_reports(cast: Cast, reports: Reports) -> list[bytes]:
+    """One message a client, in answer to `cast`."""
+    return _encode_rows(_REPORT, cast, reports.tree)
+
+
+def decode_reports(cast: Cast, messages: Sequence[bytes], layout: Layout) -> Reports:
+    """The stacked reports in these messages; each must answer `cast` as declared."""
+    return Reports(_decode_rows(_REPORT, cast, messages, layout))
+
+
+def encode_queries(cast: Cast, queries: Queries) -> list[bytes]:
+    """One message a client."""
+    return _encode_rows(_QUERY, cast, queries.tree)
+
+
+def decode_queries(cast: Cast, messages: Sequence[bytes], layout: Layout) -> Queries:
+    """The stacked queries in these messages."""
+    return Queries(_decode_rows(_QUERY, cast, messages, layout))
+
+
+def wire_size(layout: Layout) -> int:
+    """How many bytes every message of this layout has."""
+    blank = {
+        name: np.zeros(shape, dtype) for name, (dtype, shape) in layout.stored().items()
+    }
+    return len(_encode(_REPORT, 0, bytes(16), blank))
+
+
+def _encode_rows(kind: int, cast: Cast, tree: Tree) -> list[bytes]:
+    stored = {
+        name + suffix: part
+        for name, leaf in tree.leaves.items()
+        for suffix, part in leaf.parts.items()
+    }
+    return [
+        _encode(
+            kind, cast.round, cast.plan_digest, {n: a[i] for n, a in stored.items()}
+        )
+        for i in range(len(tree))
+    ]
+
+
+def _decode_rows(
+    kind: int, cast: Cast, messages: Sequence[bytes], layout: Layout
+) -> Tree:
+    if not messages:
+        return Tree({})
+    size = wire_size(layout)
+    rows = [_decode_row(kind, cast, message, layout, size) for message in messages]
+    return Tree(
+        {
+            name: slot.leaf(
+                {s: np.stack([row[name + s] for row in rows]) for s in slot.parts()}
+            )
+            for name, slot in layout.slots.items()
+        }
+    )
+
+
+def _decode_row(
+    kind: int, cast: Cast, message: bytes, layout: Layout, size: int
+) -> dict[str, Array]:
+    if len(message) != size:  # before anything is parsed or allocated
+        raise BadMessage(f"{len(message)} bytes; every such message has {size}")
+    round_, digest, arrays = _decode(kind, message)
+    if (round_, digest) != (cast.round, cast.plan_digest):
+        raise BadMessage(
+            f"answers round {round_} of plan {digest.hex()}; "
+            f"expected round {cast.round} of {cast.plan_digest.hex()}"
+        )
+    layout.check_stored({n: (str(a.dtype), a.shape) for n, a in arrays.items()})
+    _check_finite(arrays)
+    return arrays
+
+
+def _encode(kind: int, round_: int, digest: bytes, arrays: Arrays) -> bytes:
+    body = save({name: _contiguous(value) for name, value in arrays.items()})
+    head = _HEADER.pack(MAGIC, VERSION, kind, 0, round_, len(body), digest)
+    return head + body + _checksum(head + body)
+
+
+def _decode(kind: int, message: bytes) -> tuple[int, bytes, dict[str, Array]]:
+    if len(message) < _HEADER.size + _CHECKSUM:
+        raise BadMessage(f"{len(message)} bytes are too few for a message")
+    head, body = message[: _HEADER.size], message[_HEADER.size : -_CHECKSUM]
+    magic, version, found, zero, round_, length, digest = _HEADER.unpack(head)
+    if magic != MAGIC or zero != 0:
+        raise BadMessage("does not begin as a Tacit message does")
+    if version != VERSION:
+        raise BadMessage(f"version {version}; this program reads version {VERSION}")
+    if found != kind:
+        kinds = _KINDS.get(found, f"kind {found}"), _KINDS[kind]
+        raise BadMessage(f"is a {kinds[0]}, expected a {kinds[1]}")
+    if length != len(body):
+        raise BadMessage(f"body has {len(body)} bytes, its header says {length}")
+    if message[-_CHECKSUM:] != _checksum(head + body):
+        raise BadMessage("was damaged on the way: its checksum does not match")
+    arrays = _parse(body)
+    if _encode(kind, round_, digest, arrays) != message:
+        raise BadMessage("is not in the one agreed encoding")
+    return round_, digest, arrays
+
+
+def _parse(body: bytes) -> dict[str, Array]:
+    try:
+        return dict(load(body))
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise BadMessage(f"body is not safetensors: {error}") from error
+
+
+def _check_finite(arrays: Arrays) -> None:
+    for name, value in arrays.items():
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise BadMessage(f"'{name}' holds NaN or infinity")
+
+
+def _contiguous(value: Array) -> Array:
+    # safetensors writes the buffer as it lies; numpy >= 2 keeps 0-d arrays 0-d here.
+    return np.asarray(value, order="C")
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_CHECKSUM).digest()

@@ -1,0 +1,135 @@
+"""The only three things that may be encoded; all else stays where it is.
+
+Cast     server -> everyone    what everyone may see
+Reports  devices -> channel    all that a cohort says in a round
+Queries  devices -> server     all that a cohort asks when the server ranks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.errors import BadMessage
+from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Tree
+
+
+@dataclass(frozen=True)
+class Cast:
+    """What the server tells everyone before a round."""
+
+    round: int
+    plan_digest: bytes
+    weights: Arrays
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What the devices of a cohort say in a round; axis 0 is the client."""
+
+    tree: Tree
+
+    @classmethod
+    def nobody(cls) -> Reports:
+        """The reports of a cohort in which everyone refused."""
+        return cls(Tree({}))
+
+    def __len__(self) -> int:
+        return len(self.tree)
+
+    def select(self, rows: ArrayLike | slice) -> Reports:
+        """The reports of some of the clients."""
+        return Reports(self.tree.select(rows))
+
+
+@dataclass(frozen=True)
+class Queries:
+    """What devices ask where the server ranks; axis 0 is the client."""
+
+    tree: Tree
+
+    def __len__(self) -> int:
+        return len(self.tree)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One leaf of a report: its dtype and shape without the client axis.
+
+    A factored slot has a rank: the leaf travels as rank × (rows + columns) numbers.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    rank: int | None = None
+
+    def parts(self) -> dict[str, tuple[int, ...]]:
+        """The shapes that travel, by suffix."""
+        if self.rank is None:
+            return {"": self.shape}
+        rows, columns = self.shape
+        return {"#left": (self.rank, rows), "#right": (self.rank, columns)}
+
+    def leaf(self, parts: Mapping[str, Array]) -> Leaf:
+        """The leaf of these stacked parts."""
+        if self.rank is None:
+            return Dense(parts[""])
+        return Factored(parts["#left"], parts["#right"])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What every report of a method looks like; the same for all clients and rounds.
+
+    A report's size can therefore say nothing about its sender. `split_axis` is the axis
+    of every leaf along which a channel may cut a report into unlinked messages.
+    """
+
+    slots: Mapping[str, Slot]
+    split_axis: int | None = field(default=None)
+
+    def zeros(self) -> dict[str, Array]:
+        """The sum of no reports: dense, int64 for integers and float64 for floats."""
+        return {
+            name: np.zeros(slot.shape, _accumulator(slot.dtype))
+            for name, slot in self.slots.items()
+        }
+
+    def stored(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Name, dtype and shape of every array that travels."""
+        return {
+            name + suffix: (slot.dtype, shape)
+            for name, slot in self.slots.items()
+            for suffix, shape in slot.parts().items()
+        }
+
+    def check(self, reports: Reports) -> None:
+        """Refuse reports that are not as declared."""
+        if not len(reports):
+            return
+        found = {
+            name + suffix: (str(part.dtype), part.shape[1:])
+            for name, leaf in reports.tree.leaves.items()
+            for suffix, part in leaf.parts.items()
+        }
+        self.check_stored(found)
+
+    def check_stored(self, found: Mapping[str, tuple[str, tuple[int, ...]]]) -> None:
+        """Refuse arrays whose names, dtypes or shapes are not as declared."""
+        declared = self.stored()
+        if dict(found) != declared:
+            raise BadMessage(
+                f"report holds {_listed(found)}; declared is {_listed(declared)}"
+            )
+
+
+def _accumulator(dtype: str) -> type[np.generic]:
+    return np.float64 if np.dtype(dtype).kind == "f" else np.int64
+
+
+def _listed(arrays: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
+    shown = [f"{name}: {dtype}{list(s)}" for name, (dtype, s) in sorted(arrays.items())]
+    return "; ".join(shown) or "nothing"
