@@ -1,3 +1,47 @@
-"""Tacit: a recommender that learns from everyone and knows no one."""
+"""Tacit: a recommender that learns from everyone and knows no one.
 
-__version__ = "0.1.0"
+    import tacit
+
+    run = tacit.train("exp.toml", out="run")         # rounds, evaluation, files
+    tacit.load("run").recommend(["item-1"], k=10)    # on this device, nothing is sent
+
+Read `tacit.method` first: it says what a federated recommender is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.version import __version__
+
+if TYPE_CHECKING:
+    from tacit.experiment.training import Outcome
+    from tacit.serving.device import Recommender
+
+__all__ = ["__version__", "load", "train"]
+
+
+def train(
+    experiment: str | Path | Mapping[str, Any],
+    *,
+    out: str | Path = "run",
+    resume: bool = False,
+) -> Outcome:
+    """Train an experiment: a TOML file, or a nested table of its sections."""
+    from tacit.experiment import training
+    from tacit.experiment.settings import check_experiment, read_experiment
+
+    if isinstance(experiment, Mapping):
+        checked = check_experiment(experiment)
+    else:
+        checked = read_experiment(Path(experiment))
+    return training.train(checked, Path(out), resume=resume)
+
+
+def load(run: str | Path) -> Recommender:
+    """The trained model of a run directory, ready to recommend on this device."""
+    from tacit.experiment import saved
+
+    return saved.load(run)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from numbers import Integral
 
 from tacit.errors import BadValue
 
@@ -31,6 +32,12 @@ def not_negative(*, remedy: str = "", **values: Number) -> None:
 def at_least(least: Number, *, remedy: str = "", **values: Number) -> None:
     """Refuse values that are not finite and at least `least`."""
     _each(values, lambda v: v >= least, f"must be >= {least}", remedy)
+
+
+def count(*, remedy: str = "", **values: int) -> None:
+    """Refuse values that are not whole numbers of at least one."""
+    _each(values, lambda v: v >= 1, "must be >= 1", remedy)
+    _each(values, _is_whole, "must be a whole number", remedy)
 
 
 def rate(*, remedy: str = "", **values: Number) -> None:
@@ -65,7 +72,7 @@ def unknown(name: str, known: Collection[str]) -> str:
 
 
 def _each(
-    values: dict[str, Number],
+    values: Mapping[str, Number],
     allowed: Callable[[Number], bool],
     rule: str,
     remedy: str,
@@ -83,6 +90,10 @@ def _is_finite(value: Number) -> bool:
         return not isinstance(value, bool) and math.isfinite(value)
     except (TypeError, OverflowError):  # no number at all, or beyond any float
         return False
+
+
+def _is_whole(value: Number) -> bool:
+    return isinstance(value, Integral)  # numpy's integers too
 
 
 def _tail(remedy: str) -> str:

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Protocol
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt64
+from jaxtyping import Float64, Int64, Shaped, UInt64
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
@@ -35,6 +35,7 @@ from tacit import arrays
 from tacit.errors import BadValue
 
 Words = UInt64[np.ndarray, "clients 2"]
+Counters = UInt64[np.ndarray, "clients"]
 Blocks = UInt64[np.ndarray, "clients blocks 4"]
 
 _DRAW, _DERIVE = 0, 1
@@ -150,7 +151,9 @@ class Keys:
         open_unit = ((self.bits(n) >> np.uint64(12)) + 0.5) * 2.0**-52
         return np.asarray(ndtri(open_unit))
 
-    def integers(self, n: int, *, below: ArrayLike) -> Int64[np.ndarray, "clients n"]:
+    def integers(
+        self, n: int, *, below: int | ArrayLike
+    ) -> Int64[np.ndarray, "clients n"]:
         """Integers in [0, below); `below` is one number or one a client.
 
         By multiply-shift: a value's probability is off by less than 2**-64.
@@ -171,8 +174,8 @@ def _check_words(words: UInt64[np.ndarray, "..."], shape: tuple[int, ...]) -> No
 
 
 def _one_each(
-    numbers: Int64[np.ndarray, "n"], clients: int
-) -> Int64[np.ndarray, "clients"]:
+    numbers: Shaped[np.ndarray, "n"], clients: int
+) -> Shaped[np.ndarray, "n"]:
     if len(numbers) != clients:
         raise BadValue(f"{len(numbers)} numbers for {clients} clients; give one each")
     return numbers
@@ -196,24 +199,14 @@ def _positions(counts: Int64[np.ndarray, "clients"]) -> Int64[np.ndarray, "total
     return np.arange(total, dtype=np.int64) - np.repeat(ends - counts, counts)
 
 
-class _Philox(Protocol):
-    def __call__(
-        self, words: Words, first: UInt64[np.ndarray, "clients"], n: int, domain: int, /
-    ) -> Blocks: ...
-
-
-def _philox(
-    words: Words, first: UInt64[np.ndarray, "clients"], n: int, domain: int
-) -> Blocks:
+def _philox(words: Words, first: Counters, n: int, domain: int) -> Blocks:
     """Blocks at counters (first, 0, 0, domain) and the `n` - 1 after, for each key."""
     if len(words) * n < _COMPILED_FROM:
         return _philox_plain(words, first, n, domain)
     return _philox_compiled()(np.ascontiguousarray(words), first, n, domain)
 
 
-def _philox_plain(
-    words: Words, first: UInt64[np.ndarray, "clients"], n: int, domain: int
-) -> Blocks:
+def _philox_plain(words: Words, first: Counters, n: int, domain: int) -> Blocks:
     a = first[:, None] + np.arange(n, dtype=np.uint64)
     b, c, d = np.zeros_like(a), np.zeros_like(a), np.full_like(a, domain)
     k0, k1 = words[:, :1], words[:, 1:]
@@ -239,7 +232,7 @@ def _high_product(
 
 
 @cache
-def _philox_compiled() -> _Philox:
+def _philox_compiled() -> Callable[[Words, Counters, int, int], Blocks]:
     """The numba twin of `_philox_plain`; equal bit for bit."""
     from tacit.kernels.philox import philox  # loads numba
 

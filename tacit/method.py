@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from tacit.aggregation.mean import Aggregator
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
-from tacit.errors import EmptyCohort, Refused
+from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
 from tacit.plan import Plan, Release
 from tacit.transport.channels import Delivery
@@ -63,6 +63,16 @@ class Clients:
     numbers: Int64[np.ndarray, "clients"]  # who they are to themselves
     groups: Int64[np.ndarray, "clients"]  # public group: its place in the plan
     state: Tree  # private, the method's own
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.numbers), len(self.groups)}
+        if self.state.leaves:
+            sizes.add(len(self.state))
+        if len(sizes) > 1:
+            raise BadValue(
+                f"{len(self.numbers)} numbers, {len(self.groups)} groups and state of "
+                f"{len(self.state)} clients; they must agree"
+            )
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -260,4 +270,9 @@ def participate(
     )
     after = replace(some, state=state)
     reports = method.privatize(cast, after, updates, own.at("privatize"))
+    if len(reports) != len(rows):
+        raise Refused(
+            f"{type(method).__name__}.privatize gave {len(reports)} reports for "
+            f"{len(rows)} devices; each says one thing"
+        )
     return clients.with_state(rows, state), reports, willing

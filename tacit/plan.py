@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tacit import check
 from tacit.errors import BadValue
@@ -114,9 +116,11 @@ class Plan:
     groups: Groups = field(default_factory=dict)  # public groups and their sizes
 
     def __post_init__(self) -> None:
-        check.at_least(1, population=self.population, rounds=self.rounds)
+        check.count(population=self.population, rounds=self.rounds)
         if not self.groups:
             object.__setattr__(self, "groups", {EVERYONE: self.population})
+        for group, size in self.groups.items():
+            check.not_negative(remedy="", **{f"groups[{group}]": size})
         if sum(self.groups.values()) != self.population:
             raise BadValue(
                 f"groups {dict(self.groups)} must add up to "
@@ -139,7 +143,10 @@ class Plan:
     @property
     def digest(self) -> bytes:
         """16 bytes that change with any field; devices compare it with theirs."""
-        fields = asdict(self) | {"sampler": [type(self.sampler).__name__, self.sampler]}
+        fields = asdict(self) | {
+            "sampler": [type(self.sampler).__name__, self.sampler],
+            "groups": [*self.groups.items()],  # their order is what codes refer to
+        }
         text = json.dumps(fields, sort_keys=True, default=_plain)
         return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
@@ -174,20 +181,31 @@ class Account:
 def account(plan: Plan, releases: tuple[Release, ...], *, runs: int = 1) -> Account:
     """Say what each release and all of them together reveal.
 
-    The total of a cell is unprotected as soon as one of its releases is.
+    The total of a cell is unprotected as soon as one of its releases is. Where some
+    releases concern one group only, each group's total has them and the common ones.
     """
+    check.at_least(1, runs=runs)
+    groups = _groups(plan, releases)
     lines = [
         _statement(plan, release, cell, unit=unit, view=view, runs=runs)
         for release in releases
         for (unit, view), cell in release.cells.items()
     ]
     totals = [
-        _total([s for s in lines if (s.group, s.unit, s.view) == (group, unit, view)])
-        for group in dict.fromkeys(release.group for release in releases)
+        _total(group, [s for s in lines if (s.unit, s.view) == (unit, view)])
+        for group in groups
         for unit in Unit
         for view in View
     ]
     return Account(tuple(lines), tuple(totals))
+
+
+def _groups(plan: Plan, releases: tuple[Release, ...]) -> list[str]:
+    """The groups to be told apart: those of the plan if any release does."""
+    named = {release.group for release in releases} - {EVERYONE}
+    for group in sorted(named - {*plan.groups}):
+        raise BadValue(f"group {check.unknown(group, plan.groups)}")
+    return [*plan.groups] if named else [EVERYONE] if releases else []
 
 
 def _statement(
@@ -216,13 +234,23 @@ def _statement(
     )
 
 
-def _total(lines: list[Statement]) -> Statement:
-    first = lines[0]
-    reasons = dict.fromkeys(line.reason for line in lines)
-    return Statement(
-        **{**asdict(first), "what": "everything", "reason": "; ".join(reasons)}
+def _total(group: str, lines: list[Statement]) -> Statement:
+    """All lines of one unit and view that concern a group, as one."""
+    mine = [line for line in lines if line.group in (group, EVERYONE)]
+    return replace(
+        mine[0],
+        what="everything",
+        group=group,
+        seen_by=_joined(line.seen_by for line in mine),
+        horizon=_joined(line.horizon for line in mine),
+        assumes=_joined(line.assumes for line in mine),
+        reason=_joined(line.reason for line in mine),
     )
 
 
+def _joined(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(texts))
+
+
 def _plain(value: object) -> object:
-    return vars(value)
+    return value.item() if isinstance(value, np.generic) else vars(value)

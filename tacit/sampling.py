@@ -113,8 +113,7 @@ class PoissonByGroup:
         if not self.rates:
             raise BadValue("rates={} must name at least one group")
         for group, rate in self.rates.items():
-            named = {f"rates[{group}]": rate}
-            check.rate(remedy="", **named)
+            check.rate(remedy="", **{f"rates[{group}]": rate})
 
     def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
         """The clients whose coin fell, each at the rate of its group."""
@@ -123,6 +122,9 @@ class PoissonByGroup:
 
     def expected(self, plan: Horizon) -> float:
         """The sum of rate times size over the groups."""
+        for group in self.rates:
+            if group not in plan.groups:
+                raise BadValue(f"rates: group {check.unknown(group, plan.groups)}")
         return sum(self._rate(group) * size for group, size in plan.groups.items())
 
     def most_participations(self, plan: Horizon) -> int:
@@ -150,7 +152,7 @@ class FixedSize:
     size: int
 
     def __post_init__(self) -> None:
-        check.at_least(1, size=self.size)
+        check.count(size=self.size)
 
     def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
         """The clients with the smallest draws."""

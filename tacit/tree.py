@@ -163,6 +163,7 @@ class Tree:
     leaves: Mapping[str, Leaf]
 
     def __post_init__(self) -> None:
+        check_names(self.leaves)
         sizes = {name: len(leaf) for name, leaf in self.leaves.items()}
         if len(set(sizes.values())) > 1:
             raise BadValue(f"leaves disagree on the number of clients: {sizes}")
@@ -190,7 +191,7 @@ class Tree:
         squares = (leaf.squared_norms() for leaf in self.leaves.values())
         return np.sqrt(sum(squares, start=np.zeros(len(self))))
 
-    def scale(self, factors: ArrayLike) -> Tree:
+    def scale(self, factors: float | ArrayLike) -> Tree:
         """Each client's whole tree times that client's factor, or all times one.
 
         Floats keep their type; integers become float64.
@@ -225,8 +226,10 @@ class Tree:
 
     def replace_rows(self, rows: ArrayLike, other: Tree) -> Tree:
         """A copy in which clients `rows` have the values of `other`."""
-        if not self.leaves:
+        if not self.leaves and not other.leaves:
             return self  # clients who keep nothing
+        if not self.leaves:
+            raise BadValue(f"clients who keep nothing were given {[*other.leaves]}")
         index = arrays.rows(rows, len(self))
         if len(index) != len(other):
             raise BadValue(f"{len(index)} rows to replace, {len(other)} given")
@@ -246,6 +249,13 @@ class Tree:
         if not trees:
             raise BadValue("nothing to concatenate: no tree was given")
         return _zip(lambda *stored: np.concatenate(stored), trees)
+
+
+def check_names(leaves: Iterable[str]) -> None:
+    """Refuse names that would be mistaken for a part of a leaf: 'V#left'."""
+    for name in leaves:
+        if "#" in name:
+            raise BadValue(f"leaf '{name}' must not have '#' in its name")
 
 
 def add(totals: Iterable[Arrays]) -> dict[str, Array]:

@@ -33,7 +33,7 @@ class Mean:
         if isinstance(delivery, Sum):
             return add([layout.zeros(), delivery.total])
         if isinstance(delivery, Each):
-            sums = (chunk.tree.sum() for chunk in delivery.chunks)
+            sums = (chunk.tree.sum() for chunk in delivery.chunks if len(chunk))
             return add(chain([layout.zeros()], sums))
         raise Refused(
             f"Mean cannot read {type(delivery).__name__}; use a channel that delivers "

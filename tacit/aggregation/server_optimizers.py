@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit import check
-from tacit.errors import MissingExtra
+from tacit.errors import BadValue, MissingExtra
 from tacit.tree import Array, Arrays
 
 Stepped = tuple[dict[str, Array], dict[str, Array]]
@@ -39,8 +39,10 @@ class ServerOptimizer(Protocol):
 class DecayingBoost:
     """FedVAE's learning rate: η (1 + γ δᵗ) in epoch t.
 
-    `decay=1` keeps the boost for good, `decay=0` boosts epoch 0 only.
-    Source: FedVAE, Section IV-B.
+    The paper writes it as a second step, ω ← ω + γ δᵗ (ω - ω before), and counts t
+    from 1, so that `decay=0` never boosts; epoch 0 gets the whole boost. `decay=1`
+    keeps it for good.
+    Source: FedVAE, Section IV-B, Equation 4.
     """
 
     rate: float
@@ -50,6 +52,8 @@ class DecayingBoost:
     def __post_init__(self) -> None:
         check.positive(rate=self.rate)
         check.not_negative(gamma=self.gamma, decay=self.decay)
+        if self.decay > 1:
+            raise BadValue(f"decay={self.decay} must be <= 1; a boost does not grow")
 
     def at(self, epoch: int) -> float:
         """The rate in this epoch."""
@@ -144,6 +148,10 @@ def _memory(adam: Any, parameters: Mapping[str, Any]) -> dict[str, Array]:
 
 def _parameters(torch: ModuleType, weights: Arrays, gradient: Arrays) -> dict[str, Any]:
     """Copies of the weights as torch parameters that carry their gradients."""
+    if _shapes(weights) != _shapes(gradient):
+        raise BadValue(
+            f"gradient is {_shapes(gradient)}; the weights are {_shapes(weights)}"
+        )
     parameters = {}
     for name, value in weights.items():
         parameter = torch.nn.Parameter(torch.from_numpy(np.array(value)))
@@ -151,6 +159,10 @@ def _parameters(torch: ModuleType, weights: Arrays, gradient: Arrays) -> dict[st
         parameter.grad = torch.from_numpy(np.array(gradient[name], value.dtype))
         parameters[name] = parameter
     return parameters
+
+
+def _shapes(arrays: Arrays) -> dict[str, tuple[int, ...]]:
+    return {name: value.shape for name, value in arrays.items()}
 
 
 def _arrays(parameters: Mapping[str, Any]) -> dict[str, Array]:

@@ -2,7 +2,8 @@
 
     source -> Dataset (Interactions, Catalog, Profiles) -> split -> Shards
 
-What belongs here: reading, checking, caching, splitting. What does not: models, ranking,
-anything random that is not addressed by a key. The catalog is public; interactions and
-shards are private and may not be imported by `aggregation` or `transport`.
+What belongs here: reading, checking, caching, splitting. What does not: models,
+ranking, anything random that is not addressed by a key. The catalog is public;
+interactions and shards are private and may not be imported by `aggregation` or
+`transport`.
 """

@@ -1,7 +1,7 @@
 """Where a release's archive lies, and how it gets there when somebody asks for it.
 
-Looked for in order: the place given, `$TACIT_DATA`, the cache's download folder. Nothing
-is downloaded unless it is asked for, and nothing is printed here.
+Looked for in order: the place given, `$TACIT_DATA`, the cache's download folder.
+Nothing is downloaded unless it is asked for, and nothing is printed here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
-from tacit import __version__
 from tacit.errors import BadData, MissingData
+from tacit.version import __version__
 
 Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all if known
 Stamp = dict[str, int | str | list[list[int | str]]]

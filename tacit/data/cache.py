@@ -4,8 +4,8 @@
     <cache>/parsed/movielens-1m/manifest.json, 0000.npy, 0001.npy, …
 
 An entry is written beside its place and renamed into it, so it is whole or absent. One
-that is damaged, of another format or made from another archive is made anew. Arrays read
-from an entry are read-only. The folder may be deleted at any time.
+that is damaged, of another format or made from another archive is made anew. Arrays
+read from an entry are read-only. The folder may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -169,11 +169,11 @@ def _read_column(place: Path, listed: Mapping[str, Any]) -> NDArray[Any]:
 
 
 def _facts(column: NDArray[Any]) -> dict[str, Any]:
-    raw = np.ascontiguousarray(column).reshape(-1).view(np.uint8)
+    raw = np.ascontiguousarray(column).data.cast("B") if column.size else b""
     return {
         "dtype": column.dtype.str,
         "shape": list(column.shape),
-        "crc32": zlib.crc32(memoryview(raw)),
+        "crc32": zlib.crc32(raw),
     }
 
 

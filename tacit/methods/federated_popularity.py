@@ -39,7 +39,7 @@ class FederatedPopularity(Method):
     max_votes: int = 100
 
     def __post_init__(self) -> None:
-        check.at_least(1, max_votes=self.max_votes)
+        check.count(max_votes=self.max_votes)
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """Nobody has voted."""

@@ -2,18 +2,21 @@
 
 No generator state is kept: every draw is addressed by key and round. The file is
 written beside the old one, flushed, and renamed over it, so at every moment there is
-one whole checkpoint or none.
+one whole checkpoint or none. A checksum over its content finds what a disk lost later.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save
 
 from tacit.errors import BadRun
@@ -27,7 +30,9 @@ _WEIGHTS, _MEMORY, _STATE = "server/weights/", "server/memory/", "clients/state/
 def save_checkpoint(path: Path, state: State, *, digest: str) -> None:
     """Write the state; `digest` names the experiment it belongs to."""
     facts = {"format": FORMAT, "round": str(state.server.round), "experiment": digest}
-    write_atomically(path, save(_arrays(state), metadata=facts))
+    arrays = _arrays(state)
+    facts["checksum"] = _checksum(facts, arrays)
+    write_atomically(path, save(arrays, metadata=facts))
 
 
 def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
@@ -37,7 +42,9 @@ def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
         raise BadRun(
             f"{path}: format {facts.get('format')}, this program reads {FORMAT}"
         )
-    if facts.get("experiment") != digest:
+    if facts.pop("checksum", "") != _checksum(facts, arrays):
+        raise BadRun(f"{path} was damaged: its checksum does not match")
+    if facts["experiment"] != digest:
         raise BadRun(
             f"{path} belongs to another experiment; resume with the experiment that "
             "began the run, or train into a new directory"
@@ -56,12 +63,21 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file in one step; readers see the old content or the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            flush(file)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
     _flush_directory(path.parent)
+
+
+def flush(file: IO[Any]) -> None:
+    """Wait until what was written is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def write_json(path: Path, document: object) -> None:
@@ -83,8 +99,16 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
         with safe_open(path, framework="numpy") as file:
             names = file.keys()
             return file.metadata() or {}, {n: file.get_tensor(n) for n in names}
-    except (SafetensorError, OSError) as error:
+    except Exception as error:  # of whatever kind: the file may hold anything
         raise BadRun(f"{path} cannot be read as a checkpoint: {error}") from error
+
+
+def _checksum(facts: Mapping[str, str], arrays: Arrays) -> str:
+    digest = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
+    for name, value in sorted(arrays.items()):
+        digest.update(f"{name} {value.dtype} {value.shape}".encode())
+        digest.update(value.data)
+    return digest.hexdigest()
 
 
 def _under(prefix: str, arrays: Arrays) -> dict[str, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Int64
@@ -14,7 +15,7 @@ from tacit.keys import Key, Keys
 from tacit.method import Clients, Ledger, Method, Server, participate
 from tacit.sampling import Draw
 from tacit.transport.channels import Channel
-from tacit.transport.codec import encode_cast, wire_size
+from tacit.transport.codec import cast_size, wire_size
 from tacit.transport.messages import Cast, Layout, Reports
 from tacit.tree import Tree
 
@@ -38,6 +39,11 @@ class Population:
     channel: Channel
     ledger: Ledger
     chunk: int | None = None  # devices at a time; None: as many as CHUNK_BYTES allow
+
+    @cached_property
+    def cohort_keys(self) -> Keys:
+        """The keys of the draws that decide who is asked."""
+        return self.keys.at("cohort")
 
 
 @dataclass(frozen=True)
@@ -84,8 +90,7 @@ def chunk_size(layout: Layout, *, limit: int = CHUNK_BYTES) -> int:
 def _cohort(state: State, population: Population) -> Int64[np.ndarray, "cohort"]:
     """The places of those asked, by length of history so that a chunk is even."""
     server, clients = state.server, state.clients
-    keys = population.keys.at("cohort")
-    draw = Draw(keys, clients.groups, server.round)
+    draw = Draw(population.cohort_keys, clients.groups, server.round)
     chosen = server.plan.sampler.cohort(draw, server.plan)
     lengths = population.shards.lengths[chosen]
     return chosen[np.argsort(lengths, kind="stable")]
@@ -109,11 +114,13 @@ class _Devices:
         self.asked = self.took_part = 0
 
     def chunks(self) -> Iterator[Reports]:
-        size = self.population.chunk or chunk_size(self.layout)
+        chunk = self.population.chunk
+        size = chunk_size(self.layout) if chunk is None else chunk
         for start in range(0, len(self.cohort), size):
             reports = self._ask(self.cohort[start : start + size])
             self.layout.check(reports)
-            yield reports
+            if len(reports):  # else all of this chunk refused
+                yield reports
 
     def _ask(self, rows: Int64[np.ndarray, "chunk"]) -> Reports:
         after, reports, took_part = participate(
@@ -142,5 +149,5 @@ class _Devices:
 
     def tally(self, round: int) -> Tally:
         up = self.took_part * wire_size(self.layout)
-        down = self.asked * len(encode_cast(self.cast))
+        down = self.asked * cast_size(self.cast)
         return Tally(round, self.asked, self.took_part, up, down)

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit import check
 from tacit.errors import BadRun
-from tacit.plan import Release
 from tacit.runtime.checkpoint import (
+    flush,
     load_checkpoint,
     save_checkpoint,
     write_atomically,
@@ -90,11 +91,14 @@ class RunDirectory:
         if not self.metrics.exists():
             return []
         lines = self.metrics.read_text(encoding="utf-8").split("\n")
-        return [json.loads(line) for line in lines[:-1]]
+        return [_parsed(line, self.metrics) for line in lines[:-1]]
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep a second process from training into the same directory."""
+        """Keep a second process from training into the same directory.
+
+        Sweeps up what a killed process left half written.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / ".lock").open("w") as file:
             try:
@@ -104,6 +108,8 @@ class RunDirectory:
                     f"{self.path} is in use by another process; wait for it, or train "
                     "into another directory"
                 ) from error
+            for part in self.path.rglob(".*.part"):
+                part.unlink()
             yield
 
 
@@ -117,15 +123,17 @@ def play(
 ) -> Iterator[tuple[State, Facts]]:
     """Play the rounds that are left, keeping the run resumable at every moment.
 
-    `digest` names the experiment: a checkpoint of another one is refused. `observe`
+    `digest` names the experiment: what another one left here is refused. `observe`
     says what to log of a round. Checkpoints are written every `every` rounds and after
-    the last.
+    the last. The caller holds `directory.locked()`.
     """
+    check.count(every=every)
     state = _resumed(simulation, directory, digest)
+    begun = _begun(directory, digest)
     _drop_lines_after(directory, state.server.round)
-    releases = simulation.method.releases(simulation.plan)
     while state.server.round < simulation.plan.rounds:
-        _spend(simulation, directory, releases, state.server.round)
+        begun = max(begun, state.server.round + 1)
+        _spend(simulation, directory, digest, begun)
         state, tally = simulation.step(state)
         facts = {"round": tally.round, **observe(state, tally)}
         _append(directory.metrics, facts)
@@ -143,30 +151,47 @@ def _resumed(simulation: Simulation, directory: RunDirectory, digest: str) -> St
 
 
 def _spend(
-    simulation: Simulation,
-    directory: RunDirectory,
-    releases: tuple[Release, ...],
-    round: int,
+    simulation: Simulation, directory: RunDirectory, digest: str, begun: int
 ) -> None:
     """Write down that a round begins, before any device speaks."""
+    plan = simulation.plan
     entry = {
-        "plan": simulation.plan.digest.hex(),
-        "rounds_planned": simulation.plan.rounds,
-        "rounds_begun": max(round + 1, _begun(directory)),
-        "releases": [release.what for release in releases],
+        "experiment": digest,
+        "plan": plan.digest.hex(),
+        "rounds_planned": plan.rounds,
+        "rounds_begun": begun,
+        "releases": [release.what for release in simulation.method.releases(plan)],
     }
     write_json(directory.ledger, entry)
 
 
-def _begun(directory: RunDirectory) -> int:
+def _begun(directory: RunDirectory, digest: str) -> int:
+    """How many rounds the ledger knows of; it may be ahead of the checkpoint."""
     if not directory.ledger.exists():
         return 0
-    return int(json.loads(directory.ledger.read_text(encoding="utf-8"))["rounds_begun"])
+    entry = _parsed(directory.ledger.read_text(encoding="utf-8"), directory.ledger)
+    if entry.get("experiment") != digest:
+        raise BadRun(
+            f"{directory.ledger} says what another experiment has spent; resume with "
+            "the experiment that began the run, or train into a new directory"
+        )
+    return int(entry["rounds_begun"])
 
 
 def _append(path: Path, facts: Facts) -> None:
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(facts, allow_nan=False) + "\n")
+        flush(file)  # the checkpoint that follows must not outlive it
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise BadRun(f"{path} is damaged: {error}") from error
+    if not isinstance(found, dict):
+        raise BadRun(f"{path} is damaged: {text[:40]!r} is not a table")
+    return found
 
 
 def _drop_lines_after(directory: RunDirectory, round: int) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Int64
 
+from tacit import arrays, check
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, Refused
@@ -44,6 +46,9 @@ class Simulation:
                 f"the plan speaks of {self.plan.population} people, profiles of "
                 f"{len(self.profiles)}, shards of {len(self.shards)}; they must agree"
             )
+        if self.chunk is not None:
+            check.count(chunk=self.chunk)
+        self._check_groups()
         check_plan(self.method, self.plan)
 
     def start(self) -> State:
@@ -63,12 +68,25 @@ class Simulation:
             state, tally = self.step(state)
             yield state, tally
 
-    @property
+    @cached_property
     def population(self) -> Population:
         """The devices, each with a key of its own."""
         keys = self.key.at("clients").each(np.arange(len(self.shards)))
         carrier = self.channel or channel(self.plan.channel)
         return Population(self.shards, keys, carrier, self.ledger, self.chunk)
+
+    def _check_groups(self) -> None:
+        """Refuse groups that are not as large as the plan, and so the account, says."""
+        names, n = [*self.plan.groups], self.plan.population
+        given = np.zeros(n, np.int64) if self.groups is None else self.groups
+        codes = arrays.integers(given, "groups", below=len(names))
+        counts = np.bincount(codes, minlength=len(names)).tolist()
+        found = dict(zip(names, counts, strict=True))
+        if len(codes) != n or found != dict(self.plan.groups):
+            raise BadValue(
+                f"groups has {len(codes)} people, {found}; the plan says {n}, "
+                f"{dict(self.plan.groups)}: give every person's place in it"
+            )
 
 
 def check_plan(method: Method, plan: Plan) -> None:

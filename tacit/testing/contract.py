@@ -199,10 +199,11 @@ class MethodContract(ABC):
         found, _ = replace(simulation, channel=_Reordered()).step(state)
         _assert_near(found, expected)
 
-    def test_clients_who_took_no_part_did_not_change(self) -> None:
-        """Neither those not asked nor those who refused."""
+    @pytest.mark.parametrize("chunk", [1, None])
+    def test_clients_who_took_no_part_did_not_change(self, chunk: int | None) -> None:
+        """Neither those not asked nor those who refused, alone or among others."""
         refusing = _RefuseEven()
-        simulation = replace(self._simulation(), ledger=refusing)
+        simulation = replace(self._simulation(chunk=chunk), ledger=refusing)
         before = simulation.start()
         after, tally = simulation.step(before)
         assert 0 < tally.took_part < tally.asked < len(simulation.shards)

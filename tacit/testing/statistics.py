@@ -6,8 +6,8 @@ n", so `false_alarm=1e-9` means one honest run in a billion, and one fixed seed 
 fails is a bug.
 
 Power: a distribution, frequency or mean that is more than twice the bound away from
-what is claimed passes with probability at most `false_alarm`. `samples_to_see` gives the
-size of sample for that.
+what is claimed passes with probability at most `false_alarm`. `samples_to_see` gives
+the size of sample for that.
 
     n = samples_to_see(0.007, false_alarm=1e-9)    # a normal whose scale is 3 % off
     assert_distribution(keys.normal(n), norm.cdf, false_alarm=1e-9)
@@ -34,7 +34,7 @@ def samples_to_see(gap: float, *, false_alarm: float) -> int:
 
     A gap is the largest distance between two distribution functions for
     `assert_distribution`, the distance of means over the width of the bounds for
-    `assert_mean`. Two normals whose scales differ by a small fraction s are 0.24 s apart.
+    `assert_mean`. Normals whose scales differ by a small fraction s are 0.24 s apart.
     """
     check.positive(gap=gap)
     return math.ceil(4 * _dkw_exponent(false_alarm) / gap**2)

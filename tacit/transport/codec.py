@@ -21,14 +21,15 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from tacit.errors import BadMessage
-from tacit.transport.messages import Cast, Layout, Queries, Reports
+from tacit.errors import BadMessage, Refused
+from tacit.transport.messages import DIGEST_BYTES, Cast, Layout, Queries, Reports
 from tacit.tree import Array, Arrays, Tree
 
 VERSION = 1
@@ -38,9 +39,12 @@ _CHECKSUM = 16
 _CAST, _REPORT, _QUERY = 1, 2, 3
 _KINDS = {_CAST: "Cast", _REPORT: "Report", _QUERY: "Query"}
 
+Message = TypeVar("Message", Cast, Reports, Queries)
+
 
 def encode_cast(cast: Cast) -> bytes:
     """The bytes of a Cast."""
+    _only(Cast, cast)
     return _encode(_CAST, cast.round, cast.plan_digest, cast.weights)
 
 
@@ -52,7 +56,7 @@ def decode_cast(message: bytes) -> Cast:
 
 def encode_reports(cast: Cast, reports: Reports) -> list[bytes]:
     """One message a client, in answer to `cast`."""
-    return _encode_rows(_REPORT, cast, reports.tree)
+    return _encode_rows(_REPORT, cast, _only(Reports, reports).tree)
 
 
 def decode_reports(cast: Cast, messages: Sequence[bytes], layout: Layout) -> Reports:
@@ -62,7 +66,7 @@ def decode_reports(cast: Cast, messages: Sequence[bytes], layout: Layout) -> Rep
 
 def encode_queries(cast: Cast, queries: Queries) -> list[bytes]:
     """One message a client."""
-    return _encode_rows(_QUERY, cast, queries.tree)
+    return _encode_rows(_QUERY, cast, _only(Queries, queries).tree)
 
 
 def decode_queries(cast: Cast, messages: Sequence[bytes], layout: Layout) -> Queries:
@@ -72,10 +76,29 @@ def decode_queries(cast: Cast, messages: Sequence[bytes], layout: Layout) -> Que
 
 def wire_size(layout: Layout) -> int:
     """How many bytes every message of this layout has."""
-    blank = {
-        name: np.zeros(shape, dtype) for name, (dtype, shape) in layout.stored().items()
-    }
-    return len(_encode(_REPORT, 0, bytes(16), blank))
+    return _size(layout.stored())
+
+
+def cast_size(cast: Cast) -> int:
+    """How many bytes a Cast has, without encoding it."""
+    return _size({name: (str(a.dtype), a.shape) for name, a in cast.weights.items()})
+
+
+def _size(stored: Mapping[str, tuple[str, tuple[int, ...]]]) -> int:
+    return _size_of(tuple((name, *kind) for name, kind in stored.items()))
+
+
+@lru_cache(maxsize=64)  # asked of the same few layouts in every round
+def _size_of(stored: tuple[tuple[str, str, tuple[int, ...]], ...]) -> int:
+    blank = {name: np.zeros(shape, dtype) for name, dtype, shape in stored}
+    return len(_encode(_CAST, 0, bytes(DIGEST_BYTES), blank))
+
+
+def _only(kind: type[Message], message: object) -> Message:
+    """The message, if it is one; what stays on a device has the same fields."""
+    if not isinstance(message, kind):
+        raise Refused(f"{type(message).__name__} has no codec; needed: {kind.__name__}")
+    return message
 
 
 def _encode_rows(kind: int, cast: Cast, tree: Tree) -> list[bytes]:
@@ -121,7 +144,6 @@ def _decode_row(
             f"expected round {cast.round} of {cast.plan_digest.hex()}"
         )
     layout.check_stored({n: (str(a.dtype), a.shape) for n, a in arrays.items()})
-    _check_finite(arrays)
     return arrays
 
 
@@ -148,6 +170,7 @@ def _decode(kind: int, message: bytes) -> tuple[int, bytes, dict[str, Array]]:
     if message[-_CHECKSUM:] != _checksum(head + body):
         raise BadMessage("was damaged on the way: its checksum does not match")
     arrays = _parse(body)
+    _check_values(arrays)
     if _encode(kind, round_, digest, arrays) != message:
         raise BadMessage("is not in the one agreed encoding")
     return round_, digest, arrays
@@ -156,14 +179,19 @@ def _decode(kind: int, message: bytes) -> tuple[int, bytes, dict[str, Array]]:
 def _parse(body: bytes) -> dict[str, Array]:
     try:
         return dict(load(body))
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+    except Exception as error:  # of whatever kind: these bytes came from outside
         raise BadMessage(f"body is not safetensors: {error}") from error
 
 
-def _check_finite(arrays: Arrays) -> None:
+def _check_values(arrays: Arrays) -> None:
     for name, value in arrays.items():
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
+        kind = value.dtype.kind
+        if kind not in "biuf":
+            raise BadMessage(f"'{name}' holds {value.dtype}; no message does")
+        if kind == "f" and not np.isfinite(value).all():
             raise BadMessage(f"'{name}' holds NaN or infinity")
+        if kind == "b" and (value.view(np.uint8) > 1).any():  # a second way to say true
+            raise BadMessage(f"'{name}' holds bytes that are neither true nor false")
 
 
 def _contiguous(value: Array) -> Array:

@@ -8,13 +8,19 @@ Queries  devices -> server     all that a cohort asks when the server ranks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.errors import BadMessage
-from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Tree
+from tacit import arrays, check
+from tacit.errors import BadMessage, BadValue
+from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Tree, check_names
+
+DIGEST_BYTES = 16
+_SIGNED = ("int8", "int16", "int32", "int64")
+_WHOLE = ("bool", *_SIGNED, *(f"u{name}" for name in _SIGNED))
+_DTYPES = (*_WHOLE, "float16", "float32", "float64")
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,14 @@ class Cast:
     round: int
     plan_digest: bytes
     weights: Arrays
+
+    def __post_init__(self) -> None:
+        arrays.integer(self.round, "round", below=2**64)
+        if len(self.plan_digest) != DIGEST_BYTES:
+            raise BadValue(
+                f"plan_digest has {len(self.plan_digest)} bytes; "
+                f"needed are {DIGEST_BYTES}: use plan.digest"
+            )
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,15 @@ class Slot:
     shape: tuple[int, ...]
     rank: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.dtype not in _DTYPES:
+            raise BadValue(f"dtype {check.unknown(self.dtype, _DTYPES)}")
+        if self.rank is not None and len(self.shape) != 2:
+            raise BadValue(
+                f"shape={self.shape} with rank={self.rank}: a factored leaf has rows "
+                "and columns"
+            )
+
     def parts(self) -> dict[str, tuple[int, ...]]:
         """The shapes that travel, by suffix."""
         if self.rank is None:
@@ -89,7 +112,10 @@ class Layout:
     """
 
     slots: Mapping[str, Slot]
-    split_axis: int | None = field(default=None)
+    split_axis: int | None = None
+
+    def __post_init__(self) -> None:
+        check_names(self.slots)
 
     def zeros(self) -> dict[str, Array]:
         """The sum of no reports: dense, int64 for integers and float64 for floats."""
@@ -127,7 +153,7 @@ class Layout:
 
 
 def _accumulator(dtype: str) -> type[np.generic]:
-    return np.float64 if np.dtype(dtype).kind == "f" else np.int64
+    return np.int64 if dtype in _WHOLE else np.float64
 
 
 def _listed(arrays: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:

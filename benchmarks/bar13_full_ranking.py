@@ -1,0 +1,86 @@
+"""Bar 13: HR@10 and NDCG@10 of everybody on the whole catalog, five factors.
+
+Both sides get factors, histories and one target a person, and end at the two means. The
+baseline is the usual one: a matrix product, the seen to minus infinity, `topk`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.bar import Bar, Case
+from benchmarks.timing import fastest
+from tacit.data.interactions import Interactions
+from tacit.data.shards import Shards
+from tacit.data.splits import Heldout
+from tacit.evaluation.evaluate import evaluate
+from tacit.evaluation.ranking import Factors
+
+K, FACTORS, SEEN, BATCH = 10, 5, 20, 1000
+
+
+def measure(quick: bool) -> list[Case]:
+    n_people, n_items = (10_000, 5_000) if quick else (50_000, 5_000)
+    rng = np.random.default_rng(0)
+    users = rng.normal(size=(n_people, FACTORS)).astype(np.float32)
+    items = rng.normal(size=(n_items, FACTORS)).astype(np.float32)
+    heldout = _people(rng, n_people, n_items)
+    expected, found = _torch(users, items, heldout), _ours(users, items, heldout)
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+    best = fastest(
+        {
+            "torch": lambda: _torch(users, items, heldout),
+            "ours": lambda: _ours(users, items, heldout),
+        }
+    )
+    name = f"{n_people} people × {n_items} items"
+    return [Case(name, best["torch"] / best["ours"], best)]
+
+
+def _people(rng: np.random.Generator, n_people: int, n_items: int) -> Heldout:
+    """SEEN items of history and one target each; an item in twenty-one at random."""
+    drawn = rng.integers(0, n_items - SEEN, (n_people, SEEN + 1))
+    drawn = np.sort(drawn, axis=1) + np.arange(SEEN + 1)  # distinct in a row
+    place = rng.integers(0, SEEN + 1, n_people)
+    is_target = np.arange(SEEN + 1) == place[:, None]
+    rows = np.arange(n_people)
+    return Heldout(
+        rows,
+        _shards(np.repeat(rows, SEEN), drawn[~is_target], n_people, n_items),
+        _shards(rows, drawn[is_target], n_people, n_items),
+    )
+
+
+def _shards(users: Any, items: Any, n_users: int, n_items: int) -> Shards:
+    return Shards.of(
+        Interactions.of_columns(users, items, n_users=n_users, n_items=n_items)
+    )
+
+
+def _ours(users: Any, items: Any, heldout: Heldout) -> list[float]:
+    score = Factors(lambda rows, _: users[rows], items)
+    found = evaluate(score, heldout, metrics=("hr@10", "ndcg@10")).metrics()
+    return [metric.mean for metric in found.values()]
+
+
+def _torch(users: Any, items: Any, heldout: Heldout) -> list[float]:
+    import torch
+
+    factors, vectors = torch.from_numpy(users), torch.from_numpy(items).T
+    targets = torch.from_numpy(heldout.targets.items).long()
+    seen = torch.from_numpy(heldout.history.items).long().reshape(-1, SEEN)
+    hits, gains = 0.0, 0.0
+    for start in range(0, len(users), BATCH):
+        batch = slice(start, start + BATCH)
+        scores = factors[batch] @ vectors
+        scores.scatter_(1, seen[batch], -torch.inf)
+        top = torch.topk(scores, K).indices
+        found = top == targets[batch, None]
+        hits += found.sum().item()
+        gains += (found / torch.log2(torch.arange(K) + 2.0)).sum().item()
+    return [hits / len(users), gains / len(users)]
+
+
+BAR = Bar(13, "full-ranking evaluation against torch GEMM + topk, F=5", 8.0, measure)

@@ -1,0 +1,56 @@
+"""Times that can be compared: interleaved in one process, the minimum of many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+Run = Callable[[], Any]
+
+FEWEST_REPEATS = 7
+
+
+def fastest(runs: Mapping[str, Run], *, repeats: int = 9) -> dict[str, float]:
+    """The shortest time of each, in seconds; all take turns, after one turn unmeasured.
+
+    A machine's speed varies within minutes. Taking turns lets all meet the same moods,
+    and the minimum is what each does when nobody else is in the way.
+    """
+    if repeats < FEWEST_REPEATS:
+        raise ValueError(f"repeats={repeats} must be >= {FEWEST_REPEATS}")
+    for run in runs.values():
+        run()
+    best = dict.fromkeys(runs, float("inf"))
+    for _ in range(repeats):
+        for name, run in runs.items():
+            best[name] = min(best[name], seconds(run))
+    return best
+
+
+def seconds(run: Run) -> float:
+    """How long one run takes."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+class Sgemm:
+    """A 1024³ matrix product in single precision: how fast the machine is just now."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(0)
+        self._a, self._b = rng.random((2, 1024, 1024), np.float32)
+        self._out = np.empty_like(self._a)
+        self.gflops: list[float] = []
+
+    def take(self, *, repeats: int = FEWEST_REPEATS) -> float:
+        """The best of some products, in billions of operations a second."""
+        best = fastest({"sgemm": self._multiply}, repeats=repeats)["sgemm"]
+        self.gflops.append(2 * 1024**3 / best / 1e9)
+        return self.gflops[-1]
+
+    def _multiply(self) -> None:
+        np.matmul(self._a, self._b, out=self._out)

@@ -1,0 +1,34 @@
+"""The same list for everybody: what most people have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32
+
+from tacit.baselines.matrix import people_by_items
+from tacit.baselines.ranker import Scores
+from tacit.data.shards import Shards
+from tacit.keys import Key
+
+
+@dataclass(frozen=True)
+class Popularity:
+    """Ranks by how many people have an item; repeats of one person count once."""
+
+    def fit(self, train: Shards, *, key: Key) -> FittedPopularity:
+        """Count."""
+        counts = np.asarray(people_by_items(train).sum(axis=0), np.float32)
+        return FittedPopularity(counts)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPopularity:
+    """How many people have each item."""
+
+    counts: Float32[np.ndarray, "items"]
+
+    def score(self, history: Shards) -> Scores:
+        """The counts, for everyone; a read-only view of one row."""
+        return np.broadcast_to(self.counts, (len(history), len(self.counts)))

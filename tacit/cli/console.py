@@ -1,0 +1,119 @@
+"""Where things are printed: answers on stdout, everything else on stderr.
+
+With `--json` the answer is one JSON document and nothing else is on stdout. Progress is
+a bar on a terminal and an occasional plain line in a pipe or in CI.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+PLAIN_SECONDS = 5.0  # between progress lines where there is no terminal
+
+
+def out() -> Console:
+    """For answers."""
+    return Console(file=sys.stdout, soft_wrap=not sys.stdout.isatty(), highlight=False)
+
+
+def err() -> Console:
+    """For progress, notes and errors."""
+    return Console(file=sys.stderr, soft_wrap=not sys.stderr.isatty(), highlight=False)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, default=_plain)
+    sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    """A line for people, on stderr."""
+    err().print(text, markup=False)
+
+
+class Bar:
+    """A watch on long work; use as a context."""
+
+    def __init__(self, label: str) -> None:
+        self.label, self.console = label, err()
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[beside]}"),
+            console=self.console,
+            transient=True,
+        )
+        self.task: TaskID | None = None
+        self.last_line = 0.0
+
+    def __enter__(self) -> Bar:
+        if self.console.is_terminal:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.console.is_terminal:
+            self.bar.stop()
+
+    def say(self, text: str) -> None:
+        """A step has begun."""
+        self.console.print(f"{self.label}: {text}", style="dim", markup=False)
+
+    def round(self, done: int, planned: int, facts: Mapping[str, Any]) -> None:
+        """A round is over."""
+        self.advance(done, planned, _beside(facts))
+
+    def advance(self, done: int, total: int | None, beside: str = "") -> None:
+        """So much of the whole is done."""
+        if self.console.is_terminal:
+            self._draw(done, total, beside)
+        else:
+            self._line(done, total, beside)
+
+    def _draw(self, done: int, total: int | None, beside: str) -> None:
+        if self.task is None:
+            self.task = self.bar.add_task(self.label, total=total, beside="")
+        self.bar.update(self.task, completed=done, total=total, beside=beside)
+
+    def _line(self, done: int, total: int | None, beside: str) -> None:
+        now = time.monotonic()
+        if now - self.last_line >= PLAIN_SECONDS or done == total:
+            self.last_line = now
+            of = "" if total is None else f" of {total:,}"
+            self.console.print(f"{self.label}: {done:,}{of}  {beside}", markup=False)
+
+
+def _beside(facts: Mapping[str, Any]) -> str:
+    looked = facts.get("simulation_only", {}).get("validation", {})
+    return "  ".join(f"{name} {m['mean']:.4f}" for name, m in list(looked.items())[:1])
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -1,0 +1,108 @@
+"""`tacit data`: the known data sets, their terms, their counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Json
+
+app = typer.Typer(
+    help="Known data sets: list, describe, prepare.", no_args_is_help=True
+)
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="See `tacit data list`.", show_default=False),
+]
+Archive = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="PATH", help="An archive, or a folder with it."),
+]
+Download = Annotated[
+    bool,
+    typer.Option("--download", help="Fetch it from its home; read the terms first."),
+]
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """List the data sets with their homes and terms."""
+    from rich.table import Table
+
+    from tacit.data import sources
+
+    known = [sources.source(name) for name in sources.names()]
+    if json:
+        console.print_json({"sets": [_about(source) for source in known]})
+        return
+    table = Table("name", "what", "home", box=None, pad_edge=False)
+    for source in known:
+        table.add_row(source.name, source.title, source.home)
+    console.out().print(table)
+    console.note("terms and counts: tacit data describe NAME")
+
+
+@app.command()
+def describe(
+    name: Name,
+    archive: Archive = None,
+    json: Json = False,
+) -> None:
+    """Count a data set's users, items and interactions."""
+    from tacit.data import sources
+
+    _show(sources.source(name), sources.load(name, where=archive), json=json)
+
+
+@app.command()
+def prepare(
+    name: Name,
+    archive: Archive = None,
+    download: Download = False,
+    json: Json = False,
+) -> None:
+    """Parse a data set into the cache, from an archive or, if asked, by download."""
+    from tacit.data import sources
+
+    source = sources.source(name)
+    console.note(f"{source.title}: {source.home}\nterms: {source.terms}")
+    with console.Bar("download") as bar:
+        dataset = sources.load(
+            name, where=archive, download=download, progress=bar.advance
+        )
+    _show(source, dataset, json=json)
+
+
+def _show(source: Any, dataset: Any, *, json: bool) -> None:
+    import numpy as np
+
+    log = dataset.interactions
+    counts = {
+        "users": log.n_users,
+        "items": log.n_items,
+        "interactions": len(log),
+        "distinct_pairs": len(log.distinct()),
+        "density": len(log.distinct()) / (log.n_users * log.n_items),
+        "interactions_a_user_median": float(np.median(log.per_user)),
+        "has_times": log.times is not None,
+        "item_features": sorted(dataset.catalog.features),
+        "user_features": sorted(dataset.profiles.features),
+    }
+    if json:
+        console.print_json({**_about(source), **counts})
+        return
+    out = console.out()
+    out.print(f"{source.title}  {source.home}", markup=False)
+    for what, value in counts.items():
+        shown = f"{value:,}" if isinstance(value, int) else value
+        out.print(f"  {what.replace('_', ' '):28} {shown}", markup=False)
+    out.print(f"  {'terms':28} {source.terms}", markup=False)
+
+
+def _about(source: Any) -> dict[str, Any]:
+    names = ("name", "title", "home", "terms", "citation")
+    return {name: getattr(source, name) for name in names}

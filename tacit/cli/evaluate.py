@@ -1,0 +1,69 @@
+"""`tacit evaluate`: a run's metrics, and how sure the differences are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Json, RunPath
+
+
+def evaluate(
+    run: RunPath,
+    people: Annotated[
+        Literal["test", "validation"], typer.Option(help="Which held-out people.")
+    ] = "test",
+    json: Json = False,
+) -> None:
+    """Rank again for the held-out people of a run and compare with its baselines.
+
+    Differences come with a paired bootstrap over people. Choose settings on the
+    validation people; the test people are for the last look only.
+    """
+    from tacit.evaluation.significance import paired_bootstrap
+    from tacit.experiment.assemble import assemble, root_key
+    from tacit.experiment.saved import SavedRun
+    from tacit.experiment.showing import contenders
+    from tacit.experiment.training import judge_all, last_state
+    from tacit.reporting.tables import comparison, to_rich
+
+    saved = SavedRun.at(run)
+    result = saved.result
+    assembled = assemble(saved.experiment)
+    state = last_state(assembled, saved.directory)
+    split = assembled.split
+    heldout = split.test if people == "test" else split.validation
+    judged = judge_all(assembled, state, heldout)
+    name = saved.experiment.method_name
+    key = root_key(saved.experiment).at("bootstrap")
+    differences = {
+        other: paired_bootstrap(judged[name], evaluation, key=key.at(other))
+        for other, evaluation in judged.items()
+        if other != name
+    }
+    if json:
+        kept = ("epsilons", "seconds", "clients_per_second", "bytes_up", "bytes_down")
+        documents = {n: e.to_json() for n, e in judged.items()}
+        console.print_json(
+            {
+                "people": people,
+                "metrics": documents[name]["metrics"],
+                "groups": documents[name]["groups"],
+                "methods": {n: d["metrics"] for n, d in documents.items()},
+                "differences": differences,
+                **{key: result[key] for key in kept},
+            }
+        )
+        return
+    out = console.out()
+    documents = {n: e.to_json() for n, e in judged.items()}
+    out.print(to_rich(comparison(contenders(documents, name))))
+    for other, by_metric in differences.items():
+        for metric, d in by_metric.items():
+            out.print(
+                f"{name} minus {other}, {metric}: {d.mean:+.4f} "
+                f"[{d.low:+.4f}, {d.high:+.4f}], p = {d.p_value:.3g}",
+                markup=False,
+            )

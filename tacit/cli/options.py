@@ -1,0 +1,36 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document on stdout and nothing else."),
+]
+ExperimentFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="EXPERIMENT",
+        help="A TOML file with sections data, method, privacy, run, evaluate.",
+        show_default=False,
+    ),
+]
+Changes = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="SECTION.KEY=VALUE",
+        help="Change a setting, such as run.rounds=5; may be given several times.",
+        show_default=False,
+    ),
+]
+RunPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", help="A directory that `tacit train` made.", show_default=False
+    ),
+]

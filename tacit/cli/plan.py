@@ -1,0 +1,90 @@
+"""`tacit plan`: what would be revealed, before anything is trained."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Changes, ExperimentFile, Json
+
+
+def plan(
+    experiment: ExperimentFile,
+    changes: Changes = [],  # noqa: B006
+    target_epsilon: Annotated[
+        float | None,
+        typer.Option(help="Overrides privacy.target_epsilon.", show_default=False),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(min=1, help="How often the model will be trained; composed.")
+    ] = 1,
+    json: Json = False,
+) -> None:
+    """Show every release of an experiment, its guarantee and its cost to a device.
+
+    Nothing is trained and nothing leaves this machine. A line without a provable
+    epsilon says NONE and why.
+    """
+    from tacit.experiment.assemble import assemble
+    from tacit.experiment.settings import read_experiment
+    from tacit.experiment.training import plan_account
+
+    if target_epsilon is not None:
+        changes = [*changes, f"privacy.target_epsilon={target_epsilon}"]
+    assembled = assemble(read_experiment(experiment, changes))
+    told = plan_account(assembled, runs=runs)
+    cost = _cost(assembled)
+    if json:
+        console.print_json(
+            {"releases": told.releases, "totals": told.totals, "cost": cost}
+        )
+        return
+    _print(told, cost, assembled)
+
+
+def _cost(assembled: Any) -> dict[str, Any]:
+    """Bytes that one device sends and receives."""
+    from tacit.transport.codec import encode_cast, wire_size
+
+    method, plan = assembled.experiment.method, assembled.plan
+    start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
+    up = wire_size(method.layout(plan, assembled.split.catalog))
+    down = len(encode_cast(method.broadcast(start)))
+    expected = plan.rounds * plan.cohort_size / plan.population
+    return {
+        "population": plan.population,
+        "rounds": plan.rounds,
+        "cohort_size": plan.cohort_size,
+        "bytes_up_a_round": up,
+        "bytes_down_a_round": down,
+        "rounds_a_device_expected": expected,
+        "rounds_a_device_at_most": plan.sampler.most_participations(plan),
+        "bytes_up_expected": round(up * expected),
+        "bytes_down_expected": round(down * expected),
+    }
+
+
+def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
+    from tacit.reporting.tables import privacy, to_rich
+
+    out = console.out()
+    out.print(
+        f"[bold]{assembled.experiment.method_name}[/] on {assembled.dataset.name}"
+    )
+    out.print(
+        f"{cost['population']:,} devices, {cost['rounds']:,} rounds, about "
+        f"{cost['cohort_size']:,.0f} asked in each, over '{assembled.plan.channel}'"
+    )
+    out.print(
+        f"A device answers {cost['rounds_a_device_expected']:,.2g} times (at most "
+        f"{cost['rounds_a_device_at_most']:,}), each time sends "
+        f"{cost['bytes_up_a_round']:,} bytes and receives "
+        f"{cost['bytes_down_a_round']:,}."
+    )
+    out.print()
+    out.print(to_rich(privacy(told.releases)))
+    out.print(to_rich(privacy(told.totals)))
+    for reason in dict.fromkeys(line.reason for line in told.totals):
+        out.print(f"why: {reason}")

@@ -1,0 +1,57 @@
+"""`tacit recommend`: one person's list, ranked as on the person's device."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Json, RunPath
+from tacit.errors import BadValue
+
+
+def recommend(
+    run: RunPath,
+    user: Annotated[
+        str | None,
+        typer.Option(help="A person of the simulated data set.", show_default=False),
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            help="Item ids, separated by commas, of someone the data does not know.",
+            show_default=False,
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many items.")] = 10,
+    serve: Annotated[
+        Literal["on_device"],
+        typer.Option(help="Where ranking runs; on the device nothing is sent."),
+    ] = "on_device",
+    json: Json = False,
+) -> None:
+    """Recommend items to a person, by id or by history.
+
+    The model file and the history are all that is needed; nothing is sent anywhere.
+    """
+    from tacit.experiment.saved import SavedRun, history_of, load
+
+    if (user is None) == (history is None):
+        raise BadValue("give either --user ID or --history ID,ID,…")
+    recommender = load(run)
+    if user is not None:
+        held = history_of(recommender, SavedRun.at(run).experiment, user)
+    else:
+        held = [item.strip() for item in (history or "").split(",") if item.strip()]
+    best = recommender.recommend(held, k=k)
+    if json:
+        console.print_json({"user": user, "serve": serve, "items": best})
+        return
+    who = "this history" if user is None else f"user {user}"
+    out = console.out()
+    out.print(f"For {who} ({len(held)} items in the history):", markup=False)
+    for place, line in enumerate(best, start=1):
+        out.print(
+            f"{place:3}. {line.title}  ({line.id}, {line.score:.4f})", markup=False
+        )

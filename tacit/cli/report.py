@@ -1,0 +1,27 @@
+"""`tacit report`: a run as one static HTML page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Json, RunPath
+from tacit.cli.train import write_report
+
+
+def report(
+    run: RunPath,
+    user: Annotated[
+        str | None,
+        typer.Option(help="Show this person's list as well.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write report.html into a finished run: one file, no network, opens anywhere."""
+    path = write_report(run, user=user)
+    if json:
+        console.print_json({"report": path})
+    else:
+        console.out().print(f"{path}", markup=False)

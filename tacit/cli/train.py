@@ -1,0 +1,71 @@
+"""`tacit train`: rounds with a live bar, into a run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Changes, ExperimentFile, Json
+
+
+def train(
+    experiment: ExperimentFile,
+    out: Annotated[
+        Path,
+        typer.Option(help="The run directory; a new one.", metavar="RUN"),
+    ] = Path("run"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted run, bit for bit.")
+    ] = False,
+    changes: Changes = [],  # noqa: B006
+    json: Json = False,
+) -> None:
+    """Train an experiment, evaluate it on the test people, write a report.
+
+    Ctrl-C at any moment leaves a run that --resume continues.
+    """
+    from tacit.experiment.settings import read_experiment
+    from tacit.experiment.training import train as run
+
+    settings = read_experiment(experiment, changes)
+    try:
+        with console.Bar("train") as bar:
+            outcome = run(settings, out, resume=resume, watch=bar)
+    except KeyboardInterrupt:
+        console.note(
+            f"stopped; nothing is lost. Continue with:\n"
+            f"  tacit train {experiment} --out {out} --resume"
+        )
+        raise
+    write_report(out)
+    if json:
+        shown = {k: v for k, v in outcome.document.items() if k != "simulation_only"}
+        console.print_json({**shown, "run": out})
+        return
+    _print(outcome.document, out)
+
+
+def write_report(path: Path, *, user: str | None = None) -> Path:
+    """Render the page of a finished run into its directory."""
+    from tacit.experiment.saved import SavedRun
+    from tacit.experiment.showing import report_of
+    from tacit.reporting.html import render
+    from tacit.runtime.checkpoint import write_atomically
+
+    run = SavedRun.at(path)
+    write_atomically(run.directory.report, render(report_of(run, user=user)).encode())
+    return run.directory.report
+
+
+def _print(document: dict[str, Any], path: Path) -> None:
+    from tacit.experiment.showing import contenders
+    from tacit.reporting.tables import comparison, to_rich
+
+    judged = document["simulation_only"]["evaluations"]
+    out = console.out()
+    out.print(to_rich(comparison(contenders(judged, document["method"]))))
+    out.print("privacy: no guarantee (standing NONE); see `tacit plan`")
+    out.print(f"report: {path / 'report.html'}", markup=False)

@@ -1,0 +1,67 @@
+"""Known data sets, by name. From an archive, a table or a seed to a `Dataset`.
+
+What belongs here: one module for each publisher or format, which knows its files and
+nothing of networks. Finding and fetching is in `archives`, keeping in `cache`. Listing
+names imports no parser.
+
+>>> load("synthetic").interactions.n_items
+400
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from tacit import check
+from tacit.data.archives import Progress
+from tacit.data.dataset import Dataset
+from tacit.data.sources.source import Source
+from tacit.errors import BadValue
+
+__all__ = ["Source", "load", "names", "source"]
+
+_MODULES = {
+    "movielens-100k": "tacit.data.sources.movielens",
+    "movielens-1m": "tacit.data.sources.movielens",
+    "movielens-10m": "tacit.data.sources.movielens",
+    "movielens-20m": "tacit.data.sources.movielens",
+    "movielens-25m": "tacit.data.sources.movielens",
+    "movielens-latest": "tacit.data.sources.movielens",
+    "movielens-latest-small": "tacit.data.sources.movielens",
+    "synthetic": "tacit.data.sources.synthetic",
+}
+
+
+def names() -> tuple[str, ...]:
+    """Every name that `load` accepts."""
+    return tuple(_MODULES)
+
+
+def source(name: str) -> Source:
+    """What is known of a data set: its terms, its home, how to open it."""
+    if name not in _MODULES:
+        raise BadValue(
+            f"data set {check.unknown(name, _MODULES)}; for a table of your own use "
+            "tacit.data.sources.csv.CsvTable"
+        )
+    found: dict[str, Source] = import_module(_MODULES[name]).SOURCES
+    return found[name]
+
+
+def load(
+    name: str,
+    *,
+    where: Path | None = None,
+    cache: Path | None = None,
+    download: bool = False,
+    progress: Progress | None = None,
+) -> Dataset:
+    """A data set by name, parsed once and then read from the cache.
+
+    `where` is an archive, an unpacked folder or a folder that holds either. `progress`
+    is told of a download, which happens only with `download=True`.
+    """
+    return source(name).open(
+        where=where, cache=cache, download=download, progress=progress
+    )

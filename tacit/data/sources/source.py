@@ -1,0 +1,122 @@
+"""What every data set says of itself, and the two ways to get one: read or made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tacit.data import archives
+from tacit.data import cache as cached
+from tacit.data.archives import Download, Progress
+from tacit.data.dataset import Dataset
+
+
+class Source(Protocol):
+    """A data set that can be listed, described and opened."""
+
+    @property
+    def name(self) -> str:
+        """What Tacit calls it."""
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+
+    @property
+    def home(self) -> str:
+        """Its home page."""
+
+    @property
+    def terms(self) -> str:
+        """What its publisher allows, in one line."""
+
+    @property
+    def citation(self) -> str:
+        """What to cite."""
+
+    @property
+    def archives(self) -> tuple[str, ...]:
+        """File names it is recognised by; none if it is made, not read."""
+
+    @property
+    def download(self) -> Download | None:
+        """Where it can be fetched from, if anywhere."""
+
+    def open(
+        self,
+        *,
+        where: Path | None = None,
+        cache: Path | None = None,
+        download: bool = False,
+        progress: Progress | None = None,
+    ) -> Dataset:
+        """The data set itself."""
+
+
+@dataclass(frozen=True)
+class Archived:
+    """A data set that is read from its publisher's archive."""
+
+    name: str
+    title: str
+    home: str
+    terms: str
+    citation: str
+    archives: tuple[str, ...]
+    folder: str
+    parse: Callable[[Path], Dataset]
+    download: Download | None = None
+
+    def open(
+        self,
+        *,
+        where: Path | None = None,
+        cache: Path | None = None,
+        download: bool = False,
+        progress: Progress | None = None,
+    ) -> Dataset:
+        """Read from the cache, else parsed from the archive, else downloaded first.
+
+        Where no archive is to be found, an entry parsed earlier serves as well, unless
+        a place was given: then it must be there.
+        """
+        folder = cached.folder(cache)
+        downloads = cached.downloads(folder)
+        place = cached.entry(folder, self.name)
+        archive = archives.search(self, where=where, downloads=downloads)
+        if archive is None and where is None and (kept := cached.read(place)):
+            return kept
+        if archive is None and download and self.download is not None:
+            to = downloads / self.archives[0]
+            archive = archives.fetch(self.download, to, progress=progress)
+        if archive is None:
+            raise archives.missing(self, where=where, downloads=downloads)
+        stamp, found = archives.stamp(archive), archive
+        return cached.through(place, stamp=stamp, build=lambda: self.parse(found))
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A data set that is computed; there is nothing to find, fetch or keep."""
+
+    name: str
+    title: str
+    home: str
+    terms: str
+    citation: str
+    make: Callable[[], Dataset]
+    archives: tuple[str, ...] = ()
+    download: Download | None = None
+
+    def open(
+        self,
+        *,
+        where: Path | None = None,
+        cache: Path | None = None,
+        download: bool = False,
+        progress: Progress | None = None,
+    ) -> Dataset:
+        """Made anew each time; the places do not matter."""
+        return self.make()

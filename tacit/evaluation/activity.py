@@ -1,0 +1,44 @@
+"""Groups of people by how much history a ranker sees of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Int64
+
+from tacit.errors import BadValue
+from tacit.results import Groups
+
+_NAMES = ("few", "some", "many")
+
+
+def by_activity(
+    lengths: Int64[np.ndarray, "people"], *, edges: Sequence[int] | None = None
+) -> Groups:
+    """Groups by history length; a group begins at each edge, by default at tertiles.
+
+    Labels show the bounds. Equal lengths are never torn apart, so where many people
+    have the same length there may be fewer than three groups.
+
+    >>> by_activity(np.array([2, 9, 4, 30]), edges=(5, 20)).labels
+    ('few (0-4)', 'some (5-19)', 'many (20+)')
+    """
+    begins = np.array(_tertiles(lengths) if edges is None else edges, np.int64)
+    if (np.diff(begins) <= 0).any() or (begins <= 0).any():
+        raise BadValue(f"edges={list(begins)} must be > 0 and rise")
+    return Groups(_labels(begins.tolist()), np.searchsorted(begins, lengths, "right"))
+
+
+def _tertiles(lengths: Int64[np.ndarray, "people"]) -> list[int]:
+    """The smallest lengths that begin the second and the last third."""
+    thirds = np.quantile(lengths, [1 / 3, 2 / 3], method="lower") + 1
+    return [int(x) for x in np.unique(thirds) if x <= lengths.max()]
+
+
+def _labels(begins: list[int]) -> tuple[str, ...]:
+    closed = [f"{a}-{b - 1}" for a, b in zip([0, *begins], begins, strict=False)]
+    bounds = [*closed, f"{begins[-1] if begins else 0}+"]
+    if len(bounds) != len(_NAMES):
+        return tuple(bounds)
+    return tuple(f"{n} ({b})" for n, b in zip(_NAMES, bounds, strict=True))

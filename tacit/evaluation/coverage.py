@@ -1,0 +1,41 @@
+"""Catalog coverage: which share of the items anybody is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float64
+
+from tacit.data.ragged import Ragged
+from tacit.data.splits import Heldout
+from tacit.evaluation.protocols import FullRanking
+from tacit.evaluation.ranking import Scorer, Scores, chunks, score_matrix
+
+
+def coverage(score: Scorer, heldout: Heldout, *, k: int) -> float:
+    """The expected share of the catalog in at least one person's first k.
+
+    Where the k-th place is tied, each person's list is one of the possible ones at
+    random, independently of the others'. Scores everybody once more.
+    """
+    n_items = heldout.history.n_items
+    missed = np.ones(n_items)
+    for people in chunks(heldout, width=n_items):
+        scores = score_matrix(score, people)
+        chance = _chance_of_first(scores, FullRanking().excluded(people), k)
+        missed *= np.prod(1.0 - chance, axis=0)
+    return float(1.0 - missed.mean())
+
+
+def _chance_of_first(
+    scores: Scores, excluded: Ragged, k: int
+) -> Float64[np.ndarray, "people items"]:
+    """The probability that an item is among a person's first k candidates."""
+    is_candidate = np.ones(scores.shape, bool)
+    is_candidate[excluded.owners, excluded.values] = False
+    ranked = np.where(is_candidate, scores, -np.inf)
+    place = max(0, scores.shape[1] - k)
+    last = np.partition(ranked, place, axis=1)[:, place, None]
+    is_above, is_tied = is_candidate & (ranked > last), is_candidate & (ranked == last)
+    left = k - is_above.sum(axis=1, keepdims=True)
+    share = np.minimum(left / np.maximum(is_tied.sum(axis=1, keepdims=True), 1), 1.0)
+    return is_above + is_tied * share

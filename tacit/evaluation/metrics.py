@@ -1,0 +1,184 @@
+"""Metrics of a ranking, a number a person; ties as their expected value.
+
+Candidates with equal scores have no order, so every metric is its exact mean over all
+orders of the tied: a constant scorer gets what a random order gets, not luck.
+
+    hr@k          1 if any target is in the first k
+    ndcg@k        sum of 1 / log2(place + 1) over targets in the first k / its maximum
+    recall@k      targets in the first k / min(k, targets)       (Liang et al. 2018)
+    recall_all@k  targets in the first k / targets
+    precision@k   targets in the first k / k
+    mrr           1 / place of the first target
+    auc           share of (target, other candidate) pairs in the right order
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from tacit import check
+from tacit.errors import BadValue
+from tacit.evaluation.ranking import Ranks
+
+PerPerson = Float64[np.ndarray, "people"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric's kind and, where it has one, its cut-off."""
+
+    kind: str
+    k: int | None
+
+    def __call__(self, ranks: Ranks) -> PerPerson:
+        """The metric of each person."""
+        if self.k is None:
+            return _WHOLE[self.kind](ranks)
+        return _CUT[self.kind](ranks, self.k)
+
+
+def parse(name: str) -> Measure:
+    """The measure that `name` stands for, such as `ndcg@100`.
+
+    >>> parse("ndcg@100")
+    Measure(kind='ndcg', k=100)
+    >>> parse("ndcg")
+    Traceback (most recent call last):
+    tacit.errors.BadValue: metric 'ndcg' needs a cut-off; write for example 'ndcg@10'
+    """
+    kind, at, cutoff = name.partition("@")
+    if kind not in {*_CUT, *_WHOLE, COVERAGE}:
+        raise BadValue(f"metric {check.unknown(kind, _shown())}")
+    if kind in _WHOLE:
+        if at:
+            raise BadValue(f"metric '{name}' has no cut-off; write '{kind}'")
+        return Measure(kind, None)
+    if not at:
+        raise BadValue(
+            f"metric '{name}' needs a cut-off; write for example '{kind}@10'"
+        )
+    if not re.fullmatch("[1-9][0-9]*", cutoff):
+        raise BadValue(f"metric '{name}': the cut-off must be a whole number >= 1")
+    return Measure(kind, int(cutoff))
+
+
+def hr(ranks: Ranks, k: int) -> PerPerson:
+    """The probability that any target is in the first k places.
+
+    Of a block of m tied candidates, t of them targets, s places are in the first k. No
+    target gets one with probability C(m - t, s) / C(m, s), which is the product over
+    i < t of (m - s - i) / (m - i); here the targets of a block are numbered by i.
+    """
+    i = _place_in_block(ranks)
+    missed = np.maximum(ranks.tied - _slots(ranks, k) - i, 0) / (ranks.tied - i)
+    return 1.0 - np.multiply.reduceat(missed, ranks.offsets[:-1])
+
+
+def ndcg(ranks: Ranks, k: int) -> PerPerson:
+    """Discounted gain in the first k places over the largest possible."""
+    gains = np.concatenate([[0.0], np.cumsum(1.0 / np.log2(np.arange(k) + 2.0))])
+    first, last = np.minimum(ranks.above, k), np.minimum(ranks.above + ranks.tied, k)
+    return (
+        _sum((gains[last] - gains[first]) / ranks.tied, ranks)
+        / (gains[np.minimum(ranks.n_targets, k)])
+    )
+
+
+def recall(ranks: Ranks, k: int) -> PerPerson:
+    """Targets found in the first k places, of those that could be found there."""
+    return _hits(ranks, k) / np.minimum(ranks.n_targets, k)
+
+
+def recall_all(ranks: Ranks, k: int) -> PerPerson:
+    """Targets found in the first k places, of all targets."""
+    return _hits(ranks, k) / ranks.n_targets
+
+
+def precision(ranks: Ranks, k: int) -> PerPerson:
+    """Targets found in the first k places, of k."""
+    return _hits(ranks, k) / k
+
+
+def mrr(ranks: Ranks) -> PerPerson:
+    """One over the place of the first target."""
+    starts = ranks.offsets[:-1]
+    first = np.minimum.reduceat(ranks.above, starts)
+    is_first = ranks.above == np.repeat(first, ranks.n_targets)
+    tied = np.maximum.reduceat(np.where(is_first, ranks.tied, 0), starts)
+    blocks = np.stack([first, tied, np.add.reduceat(is_first, starts)], axis=1)
+    distinct, which = np.unique(blocks, axis=0, return_inverse=True)
+    means = [_first_reciprocal(*map(int, block)) for block in distinct]
+    return np.array(means)[which.reshape(-1)]
+
+
+def auc(ranks: Ranks) -> PerPerson:
+    """The share of target and non-target pairs in the right order, ties one half.
+
+    A person all of whose candidates are targets has no such pair and gets one half.
+    """
+    n = ranks.n_targets
+    pairs = n * (ranks.n_candidates - n)
+    places = _sum(ranks.above + (ranks.tied - 1) / 2, ranks)
+    wrong = places - n * (n - 1) / 2  # the targets' own pairs are no mistakes
+    return np.where(pairs > 0, 1.0 - wrong / np.maximum(pairs, 1), 0.5)
+
+
+COVERAGE = "coverage"  # belongs to the catalog and to no person: `coverage.py`
+
+_CUT: Mapping[str, Callable[[Ranks, int], PerPerson]] = {
+    "hr": hr,
+    "ndcg": ndcg,
+    "recall": recall,
+    "recall_all": recall_all,
+    "precision": precision,
+}
+_WHOLE: Mapping[str, Callable[[Ranks], PerPerson]] = {"mrr": mrr, "auc": auc}
+
+
+def _shown() -> list[str]:
+    return [*(f"{kind}@k" for kind in (*_CUT, COVERAGE)), *_WHOLE]
+
+
+def _slots(ranks: Ranks, k: int) -> Int64[np.ndarray, "targets"]:
+    """How many of the first k places go to the block a target is tied in."""
+    return np.clip(k - ranks.above, 0, ranks.tied)
+
+
+def _hits(ranks: Ranks, k: int) -> PerPerson:
+    return _sum(_slots(ranks, k) / ranks.tied, ranks)
+
+
+def _sum(values: Float64[np.ndarray, "targets"], ranks: Ranks) -> PerPerson:
+    return np.add.reduceat(values, ranks.offsets[:-1])
+
+
+def _place_in_block(ranks: Ranks) -> Int64[np.ndarray, "targets"]:
+    """Numbers the targets of a person that are tied with each other: 0, 1, …"""
+    if len(ranks.above) == len(ranks):  # one target each, and nothing to number
+        return np.zeros(len(ranks), np.int64)
+    owners = np.repeat(np.arange(len(ranks)), ranks.n_targets)
+    order = np.lexsort((ranks.above, owners))
+    block = np.stack([owners, ranks.above])[:, order]
+    starts_block = np.ones(len(order), bool)
+    starts_block[1:] = (block[:, 1:] != block[:, :-1]).any(axis=0)
+    position = np.arange(len(order))
+    place = np.empty_like(position)
+    place[order] = position - np.maximum.accumulate(position * starts_block)
+    return place
+
+
+def _first_reciprocal(above: int, tied: int, targets: int) -> float:
+    """The mean of 1 / place of the first of some targets among tied candidates.
+
+    The first one is at place j of the block with probability
+    C(tied - 1 - j, targets - 1) / C(tied, targets); each follows from the one before.
+    """
+    j = np.arange(tied - targets)
+    steps = (tied - targets - j) / (tied - 1 - j)
+    chance = targets / tied * np.concatenate([[1.0], np.cumprod(steps)])
+    return float((chance / (above + 1.0 + np.arange(len(chance)))).sum())

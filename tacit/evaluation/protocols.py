@@ -1,0 +1,121 @@
+"""Protocols: among which candidates a person's targets are ranked.
+
+`FullRanking` is the main number. `SampledCandidates` is here because papers used it;
+its numbers are much larger, cannot be compared with a full ranking's, and can even
+order two rankers differently (Krichene and Rendle 2020). Its name says so beside every
+number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
+
+from tacit import check
+from tacit.data.ragged import Ragged
+from tacit.data.splits import Heldout
+from tacit.errors import BadValue
+from tacit.evaluation.ranking import distinct
+from tacit.keys import Key, Keys
+
+
+@dataclass(frozen=True)
+class FullRanking:
+    """Every item of the catalog that is not in the person's history."""
+
+    @property
+    def name(self) -> str:
+        """What stands beside the numbers."""
+        return "full ranking"
+
+    def excluded(self, people: Heldout) -> Ragged:
+        """The histories."""
+        return distinct(people.history.histories, people.history.n_items)
+
+
+@dataclass(frozen=True)
+class SampledCandidates:
+    """The person's targets and `n` other items, drawn without replacement.
+
+    None of the drawn is in the history or a target. All targets of a person stand in
+    one list. A draw depends on the key and the user's number, not on who else is there.
+    """
+
+    n: int
+    key: Key
+
+    def __post_init__(self) -> None:
+        check.count(n=self.n)
+
+    @property
+    def name(self) -> str:
+        """What stands beside the numbers."""
+        return f"sampled {self.n} candidates"
+
+    def excluded(self, people: Heldout) -> Ragged:
+        """All items but the drawn and the targets."""
+        n_items = people.history.n_items
+        history, targets = people.history.histories, people.targets.histories
+        out = np.ones((len(people.users), n_items), bool)
+        out[np.arange(len(out))[:, None], self.draw(people)] = False
+        out[targets.owners, targets.values] = False
+        out[history.owners, history.values] = True
+        items = np.nonzero(out)[1].astype(np.int32)
+        return Ragged.of_lengths(out.sum(axis=1), items)
+
+    def draw(self, people: Heldout) -> Int64[np.ndarray, "people n"]:
+        """The drawn items, distinct within a person."""
+        taken = _taken(people)
+        free = people.history.n_items - taken.lengths
+        if (free < self.n).any():
+            row = int(np.flatnonzero(free < self.n)[0])
+            raise BadValue(
+                f"n={self.n} must be <= {free[row]}, the items that user "
+                f"{people.users[row]} neither has nor shall find; sample fewer"
+            )
+        keys = self.key.at("sampled candidates").each(people.users)
+        return _skip(_distinct_integers(keys, self.n, below=free), taken)
+
+
+def _taken(people: Heldout) -> Ragged:
+    """History and targets of each person together, sorted and distinct."""
+    history, targets = people.history.histories, people.targets.histories
+    owners = np.concatenate([history.owners, targets.owners])
+    items = np.concatenate([history.values, targets.values])
+    order = np.argsort(owners, kind="stable")
+    both = Ragged.of_lengths(history.lengths + targets.lengths, items[order])
+    return distinct(both, people.history.n_items)
+
+
+def _distinct_integers(
+    keys: Keys, n: int, *, below: Int64[np.ndarray, "people"]
+) -> Int64[np.ndarray, "people n"]:
+    """`n` different integers in [0, below) a person, every set equally likely.
+
+    Floyd's algorithm: draw from one more number each time; a repeat takes the new one.
+    """
+    chosen = np.full((len(keys), n), -1, np.int64)
+    uniform = keys.uniform(n)
+    for i in range(n):
+        newest = below - n + i
+        drawn = (uniform[:, i] * (newest + 1)).astype(np.int64)
+        is_repeat = (chosen == drawn[:, None]).any(axis=1)
+        chosen[:, i] = np.where(is_repeat, newest, drawn)
+    return chosen
+
+
+def _skip(
+    numbers: Int64[np.ndarray, "people n"], taken: Ragged
+) -> Int64[np.ndarray, "people n"]:
+    """Number r of a person becomes the r-th item that is not taken."""
+    owners = taken.owners
+    within = np.arange(len(owners)) - taken.offsets[owners]
+    free_before = taken.values - within  # rises along a row, not strictly
+    # One sorted line for all people, wide enough apart; then a single search.
+    apart = int(max(numbers.max(initial=0), taken.values.max(initial=0))) + 1
+    rows = np.arange(len(numbers))[:, None]
+    line, wanted = owners * apart + free_before, rows * apart + numbers
+    skipped = np.searchsorted(line, wanted, side="right") - taken.offsets[:-1, None]
+    return numbers + skipped

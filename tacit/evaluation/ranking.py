@@ -1,0 +1,275 @@
+"""Ranks by counting: how many candidates stand above each target, how many beside it.
+
+Nothing is sorted. A target's rank needs only two counts over the person's candidates:
+`above` (scores strictly greater) and `tied` (scores equal, itself included). From these
+every metric follows, ties as their expected value (`metrics.py`).
+
+People are scored in chunks of at most 2**24 scores (64 MiB of float32), so memory does
+not grow with the number of people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Float, Int64
+
+from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
+from tacit.data.splits import Heldout
+from tacit.errors import BadValue
+
+Users = Int64[np.ndarray, "people"]  # places in the data set's profiles
+Scores = Float[np.ndarray, "people items"]
+Counts = tuple[Int64[np.ndarray, "targets"], Int64[np.ndarray, "targets"]]
+
+_SCORES_AT_ONCE = 2**24
+_COMPILED_FROM = 2**26  # comparisons; below this numpy is faster than loading numba
+_COMPARED_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class Personal:
+    """A scorer that knows whom it ranks for, such as devices that keep a state."""
+
+    score: Callable[[Users, Shards], Scores]
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """A scorer whose score is an inner product; it is ranked without a score matrix."""
+
+    represent: Callable[[Users, Shards], Float[np.ndarray, "people factors"]]
+    items: Float[np.ndarray, "items factors"]
+
+    @cached_property
+    def transposed(self) -> Float[np.ndarray, "factors items"]:
+        """One row a factor, so that a run of items is a run of memory."""
+        return np.ascontiguousarray(self.items.T)
+
+
+Scorer = Callable[[Shards], Scores] | Personal | Factors
+
+
+class Candidates(Protocol):
+    """A protocol of evaluation: among which items a person's targets are ranked."""
+
+    @property
+    def name(self) -> str:
+        """What stands beside every number made under this protocol."""
+        ...
+
+    def excluded(self, people: Heldout) -> Ragged:
+        """The items that are no candidates, sorted and distinct, for each person."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """For each target of each person, where it stands among the person's candidates."""
+
+    offsets: Int64[np.ndarray, "people_and_one"]
+    above: Int64[np.ndarray, "targets"]
+    tied: Int64[np.ndarray, "targets"]  # itself included
+    n_candidates: Int64[np.ndarray, "people"]
+
+    def __len__(self) -> int:
+        return len(self.n_candidates)
+
+    @property
+    def n_targets(self) -> Int64[np.ndarray, "people"]:
+        """How many targets each person has."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Ranks]) -> Ranks:
+        """The ranks of several chunks of people as one."""
+        lengths = np.concatenate([part.n_targets for part in parts])
+        return cls(
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            np.concatenate([part.above for part in parts]),
+            np.concatenate([part.tied for part in parts]),
+            np.concatenate([part.n_candidates for part in parts]),
+        )
+
+
+def rank(score: Scorer, heldout: Heldout, *, candidates: Candidates) -> Ranks:
+    """The rank of every target; a `Factors` scorer takes the fused path."""
+    parts = [
+        _rank_chunk(score, people, candidates=candidates)
+        for people in chunks(heldout, width=heldout.history.n_items)
+    ]
+    return Ranks.concatenate(parts)
+
+
+def chunks(heldout: Heldout, *, width: int) -> Iterator[Heldout]:
+    """The people, checked, as many at a time as keep `width` numbers each in bounds."""
+    checked = _checked(heldout)
+    size = max(1, _SCORES_AT_ONCE // max(1, width))
+    for start in range(0, len(checked.users), size):
+        rows = np.arange(start, min(start + size, len(checked.users)))
+        yield take(checked, rows)
+
+
+def take(heldout: Heldout, rows: Int64[np.ndarray, "rows"]) -> Heldout:
+    """Some of the people."""
+    history, targets = heldout.history.take(rows), heldout.targets.take(rows)
+    return Heldout(heldout.users[rows], history, targets)
+
+
+def score_matrix(score: Scorer, people: Heldout) -> Scores:
+    """Scores as floats in rows, checked for shape and NaN."""
+    if isinstance(score, Factors):
+        return _inner_products(_user_factors(score, people), score.transposed)
+    if isinstance(score, Personal):
+        scores = np.asarray(score.score(people.users, people.history))
+    else:
+        scores = np.asarray(score(people.history))
+    _refuse_shape("scores", scores, (len(people.users), people.history.n_items))
+    wide = scores.dtype if scores.dtype in (np.float32, np.float64) else np.float64
+    rows = np.ascontiguousarray(scores, wide)
+    _refuse_people(people, np.isnan(rows).any(axis=1), "has a NaN score")
+    return rows
+
+
+def _user_factors(
+    score: Factors, people: Heldout
+) -> Float[np.ndarray, "people factors"]:
+    """The people's vectors, checked for shape, NaN and overflow."""
+    vectors = score.represent(people.users, people.history)
+    users = np.ascontiguousarray(vectors, score.items.dtype)
+    _refuse_shape("user factors", users, (len(people.users), score.items.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        most = np.abs(users).sum(axis=1) * np.abs(score.items).max()
+    problem = "has factors whose scores are NaN or overflow"
+    _refuse_people(people, ~np.isfinite(most), problem)
+    return users
+
+
+def _rank_chunk(score: Scorer, people: Heldout, *, candidates: Candidates) -> Ranks:
+    targets, excluded = people.targets.histories, candidates.excluded(people)
+    _refuse_excluded_targets(people, excluded)
+    if isinstance(score, Factors):
+        users = _user_factors(score, people)
+        counts = count_factor_ranks(users, score.transposed, excluded, targets)
+    else:
+        counts = count_ranks(score_matrix(score, people), excluded, targets)
+    n_candidates = people.history.n_items - excluded.lengths
+    return Ranks(targets.offsets, *counts, n_candidates)
+
+
+def count_ranks(scores: Scores, excluded: Ragged, targets: Ragged) -> Counts:
+    """Above and tied for each target, by whichever twin is faster."""
+    if len(targets.values) * scores.shape[1] < _COMPILED_FROM:
+        return count_ranks_plain(scores, excluded, targets)
+    from tacit.kernels import ranking  # loads numba
+
+    return ranking.count_ranks(scores, *_flat(excluded), *_flat(targets))
+
+
+def count_factor_ranks(
+    users: Float[np.ndarray, "people factors"],
+    items: Float[np.ndarray, "factors items"],
+    excluded: Ragged,
+    targets: Ragged,
+) -> Counts:
+    """As `count_ranks` on the inner products, which are never written down."""
+    if len(users) * items.size < _COMPILED_FROM:
+        return count_ranks_plain(_inner_products(users, items), excluded, targets)
+    from tacit.kernels import ranking  # loads numba
+
+    return ranking.count_factor_ranks(users, items, *_flat(excluded), *_flat(targets))
+
+
+def count_ranks_plain(scores: Scores, excluded: Ragged, targets: Ragged) -> Counts:
+    """The plain twin of both kernels."""
+    rows = scores.copy()
+    rows[excluded.owners, excluded.values] = np.nan  # neither above nor equal
+    owners = targets.owners
+    marks = scores[owners, targets.values][:, None]
+    above = np.empty(len(owners), np.int64)
+    tied = np.empty(len(owners), np.int64)
+    step = max(1, _COMPARED_AT_ONCE // scores.shape[1])
+    for start in range(0, len(owners), step):
+        some = slice(start, start + step)
+        candidates = rows[owners[some]]
+        above[some] = (candidates > marks[some]).sum(axis=1)
+        tied[some] = (candidates == marks[some]).sum(axis=1)
+    return above, tied
+
+
+def _inner_products(
+    users: Float[np.ndarray, "people factors"],
+    items: Float[np.ndarray, "factors items"],
+) -> Scores:
+    scores = users[:, :1] * items[0]
+    for f in range(1, len(items)):
+        scores += users[:, f : f + 1] * items[f]
+    return scores
+
+
+def _checked(heldout: Heldout) -> Heldout:
+    """The same people with distinct targets, at least one a person."""
+    n_items = heldout.history.n_items
+    if heldout.targets.n_items != n_items:
+        raise BadValue(
+            f"histories speak of {n_items} items, targets of {heldout.targets.n_items}"
+        )
+    targets = _distinct(heldout.targets)
+    _refuse_people(heldout, targets.lengths == 0, "has no target; leave them out")
+    return Heldout(heldout.users, heldout.history, targets)
+
+
+def _refuse_excluded_targets(people: Heldout, excluded: Ragged) -> None:
+    n_items, targets = people.history.n_items, people.targets.histories
+    out = np.append(_pairs(excluded, n_items), -1)
+    wanted = _pairs(targets, n_items)
+    is_out = out[np.searchsorted(out[:-1], wanted)] == wanted
+    guilty = np.bincount(targets.owners[is_out], minlength=len(targets)) > 0
+    _refuse_people(people, guilty, "has a target that is also in the history")
+
+
+def _distinct(shards: Shards) -> Shards:
+    """The same rows without repeats, items in ascending order."""
+    rows = distinct(shards.histories, shards.n_items)
+    items = np.asarray(rows.values, np.int32)
+    ones = np.ones(len(items), np.float32)
+    return Shards(rows.offsets, items, ones, None, shards.n_items)
+
+
+def distinct(rows: Ragged, n_items: int) -> Ragged:
+    """Each row sorted, without repeats."""
+    pairs = _pairs(rows, n_items)
+    if (pairs[1:] > pairs[:-1]).all():
+        return rows
+    pairs = np.sort(pairs)  # np.unique hashes, which is ten times slower here
+    is_first = np.ones(len(pairs), bool)
+    is_first[1:] = pairs[1:] > pairs[:-1]
+    owners, items = np.divmod(pairs[is_first], n_items)
+    lengths = np.bincount(owners, minlength=len(rows))
+    return Ragged.of_lengths(lengths, items.astype(np.int32))
+
+
+def _pairs(rows: Ragged, n_items: int) -> Int64[np.ndarray, "events"]:
+    """One number for each (row, item), in the order of both."""
+    return rows.owners * n_items + rows.values
+
+
+def _flat(rows: Ragged) -> tuple[Any, Any]:
+    return rows.offsets, np.ascontiguousarray(rows.values, np.int32)
+
+
+def _refuse_shape(what: str, found: Any, expected: tuple[int, int]) -> None:
+    if found.shape != expected:
+        raise BadValue(f"{what} have shape {found.shape}, expected {expected}")
+
+
+def _refuse_people(people: Heldout, bad: Any, problem: str) -> None:
+    if bad.any():
+        user, count = int(people.users[bad][0]), int(bad.sum())
+        others = f" (and {count - 1} more)" if count > 1 else ""
+        raise BadValue(f"user {user}{others} {problem}")

@@ -1,0 +1,151 @@
+"""A table of values to a frozen dataclass, with every problem noted and none hidden.
+
+The dataclass is the schema: its fields are the known keys, their types say what is
+allowed, its constructor may refuse. Nothing is guessed: an unknown key is a problem
+that names the known ones, an integer where a string belongs is a problem.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from tacit import check
+from tacit.errors import BadValue
+
+T = TypeVar("T")
+
+
+@dataclass
+class Problems:
+    """What is wrong so far; reading goes on to find the rest."""
+
+    found: list[str] = field(default_factory=list)
+
+    def read(self, cls: type[T], table: object, where: str) -> T | None:
+        """The dataclass of a table; None if it has a problem."""
+        if not isinstance(table, Mapping):
+            self.found.append(f"{where} must be a table, not {_shown(table)}")
+            return None
+        known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
+        for key in table:
+            if key not in known:
+                self.found.append(f"{where}: key {check.unknown(str(key), known)}")
+        before = len(self.found)
+        hints = get_type_hints(cls)
+        values = {
+            name: self._value(table[name], hints[name], f"{where}.{name}")
+            for name in known
+            if name in table
+        }
+        self._missing(known, table, where)
+        return self._made(cls, values, where) if len(self.found) == before else None
+
+    def _missing(
+        self, known: Mapping[str, Field[Any]], table: Mapping[str, object], where: str
+    ) -> None:
+        for name, f in known.items():
+            if _is_required(f) and name not in table:
+                self.found.append(f"{where}.{name} is missing")
+
+    def _made(self, cls: type[T], values: dict[str, Any], where: str) -> T | None:
+        """The dataclass; what its constructor refuses is said for every value."""
+        try:
+            return cls(**values)
+        except BadValue as error:
+            alone = [_refusal(cls, values, name) for name in values]
+            reasons = dict.fromkeys([r for r in alone if r] or [str(error)])
+            self.found += [f"{where}: {reason}" for reason in reasons]
+            return None
+
+    def _value(self, value: object, hint: Any, where: str) -> Any:
+        try:
+            return convert(value, hint)
+        except BadValue as error:
+            self.found.append(f"{where} {error}")
+            return None
+
+
+def convert(value: object, hint: Any) -> Any:
+    """A TOML value as the type a field declares, or an error that says what it takes.
+
+    >>> convert(3, float)
+    3.0
+    >>> convert("3", int)
+    Traceback (most recent call last):
+    tacit.errors.BadValue: must be an integer, not '3'
+    """
+    origin = get_origin(hint)
+    if hint is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        return _first_that_fits(value, get_args(hint))
+    if origin is Literal:
+        if value in get_args(hint):
+            return value
+        raise BadValue(f"must be one of {', '.join(map(repr, get_args(hint)))}")
+    if origin is tuple:
+        return tuple(convert(v, get_args(hint)[0]) for v in _listed(value))
+    if origin is not None and issubclass(origin, Mapping):
+        return {str(k): convert(v, get_args(hint)[1]) for k, v in _table(value).items()}
+    return _plain(value, hint)
+
+
+def _refusal(cls: type[Any], values: Mapping[str, Any], name: str) -> str | None:
+    """What the constructor says to one value, the others at their defaults."""
+    required = {f.name for f in fields(cls) if _is_required(f)} & values.keys()
+    try:
+        cls(**{key: values[key] for key in {*required, name}})
+    except BadValue as error:
+        return str(error)
+    return None
+
+
+def _is_required(f: Field[Any]) -> bool:
+    return f.init and f.default is MISSING and f.default_factory is MISSING
+
+
+_NAMES = {int: "an integer", float: "a number", str: "a string", bool: "true or false"}
+
+
+def _plain(value: object, hint: Any) -> Any:
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    if hint is float and type(value) is int:
+        return float(value)
+    if hint in _NAMES:
+        if type(value) is hint:
+            return value
+        raise BadValue(f"must be {_NAMES[hint]}, not {_shown(value)}")
+    raise BadValue("cannot be set from a file; build the experiment in Python")
+
+
+def _first_that_fits(value: object, hints: tuple[Any, ...]) -> Any:
+    problems = []
+    for hint in hints:
+        if hint is type(None):
+            continue
+        try:
+            return convert(value, hint)
+        except BadValue as error:
+            problems.append(str(error))
+    raise BadValue(" or ".join(problems))
+
+
+def _listed(value: object) -> list[object]:
+    if isinstance(value, list | tuple):
+        return list(value)
+    raise BadValue(f"must be a list, not {_shown(value)}")
+
+
+def _table(value: object) -> Mapping[str, object]:
+    if isinstance(value, Mapping):
+        return value
+    raise BadValue(f"must be a table, not {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    return repr(value) if len(repr(value)) < 60 else f"{repr(value)[:57]}…"

@@ -1,0 +1,87 @@
+"""A run that is there: its experiment, its model, a person's history in simulation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import BadRun, BadValue
+from tacit.experiment.fields import Problems
+from tacit.experiment.registry import method_class
+from tacit.experiment.settings import Experiment, read_experiment
+from tacit.runtime.run import RunDirectory
+from tacit.serving.device import Recommender
+from tacit.serving.model import load_model
+
+
+def load(run: str | Path) -> Recommender:
+    """The trained model of a run directory, ready to recommend on this device.
+
+    Needs `model.safetensors` and `model.json` only: no data set, no torch.
+    """
+    directory = RunDirectory(Path(run))
+    model = load_model(directory.model, directory.model_facts)
+    fields = {key: v for key, v in model.method.items() if key != "name"}
+    problems = Problems()
+    method = problems.read(method_class(model.method["name"]), fields, "method")
+    if method is None:
+        raise BadRun(f"{directory.model_facts}: {'; '.join(problems.found)}")
+    return Recommender(method, model.cast, model.catalog)
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A run directory with a run in it."""
+
+    directory: RunDirectory
+
+    @classmethod
+    def at(cls, path: Path) -> SavedRun:
+        """The run in this directory; refuses one that holds none."""
+        directory = RunDirectory(path)
+        if not directory.experiment.exists():
+            raise BadRun(
+                f"{path} holds no run; make one with: "
+                f"tacit train EXPERIMENT --out {path}"
+            )
+        return cls(directory)
+
+    @property
+    def experiment(self) -> Experiment:
+        """The resolved experiment."""
+        return read_experiment(self.directory.experiment)
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What the run yielded; refuses one that is not finished."""
+        if not self.directory.result.exists():
+            raise BadRun(
+                f"{self.directory.path} is not finished; continue it with: "
+                f"tacit train {self.directory.experiment} --out {self.directory.path} "
+                "--resume"
+            )
+        document: dict[str, Any] = json.loads(self.directory.result.read_text("utf-8"))
+        return document
+
+
+def history_of(
+    recommender: Recommender, experiment: Experiment, user: str
+) -> list[str]:
+    """The item ids a simulated person holds, as that person's device knows them."""
+    from tacit.experiment.assemble import load_dataset
+
+    dataset = load_dataset(experiment)
+    row = dataset.profiles.index(user)
+    log = dataset.interactions
+    items = log.items[log.offsets[row] : log.offsets[row + 1]]
+    ids = [dataset.catalog.ids[int(item)] for item in dict.fromkeys(items.tolist())]
+    known = recommender.catalog.ids.positions
+    missing = [i for i in ids if i not in known]
+    if missing:
+        raise BadValue(
+            f"user '{user}' has items the model does not know, such as {missing[0]}; "
+            "the data has changed since the run was trained"
+        )
+    return ids

@@ -1,0 +1,275 @@
+"""The sections of an experiment file, and how a file becomes an `Experiment`.
+
+[data]      which data set, what to keep of it, how to divide it
+[method]    name = "…", and the method's own fields
+[privacy]   over which channel, for which delta and target
+[run]       seed, rounds, who takes part in each
+[evaluate]  metrics, protocol, baselines to stand beside the method
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tacit import check
+from tacit.data import sources
+from tacit.data.sources.csv import CsvTable
+from tacit.errors import BadExperiment, BadValue
+from tacit.evaluation.metrics import parse
+from tacit.experiment.fields import Problems
+from tacit.experiment.registry import baseline_names, method_class
+from tacit.method import Method
+from tacit.sampling import (
+    Everyone,
+    FixedSize,
+    Once,
+    Poisson,
+    PoissonByGroup,
+    Sampler,
+)
+from tacit.transport.channels import channel
+
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Which data set, what to keep of it, how to divide it.
+
+    `validation` and `test` are shares of the people if below 1, else how many.
+    """
+
+    source: str
+    csv: Mapping[str, Any] = field(default_factory=dict)
+    archive: str | None = None  # where the archive lies, if not in the usual places
+    min_value: float | None = None
+    min_interactions: int = 2
+    split: Literal["new-users", "leave-one-out", "leave-latest-out"] = "new-users"
+    validation: float = 0.1
+    test: float = 0.1
+    target_share: float = 0.2
+
+    def __post_init__(self) -> None:
+        check.one_of([*sources.names(), "csv"], source=self.source)
+        check.at_least(1, min_interactions=self.min_interactions)
+        check.positive(validation=self.validation, test=self.test)
+        check.fraction(target_share=self.target_share)
+        if (self.source == "csv") != bool(self.csv):
+            raise BadValue(
+                "source = 'csv' and a table [data.csv] with path, user and item go "
+                "together; one of them is missing"
+            )
+
+
+@dataclass(frozen=True)
+class PrivacySettings:
+    """Over which channel reports travel, and the budget of the run."""
+
+    channel: str = "direct"
+    delta: float | None = None
+    target_epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        channel(self.channel)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How many rounds, and who takes part."""
+
+    seed: int = 0
+    rounds: int = 1
+    sampler: Mapping[str, Any] = field(default_factory=lambda: {"name": "everyone"})
+    groups: str | None = None  # a category of the profiles that is public
+    chunk: int | None = None
+    checkpoint_every: int = 1
+
+    def __post_init__(self) -> None:
+        check.at_least(1, rounds=self.rounds, checkpoint_every=self.checkpoint_every)
+        check.at_least(0, seed=self.seed)
+        if self.chunk is not None:
+            check.at_least(1, chunk=self.chunk)
+
+
+@dataclass(frozen=True)
+class EvaluateSettings:
+    """What is measured, how, and beside whom."""
+
+    metrics: tuple[str, ...] = ("ndcg@100", "recall@20", "recall@50")
+    protocol: Literal["full", "sampled"] = "full"
+    candidates: int = 99  # of the sampled protocol
+    every: int = 1  # rounds between looks at the validation people
+    baselines: tuple[str, ...] = ("popularity",)
+
+    def __post_init__(self) -> None:
+        check.at_least(1, every=self.every, candidates=self.candidates)
+        if not self.metrics:
+            raise BadValue("metrics=[] must name at least one, such as 'ndcg@10'")
+        for metric in self.metrics:
+            parse(metric)
+        for name in self.baselines:
+            check.one_of(baseline_names(), baseline=name)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A checked experiment; building it reads no data."""
+
+    data: DataSettings
+    method_name: str
+    method: Method
+    privacy: PrivacySettings
+    run: RunSettings
+    evaluate: EvaluateSettings
+    sampler: Sampler
+    csv: CsvTable | None
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting, defaults included, as it would stand in a file."""
+        data = _set(self.data)
+        if self.csv is not None:
+            data["csv"] = _set(self.csv)
+        return {
+            "data": data,
+            "method": {"name": self.method_name, **_set(self.method)},
+            "privacy": _set(self.privacy),
+            "run": _set(self.run),
+            "evaluate": _set(self.evaluate),
+        }
+
+    @property
+    def digest(self) -> str:
+        """Changes with every setting that could change a result.
+
+        Where the archive lies and how often to write a checkpoint could not.
+        """
+        settings = self.resolved()
+        settings["data"].pop("archive", None)
+        settings["run"].pop("checkpoint_every")
+        text = json.dumps(settings, sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def read_experiment(path: Path, changes: Sequence[str] = ()) -> Experiment:
+    """The experiment in a TOML file, with changes such as `run.rounds=5`."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadExperiment(str(path), ["there is no such file"]) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadExperiment(str(path), [f"cannot be read as TOML: {error}"]) from error
+    for change in changes:
+        _apply(change, table)
+    return check_experiment(table, str(path), relative_to=path.parent)
+
+
+def check_experiment(
+    table: Table, where: str = "experiment", *, relative_to: Path = Path()
+) -> Experiment:
+    """The experiment of a nested table; all its problems in one `BadExperiment`.
+
+    Paths in the table are read relative to `relative_to`.
+    """
+    problems = Problems()
+    sections = {"data", "method", "privacy", "run", "evaluate"}
+    for name in table:
+        if name not in sections:
+            problems.found.append(f"section {check.unknown(name, sections)}")
+    data = problems.read(DataSettings, table.get("data", {}), "data")
+    name, method = _method(table.get("method", {}), problems)
+    privacy = problems.read(PrivacySettings, table.get("privacy", {}), "privacy")
+    run = problems.read(RunSettings, table.get("run", {}), "run")
+    evaluate = problems.read(EvaluateSettings, table.get("evaluate", {}), "evaluate")
+    sampler = _sampler(run.sampler, problems) if run else None
+    csv = _csv(data, relative_to, problems)
+    if problems.found:
+        raise BadExperiment(where, problems.found)
+    parts = (data, name, method, privacy, run, evaluate, sampler)
+    assert None not in parts  # no problem was found
+    return Experiment(*parts, csv)  # type: ignore[arg-type]
+
+
+_SAMPLERS: Mapping[str, Callable[..., Sampler]] = {
+    "poisson": Poisson,
+    "poisson_by_group": PoissonByGroup,
+    "fixed_size": FixedSize,
+    "everyone": Everyone,
+    "once": Once,
+}
+
+
+def _method(table: object, problems: Problems) -> tuple[str, Method | None]:
+    if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
+        problems.found.append("method.name is missing; it says which method to train")
+        return "", None
+    name = table["name"]
+    try:
+        cls = method_class(name)
+    except BadValue as error:
+        problems.found.append(f"method.name: {error}")
+        return name, None
+    own = {key: value for key, value in table.items() if key != "name"}
+    return name, problems.read(cls, own, "method")
+
+
+def _sampler(table: Table, problems: Problems) -> Sampler | None:
+    name = str(table.get("name"))
+    if name not in _SAMPLERS:
+        problems.found.append(f"run.sampler.name: {check.unknown(name, _SAMPLERS)}")
+        return None
+    own = {key: value for key, value in table.items() if key != "name"}
+    cls = _SAMPLERS[name]
+    assert isinstance(cls, type)
+    return problems.read(cls, own, "run.sampler")
+
+
+def _csv(
+    data: DataSettings | None, relative_to: Path, problems: Problems
+) -> CsvTable | None:
+    if data is None or not data.csv:
+        return None
+    table = problems.read(CsvTable, data.csv, "data.csv")
+    return table and dataclasses.replace(table, path=relative_to / table.path)
+
+
+def _apply(change: str, table: dict[str, Any]) -> None:
+    """Put `run.rounds=5` into the table; the value is read as TOML, else as text."""
+    path, equals, text = change.partition("=")
+    keys = path.strip().split(".")
+    if not equals or len(keys) < 2:
+        raise BadValue(f"--set {change!r} must look like section.key=value")
+    for key in keys[:-1]:
+        table = table.setdefault(key, {})
+        if not isinstance(table, dict):
+            raise BadValue(f"--set {change!r}: '{key}' is a value, not a table")
+    table[keys[-1]] = _toml_value(text.strip())
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _set(settings: Any) -> dict[str, Any]:
+    """The fields that have a value; TOML has no null."""
+    found = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
+    return {name: _toml(v) for name, v in found.items() if v is not None}
+
+
+def _toml(value: object) -> Any:
+    if isinstance(value, Path):
+        return str(value.resolve())
+    if isinstance(value, tuple):
+        return [_toml(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _toml(v) for k, v in value.items()}
+    return value

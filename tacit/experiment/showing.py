@@ -1,0 +1,123 @@
+"""A finished run as a `Report`: the numbers that exist, put where they belong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tacit.experiment.saved import SavedRun, history_of, load
+from tacit.plan import Adjacency, Standing, Statement, Unit, View
+from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
+
+Json = Mapping[str, Any]
+
+
+def report_of(run: SavedRun, *, user: str | None = None) -> Report:
+    """What `tacit report` shows; with `user`, that person's list as well."""
+    result, experiment = run.result, run.experiment
+    name = experiment.method_name
+    judged = result["simulation_only"]["evaluations"]
+    card = json.loads(run.directory.privacy_card.read_text(encoding="utf-8"))
+    return Report(
+        title=f"{name} on {experiment.data.source}",
+        command=f"tacit train {run.directory.experiment.name}",
+        simulation=bool(result["simulation"]),
+        facts=_facts(run, result),
+        statements=tuple(statement_of(line) for line in card["totals"]),
+        comparison=tuple(_contender(n, e, is_own=n == name) for n, e in judged.items()),
+        curve=_curve(run),
+        groups=_groups(judged),
+        person=None if user is None else person_of(run, user),
+    )
+
+
+def person_of(run: SavedRun, user: str, *, k: int = 10) -> Person:
+    """A simulated person's history and list, as their device would show them."""
+    recommender = load(run.directory.path)
+    held = history_of(recommender, run.experiment, user)
+    catalog = recommender.catalog
+    titles = tuple(catalog.titles[int(i)] for i in catalog.indices(held))
+    best = recommender.recommend(held, k=k)
+    return Person(user, titles, tuple((line.title, line.score) for line in best))
+
+
+def contenders(judged: Mapping[str, Json], own: str) -> tuple[Contender, ...]:
+    """A comparison from evaluations as they stand in `result.json`."""
+    return tuple(_contender(n, e, is_own=n == own) for n, e in judged.items())
+
+
+def statement_of(line: Json) -> Statement:
+    """A line of the account from its JSON."""
+    kinds = {
+        "unit": Unit(line["unit"]),
+        "view": View(line["view"]),
+        "adjacency": Adjacency(line["adjacency"]),
+        "standing": Standing(line["standing"]),
+    }
+    return Statement(**{**line, **kinds})
+
+
+def _contender(name: str, judged: Json, *, is_own: bool) -> Contender:
+    return Contender(name, _estimates(judged["metrics"]), is_this_run=is_own)
+
+
+def _estimates(metrics: Mapping[str, Json]) -> dict[str, Estimate]:
+    return {name: Estimate(m["mean"], m["se"]) for name, m in metrics.items()}
+
+
+def _curve(run: SavedRun) -> Curve | None:
+    """The first metric on the validation people, round by round."""
+    metric = run.experiment.evaluate.metrics[0]
+    lines = [
+        (line["round"] + 1, line["simulation_only"]["validation"][metric])
+        for line in run.directory.rounds_logged()
+        if "validation" in line["simulation_only"]
+    ]
+    if not lines:
+        return None
+    values = tuple(Estimate(m["mean"], m["se"]) for _, m in lines)
+    return Curve(f"{metric} on validation people", tuple(r for r, _ in lines), values)
+
+
+def _groups(judged: Mapping[str, Json]) -> dict[str, dict[str, dict[str, Estimate]]]:
+    """Group label -> metric -> method -> estimate."""
+    first = next(iter(judged.values()))
+    return {
+        label: {
+            metric: {
+                name: Estimate(
+                    e["groups"][label][metric]["mean"], e["groups"][label][metric]["se"]
+                )
+                for name, e in judged.items()
+            }
+            for metric in metrics
+        }
+        for label, metrics in first["groups"].items()
+    }
+
+
+def _facts(run: SavedRun, result: Json) -> tuple[tuple[str, str], ...]:
+    experiment, rounds = run.experiment, run.directory.rounds_logged()
+    model = json.loads(run.directory.model_facts.read_text(encoding="utf-8"))
+    asked = sum(line["simulation_only"]["asked"] for line in rounds)
+    speed = result["clients_per_second"]
+    return (
+        ("data", experiment.data.source),
+        ("items", f"{model['items']:,}"),
+        ("split", experiment.data.split),
+        ("seed", str(experiment.run.seed)),
+        ("rounds", str(len(rounds))),
+        ("devices asked, all rounds", f"{asked:,}"),
+        ("devices a second", "–" if speed is None else f"{speed:,.0f}"),
+        ("sent by devices", _bytes(result["bytes_up"])),
+        ("sent to devices", _bytes(result["bytes_down"])),
+    )
+
+
+def _bytes(n: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n < 1000 or unit == "GB":
+            break
+        n /= 1000
+    return f"{n:,.0f} {unit}" if unit == "bytes" else f"{n:,.1f} {unit}"

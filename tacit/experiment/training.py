@@ -1,0 +1,228 @@
+"""Train an experiment into a run directory, resumable at every moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import tomli_w
+
+from tacit.data.splits import Heldout
+from tacit.errors import BadRun
+from tacit.experiment.assemble import Assembled, assemble
+from tacit.experiment.judge import judge, judge_baseline
+from tacit.experiment.settings import Experiment, read_experiment
+from tacit.plan import Account, Statement, account
+from tacit.results import Evaluation
+from tacit.runtime.checkpoint import load_checkpoint, write_atomically, write_json
+from tacit.runtime.rounds import State, Tally
+from tacit.runtime.run import Facts, RunDirectory, play
+from tacit.serving.model import Model, save_model
+
+
+class Watch(Protocol):
+    """Somebody who looks on; a progress bar, or nobody."""
+
+    def say(self, text: str) -> None:
+        """A step has begun."""
+        ...
+
+    def round(self, done: int, planned: int, facts: Facts) -> None:
+        """A round is over."""
+        ...
+
+
+class Nobody:
+    """Looks on and says nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def round(self, done: int, planned: int, facts: Facts) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a finished run yields."""
+
+    directory: RunDirectory
+    assembled: Assembled
+    state: State
+    evaluations: dict[str, Evaluation]  # the method under its name, then baselines
+    document: dict[str, Any]  # as in result.json
+
+
+def train(
+    experiment: Experiment,
+    out: Path,
+    *,
+    resume: bool = False,
+    watch: Watch | None = None,
+) -> Outcome:
+    """Train, evaluate on the test people and write every file of the run.
+
+    Interrupted at any moment, the same call with `resume=True` continues bit for bit.
+    """
+    watch, directory = watch or Nobody(), RunDirectory(out)
+    with directory.locked():
+        _refuse_another_run(experiment, directory, resume=resume)
+        watch.say("preparing the data")
+        assembled = assemble(experiment)
+        _write_down(assembled, directory)
+        state = _train(assembled, directory, watch)
+        save_model(_model(assembled, state), directory.model, directory.model_facts)
+        watch.say("ranking for the test people")
+        evaluations = judge_all(assembled, state, assembled.split.test)
+        document = _result(assembled, directory, evaluations)
+        write_json(directory.result, document)
+    return Outcome(directory, assembled, state, evaluations, document)
+
+
+def judge_all(
+    assembled: Assembled, state: State, heldout: Heldout
+) -> dict[str, Evaluation]:
+    """The method, then each baseline of the experiment, on the same people."""
+    experiment = assembled.experiment
+    own = {experiment.method_name: judge(assembled, state, heldout)}
+    return own | {
+        name: judge_baseline(assembled, name, heldout)
+        for name in experiment.evaluate.baselines
+    }
+
+
+def last_state(assembled: Assembled, directory: RunDirectory) -> State:
+    """The state of a run's last checkpoint."""
+    if not directory.checkpoint.exists():
+        raise BadRun(f"{directory.path} has no checkpoint; train into it first")
+    start = assembled.simulation.start()
+    digest = assembled.experiment.digest
+    return load_checkpoint(directory.checkpoint, start, digest=digest)
+
+
+def statements(told: Sequence[Statement]) -> list[dict[str, Any]]:
+    """The account's lines as plain data."""
+    return [asdict(statement) for statement in told]
+
+
+def plan_account(assembled: Assembled, *, runs: int = 1) -> Account:
+    """What the experiment will reveal."""
+    releases = assembled.experiment.method.releases(assembled.plan)
+    return account(assembled.plan, releases, runs=runs)
+
+
+def _refuse_another_run(
+    experiment: Experiment, directory: RunDirectory, *, resume: bool
+) -> None:
+    """Nothing is overwritten, and only the same experiment continues a run."""
+    if not directory.experiment.exists():
+        return
+    if not resume:
+        raise BadRun(
+            f"{directory.path} holds a run already; continue it with --resume, or "
+            "train into another directory"
+        )
+    began = read_experiment(directory.experiment)
+    if began.digest != experiment.digest:
+        raise BadRun(
+            f"{directory.path} was begun by another experiment: "
+            f"{_different(began.resolved(), experiment.resolved())}; "
+            "train into another directory"
+        )
+
+
+def _different(began: dict[str, Any], asked: dict[str, Any]) -> str:
+    """The settings two experiments differ in, with both values."""
+    pairs = [
+        (f"{section}.{key}", began[section].get(key), asked[section].get(key))
+        for section in began
+        for key in sorted({*began[section], *asked[section]})
+    ]
+    return ", ".join(f"{name} ({a!r}, now {b!r})" for name, a, b in pairs if a != b)
+
+
+def _write_down(assembled: Assembled, directory: RunDirectory) -> None:
+    """The resolved experiment and what it will reveal, before anyone is asked."""
+    settings = tomli_w.dumps(assembled.experiment.resolved())
+    write_atomically(directory.experiment, settings.encode())
+    told = plan_account(assembled)
+    card = {
+        "simulation": True,
+        "releases": statements(told.releases),
+        "totals": statements(told.totals),
+    }
+    write_json(directory.privacy_card, card)
+
+
+def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State:
+    experiment = assembled.experiment
+    started = time.perf_counter()
+
+    def observe(state: State, tally: Tally) -> Facts:
+        nonlocal started
+        seconds = time.perf_counter() - started
+        looked = _look(assembled, state, tally)
+        started = time.perf_counter()
+        counted = {"asked": tally.asked, "took_part": tally.took_part}
+        return {
+            "seconds": seconds,
+            "bytes_up": tally.bytes_up,
+            "bytes_down": tally.bytes_down,
+            "simulation_only": counted | looked,
+        }
+
+    planned, every = experiment.run.rounds, experiment.run.checkpoint_every
+    rounds = play(
+        assembled.simulation,
+        directory,
+        digest=experiment.digest,
+        observe=observe,
+        every=every,
+    )
+    for state, facts in rounds:
+        watch.round(state.server.round, planned, facts)
+    return last_state(assembled, directory)
+
+
+def _look(assembled: Assembled, state: State, tally: Tally) -> dict[str, Any]:
+    """The validation people's metrics, every few rounds and after the last."""
+    done, settings = tally.round + 1, assembled.experiment.evaluate
+    if done % settings.every and done != assembled.plan.rounds:
+        return {}
+    found = judge(assembled, state, assembled.split.validation).metrics()
+    return {"validation": {name: metric.to_json() for name, metric in found.items()}}
+
+
+def _model(assembled: Assembled, state: State) -> Model:
+    experiment = assembled.experiment
+    cast = experiment.method.broadcast(state.server)
+    return Model(experiment.resolved()["method"], cast, assembled.split.catalog)
+
+
+def _result(
+    assembled: Assembled, directory: RunDirectory, evaluations: dict[str, Evaluation]
+) -> dict[str, Any]:
+    rounds = directory.rounds_logged()
+    seconds = _total(rounds, "seconds")
+    took_part = sum(line["simulation_only"]["took_part"] for line in rounds)
+    name = assembled.experiment.method_name
+    return {
+        "method": name,
+        "simulation": True,
+        "metrics": evaluations[name].to_json()["metrics"],
+        "epsilons": statements(plan_account(assembled).totals),
+        "seconds": seconds,
+        "clients_per_second": took_part / seconds if seconds else None,
+        "bytes_up": int(_total(rounds, "bytes_up")),
+        "bytes_down": int(_total(rounds, "bytes_down")),
+        "simulation_only": {
+            "evaluations": {n: e.to_json() for n, e in evaluations.items()}
+        },
+    }
+
+
+def _total(rounds: Iterable[dict[str, Any]], name: str) -> float:
+    return sum(line[name] for line in rounds)

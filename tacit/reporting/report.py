@@ -1,0 +1,72 @@
+"""All that a report shows, as plain data; `html.render` turns it into one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tacit.errors import BadValue
+from tacit.plan import Statement
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and its standard error; None where there is none, as with one seed."""
+
+    mean: float
+    se: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f}" + ("" if self.se is None else f" ± {self.se:.4f}")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One line of a comparison."""
+
+    method: str
+    metrics: Mapping[str, Estimate]
+    is_this_run: bool = False  # the one the report is about; drawn in color
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric after each of some rounds."""
+
+    metric: str
+    rounds: tuple[int, ...]
+    values: tuple[Estimate, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.rounds) != len(self.values) or not self.rounds:
+            raise BadValue(
+                f"a curve of {len(self.rounds)} rounds and {len(self.values)} values; "
+                "there must be one value a round, and at least one"
+            )
+
+
+@dataclass(frozen=True)
+class Person:
+    """One person's history and list, as the device shows them."""
+
+    name: str
+    history: tuple[str, ...]
+    recommended: tuple[tuple[str, float], ...]  # (title, score), best first
+
+
+Groups = Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # label, metric, method
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run, ready to be shown. Empty parts are left out of the page."""
+
+    title: str
+    command: str  # what was typed to make it
+    simulation: bool  # seeds were used: no figure holds for a real release
+    facts: tuple[tuple[str, str], ...] = ()
+    statements: tuple[Statement, ...] = ()
+    comparison: tuple[Contender, ...] = ()
+    curve: Curve | None = None
+    groups: Groups | None = None
+    person: Person | None = None

@@ -1,0 +1,244 @@
+"""Tables as rows of text, and four ways to write them: Rich, plain, CSV, Markdown.
+
+comparison, privacy, by_group, curve, recommendations   what -> Table
+to_rich, to_plain, to_csv, to_markdown                  Table -> what one sees
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import unicodedata
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from tacit.errors import BadValue
+from tacit.plan import Standing, Statement, Unit, View
+from tacit.reporting.report import Contender, Curve, Estimate, Groups, Person
+from tacit.sampling import EVERYONE
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+MISSING = "–"
+PRIVACY = "Who sees what, under which guarantee"
+_SHORT = 12  # characters of a cell that a terminal does not break
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A caption, a header and rows of text; `numeric` columns line up on the right."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        widths = {len(row) for row in self.rows} - {len(self.header)}
+        if widths:
+            raise BadValue(
+                f"table '{self.caption}' has {len(self.header)} columns, "
+                f"but rows of {sorted(widths)}"
+            )
+
+
+# --- What the tables say -------------------------------------------------------------
+
+
+def comparison(contenders: Sequence[Contender]) -> Table:
+    """Methods down, metrics across."""
+    metrics = _distinct(name for c in contenders for name in c.metrics)
+    rows = tuple(
+        (c.method, *(_shown(c.metrics.get(metric)) for metric in metrics))
+        for c in contenders
+    )
+    return _measured("Methods compared", ("method", *metrics), rows)
+
+
+def by_group(groups: Groups, metric: str) -> Table:
+    """Groups down, methods across, for one metric."""
+    cells = {label: metrics.get(metric, {}) for label, metrics in groups.items()}
+    methods = _distinct(method for row in cells.values() for method in row)
+    rows = tuple(
+        (label, *(_shown(row.get(method)) for method in methods))
+        for label, row in cells.items()
+    )
+    return _measured(f"{metric} by activity group", ("group", *methods), rows)
+
+
+def curve(shown: Curve) -> Table:
+    """Rounds down, one metric."""
+    rows = tuple(
+        (str(r), str(v)) for r, v in zip(shown.rounds, shown.values, strict=True)
+    )
+    caption = f"{shown.metric} by round"
+    return Table(caption, ("round", shown.metric), rows, frozenset({0, 1}))
+
+
+def recommendations(person: Person) -> Table:
+    """Rank, title and score."""
+    rows = tuple(
+        (str(rank), title, f"{score:.4f}")
+        for rank, (title, score) in enumerate(person.recommended, start=1)
+    )
+    caption = f"Recommended for {person.name}"
+    return Table(caption, ("rank", "title", "score"), rows, frozenset({0, 2}))
+
+
+def privacy(statements: Sequence[Statement], *, caption: str = PRIVACY) -> Table:
+    """Who sees what, under which guarantee; lines that say the same are one line.
+
+    An epsilon is shown with all that qualifies it, and only if it is proven.
+    """
+    header = ("what", "seen by", "unit", "view", "epsilon", "standing", "why")
+    rows = tuple(
+        (
+            said.what if said.group == EVERYONE else f"{said.what} ({said.group})",
+            said.seen_by,
+            _named(units, of=Unit),
+            _named(views, of=View),
+            epsilon(said),
+            str(said.standing),
+            why(said),
+        )
+        for said, units, views in _merged(statements)
+    )
+    return Table(caption, header, rows)
+
+
+def epsilon(said: Statement) -> str:
+    """The figure with its terms, or "none": a claimed figure is not an epsilon.
+
+    It is rounded up, since a guarantee that is rounded down does not hold.
+    """
+    if said.standing is not Standing.PROVEN:
+        return "none"
+    if said.epsilon is None or said.delta is None:
+        raise BadValue(
+            f"'{said.what}' is PROVEN with epsilon={said.epsilon}, delta={said.delta}; "
+            "a proven statement has both (delta=0.0 for pure privacy)"
+        )
+    figure = Decimal(said.epsilon).quantize(Decimal("0.0001"), ROUND_CEILING)
+    terms = f"{said.adjacency}, delta {said.delta}; {said.horizon}; {said.accountant}"
+    return f"{figure} ({terms})"
+
+
+def why(said: Statement) -> str:
+    """What the standing rests on: theorem and assumption, or the lack of them."""
+    if said.standing is Standing.NONE:
+        return said.reason
+    return f"{said.reason}; assumes {said.assumes}"
+
+
+# --- How they are written ------------------------------------------------------------
+
+
+def to_rich(table: Table) -> RichTable:
+    """For a terminal. Cells are text, never markup: a title may contain brackets."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    title = Text(table.caption)
+    rich = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for place, column in enumerate(zip(*_lines(table), strict=True)):
+        rich.add_column(
+            Text(column[0]),
+            justify="right" if place in table.numeric else "left",
+            no_wrap=max(map(len, column)) <= _SHORT,  # long columns give way
+            overflow="fold",
+        )
+    for row in table.rows:
+        rich.add_row(*(Text(_printable(cell)) for cell in row))
+    return rich
+
+
+def to_plain(table: Table) -> str:
+    """Columns lined up with spaces."""
+    lines = [tuple(_printable(cell) for cell in row) for row in _lines(table)]
+    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
+    padded = (
+        "  ".join(
+            cell.rjust(width) if place in table.numeric else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in lines
+    )
+    return "\n".join((table.caption, *padded)) + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """Header and rows, quoted where needed; the caption is left out."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(_lines(table))
+    return out.getvalue()
+
+
+def to_markdown(table: Table) -> str:
+    """A pipe table under its caption."""
+    rule = ["--:" if i in table.numeric else ":--" for i in range(len(table.header))]
+    header, *rows = ([_quoted(cell) for cell in row] for row in _lines(table))
+    body = "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+    return f"{_quoted(table.caption)}\n\n{body}\n"
+
+
+# --- Details -------------------------------------------------------------------------
+
+
+def _merged(
+    statements: Sequence[Statement],
+) -> Iterator[tuple[Statement, list[str], list[str]]]:
+    """Statements that differ in unit and view only, with the units and views they hold.
+
+    Units are put together only if they hold for the same views, so every pair that a
+    line names was stated.
+    """
+    alike: dict[Statement, dict[str, list[str]]] = {}
+    for said in statements:
+        views = alike.setdefault(replace(said, unit=Unit.USER, view=View.RELEASE), {})
+        views.setdefault(said.unit, []).append(said.view)
+    for said, views in alike.items():
+        for held in _distinct(tuple(v) for v in views.values()):
+            units = [unit for unit, mine in views.items() if tuple(mine) == held]
+            yield said, units, list(held)
+
+
+def _named(some: Sequence[str], *, of: type[StrEnum]) -> str:
+    return "any" if len(some) == len(of) else ", ".join(some)
+
+
+def _measured(
+    caption: str, header: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
+) -> Table:
+    return Table(caption, header, rows, frozenset(range(1, len(header))))
+
+
+def _lines(table: Table) -> Iterator[tuple[str, ...]]:
+    yield table.header
+    yield from table.rows
+
+
+def _shown(value: Estimate | None) -> str:
+    return MISSING if value is None else str(value)
+
+
+def _distinct(values: Iterable[T]) -> list[T]:
+    """Each value once, in the order met."""
+    return list(dict.fromkeys(values))
+
+
+def _printable(text: str) -> str:
+    """Without control characters: a title must not move the cursor."""
+    return "".join("\ufffd" if unicodedata.category(c) == "Cc" else c for c in text)
+
+
+def _quoted(text: str) -> str:
+    for character in "\\|<*_`[":
+        text = text.replace(character, "\\" + character)
+    return _printable(text)

@@ -1,0 +1,198 @@
+"""What an evaluation yields, as data: numbers a person, their means and their errors.
+
+    Evaluation      one ranker, one set of people: an array a metric
+      .metrics()    name -> Metric(mean, standard error over people, how many)
+      .by_group()   the same within each activity group
+    pool([...])     several seeds -> name -> Pooled, with both standard errors, named
+
+`to_json` gives plain dicts, lists, strings and floats; a standard error that does not
+exist (one person, one seed, a figure of the whole catalog) is None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from tacit.errors import BadValue
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A mean over `n` people and its standard error over them."""
+
+    mean: float
+    se: float | None
+    n: int
+
+    @classmethod
+    def of(cls, values: Float64[np.ndarray, "people"]) -> Metric:
+        """The mean of one value a person."""
+        return cls(float(values.mean()), standard_error(values), len(values))
+
+    def to_json(self) -> Json:
+        """`mean`, `se` and `n`."""
+        return {"mean": self.mean, "se": self.se, "n": self.n}
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """A mean over seeds with two standard errors that answer different questions.
+
+    `se_seeds`: how far another set of seeds would move the mean; seeds bring their own
+    people, split and noise, so it covers all of these, roughly if the seeds are few.
+    `se_people`: how far other people would move it if training were frozen.
+    """
+
+    mean: float
+    se_seeds: float | None
+    se_people: float | None
+    n_seeds: int
+    n_people: int  # over all seeds
+
+    def to_json(self) -> Json:
+        """All fields, and `se`: over seeds if there are several, else over people."""
+        over_seeds = self.se_seeds is not None
+        return {
+            "mean": self.mean,
+            "se": self.se_seeds if over_seeds else self.se_people,
+            "se_over": "seeds" if over_seeds else "people",
+            "se_seeds": self.se_seeds,
+            "se_people": self.se_people,
+            "n_seeds": self.n_seeds,
+            "n_people": self.n_people,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which labelled group each person belongs to."""
+
+    labels: tuple[str, ...]
+    member_of: Int64[np.ndarray, "people"]  # places in `labels`
+
+    @classmethod
+    def everyone(cls, n_people: int) -> Groups:
+        """One group with all people in it."""
+        return cls(("everyone",), np.zeros(n_people, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One ranker judged on some people under a named protocol.
+
+    `values` has one number a person for each metric. `totals` has figures that belong
+    to the whole catalog and to no person, such as coverage.
+    """
+
+    protocol: str
+    users: Int64[np.ndarray, "people"]
+    values: Mapping[str, Float64[np.ndarray, "people"]]
+    groups: Groups
+    totals: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(value) for name, value in self.values.items()}
+        lengths["groups"] = len(self.groups.member_of)
+        wrong = {name: n for name, n in lengths.items() if n != len(self.users)}
+        if wrong:
+            raise BadValue(f"{len(self.users)} people, but values for {wrong}")
+        if not len(self.users):
+            raise BadValue("an evaluation of nobody; hold out at least one person")
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def metrics(self) -> dict[str, Metric]:
+        """The mean of every metric over all people."""
+        means = {name: Metric.of(values) for name, values in self.values.items()}
+        whole = {name: Metric(x, None, len(self)) for name, x in self.totals.items()}
+        return means | whole
+
+    def by_group(self) -> dict[str, dict[str, Metric]]:
+        """The mean of every metric within each group that has members."""
+        members = {
+            label: self.groups.member_of == place
+            for place, label in enumerate(self.groups.labels)
+        }
+        return {
+            label: {name: Metric.of(v[mine]) for name, v in self.values.items()}
+            for label, mine in members.items()
+            if mine.any()
+        }
+
+    def to_json(self) -> Json:
+        """Summaries in `metrics` and `groups`; every person's numbers in `people`."""
+        return {
+            "protocol": self.protocol,
+            "metrics": _plain(self.metrics()),
+            "groups": {label: _plain(m) for label, m in self.by_group().items()},
+            "people": {
+                "users": self.users.tolist(),
+                "groups": list(self.groups.labels),
+                "member_of": self.groups.member_of.tolist(),
+                "values": {name: v.tolist() for name, v in self.values.items()},
+                "totals": dict(self.totals),
+            },
+        }
+
+    @classmethod
+    def from_json(cls, document: Json) -> Evaluation:
+        """The evaluation that `to_json` wrote."""
+        people = document["people"]
+        member_of = np.array(people["member_of"], np.int64)
+        return cls(
+            document["protocol"],
+            np.array(people["users"], np.int64),
+            {name: np.array(v, np.float64) for name, v in people["values"].items()},
+            Groups(tuple(people["groups"]), member_of),
+            dict(people["totals"]),
+        )
+
+
+def pool(evaluations: Sequence[Evaluation]) -> dict[str, Pooled]:
+    """The mean over seeds of every metric; each evaluation is one seed."""
+    if not evaluations:
+        raise BadValue("no evaluation to pool; give at least one")
+    for what in ("protocol", "metrics"):
+        found = {_kind(evaluation)[what] for evaluation in evaluations}
+        if len(found) > 1:
+            raise BadValue(f"cannot pool different {what}: {sorted(found)}")
+    tables = [evaluation.metrics() for evaluation in evaluations]
+    return {name: _pooled([table[name] for table in tables]) for name in tables[0]}
+
+
+def standard_error(values: Float64[np.ndarray, "n"]) -> float | None:
+    """The standard error of the mean; None for a single value."""
+    if len(values) < 2:
+        return None
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+
+def _pooled(seeds: Sequence[Metric]) -> Pooled:
+    means = np.array([metric.mean for metric in seeds])
+    errors = [metric.se for metric in seeds if metric.se is not None]
+    all_known = len(errors) == len(seeds)
+    return Pooled(
+        float(means.mean()),
+        standard_error(means),
+        math.hypot(*errors) / len(seeds) if all_known else None,
+        len(seeds),
+        sum(metric.n for metric in seeds),
+    )
+
+
+def _kind(evaluation: Evaluation) -> dict[str, str]:
+    names = ", ".join(sorted({*evaluation.values, *evaluation.totals}))
+    return {"protocol": evaluation.protocol, "metrics": names}
+
+
+def _plain(metrics: Mapping[str, Metric]) -> dict[str, Json]:
+    return {name: metric.to_json() for name, metric in metrics.items()}

@@ -1,0 +1,73 @@
+"""A model on disk: safetensors with a small JSON beside it; no pickle, no torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+
+from tacit.data.catalog import Catalog
+from tacit.data.columns import describe, restore
+from tacit.errors import BadRun
+from tacit.runtime.checkpoint import write_atomically, write_json
+from tacit.transport.messages import Cast
+
+FORMAT = 1
+_WEIGHTS = "weights/"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What a device needs to rank: method and settings by name, weights, catalog."""
+
+    method: Mapping[str, Any]  # `name` and the method's fields
+    cast: Cast
+    catalog: Catalog
+
+
+def save_model(model: Model, weights: Path, facts: Path) -> None:
+    """Write both files, each in one step; the weights first."""
+    described, columns = describe(model.catalog, "catalog")
+    arrays = {_WEIGHTS + name: value for name, value in model.cast.weights.items()}
+    content = {n: np.asarray(a, order="C") for n, a in (arrays | columns).items()}
+    write_atomically(weights, save(content))
+    document = {
+        "format": FORMAT,
+        "method": dict(model.method),
+        "round": model.cast.round,
+        "plan": model.cast.plan_digest.hex(),
+        "items": len(model.catalog),
+        "catalog": described,
+    }
+    write_json(facts, document)
+
+
+def load_model(weights: Path, facts: Path) -> Model:
+    """The model in these files."""
+    try:
+        document = json.loads(facts.read_text(encoding="utf-8"))
+        arrays = load_file(weights)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise BadRun(
+            f"{weights.parent} holds no finished model: {error}; train it first, or "
+            "continue with --resume"
+        ) from error
+    if document.get("format") != FORMAT:
+        raise BadRun(
+            f"{facts} has format {document.get('format')}; this program reads {FORMAT}"
+        )
+    own = {
+        name.removeprefix(_WEIGHTS): value
+        for name, value in arrays.items()
+        if name.startswith(_WEIGHTS)
+    }
+    cast = Cast(document["round"], bytes.fromhex(document["plan"]), own)
+    catalog = restore(document["catalog"], arrays)
+    assert isinstance(catalog, Catalog)
+    return Model(document["method"], cast, catalog)

@@ -1,0 +1,194 @@
+"""The best k items of a person, exactly, without those already seen.
+
+    top_k(scores, seen, k=10)                  from rows of scores
+    FactorIndex.of(items).best(user, seen)     from factors, one query at a time
+    FactorIndex.of(items).top_k(users, seen)   from factors, many people
+
+Lists run from the largest score down; of equal scores the smaller index comes first. A
+list is shorter than k where fewer items are unseen.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Float32, Float64, Int8, Int32, Int64
+from numpy.typing import ArrayLike
+
+from tacit import check
+from tacit.data.ragged import Ragged
+from tacit.errors import BadValue
+
+_COMPILED_FROM = 2**21  # scores; below this numpy is faster than loading numba
+_THREADS = os.cpu_count() or 1
+_RUN = 2048  # fewest items worth a thread
+_WIDTH = 64  # as in `kernels/topk.py`
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """One person's list."""
+
+    items: Int32[np.ndarray, "places"]
+    scores: Float[np.ndarray, "places"]
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """The lists of several people, end to end."""
+
+    offsets: Int64[np.ndarray, "people_and_one"]
+    items: Int32[np.ndarray, "places"]
+    scores: Float[np.ndarray, "places"]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, person: int) -> Best:
+        row = slice(self.offsets[person], self.offsets[person + 1])
+        return Best(self.items[row], self.scores[row])
+
+
+def top_k(scores: Float[np.ndarray, "people items"], seen: Ragged, *, k: int) -> Lists:
+    """Each person's best k from a row of scores."""
+    check.count(k=k)
+    if np.isnan(scores).any():
+        row = int(np.isnan(scores).any(axis=1).argmax())
+        raise BadValue(f"person in row {row} has a NaN score")
+    sorted_seen = _sorted(seen, *scores.shape)
+    if scores.size < _COMPILED_FROM:
+        return top_k_plain(scores, sorted_seen, k=k)
+    from tacit.kernels import topk  # loads numba
+
+    most = min(k, scores.shape[1])
+    return _lists(
+        *topk.scan_rows(np.ascontiguousarray(scores), *_flat(sorted_seen), most)
+    )
+
+
+def top_k_plain(
+    scores: Float[np.ndarray, "people items"], seen: Ragged, *, k: int
+) -> Lists:
+    """The plain twin of the scans: a stable sort."""
+    order = np.argsort(-scores, axis=1, kind="stable")
+    is_unseen = np.ones(scores.shape, bool)
+    is_unseen[seen.owners, seen.values] = False
+    unseen = np.take_along_axis(is_unseen, order, axis=1)
+    rows, places = np.nonzero(unseen & (np.cumsum(unseen, axis=1) <= k))
+    items = order[rows, places].astype(np.int32)
+    lengths = np.bincount(rows, minlength=len(scores))
+    return Lists(_offsets(lengths), items, scores[rows, items])
+
+
+@dataclass(frozen=True, eq=False)
+class FactorIndex:
+    """Item factors and a coarse copy of them that rules most items out.
+
+    The copy has one byte a factor, so a scan reads a quarter of the memory. How far a
+    coarse score can be off is known (Cauchy-Schwarz), and whatever might still belong
+    in the list is scored exactly: lists are the same as from a full scan. Scores are
+    summed in double precision in one fixed order: every device gets the same bits.
+    """
+
+    factors: Float32[np.ndarray, "items factors"]
+    codes: Int8[np.ndarray, "items blocks 64"]
+    sizes: Float32[np.ndarray, "items"]  # one step of an item's codes, in `unit`
+    unit: float
+
+    @classmethod
+    def of(cls, factors: Float[np.ndarray, "items factors"]) -> FactorIndex:
+        """Index these items; the factors are kept in single precision."""
+        if not np.isfinite(factors).all() or factors.size == 0:
+            raise BadValue("item factors must be finite, at least one item and factor")
+        exact = np.ascontiguousarray(factors, np.float32)
+        largest = np.abs(exact).max(axis=1).astype(np.float64)
+        unit = float(largest.max()) / 127 or 1.0
+        sizes = np.maximum(largest / 127 / unit, 1e-30).astype(np.float32)
+        codes = np.rint(exact / (sizes * unit)[:, None])
+        padded = np.pad(codes, ((0, 0), (0, -exact.shape[1] % _WIDTH))).astype(np.int8)
+        return cls(exact, padded.reshape(len(exact), -1, _WIDTH), sizes, unit)
+
+    def best(
+        self, user: Float32[np.ndarray, "factors"], seen: ArrayLike, *, k: int = 10
+    ) -> Best:
+        """One person's best k: what a device asks."""
+        self._check(user[None], k)
+        from tacit.kernels import topk  # loads numba
+
+        held = np.sort(np.asarray(seen, np.int32))
+        most = min(k, len(self.factors))
+        runs = max(1, min(_THREADS, len(self.factors) // _RUN))
+        return Best(*topk.scan_codes(user, self._index, held, most, runs))
+
+    def top_k(
+        self,
+        users: Float32[np.ndarray, "people factors"],
+        seen: Ragged,
+        *,
+        k: int = 10,
+    ) -> Lists:
+        """Each person's best k."""
+        self._check(users, k)
+        held = _sorted(seen, len(users), len(self.factors))
+        from tacit.kernels import topk  # loads numba
+
+        most = min(k, len(self.factors))
+        return _lists(
+            *topk.scan_codes_each(
+                np.ascontiguousarray(users), self._index, *_flat(held), most
+            )
+        )
+
+    def scores(
+        self, users: Float32[np.ndarray, "people factors"]
+    ) -> Float64[np.ndarray, "people items"]:
+        """Every score; the plain twin of the scans is `top_k_plain` of these."""
+        sums = np.zeros((4, len(users), len(self.factors)))
+        n = self.factors.shape[1]
+        whole = n // 4 * 4
+        for f in range(n):
+            product = users[:, f : f + 1].astype(np.float64) * self.factors[:, f]
+            sums[f % 4 if f < whole else 0] += product
+        return (sums[0] + sums[1]) + (sums[2] + sums[3])
+
+    @property
+    def _index(self) -> tuple[Any, Any, Any, float]:
+        return self.factors, self.codes, self.sizes, self.unit
+
+    def _check(self, users: Float32[np.ndarray, "people factors"], k: int) -> None:
+        check.count(k=k)
+        if users.shape[1] != self.factors.shape[1] or users.dtype != np.float32:
+            raise BadValue(
+                f"user vectors are {users.dtype} with {users.shape[1]} factors, the "
+                f"index has float32 with {self.factors.shape[1]}"
+            )
+        if not np.isfinite(users).all():
+            row = int((~np.isfinite(users).all(axis=1)).argmax())
+            raise BadValue(f"person in row {row} has a factor that is not finite")
+
+
+def _sorted(seen: Ragged, n_people: int, n_items: int) -> Ragged:
+    """The same rows in ascending order, checked."""
+    if len(seen) != n_people:
+        raise BadValue(f"seen items of {len(seen)} people, scores of {n_people}")
+    items = seen.values
+    if len(items) and not 0 <= items.min() <= items.max() < n_items:
+        raise BadValue(f"seen items must be in [0, {n_items})")
+    order = np.lexsort((items, seen.owners))
+    return Ragged(seen.offsets, np.asarray(items[order], np.int32))
+
+
+def _flat(rows: Ragged) -> tuple[Any, Any]:
+    return rows.offsets, rows.values
+
+
+def _lists(items: Any, scores: Any, filled: Any) -> Lists:
+    is_filled = np.arange(items.shape[1]) < filled[:, None]
+    return Lists(_offsets(filled), items[is_filled], scores[is_filled])
+
+
+def _offsets(lengths: Int64[np.ndarray, "people"]) -> Int64[np.ndarray, "people_and_1"]:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+
+from tacit.aggregation.mean import Mean
+from tacit.errors import BadValue, Refused
+from tacit.transport.channels import Each, Sum, Unlinked
+from tacit.transport.messages import Layout, Reports, Slot
+from tacit.tree import Dense, Factored, Tree
+
+LAYOUT = Layout(
+    {
+        "votes": Slot("uint8", (2,)),
+        "b": Slot("float32", (2,)),
+        "V": Slot("float64", (2, 3), rank=1),
+    }
+)
+LEFT = np.array([[[1.0, 2.0]], [[0.0, 1.0]], [[-1.0, 1.0]]])
+RIGHT = np.array([[[1.0, 0.0, 2.0]], [[3.0, 1.0, 0.0]], [[1.0, 1.0, 1.0]]])
+REPORTS = Reports(
+    Tree(
+        {
+            "votes": Dense(np.array([[255, 1], [255, 0], [255, 0]], np.uint8)),
+            "b": Dense(np.array([[0.5, 1], [0.25, 0], [0, -4]], np.float32)),
+            "V": Factored(LEFT, RIGHT),
+        }
+    )
+)
+TOTAL = {
+    "votes": np.array([765, 1]),
+    "b": np.array([0.75, -3.0]),
+    # (1,2)ᵀ(1,0,2) + (0,1)ᵀ(3,1,0) + (-1,1)ᵀ(1,1,1)
+    "V": np.array([[0.0, -1.0, 1.0], [6.0, 2.0, 5.0]]),
+}
+
+
+def assert_total(found) -> None:
+    assert found.keys() == TOTAL.keys()
+    for name, value in TOTAL.items():
+        assert found[name].dtype == value.dtype
+        np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.mark.parametrize("cuts", [[[0, 1, 2]], [[2], [0], [1]], [[0, 1], [2]]])
+def test_the_sum_is_the_same_however_reports_come(cuts):
+    """Bytes do not overflow: votes of 255 add up to 765."""
+    delivery = Each(REPORTS.select(rows) for rows in cuts)
+    assert_total(Mean().total(delivery, LAYOUT))
+
+
+def test_a_sum_is_taken_as_it_is():
+    assert_total(Mean().total(Sum(TOTAL, contributors=3), LAYOUT))
+
+
+@pytest.mark.parametrize("chunks", [[], [Reports.nobody()], [Reports.nobody()] * 2])
+def test_the_sum_of_nobody_is_zero(chunks):
+    found = Mean().total(Each(chunks), LAYOUT)
+    assert {name: v.dtype for name, v in found.items()} == {
+        name: v.dtype for name, v in TOTAL.items()
+    }
+    assert not any(value.any() for value in found.values())
+
+
+def test_a_chunk_in_which_all_refused_counts_as_zero():
+    chunks = [Reports.nobody(), REPORTS, Reports.nobody()]
+    assert_total(Mean().total(Each(chunks), LAYOUT))
+
+
+def test_the_mean_is_over_the_planned_size_whoever_came():
+    found = Mean().mean(Each([REPORTS]), LAYOUT, planned=8.0)
+    for name, value in TOTAL.items():
+        np.testing.assert_array_equal(found[name], value / 8.0)
+        assert found[name].dtype == np.float64
+
+
+@pytest.mark.parametrize("planned", [0.0, -1.0, float("nan")])
+def test_a_plan_of_nobody_has_no_mean(planned):
+    with pytest.raises(BadValue, match="planned="):
+        Mean().mean(Each([REPORTS]), LAYOUT, planned=planned)
+
+
+def test_large_whole_numbers_add_up_exactly():
+    """2**53 + 1 is no float64."""
+    layout = Layout({"n": Slot("int64", ())})
+    chunks = [
+        Reports(Tree.dense(n=np.array([2**53]))),
+        Reports(Tree.dense(n=np.array([1]))),
+    ]
+    assert Mean().total(Each(chunks), layout)["n"] == 2**53 + 1
+
+
+def test_messages_without_senders_are_refused_with_a_way_out():
+    with pytest.raises(Refused, match="cannot read Unlinked; use a channel that deliv"):
+        Mean().total(Unlinked(Tree({}), contributors=3), LAYOUT)
+    assert Unlinked not in Mean().accepts
+
+
+@pytest.mark.parametrize("changed", [{"b": np.zeros(3)}, {"more": np.zeros(1)}])
+def test_a_sum_of_another_shape_is_refused(changed):
+    with pytest.raises(BadValue, match="totals differ"):
+        Mean().total(Sum(TOTAL | changed, contributors=3), LAYOUT)
+
+
+def test_chunks_are_folded_one_at_a_time():
+    """The second chunk is not made before the first is summed."""
+    alive = []
+
+    class Counted(Tree):
+        def sum(self):
+            alive.append("summed")
+            return super().sum()
+
+    def chunks():
+        for _ in range(3):
+            alive.append("made")
+            yield Reports(Counted(REPORTS.tree.leaves))
+
+    Mean().total(Each(chunks()), LAYOUT)
+    assert alive == ["made", "summed"] * 3

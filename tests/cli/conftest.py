@@ -1,0 +1,75 @@
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tacit.cli import main
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)  # one document and nothing else
+
+
+@pytest.fixture
+def tacit(capsys, monkeypatch, tmp_path):
+    """The command line, called in this process with its own cache."""
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*arguments: object) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["tacit", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        written = capsys.readouterr()
+        return Answer(code, written.out, written.err)
+
+    return call
+
+
+EXPERIMENT = """
+[data]
+source = "csv"
+min_interactions = 2
+validation = 8
+test = 8
+
+[data.csv]
+path = "table.csv"
+user = "who"
+item = "what"
+
+[method]
+name = "federated_popularity"
+
+[run]
+rounds = 3
+sampler = { name = "once" }
+
+[evaluate]
+metrics = ["ndcg@10", "recall@5"]
+baselines = ["popularity", "ease"]
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    """A small experiment on a table of forty people."""
+    lines = [
+        f"person {p},item {(p * 7 + i * i) % 15}" for p in range(40) for i in range(9)
+    ]
+    (tmp_path / "table.csv").write_text("who,what\n" + "\n".join(lines) + "\n")
+    path = tmp_path / "exp.toml"
+    path.write_text(EXPERIMENT)
+    return path

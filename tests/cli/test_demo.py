@@ -1,0 +1,31 @@
+import pytest
+
+
+def test_the_whole_story(tacit, tmp_path):
+    out = tmp_path / "demo"
+    answer = tacit("demo", "--out", out)
+    assert answer.code == 0, answer.err
+    for part in ("federated_popularity", "ease", "popularity", "random", "NONE"):
+        assert part in answer.out
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "simulation" in page.lower()
+
+
+def test_as_json_and_again_in_the_same_place(tacit, tmp_path):
+    out = tmp_path / "demo"
+    first = tacit("demo", "--out", out, "--json").json
+    again = tacit("demo", "--out", out, "--json").json
+    assert again["metrics"] == first["metrics"]
+    assert len(first["items"]) == 10
+    means = {n: m["ndcg@100"]["mean"] for n, m in first["comparison"].items()}
+    assert means["random"] < means["popularity"] < means["ease"]
+    assert means["federated_popularity"] == pytest.approx(means["popularity"], abs=0.01)
+
+
+def test_somebody_elses_directory_is_left_alone(tacit, tmp_path):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("keep me")
+    answer = tacit("demo", "--out", tmp_path / "letters")
+    assert answer.code == 2
+    assert (tmp_path / "letters" / "dear.txt").exists()

@@ -1,0 +1,115 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+KEYS = {
+    "metrics",
+    "epsilons",
+    "seconds",
+    "clients_per_second",
+    "bytes_up",
+    "bytes_down",
+}
+FILES = (
+    "experiment.toml",
+    "metrics.jsonl",
+    "result.json",
+    "ledger.json",
+    "model.safetensors",
+    "model.json",
+    "privacy-card.json",
+    "report.html",
+    "checkpoint/state.safetensors",
+)
+
+
+def test_train_then_everything_that_follows(tacit, experiment, tmp_path):
+    run = tmp_path / "run"
+    trained = tacit("train", experiment, "--out", run, "--json")
+    assert trained.code == 0, trained.err
+    assert trained.json.keys() >= KEYS
+    assert set(trained.json["metrics"]["ndcg@10"]) >= {"mean", "se"}
+    assert {line["standing"] for line in trained.json["epsilons"]} == {"NONE"}
+    for name in FILES:
+        assert (run / name).stat().st_size > 0, name
+
+    evaluated = tacit("evaluate", run, "--json").json
+    assert evaluated["metrics"] == trained.json["metrics"]
+    assert set(evaluated["differences"]) == {"popularity", "ease"}
+
+    listed = tacit("recommend", run, "--user", "person 3", "-k", 4, "--json").json
+    assert [sorted(line) for line in listed["items"]] == [["id", "score", "title"]] * 4
+
+    page = tacit("report", run, "--user", "person 3", "--json").json["report"]
+    assert "person 3" in Path(page).read_text(encoding="utf-8")
+
+
+def test_for_people_it_prints_a_table(tacit, experiment, tmp_path):
+    answer = tacit("train", experiment, "--out", tmp_path / "run")
+    assert "federated_popularity" in answer.out
+    assert "NONE" in answer.out
+    assert "report.html" in answer.out
+    assert "3 of 3" in answer.err  # progress survives a pipe
+
+
+def test_a_run_is_never_overwritten(tacit, experiment, tmp_path):
+    run = tmp_path / "run"
+    assert tacit("train", experiment, "--out", run).code == 0
+    again = tacit("train", experiment, "--out", run)
+    assert again.code == 2
+    assert "--resume" in again.err
+
+
+def test_resuming_a_finished_run_gives_the_same_result(tacit, experiment, tmp_path):
+    run = tmp_path / "run"
+    first = tacit("train", experiment, "--out", run, "--json").json
+    again = tacit("train", experiment, "--out", run, "--resume", "--json").json
+    assert again == first
+
+
+def test_another_experiment_cannot_resume_a_run(tacit, experiment, tmp_path):
+    run = tmp_path / "run"
+    tacit("train", experiment, "--out", run)
+    changed = ("--set", "method.max_votes=3")
+    answer = tacit("train", experiment, "--out", run, "--resume", *changed)
+    assert answer.code == 2
+    assert "another experiment" in answer.err
+    assert "method.max_votes (100, now 3)" in answer.err
+    kept = (run / "experiment.toml").read_text()
+    assert "max_votes = 100" in kept
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_run_resumes_to_the_same_model(tacit, experiment, tmp_path, stop):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    long = ("--set", "run.rounds=200")
+    assert tacit("train", experiment, "--out", whole, *long).code == 0
+    command = [sys.executable, "-m", "tacit", "train", str(experiment), *long]
+    with subprocess.Popen(
+        [*command, "--out", str(broken)], stderr=subprocess.PIPE, text=True
+    ) as process:
+        _wait_for_lines(broken / "metrics.jsonl", 20)
+        process.send_signal(stop)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == (130 if stop == signal.SIGINT else -signal.SIGKILL)
+    assert ("--resume" in said) == (stop == signal.SIGINT)
+    assert not (broken / "result.json").exists()
+    assert tacit("train", experiment, "--out", broken, *long, "--resume").code == 0
+    for name in ("model.safetensors", "checkpoint/state.safetensors"):
+        assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
+    rounds = [json.loads(line)["round"] for line in (broken / "metrics.jsonl").open()]
+    assert rounds == list(range(200))
+
+
+def _wait_for_lines(path: Path, n: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_bytes().count(b"\n") >= n:
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"{path} never had {n} lines")

@@ -1,0 +1,54 @@
+"""What all tests share. The axes of arrays are checked while tests run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import jaxtyping
+import pytest
+
+# Before anything imports tacit. Not the command line (Typer reads its signatures) and
+# not the kernels (numba compiles them).
+CHECKED = (
+    *("tacit.arrays", "tacit.keys", "tacit.tree", "tacit.data", "tacit.accounting"),
+    *("tacit.models", "tacit.mechanisms", "tacit.aggregation", "tacit.transport"),
+    *("tacit.sampling", "tacit.plan", "tacit.method", "tacit.methods"),
+    *("tacit.baselines", "tacit.runtime", "tacit.results", "tacit.evaluation"),
+    *("tacit.serving", "tacit.reporting", "tacit.testing", "tacit.experiment"),
+)
+sys.path.insert(0, str(Path(__file__).parent))
+jaxtyping.install_import_hook(CHECKED, "axes.checked")
+
+# Checked axes are slow and machines are shared, so no example has a deadline.
+hypothesis.settings.register_profile("tacit", deadline=None, max_examples=50)
+hypothesis.settings.load_profile("tacit")
+
+
+@pytest.fixture
+def without_axis_checks() -> Iterator[None]:
+    """For tests that hand over arrays of a wrong type to see our own error."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of archives: $TACIT_DATA, or `shared/data` beside the checkout."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    place = Path(os.environ.get("TACIT_DATA") or beside)
+    if not place.is_dir():
+        pytest.skip(f"no real data: set TACIT_DATA, or put archives into {place}")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests never read or fill the cache of whoever runs them."""
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from tacit.data.dataset import Dataset
+from tacit.data.sources import csv_rows
+from tacit.data.sources.csv import CsvTable
+from tacit.errors import BadData, BadValue, MissingData
+
+SHOP = """who,what,when,how much,name,kind
+ann,7,1600000000,5,Lamp,light
+bob,x,1600000001,2.5,"Chair, ""old"" one",
+ann,x,1599999999,1e1,ignored,seat
+ann,7,1600000002,-1,Other lamp,heavy
+"""
+
+
+def table(place: Path, text: str | bytes = SHOP, **columns) -> CsvTable:
+    path = place / columns.pop("file", "shop.csv")
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return CsvTable(path, **({"user": "who", "item": "what"} | columns))
+
+
+def events(dataset: Dataset) -> list[tuple[str, str]]:
+    log = dataset.interactions
+    users, items = dataset.profiles.ids, dataset.catalog.ids
+    return [(users[u], items[i]) for u, i in zip(log.users, log.items, strict=True)]
+
+
+def test_user_and_item_are_enough(tmp_path):
+    found = table(tmp_path).parse()
+    assert found.name == "shop"
+    assert events(found) == [("ann", "7"), ("ann", "x"), ("ann", "7"), ("bob", "x")]
+    assert found.interactions.times is None
+    assert found.interactions.values.tolist() == [1.0] * 4
+    assert list(found.catalog.titles) == ["7", "x"]
+
+
+def test_every_column(tmp_path):
+    found = table(
+        tmp_path, time="when", value="how much", title="name", item_columns=("kind",)
+    ).parse()
+    log = found.interactions
+    assert events(found) == [("ann", "x"), ("ann", "7"), ("ann", "7"), ("bob", "x")]
+    assert log.times.tolist() == [1599999999, 1600000000, 1600000002, 1600000001]
+    assert log.values.tolist() == [10.0, 5.0, -1.0, 2.5]
+    assert list(found.catalog.titles) == [
+        "Lamp",
+        'Chair, "old" one',
+    ]  # the first counts
+    kind = found.catalog.features["kind"]
+    assert [kind[0], kind[1]] == ["light", "seat"]  # the first that is not blank
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n", "\r"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.rstrip("\n"),
+        lambda text: text.replace("\nbob", "\n\n\nbob"),  # blank lines are skipped
+        lambda text: gzip.compress(text.encode()),
+    ],
+)
+def test_the_same_table_written_otherwise(tmp_path, change):
+    options = {"time": "when", "value": "how much", "title": "name"}
+    plain = table(tmp_path, **options).parse()
+    found = table(tmp_path, change(SHOP), file="other.csv", **options).parse()
+    assert events(found) == events(plain)
+    assert found.catalog.titles == plain.catalog.titles
+    assert found.interactions.times.tolist() == plain.interactions.times.tolist()
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_the_delimiter_is_found_or_given(tmp_path, mark):
+    text = SHOP.replace("Chair, ", "Chair ").replace(",", mark)
+    for given in (None, mark):
+        assert len(events(table(tmp_path, text, delimiter=given).parse())) == 4
+
+
+def test_the_delimiter_is_the_one_that_yields_the_columns(tmp_path):
+    text = "who;what;a, b, c, d, e\nann;1;x\n"
+    assert events(table(tmp_path, text).parse()) == [("ann", "1")]
+
+
+def test_other_delimiters_must_be_given(tmp_path):
+    text = "who what\nann 1\n"
+    assert events(table(tmp_path, text, delimiter=" ").parse()) == [("ann", "1")]
+    with pytest.raises(BadValue, match="one character"):
+        table(tmp_path, delimiter="::")
+
+
+@pytest.mark.parametrize(
+    ("text", "second"),
+    [
+        ("0", 0),
+        ("1600000000", 1600000000),
+        ("1600000000.9", 1600000000),
+        ("1.6e9", 1600000000),
+        ("99999999999", 99999999999),
+        ("1600000000999", 1600000000),
+        ("2020-09-13", 1599955200),
+        ("2020-09-13T12:26:40", 1600000000),
+        ("2020-09-13 12:26:40.5", 1600000000),
+        ("2020-09-13T12:26:40Z", 1600000000),
+        ("2020-09-13T14:26:40+02:00", 1600000000),
+    ],
+)
+def test_times_as_people_write_them(tmp_path, text, second):
+    for others in ("", "a,b,5\n", "a,b,1970-01-01\n"):  # columns may mix
+        shop = table(tmp_path, f"who,what,when\n{others}ann,7,{text}\n", time="when")
+        assert shop.parse().interactions.times[-1] == second
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        *(("when", t) for t in ("-1", "nan", "inf", "1e14", "soon", "", "1969-12-31")),
+        *(("when", t) for t in ("2020-13-01", "1,5", "0001-01-01T00:00:00+23:00")),
+        *(("how much", t) for t in ("nan", "inf", "1e39", "", "x", "1,5")),
+        *(("who", t) for t in ("",)),
+        *(("what", t) for t in ("",)),
+    ],
+)
+@pytest.mark.parametrize("batch", [2, 1 << 16])
+def test_a_bad_field_is_named_with_its_line(tmp_path, column, text, batch, monkeypatch):
+    monkeypatch.setattr(csv_rows, "_BATCH", batch)
+    good = {
+        "who": "ann",
+        "what": "7",
+        "when": "5",
+        "how much": "1",
+        "note": "two\nlines",
+    }
+    line = lambda row: ",".join(f'"{field}"' for field in row) + "\n"  # noqa: E731
+    lines = [line(good), line(good.values()), "\n", line(good.values())]
+    lines += [line((good | {column: text}).values()), line(good.values())]
+    shop = table(tmp_path, "".join(lines), time="when", value="how much")
+    with pytest.raises(BadData) as caught:
+        shop.parse()
+    # The header, two lines of text, a blank line, two lines of text.
+    assert caught.value.line == 7
+    assert column in str(caught.value)
+    if text:
+        assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("", 1, "must name the columns"),
+        ("\nwho,what\n", 1, "must name the columns"),
+        ("who,what\n", None, "no lines after it"),
+        ("who,what\n\n\n", None, "no lines after it"),
+        ("who,what\nann,7\nann\n", 3, "1 fields, the header has 2"),
+        ("who,what\nann,7\nann,7,8\n", 3, "3 fields, the header has 2"),
+        ("who,what,who\nann,7,bob\n", 1, "two columns 'who'"),
+        (
+            "user;item\nann;7\n",
+            1,
+            "no column 'who', 'what'; the columns are 'user', 'it",
+        ),
+        ("who,item\nann,7\n", 1, "no column 'what'; the columns are 'who', 'item'"),
+        ('who,what\nann,7\nann,"7"8\n', 3, "check its quotation marks"),
+        ('who,what\nann,7\nann,"7\nbob,8\n', 3, "check its quotation marks"),
+        ("who,what\nann,7\nann," + "x" * 200_000 + "\n", 3, "larger than field limit"),
+        (b"who,what\nann,7\nann,\xff\n", 3, "is not UTF-8"),
+        ("who,what\nann,7\n".encode("utf-16"), 1, "is not UTF-8"),
+        (gzip.compress(SHOP.encode())[:-12], None, "not a sound gzip file"),
+        (b"\x1f\x8bnonsense", None, "not a sound gzip file"),
+    ],
+)
+def test_a_malformed_table_is_named_with_its_line(tmp_path, text, line, problem):
+    with pytest.raises(BadData) as caught:
+        table(tmp_path, text).parse()
+    assert caught.value.line == line
+    assert problem in str(caught.value)
+
+
+def test_batches_join(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_rows, "_BATCH", 3)
+    text = "who,what,when\n" + "".join(f"u{n % 4},i{n % 5},{n}\n" for n in range(20))
+    found = table(tmp_path, text, time="when").parse()
+    assert list(found.profiles.ids) == ["u0", "u1", "u2", "u3"]
+    expected = sorted((n % 4, n) for n in range(20))
+    assert events(found) == [(f"u{u}", f"i{n % 5}") for u, n in expected]
+
+
+def test_a_table_is_kept_until_it_or_the_question_changes(tmp_path, monkeypatch):
+    parsed, parse = [], CsvTable.parse
+    monkeypatch.setattr(CsvTable, "parse", lambda t: (parsed.append(t), parse(t))[1])
+    cache = tmp_path / "cache"
+    for _ in range(2):
+        assert len(table(tmp_path).load(cache=cache).interactions) == 4
+        os.utime(tmp_path / "shop.csv", ns=(1, 1))
+    for _ in range(2):
+        CsvTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
+    assert len(parsed) == 3
+    found = CsvTable(tmp_path / "shop.csv", user="who", item="kind", time="when")
+    with pytest.raises(BadData, match="line 3: column 'kind' is blank"):
+        found.load(cache=cache)
+
+
+def test_a_missing_table_is_missing_data(tmp_path):
+    for ask in (CsvTable.parse, CsvTable.load):
+        with pytest.raises(MissingData, match="is not a file"):
+            ask(CsvTable(tmp_path, user="a", item="b"))

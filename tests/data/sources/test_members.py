@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from tacit.data.sources import members
+from tacit.data.sources.members import Members
+from tacit.errors import BadData
+
+
+@pytest.fixture(params=["zip", "folder"])
+def release(request, tmp_path) -> Members:
+    """A file `a.txt` in a folder `small`, packed or not."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(b"one\r\ntwo\n\nf\xfcnf")
+    (folder / "empty.txt").touch()
+    if request.param == "folder":
+        return Members(folder, "small")
+    with zipfile.ZipFile(tmp_path / "small.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in folder.iterdir():
+            packed.write(path, f"small/{path.name}")
+    return Members(tmp_path / "small.zip", "small")
+
+
+def test_lines_are_numbered_and_stripped_of_their_ends(release):
+    found = list(release.lines("a.txt", encoding="latin-1"))
+    assert found == [(1, "one"), (2, "two"), (3, ""), (4, "fünf")]
+
+
+def test_a_wrong_encoding_is_named_with_its_line(release):
+    with pytest.raises(BadData, match=r"line 4: is not utf-8: .* at byte 2") as caught:
+        list(release.lines("a.txt", encoding="utf-8"))
+    assert caught.value.file.endswith("small/a.txt")
+
+
+def test_an_empty_file_is_refused(release):
+    with pytest.raises(BadData, match=r"empty\.txt: is empty"):
+        list(release.lines("empty.txt", encoding="utf-8"))
+
+
+def test_a_missing_member_is_refused(release):
+    with pytest.raises(BadData, match=r"small/b\.txt"), release.open("b.txt"):
+        pass
+
+
+def test_a_long_line_is_refused(release, monkeypatch):
+    monkeypatch.setattr(members, "_LONGEST_LINE", 4)
+    with pytest.raises(BadData, match="line 1: longer than 4 bytes"):
+        list(release.lines("a.txt", encoding="latin-1"))
+
+
+@pytest.mark.parametrize("harm", ["not a zip", "cut", "flipped"])
+def test_a_broken_zip_is_refused(tmp_path, harm):
+    path = tmp_path / "small.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("small/a.txt", "text " * 1000)
+    raw = bytearray(path.read_bytes())
+    raw[500] ^= 1  # in the middle of the text; the checksum tells
+    broken = {"not a zip": b"<html>", "cut": bytes(raw[:900]), "flipped": bytes(raw)}
+    path.write_bytes(broken[harm])
+    with pytest.raises(BadData, match="not a sound zip file"):
+        list(Members(path, "small").lines("a.txt", encoding="utf-8"))

@@ -1,0 +1,103 @@
+"""What devices hold: a cohort equals its devices one at a time."""
+
+import jaxtyping
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.data.interactions import Interactions
+from tacit.data.shards import Shards
+from tacit.errors import BadValue
+from tacit.keys import Key
+
+REFUSED = (BadValue, jaxtyping.TypeCheckError)  # annotations are checked in tests
+some_examples = settings(deadline=None, max_examples=50)
+
+
+def shards_of(lengths, *, timed=True, n_items=6, seed=0):
+    rng, n = np.random.default_rng(seed), sum(lengths)
+    users = np.repeat(np.arange(len(lengths)), lengths)
+    log = Interactions.of_columns(
+        users,
+        rng.integers(0, n_items, n),
+        values=rng.random(n),
+        times=rng.integers(0, 9, n) if timed else None,
+        n_users=len(lengths),
+        n_items=n_items,
+    )
+    return Shards.of(log)
+
+
+def device(shards, i):
+    """Everything that device i holds, as plain lists."""
+    part = slice(shards.offsets[i], shards.offsets[i + 1])
+    times = None if shards.times is None else shards.times[part].tolist()
+    return shards.items[part].tolist(), shards.values[part].tolist(), times
+
+
+@some_examples
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.booleans(), st.data())
+def test_take_equals_one_at_a_time(lengths, timed, data):
+    shards = shards_of(lengths, timed=timed)
+    rows = data.draw(st.lists(st.integers(0, len(lengths) - 1), max_size=8))
+    taken = shards.take(rows)
+    assert len(taken) == len(rows)
+    for place, row in enumerate(rows):
+        assert device(taken, place) == device(shards, row)
+        assert device(shards.take([row]), 0) == device(shards, row)
+    np.testing.assert_array_equal(taken.lengths, np.array(lengths)[np.array(rows, int)])
+    assert taken.n_items == shards.n_items
+
+
+def test_a_log_is_handed_out_whole():
+    shards = shards_of([2, 0, 3])
+    assert len(shards) == 3
+    np.testing.assert_array_equal(shards.owners, [0, 0, 2, 2, 2])
+    np.testing.assert_array_equal(shards.lengths, [2, 0, 3])
+    assert [row.tolist() for row in shards.histories] == [
+        device(shards, i)[0] for i in range(3)
+    ]
+
+
+def test_one_device_of_a_history():
+    shards = Shards.of_history([4, 0, 4], n_items=5)
+    assert device(shards, 0) == ([4, 0, 4], [1.0, 1.0, 1.0], None)
+    assert len(Shards.of_history([], n_items=5)) == 1
+
+
+@pytest.mark.parametrize("items", [[5], [-1], [0.5], ["a"], [2**32], 3])
+def test_a_history_names_items(items):
+    with pytest.raises(REFUSED, match="items"):
+        Shards.of_history(items, n_items=5)
+
+
+@pytest.mark.parametrize("rows", [[3], [-1], [0.5], [True]])
+def test_take_wants_places(rows):
+    with pytest.raises(BadValue):
+        shards_of([1, 2, 0]).take(rows)
+
+
+def test_the_constructor_keeps_the_invariants_of_a_log():
+    offsets, one = np.array([0, 1]), np.ones(1, np.float32)
+    with pytest.raises(BadValue, match="items: 7 is not in"):
+        Shards(offsets, np.array([7], np.int32), one, None, 5)
+    with pytest.raises(BadValue, match="finite"):
+        Shards(offsets, np.array([1], np.int32), one * np.nan, None, 5)
+
+
+@some_examples
+@given(st.lists(st.integers(0, 8), max_size=6), st.integers(0, 5))
+def test_at_most_keeps_first_events_of_so_many_distinct_items(lengths, most):
+    shards = shards_of(lengths, seed=3)
+    keys = Key.from_seed(2).each(range(len(lengths)))
+    kept = shards.at_most(most, keys)
+    for i in range(len(lengths)):
+        items, values, times = device(shards, i)
+        firsts = [items.index(item) for item in dict.fromkeys(items)]
+        events = [(items[j], values[j], times[j]) for j in firsts]
+        mine = list(zip(*device(kept, i), strict=True))
+        assert len(mine) == min(most, len(firsts))
+        assert [event for event in events if event in mine] == mine
+        alone = shards.take([i]).at_most(most, keys[[i]])
+        assert device(alone, 0) == device(kept, i)

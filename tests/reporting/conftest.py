@@ -1,0 +1,35 @@
+"""A report with something of everything in it, some of it hostile."""
+
+from __future__ import annotations
+
+import pytest
+
+from tacit.plan import Plan, Release, account, unprotected
+from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
+
+HOSTILE = '<script>alert("$x_1$ & more")</script>'
+VOTES = Release("votes", "server", "each round", unprotected("sent as they are"))
+
+
+def contenders() -> tuple[Contender, ...]:
+    ours = {"NDCG@10": Estimate(0.25, 0.01), "HR@10": Estimate(0.5)}
+    return (
+        Contender(HOSTILE, ours, is_this_run=True),
+        Contender("_hidden", {"NDCG@10": Estimate(0.125)}),
+    )
+
+
+@pytest.fixture
+def report() -> Report:
+    methods = {HOSTILE: Estimate(0.25, 0.01), "random": Estimate(0.01)}
+    return Report(
+        title=HOSTILE,
+        command=f"tacit report {HOSTILE}",
+        simulation=True,
+        facts=(("people", "12"), (HOSTILE, HOSTILE)),
+        statements=account(Plan(12), (VOTES,)).releases,
+        comparison=contenders(),
+        curve=Curve("NDCG@10", (1, 2, 3), tuple(map(Estimate, (0.1, 0.2, 0.25)))),
+        groups={HOSTILE: {"NDCG@10": methods}, "many": {"NDCG@10": methods}},
+        person=Person(HOSTILE, (HOSTILE, "tea"), ((HOSTILE, 0.5), ("milk", 0.25))),
+    )

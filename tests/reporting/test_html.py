@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+from tacit.plan import Standing
+from tacit.reporting.html import render
+from tacit.reporting.report import Report
+
+VOID = {"meta", "br", "path", "use"}
+
+
+class Reader(HTMLParser):
+    """Checks that elements nest, and notes what is there."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.attributes: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.append((tag, dict(attrs)))
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+def test_the_page_nests_and_ids_are_unique(report: Report) -> None:
+    reader = Reader(render(report))
+    assert len(reader.ids) == len(set(reader.ids))
+
+
+def test_text_from_outside_is_escaped(report: Report) -> None:
+    page = render(report)
+    assert "script" not in Reader(page).tags
+    assert page.count("&lt;script&gt;") >= 10
+
+
+def test_nothing_is_fetched(report: Report) -> None:
+    page = render(report)
+    addresses = set(re.findall(r"https?://[^\"'\s<)]+", page))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    for tag, attributes in Reader(page).attributes:
+        assert tag not in {"link", "img", "iframe", "object"}
+        assert "src" not in attributes
+    assert "default-src 'none'" in page
+
+
+def test_it_can_be_read_without_seeing_it(report: Report) -> None:
+    reader = Reader(render(report))
+    headings = [tag for tag in reader.tags if re.fullmatch("h[1-6]", tag)]
+    assert headings[0] == "h1"
+    assert headings.count("h1") == 1
+    assert reader.tags.count("figure") == reader.tags.count("figcaption") == 3
+    assert reader.tags.count("table") == reader.tags.count("caption")
+    for tag, attributes in reader.attributes:
+        if tag == "svg":
+            assert attributes["role"] == "img"
+            assert attributes["aria-label"]
+        if tag == "th":
+            assert attributes["scope"] in {"row", "col"}
+
+
+def test_a_simulation_says_so(report: Report) -> None:
+    assert ">simulation<" in render(report)
+    assert "simulation" not in render(replace(report, simulation=False))
+
+
+def test_without_a_proof_the_page_says_no_guarantee(report: Report) -> None:
+    assert "gives no privacy guarantee" in render(report)
+
+
+def test_one_proof_among_others_does_not_cover_them(report: Report) -> None:
+    first, *others = report.statements
+    proven = replace(first, standing=Standing.PROVEN, epsilon=2.0, delta=1e-6)
+    page = render(replace(report, statements=(proven, *others)))
+    assert "1 of 6 statements are proven" in page
+    assert "2.0000 (zero_out, delta 1e-06" in page
+    assert "Every line below is proven" not in page
+
+
+def test_empty_parts_are_left_out() -> None:
+    page = render(Report("empty", "tacit report run", simulation=False))
+    reader = Reader(page)
+    assert reader.tags.count("section") == 1
+    assert not {"table", "figure", "dl"} & set(reader.tags)
+
+
+def test_the_same_report_gives_the_same_page(report: Report) -> None:
+    assert render(report) == render(report)

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import pytest
+
+from tacit.errors import BadValue
+from tacit.reporting import plots
+from tacit.reporting.report import Contender, Curve, Estimate
+
+HOSTILE = "<i>$x_1$</i> & _"
+
+
+def contenders() -> list[Contender]:
+    return [
+        Contender(HOSTILE, {"HR": Estimate(0.5, 0.05)}, is_this_run=True),
+        Contender("_other", {"HR": Estimate(0.25)}),
+        Contender("lacks it", {"AUC": Estimate(0.5)}),
+    ]
+
+
+DRAWINGS: dict[str, Callable[[], str]] = {
+    "comparison": lambda: plots.comparison(contenders(), "HR"),
+    "curve": lambda: plots.learning_curve(
+        Curve(HOSTILE, (1, 2), (Estimate(0.1), Estimate(0.2, 0.01)))
+    ),
+    "groups": lambda: plots.by_group(
+        {HOSTILE: {"HR": {HOSTILE: Estimate(0.5)}}, "b": {"HR": {"_m": Estimate(0.1)}}},
+        "HR",
+    ),
+}
+
+
+@pytest.fixture(params=sorted(DRAWINGS))
+def svg(request: pytest.FixtureRequest) -> str:
+    return DRAWINGS[request.param]()
+
+
+def words(svg: str) -> list[str]:
+    tree = ElementTree.fromstring(svg)
+    return [
+        (e.text or "").strip("\u200b") for e in tree.iter() if e.tag.endswith("text")
+    ]
+
+
+def test_it_is_well_formed_and_shows_names_as_they_are(svg: str) -> None:
+    assert HOSTILE in words(svg)
+
+
+def test_it_takes_the_color_of_the_page(svg: str) -> None:
+    colors = set(re.findall(r"(?:fill|stroke): ?(#\w+|currentColor)", svg))
+    assert "currentColor" in colors
+    assert colors <= {"currentColor", plots.QUIET, *plots.PALETTE}
+
+
+def test_it_has_no_size_of_its_own(svg: str) -> None:
+    head = svg[: svg.index(">")]
+    assert "viewBox" in head
+    assert "width=" not in head
+    assert "height=" not in head
+
+
+def test_drawing_twice_gives_the_same_bytes() -> None:
+    for draw in DRAWINGS.values():
+        assert draw() == draw()
+
+
+def test_ids_do_not_collide() -> None:
+    drawn = [set(re.findall(r'\bid="([^"]+)"', draw())) for draw in DRAWINGS.values()]
+    assert sum(map(len, drawn)) == len(set().union(*drawn))
+
+
+def test_references_lead_to_ids(svg: str) -> None:
+    used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
+    assert used
+    assert used <= set(re.findall(r'\bid="([^"]+)"', svg))
+
+
+def test_a_comparison_writes_the_figures() -> None:
+    shown = words(DRAWINGS["comparison"]())
+    assert {"0.5000", "0.2500"} <= set(shown)
+    assert "lacks it" not in shown
+
+
+def test_nothing_to_draw_is_refused() -> None:
+    with pytest.raises(BadValue, match="no method has the metric 'MRR'"):
+        plots.comparison(contenders(), "MRR")
+    with pytest.raises(BadValue, match="no group has the metric 'MRR'"):
+        plots.by_group({"a": {}}, "MRR")
+
+
+@pytest.mark.parametrize("color", [*plots.PALETTE, plots.QUIET])
+@pytest.mark.parametrize("page", ["#ffffff", "#14181d"])
+def test_series_stand_out_from_both_pages(color: str, page: str) -> None:
+    """WCAG 2.1 asks 3:1 of graphics."""
+    high, low = sorted((luminance(color), luminance(page)), reverse=True)
+    assert (high + 0.05) / (low + 0.05) >= 3
+
+
+def luminance(color: str) -> float:
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    r, g, b = (
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
+    )
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+def test_matplotlib_is_loaded_by_the_first_plot_and_pyplot_never() -> None:
+    program = """
+import sys
+from tacit.reporting import html, plots
+from tacit.reporting.report import Curve, Estimate
+assert "matplotlib" not in sys.modules
+plots.learning_curve(Curve("HR", (1,), (Estimate(0.5),)))
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

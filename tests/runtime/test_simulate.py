@@ -1,0 +1,129 @@
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from tacit.errors import BadValue, Refused
+from tacit.keys import Key
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.plan import Plan
+from tacit.runtime.simulate import Simulation, check_plan
+from tacit.sampling import PoissonByGroup
+from tacit.testing.contract import mixed_world
+from tacit.testing.toy import ToyFactors
+from tacit.transport.channels import Sum, Unlinked
+
+WORLD = mixed_world()
+PEOPLE = len(WORLD.shards)
+BY_GROUP = Plan(
+    PEOPLE,
+    rounds=2,
+    sampler=PoissonByGroup({"rare": 1e-12, "sure": 1.0}),
+    groups={"rare": 3, "sure": PEOPLE - 3},
+)
+CODES = np.array([0] * 3 + [1] * (PEOPLE - 3))
+
+
+def simulation(**settings) -> Simulation:
+    method = ToyFactors(dither=0.1, optimizer=Halfway())
+    given = {"method": method, "plan": Plan(PEOPLE, rounds=4), "key": Key.from_seed(3)}
+    return Simulation(
+        **given | settings,
+        catalog=WORLD.catalog,
+        profiles=WORLD.profiles,
+        shards=WORLD.shards,
+    )
+
+
+@dataclass(frozen=True)
+class Halfway:
+    """A server optimizer that needs no torch."""
+
+    def start(self, weights):
+        return {}
+
+    def step(self, weights, memory, gradient, *, epoch=0):
+        return {name: w - 0.5 * gradient[name] for name, w in weights.items()}, {}
+
+
+def test_it_runs_from_any_state_to_the_end_of_the_plan():
+    made = simulation()
+    states = [made.start(), *(state for state, _ in made.run(made.start()))]
+    assert [state.server.round for state in states] == [0, 1, 2, 3, 4]
+    *_, (again, _) = made.run(states[2])
+    assert (
+        again.server.weights["V"].tobytes() == states[4].server.weights["V"].tobytes()
+    )
+    assert [*made.run(states[4])] == []
+
+
+def test_the_seed_is_all_that_a_run_depends_on():
+    def weights(seed):
+        made = simulation(key=Key.from_seed(seed))
+        state, _ = made.step(made.start())
+        return state.server.weights["V"].tobytes()
+
+    assert weights(1) == weights(1)
+    assert weights(1) != weights(2)
+
+
+def test_a_group_is_sampled_at_its_own_rate():
+    made = simulation(plan=BY_GROUP, groups=CODES)
+    state, tally = made.step(made.start())
+    assert tally.asked == PEOPLE - 3
+    assert state.clients.state["rounds"].tolist() == CODES.tolist()
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [None, CODES[::-1].copy() * 0 + 1, CODES[:-1], np.append(CODES, 1)],
+    ids=["none", "other sizes", "too few", "too many"],
+)
+@pytest.mark.usefixtures("without_axis_checks")
+def test_groups_must_be_as_large_as_the_plan_says(groups):
+    """The account of a group is made from its size and rate in the plan."""
+    with pytest.raises(BadValue, match="the plan says 13"):
+        simulation(plan=BY_GROUP, groups=groups)
+
+
+def test_a_group_that_the_plan_does_not_know_is_refused():
+    with pytest.raises(BadValue, match=r"groups: 2 is not in \[0, 2\)"):
+        simulation(plan=BY_GROUP, groups=CODES + 1)
+
+
+def test_as_many_people_in_the_plan_as_there_are():
+    with pytest.raises(BadValue, match="speaks of 14 people, profiles of 13"):
+        simulation(plan=Plan(14))
+
+
+def test_every_device_has_a_key_of_its_own_and_keeps_it():
+    made = simulation()
+    words = made.population.keys.words
+    assert len(np.unique(words, axis=0)) == PEOPLE
+    assert replace(made, chunk=2).population.keys.words.tolist() == words.tolist()
+    assert made.population is made.population  # derived once, not in every round
+
+
+def test_an_unknown_channel_is_refused_before_anything_is_trained():
+    with pytest.raises(BadValue, match="'carrier pigeon' is not known"):
+        simulation(plan=Plan(PEOPLE, channel="carrier pigeon"))
+
+
+@dataclass(frozen=True)
+class NeedsSums:
+    accepts: tuple[type, ...] = (Sum, Unlinked)
+
+
+@dataclass(frozen=True)
+class Unfed(FederatedPopularity):
+    @property
+    def aggregator(self):
+        return NeedsSums()
+
+
+def test_a_channel_that_cannot_feed_the_aggregator_is_refused_by_name():
+    complaint = "'direct' delivers Each, and NeedsSums in Unfed needs Sum or Unlinked"
+    with pytest.raises(Refused, match=complaint):
+        check_plan(Unfed(), Plan(3))
+    with pytest.raises(Refused, match=complaint):
+        simulation(method=Unfed())

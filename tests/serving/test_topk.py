@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.data.ragged import Ragged
+from tacit.errors import BadValue
+from tacit.serving import topk
+from tacit.serving.topk import FactorIndex, top_k, top_k_plain
+
+NOTHING = Ragged.of_lengths([0], np.zeros(0, np.int32))
+
+
+def _seen(rng: np.random.Generator, n_people: int, n_items: int) -> Ragged:
+    rows = [
+        rng.permutation(n_items)[: rng.integers(0, n_items)] for _ in range(n_people)
+    ]
+    lengths = [len(row) for row in rows]
+    return Ragged.of_lengths(lengths, np.concatenate(rows).astype(np.int32))
+
+
+def _same(lists, expected):
+    for name in ("offsets", "items", "scores"):
+        np.testing.assert_array_equal(getattr(lists, name), getattr(expected, name))
+
+
+def test_best_first_without_the_seen():
+    seen = Ragged.of_lengths([1, 0], np.array([0], np.int32))
+    lists = top_k(np.array([[9.0, 2, 5], [1, 2, 3]]), seen, k=2)
+    assert lists[0].items.tolist() == [2, 1]
+    assert lists[0].scores.tolist() == [5.0, 2.0]
+    assert lists[1].items.tolist() == [2, 1]
+    assert len(lists) == 2
+
+
+def test_of_equal_scores_the_smaller_index_comes_first():
+    lists = top_k(np.array([[1.0, 7, 1, 7, 1]]), NOTHING, k=4)
+    assert lists[0].items.tolist() == [1, 3, 0, 2]
+
+
+def test_fewer_unseen_than_asked_gives_what_there_is():
+    seen = Ragged.of_lengths([2, 3], np.array([2, 0, 0, 1, 2], np.int32))
+    lists = top_k(np.full((2, 3), -np.inf), seen, k=10)
+    assert lists[0].items.tolist() == [1]
+    assert lists[1].items.tolist() == []
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 7, 50])
+def test_the_row_scan_equals_its_plain_twin(monkeypatch, dtype, k):
+    rng = np.random.default_rng(k)
+    scores = rng.integers(-3, 4, (30, 40)).astype(dtype)  # many ties
+    scores[scores == -3] = -np.inf
+    seen = _seen(rng, 30, 40)
+    expected = top_k(scores, seen, k=k)
+    monkeypatch.setattr(topk, "_COMPILED_FROM", 0)
+    _same(top_k(scores, seen, k=k), expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_items=st.sampled_from([1, 5, 300, 5000]),
+    n_factors=st.sampled_from([1, 3, 64, 65]),
+    spread=st.sampled_from([0.0, 1.0, 3.0]),
+    scale=st.sampled_from([1e-30, 1.0, 1e15]),
+)
+def test_the_coarse_scan_is_exact(seed, n_items, n_factors, spread, scale):
+    """Bit for bit, whatever the sizes of the vectors; every third item has a double."""
+    rng = np.random.default_rng(seed)
+    sizes = scale * np.exp(spread * rng.normal(size=(n_items, 1)))
+    items = (rng.normal(size=(n_items, n_factors)) * sizes).astype(np.float32)
+    items[: n_items // 3] = items[-(n_items // 3) - 1 : -1]
+    users = (rng.normal(size=(4, n_factors)) * scale).astype(np.float32)
+    users[3] = 0
+    seen = _seen(rng, 4, n_items)
+    index = FactorIndex.of(items)
+    expected = top_k_plain(index.scores(users), seen, k=10)
+    _same(index.top_k(users, seen, k=10), expected)
+    for person in range(4):
+        best = index.best(users[person], seen[person], k=10)
+        assert best.items.tolist() == expected[person].items.tolist()
+        assert best.scores.tolist() == expected[person].scores.tolist()
+
+
+def test_the_codes_rule_out_nearly_everything():
+    """Otherwise the scan is exact but slow: margins stay near the size of a step."""
+    from tacit.kernels import topk as kernels
+
+    rng = np.random.default_rng(0)
+    items = rng.normal(size=(5000, 64)).astype(np.float32)
+    user = rng.normal(size=64).astype(np.float32)
+    index = FactorIndex.of(items)
+    query, step, margin = kernels._coarse_query(user, 1)
+    coarse = index.codes[:, 0].astype(np.int64) @ query[0]
+    at_most = index.sizes * (coarse + margin) * step * index.unit
+    exact = index.scores(user[None])[0]
+    assert (at_most >= exact).all()
+    assert (at_most > np.sort(exact)[-10]).sum() < 30
+
+
+def test_bad_input_is_refused():
+    index = FactorIndex.of(np.ones((3, 2), np.float32))
+    user = np.ones(2, np.float32)
+    with pytest.raises(BadValue, match="person in row 0 has a NaN score"):
+        top_k(np.array([[np.nan, 1.0]]), NOTHING, k=1)
+    with pytest.raises(BadValue, match="k=0 must be >= 1"):
+        top_k(np.ones((1, 2)), NOTHING, k=0)
+    with pytest.raises(BadValue, match="seen items of 1 people, scores of 2"):
+        top_k(np.ones((2, 2)), NOTHING, k=1)
+    with pytest.raises(BadValue, match=r"seen items must be in \[0, 2\)"):
+        top_k(np.ones((1, 2)), Ragged.of_lengths([1], np.array([2], np.int32)), k=1)
+    with pytest.raises(BadValue, match="float32 with 3 factors"):
+        index.best(np.ones(3, np.float32), [])
+    with pytest.raises(BadValue, match="not finite"):
+        index.best(user * np.nan, [])
+    with pytest.raises(BadValue, match="must be finite"):
+        FactorIndex.of(np.full((3, 2), np.nan))

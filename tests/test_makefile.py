@@ -1,0 +1,97 @@
+"""The Makefile installs once, and an interrupted install starts again.
+
+A stand-in for Python notes what it is asked; nothing is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+STAND_IN = """\
+#!/bin/sh
+echo "$@" >> "{log}"
+case "$*" in
+  *version_info*) exit {too_old} ;;
+  "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+  *"pip install"*|*"install --quiet"*) exit {pip_fails} ;;
+esac
+"""
+
+pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="make is not here")
+
+
+class Checkout:
+    """A directory with the Makefile in it and a Python that does as it is told."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.log = place, place / "log"
+        self.stamp = place / ".venv" / ".installed-base"
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy(ROOT / name, place)
+        self.behave()
+
+    def behave(self, *, too_old: int = 0, pip_fails: int = 0) -> None:
+        script = STAND_IN.format(log=self.log, too_old=too_old, pip_fails=pip_fails)
+        python = self.place / "python"
+        python.write_text(script)
+        python.chmod(0o755)
+
+    def make(self) -> subprocess.CompletedProcess[str]:
+        self.log.write_text("")
+        command = ["make", ".venv/.installed-base", f"PYTHON={self.place}/python"]
+        return subprocess.run(command, cwd=self.place, capture_output=True, text=True)
+
+    def installs(self) -> int:
+        return self.log.read_text().count("--editable")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_the_second_call_installs_nothing(checkout: Checkout) -> None:
+    assert checkout.make().returncode == 0
+    assert checkout.installs() == 1
+    assert checkout.make().returncode == 0
+    assert checkout.installs() == 0
+
+
+def test_new_constraints_install_again(checkout: Checkout) -> None:
+    checkout.make()
+    later = checkout.stamp.stat().st_mtime + 10
+    os.utime(checkout.place / "constraints.txt", (later, later))
+    checkout.make()
+    assert checkout.installs() == 1
+
+
+def test_a_failed_install_leaves_no_stamp(checkout: Checkout) -> None:
+    checkout.behave(pip_fails=1)
+    assert checkout.make().returncode != 0
+    assert not checkout.stamp.exists()
+
+
+def test_a_half_made_environment_is_made_again(checkout: Checkout) -> None:
+    (checkout.place / ".venv" / "bin").mkdir(parents=True)
+    assert checkout.make().returncode == 0
+    assert "-m venv --clear" in checkout.log.read_text()
+
+
+def test_an_old_python_is_named(checkout: Checkout) -> None:
+    checkout.behave(too_old=1)
+    done = checkout.make()
+    assert done.returncode != 0
+    assert "needs Python 3.11 or newer" in done.stderr
+    assert not (checkout.place / ".venv").exists()
+
+
+def test_help_is_the_default() -> None:
+    done = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True)
+    assert all(word in done.stdout for word in ("demo", "test", "bench", "docs"))

@@ -1,0 +1,209 @@
+import subprocess
+import sys
+from dataclasses import asdict, fields, replace
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent
+
+from tacit.errors import BadValue
+from tacit.plan import (
+    Adjacency,
+    Cell,
+    Plan,
+    Release,
+    Standing,
+    Unit,
+    View,
+    account,
+    unprotected,
+)
+from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
+
+PLAN = Plan(
+    10,
+    rounds=4,
+    sampler=Poisson(0.5),
+    delta=1e-6,
+    target_epsilon=2.0,
+    groups={"young": 4, "old": 6},
+)
+
+CHANGED = {
+    "population": replace(PLAN, population=11, groups={"young": 4, "old": 7}),
+    "rounds": replace(PLAN, rounds=5),
+    "sampler": replace(PLAN, sampler=Poisson(0.25)),
+    "channel": replace(PLAN, channel="secure_sum"),
+    "delta": replace(PLAN, delta=1e-5),
+    "target_epsilon": replace(PLAN, target_epsilon=None),
+    "groups": replace(PLAN, groups={"young": 5, "old": 5}),
+}
+
+SAMPLERS = [
+    Poisson(0.5),
+    Poisson(0.25),
+    FixedSize(5),
+    FixedSize(4),
+    Everyone(),
+    Once(),
+    PoissonByGroup({"young": 0.5, "old": 0.5}),
+    PoissonByGroup({"young": 0.5, "old": 0.25}),
+]
+
+
+# --- Digest --------------------------------------------------------------------------
+
+
+def test_every_field_of_a_plan_is_tried_below():
+    assert CHANGED.keys() == {field.name for field in fields(Plan)}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_the_digest_changes_with_every_field(name):
+    assert CHANGED[name].digest != PLAN.digest
+    assert len(PLAN.digest) == 16
+
+
+def test_the_digest_tells_samplers_and_their_fields_apart():
+    digests = {replace(PLAN, sampler=sampler).digest for sampler in SAMPLERS}
+    assert len(digests) == len(SAMPLERS)
+
+
+def test_the_digest_changes_with_the_order_of_groups():
+    """A client's group is its place in the plan: another order is another group."""
+    turned = replace(PLAN, groups={"old": 6, "young": 4})
+    assert turned.digest != PLAN.digest
+
+
+def test_the_digest_is_the_value_not_its_type():
+    assert Plan(np.int64(10), rounds=np.int64(2)).digest == Plan(10, rounds=2).digest
+
+
+def test_the_digest_is_the_same_in_another_process():
+    code = """
+from tacit.plan import Plan
+from tacit.sampling import Poisson
+groups = {"young": 4, "old": 6}
+sampler = Poisson(0.5)
+plan = Plan(10, 4, sampler, delta=1e-6, target_epsilon=2.0, groups=groups)
+print(plan.digest.hex())
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == PLAN.digest.hex()
+
+
+# --- Refusals ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"population": 0}, "population=0 must be >= 1"),
+        ({"population": 2.5}, "population=2.5 must be a whole number"),
+        ({"rounds": 0}, "rounds=0 must be >= 1"),
+        ({"rounds": 1.5}, "rounds=1.5 must be a whole number"),
+        ({"delta": 0.0}, r"delta=0.0 must be in \(0, 1\)"),
+        ({"delta": 1.0}, r"delta=1.0 must be in \(0, 1\)"),
+        ({"target_epsilon": 0.0}, "target_epsilon=0.0 must be > 0; leave it out"),
+        ({"groups": {"a": 3}}, r"groups {'a': 3} must add up to population=10"),
+        ({"groups": {"a": 12, "b": -2}}, r"groups\[b\]=-2 must be >= 0"),
+        ({"sampler": FixedSize(11)}, "size=11 must be <= 10"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused(changed, complaint):
+    with pytest.raises(BadValue, match=complaint):
+        Plan(**{"population": 10, **changed})
+
+
+def test_without_groups_everyone_is_one_group():
+    assert Plan(7).groups == {"everyone": 7}
+    assert Plan(8, rounds=4, sampler=Once()).cohort_size == 2.0
+
+
+# --- Cells and releases --------------------------------------------------------------
+
+EVENT = GaussianDpEvent(1.0)
+
+
+@pytest.mark.parametrize("standing", [Standing.PROVEN, Standing.CLAIMED])
+def test_a_guarantee_needs_an_event(standing):
+    with pytest.raises(BadValue, match="a guarantee needs an event"):
+        Cell(standing, "Theorem 1")
+    assert Cell(standing, "Theorem 1", EVENT).event is EVENT
+
+
+def test_no_guarantee_has_no_event():
+    with pytest.raises(BadValue, match="no guarantee has none"):
+        Cell(Standing.NONE, "bare", EVENT)
+    assert Cell.none("bare").adjacency is Adjacency.ZERO_OUT
+
+
+@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("view", View)
+def test_a_release_must_speak_for_every_unit_and_view(unit, view):
+    cells = {**unprotected("bare")}
+    del cells[unit, view]
+    with pytest.raises(BadValue, match=f"'votes' says nothing for {unit}/{view}"):
+        Release("votes", "server", "each round", cells)
+
+
+# --- Account -------------------------------------------------------------------------
+
+KEYS = {  # DESIGN.md, section 5
+    *("what", "seen_by", "group", "unit", "adjacency", "view", "delta", "horizon"),
+    *("accountant", "standing", "assumes", "epsilon"),
+}
+
+
+def bare(what: str, *, group: str = "everyone") -> Release:
+    return Release(what, f"who sees {what}", "each round", unprotected(what), group)
+
+
+def test_every_line_has_every_key_and_no_figure_where_there_is_none():
+    told = account(PLAN, (bare("votes"), bare("model")))
+    assert len(told.releases) == 2 * len(Unit) * len(View)
+    assert len(told.totals) == len(Unit) * len(View)
+    for line in told.releases + told.totals:
+        assert asdict(line).keys() >= KEYS
+        assert (line.standing, line.epsilon) == (Standing.NONE, None)
+        assert line.delta == PLAN.delta
+        assert "4 rounds planned" in line.horizon
+
+
+def test_a_total_names_all_it_is_made_of():
+    told = account(PLAN, (bare("votes"), bare("model"), bare("votes")))
+    for line in told.totals:
+        assert line.what == "everything"
+        assert line.reason == "votes; model"
+        assert line.seen_by == "who sees votes; who sees model"
+
+
+def test_a_groups_total_has_the_releases_of_everyone():
+    told = account(PLAN, (bare("model"), bare("votes", group="young")))
+    reasons = {line.group: line.reason for line in told.totals}
+    assert reasons == {"young": "model; votes", "old": "model"}
+
+
+def test_a_release_of_an_unknown_group_is_refused():
+    with pytest.raises(BadValue, match="'yuong' is not known; did you mean 'young'"):
+        account(PLAN, (bare("votes", group="yuong"),))
+
+
+def test_retraining_shows_in_the_horizon():
+    told = account(PLAN, (bare("votes"),), runs=3)
+    assert all("3 runs" in line.horizon for line in told.totals)
+    with pytest.raises(BadValue, match="runs=0"):
+        account(PLAN, (bare("votes"),), runs=0)
+
+
+def test_an_event_is_not_passed_over_in_silence():
+    """This version has no accountant; an epsilon must not look like none needed."""
+    cells = {key: Cell(Standing.PROVEN, "Theorem 1", EVENT) for key in unprotected("")}
+    with pytest.raises(BadValue, match="has no accountant"):
+        account(PLAN, (Release("sum", "server", "each round", cells),))
+
+
+def test_nothing_released_is_nothing_to_account_for():
+    assert account(PLAN, ()).totals == ()
