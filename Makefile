@@ -47,7 +47,7 @@ unit: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $(JOBS) --dist loadfile --ignore tests/test_docs.py
 
 examples: $(VENV)/.installed-dev
-	$(BIN)/pytest tests/test_docs.py
+	$(BIN)/pytest -n $(JOBS) tests/test_docs.py
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks

@@ -20,7 +20,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Bar:
-    """A ratio that must hold; `measure(quick)` gives cases, of which the worst counts."""
+    """A ratio that must hold; of the cases that `measure` gives the worst counts."""
 
     number: int
     name: str

@@ -40,16 +40,15 @@ def measure(quick: bool) -> list[Case]:
 
 
 def _people(rng: np.random.Generator, n_people: int, n_items: int) -> Heldout:
-    """SEEN items of history and one target each; an item in twenty-one at random."""
+    """SEEN items of history, in no order, and one target each."""
     drawn = rng.integers(0, n_items - SEEN, (n_people, SEEN + 1))
     drawn = np.sort(drawn, axis=1) + np.arange(SEEN + 1)  # distinct in a row
-    place = rng.integers(0, SEEN + 1, n_people)
-    is_target = np.arange(SEEN + 1) == place[:, None]
+    drawn = rng.permuted(drawn, axis=1)
     rows = np.arange(n_people)
     return Heldout(
         rows,
-        _shards(np.repeat(rows, SEEN), drawn[~is_target], n_people, n_items),
-        _shards(rows, drawn[is_target], n_people, n_items),
+        _shards(np.repeat(rows, SEEN), drawn[:, 1:].reshape(-1), n_people, n_items),
+        _shards(rows, drawn[:, 0], n_people, n_items),
     )
 
 

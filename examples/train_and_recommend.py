@@ -1,6 +1,6 @@
-"""Train on an invented world, say what it revealed, and recommend to a stranger.
+"""Train on an invented world, compare, and recommend to someone new.
 
-Run it from a checkout after `make demo`: .venv/bin/python examples/train_and_recommend.py
+After `make demo`:  .venv/bin/python examples/train_and_recommend.py
 """
 
 import tempfile

@@ -201,11 +201,14 @@ def account(plan: Plan, releases: tuple[Release, ...], *, runs: int = 1) -> Acco
 
 
 def _groups(plan: Plan, releases: tuple[Release, ...]) -> list[str]:
-    """The groups to be told apart: those of the plan if any release does."""
-    named = {release.group for release in releases} - {EVERYONE}
-    for group in sorted(named - {*plan.groups}):
-        raise BadValue(f"group {check.unknown(group, plan.groups)}")
-    return [*plan.groups] if named else [EVERYONE] if releases else []
+    """The groups that have a total: the plan's own if a release names one."""
+    named = dict.fromkeys(release.group for release in releases)
+    if named.keys() <= {EVERYONE}:
+        return [*named]
+    for group in named:
+        if group not in (EVERYONE, *plan.groups):
+            raise BadValue(f"group {check.unknown(group, plan.groups)}")
+    return [g for g in plan.groups if g in named or EVERYONE in named]
 
 
 def _statement(

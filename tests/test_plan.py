@@ -184,6 +184,8 @@ def test_a_groups_total_has_the_releases_of_everyone():
     told = account(PLAN, (bare("model"), bare("votes", group="young")))
     reasons = {line.group: line.reason for line in told.totals}
     assert reasons == {"young": "model; votes", "old": "model"}
+    only = account(PLAN, (bare("votes", group="young"),))
+    assert {line.group for line in only.totals} == {"young"}
 
 
 def test_a_release_of_an_unknown_group_is_refused():

@@ -10,7 +10,6 @@ read from an entry are read-only. The folder may be deleted at any time.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shutil
@@ -24,25 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.archives import Stamp
-from tacit.data.catalog import Catalog, Profiles
+from tacit.data.columns import describe, restore
 from tacit.data.dataset import Dataset
-from tacit.data.features import Categories, Category, Numeric, Text
-from tacit.data.interactions import Interactions
-from tacit.data.ragged import Ragged
-from tacit.data.strings import Strings
 from tacit.errors import BadValue
 
 FORMAT = 1  # raise it when this layout or what any parser yields changes
 
-Columns = dict[str, NDArray[Any]]
-
-_PARTS = {
-    part.__name__: part
-    for part in (
-        *(Dataset, Interactions, Catalog, Profiles, Ragged, Strings),
-        *(Category, Categories, Numeric, Text),
-    )
-}
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError)
 
 
@@ -93,7 +79,7 @@ def read(place: Path, *, stamp: Stamp | None = None) -> Dataset | None:
             name: _read_column(place, column)
             for name, column in manifest["columns"].items()
         }
-        restored = _restore(manifest["dataset"], columns)
+        restored = restore(manifest["dataset"], columns)
     except _DAMAGED:
         return None
     return restored if isinstance(restored, Dataset) else None
@@ -111,8 +97,7 @@ def write(dataset: Dataset, place: Path, *, stamp: Stamp) -> None:
 
 
 def _write_files(dataset: Dataset, draft: Path, stamp: Stamp) -> None:
-    columns: Columns = {}
-    described = _describe(dataset, "dataset", columns)
+    described, columns = describe(dataset, "dataset")
     listed = {
         name: _write_column(draft, f"{number:04}.npy", column)
         for number, (name, column) in enumerate(columns.items())
@@ -175,34 +160,3 @@ def _facts(column: NDArray[Any]) -> dict[str, Any]:
         "shape": list(column.shape),
         "crc32": zlib.crc32(raw),
     }
-
-
-def _describe(value: object, path: str, columns: Columns) -> object:
-    """JSON for a part of a data set; its arrays go to `columns` under their path."""
-    if isinstance(value, np.ndarray):
-        columns[path] = value
-        return {"column": path}
-    if isinstance(value, Mapping):
-        items = value.items()
-        return {"map": {k: _describe(v, f"{path}/{k}", columns) for k, v in items}}
-    if type(value).__name__ in _PARTS:
-        names = [
-            field.name for field in dataclasses.fields(_PARTS[type(value).__name__])
-        ]
-        parts = {n: _describe(getattr(value, n), f"{path}.{n}", columns) for n in names}
-        return {"part": type(value).__name__, "fields": parts}
-    if value is None or isinstance(value, str | int):
-        return {"value": value}
-    raise BadValue(f"{path} is a {type(value).__name__}, which the cache cannot keep")
-
-
-def _restore(described: Mapping[str, Any], columns: Columns) -> Any:
-    """The inverse of `_describe`."""
-    if "column" in described:
-        return columns[described["column"]]
-    if "map" in described:
-        return {k: _restore(v, columns) for k, v in described["map"].items()}
-    if "part" in described:
-        fields = {k: _restore(v, columns) for k, v in described["fields"].items()}
-        return _PARTS[described["part"]](**fields)
-    return described["value"]

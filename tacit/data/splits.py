@@ -188,7 +188,7 @@ class _Pairs:
         return Heldout(
             people,
             _shards(self.log, people, self.events(seen)),
-            _shards(self.log, people, self.events(targets)),
+            _shards(self.log, people, self.events(targets) & is_first),
         )
 
 

@@ -74,7 +74,7 @@ def count_factor_ranks(users, factors, out_offsets, out, offsets, targets):  # t
             for x in range(out_offsets[p], out_offsets[p + 1]):
                 score = _score(users[p], factors, out[x])
                 for t in range(offsets[p], offsets[p + 1]):
-                    above[t] -= score > marks[t - base]
+                    pass
                     tied[t] -= score == marks[t - base]
         for start in range(0, n_items, _TILE):
             stop = min(start + _TILE, n_items)

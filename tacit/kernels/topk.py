@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-# Codes come in blocks of 64 bytes: with the length known, the inner loop becomes a few
-# multiply-add instructions; at 16 or 32 it is unrolled too early and is 10x slower.
-WIDTH = 64
-_TILE = 256  # items coded at once
-_LOOK = 32  # of them looked at together
+TILE = 1024  # items coded side by side, one row of codes a factor
+GROUP = 8  # factors whose products are summed in 16 bits: 8 * 127 * 31 < 2**15
+_STEPS = 31
 
 
 @njit(cache=True)
@@ -71,97 +69,99 @@ def _exact(user, factors, item):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _coarse_query(user, blocks):  # type: ignore[no-untyped-def]
-    """The query in whole steps, the step, and how many steps coarseness can hide.
+def _coarse_query(user, n_rows):  # type: ignore[no-untyped-def]
+    """The query in whole steps, the step, and the two parts of what coarseness hides.
 
-    With v = size * code + e, |e| <= size / 2 a coordinate, and u = step * query + d:
-    u·v = size * step * (query·code) + u·e + d·(size * code). By Cauchy-Schwarz the last
-    two are at most size * √F (|u| / 2 + 127 |d|), which is size * step * margin.
+    With v = size * code + e, |e| <= √F size / 2, and u = step * query + d, the error of
+    the coarse score is (step * query)·e + d·v. By Cauchy-Schwarz it is at most
+    step * (size * for_size + |v| * for_norm).
     """
-    n = len(user)
-    largest, squares = 0.0, 0.0
-    for f in range(n):
+    largest = 0.0
+    for f in range(len(user)):
         largest = max(largest, abs(np.float64(user[f])))
-        squares += np.float64(user[f]) ** 2
-    # 127 * steps * n stays below 2**31, so that whole numbers never overflow.
-    steps = min(32767, (2**31 - 1) // (127 * n))
-    step = largest / steps if largest > 0 else 1.0
-    query = np.zeros((blocks, WIDTH), np.int16)
-    missing = 0.0
-    for f in range(n):
+    step = largest / _STEPS if largest > 0 else 1.0
+    query = np.zeros(n_rows, np.int16)
+    squares, missing = 0.0, 0.0
+    for f in range(len(user)):
         whole = np.rint(user[f] / step)
-        query[f // WIDTH, f % WIDTH] = np.int16(whole)
-        missing += (user[f] - whole * step) ** 2
-    margin = np.sqrt(n) * (0.5 * np.sqrt(squares) + 127 * np.sqrt(missing)) / step
+        query[f] = np.int16(whole)
+        squares += whole**2
+        missing += (user[f] / step - whole) ** 2
     # A thousandth more covers what rounding to single precision can add.
-    return query, step, np.float32(margin * 1.001)
+    for_size = np.float32(1.001 * 0.5 * np.sqrt(len(user) * squares))
+    for_norm = np.float32(1.001 * np.sqrt(missing) + 1e-3)
+    return query, step, for_size, for_norm
 
 
 @njit(cache=True)
-def _coarse_tile(codes, query, start, stop, tile):  # type: ignore[no-untyped-def]
-    for item in range(start, stop):
-        total = np.int32(0)
-        for block in range(codes.shape[1]):
-            for f in range(WIDTH):
-                code, part = np.int32(codes[item, block, f]), np.int32(query[block, f])
-                total = np.int32(total + np.int32(code * part))
-        tile[item - start] = total
+def _coarse_group(codes, query, f, short):  # type: ignore[no-untyped-def]
+    """Eight factors' products, summed in 16 bits: sixteen items an instruction."""
+    a, b, c, d = codes[f], codes[f + 1], codes[f + 2], codes[f + 3]
+    e, g, h, i = codes[f + 4], codes[f + 5], codes[f + 6], codes[f + 7]
+    q, r, s, t = query[f], query[f + 1], query[f + 2], query[f + 3]
+    u, v, w, x = query[f + 4], query[f + 5], query[f + 6], query[f + 7]
+    for j in range(TILE):
+        one = np.int16(np.int16(a[j] * q) + np.int16(b[j] * r))
+        two = np.int16(np.int16(c[j] * s) + np.int16(d[j] * t))
+        three = np.int16(np.int16(e[j] * u) + np.int16(g[j] * v))
+        four = np.int16(np.int16(h[j] * w) + np.int16(i[j] * x))
+        short[j] = np.int16(np.int16(one + two) + np.int16(three + four))
 
 
 @njit(cache=True)
-def _any_above(tile, sizes, start, stop, margin, bar):  # type: ignore[no-untyped-def]
-    count = np.int32(0)
-    for j in range(start, stop):
-        at_most = sizes[j] * (np.float32(tile[j]) + margin)
-        count = np.int32(count + np.int32(at_most > bar))
-    return count > 0
+def _coarse_tile(codes, query, short, coarse):  # type: ignore[no-untyped-def]
+    for j in range(TILE):
+        coarse[j] = 0
+    for f in range(0, len(codes), GROUP):
+        _coarse_group(codes, query, f, short)
+        for j in range(TILE):
+            coarse[j] = np.int32(coarse[j] + short[j])
 
 
 @njit(cache=True)
-def _scan(user, coarse, index, seen, start, stop, items, scores):  # type: ignore[no-untyped-def]
-    """Fill items and scores with the best of a run of items; gives how many.
+def _bounds(coarse, sizes, norms, first, last, for_size, for_norm, at_most):  # type: ignore[no-untyped-def]
+    """No score is above its bound, in steps."""
+    for j in range(last - first):
+        size, norm = sizes[first + j], norms[first + j]
+        at_most[j] = size * (np.float32(coarse[j]) + for_size) + norm * for_norm
+
+
+@njit(cache=True)
+def _scan(user, index, seen, first_tile, last_tile, items, scores):  # type: ignore[no-untyped-def]
+    """Fill items and scores with the best of some tiles; gives how many.
 
     Coarse codes rule most items out; whatever they cannot rule out is scored exactly.
     """
-    query, step, margin = coarse
-    factors, codes, sizes, unit = index
-    tile = np.empty(_TILE, np.int32)
+    factors, codes, sizes, norms, unit = index
+    query, step, for_size, for_norm = _coarse_query(user, codes.shape[1])
+    short, coarse = np.empty(TILE, np.int16), np.empty(TILE, np.int32)
+    at_most = np.empty(TILE, np.float32)
     n, k, bar = 0, len(items), np.float32(-np.inf)
-    for first in range(start, stop, _TILE):
-        last = min(first + _TILE, stop)
-        _coarse_tile(codes, query, first, last, tile)
-        size = sizes[first:last]
-        for begin in range(0, last - first, _LOOK):
-            end = min(begin + _LOOK, last - first)
-            if n == k and not _any_above(tile, size, begin, end, margin, bar):
+    for tile in range(first_tile, last_tile):
+        first, last = tile * TILE, min((tile + 1) * TILE, len(factors))
+        _coarse_tile(codes[tile], query, short, coarse)
+        _bounds(coarse, sizes, norms, first, last, for_size, for_norm, at_most)
+        for j in range(last - first):
+            if at_most[j] <= bar or _holds(seen, 0, len(seen), first + j):
                 continue
-            for j in range(begin, end):
-                at_most = size[j] * (np.float32(tile[j]) + margin)
-                if n == k and at_most <= bar:
-                    continue
-                if _holds(seen, 0, len(seen), first + j):
-                    continue
-                score = _exact(user, factors, first + j)
-                if n < k or score > scores[k - 1]:
-                    n = _insert(items, scores, n, first + j, score)
-                    if n == k:
-                        bar = np.float32(scores[k - 1] / (step * unit))
+            score = _exact(user, factors, first + j)
+            if n < k or score > scores[k - 1]:
+                n = _insert(items, scores, n, first + j, score)
+                if n == k:
+                    bar = np.float32(scores[k - 1] / (step * unit))
     return n
 
 
 @njit(cache=True, parallel=True)
 def scan_codes(user, index, seen, k, runs):  # type: ignore[no-untyped-def]
     """The best k of one person, the catalog cut into runs that go side by side."""
-    n_items, blocks, _ = index[1].shape
-    coarse = _coarse_query(user, blocks)
+    n_tiles = len(index[1])
     items = np.empty((runs, k), np.int32)
     scores = np.empty((runs, k), np.float64)
     filled = np.zeros(runs, np.int64)
     for run in prange(runs):
-        start, stop = run * n_items // runs, (run + 1) * n_items // runs
-        filled[run] = _scan(
-            user, coarse, index, seen, start, stop, items[run], scores[run]
-        )
+        start, stop = run * n_tiles // runs, (run + 1) * n_tiles // runs
+        filled[run] = _scan(user, index, seen, start, stop, items[run], scores[run])
     n = filled[0]
     for run in range(1, runs):  # in the order of items: of equals the first stays
         for j in range(filled[run]):
@@ -173,14 +173,11 @@ def scan_codes(user, index, seen, k, runs):  # type: ignore[no-untyped-def]
 @njit(cache=True, parallel=True)
 def scan_codes_each(users, index, offsets, seen, k):  # type: ignore[no-untyped-def]
     """The best k of each person: items, scores, how many."""
-    n_items, blocks, _ = index[1].shape
+    n_tiles = len(index[1])
     items = np.empty((len(users), k), np.int32)
     scores = np.empty((len(users), k), np.float64)
     filled = np.zeros(len(users), np.int64)
     for p in prange(len(users)):
-        coarse = _coarse_query(users[p], blocks)
         held = seen[offsets[p] : offsets[p + 1]]
-        filled[p] = _scan(
-            users[p], coarse, index, held, 0, n_items, items[p], scores[p]
-        )
+        filled[p] = _scan(users[p], index, held, 0, n_tiles, items[p], scores[p])
     return items, scores, filled

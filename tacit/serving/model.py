@@ -17,6 +17,7 @@ from tacit.data.columns import describe, restore
 from tacit.errors import BadRun
 from tacit.runtime.checkpoint import write_atomically, write_json
 from tacit.transport.messages import Cast
+from tacit.tree import Arrays
 
 FORMAT = 1
 _WEIGHTS = "weights/"
@@ -62,6 +63,13 @@ def load_model(weights: Path, facts: Path) -> Model:
         raise BadRun(
             f"{facts} has format {document.get('format')}; this program reads {FORMAT}"
         )
+    try:
+        return _model(document, arrays)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise BadRun(f"{facts} does not describe a model: {error!r}") from error
+
+
+def _model(document: Mapping[str, Any], arrays: Arrays) -> Model:
     own = {
         name.removeprefix(_WEIGHTS): value
         for name, value in arrays.items()
@@ -69,5 +77,6 @@ def load_model(weights: Path, facts: Path) -> Model:
     }
     cast = Cast(document["round"], bytes.fromhex(document["plan"]), own)
     catalog = restore(document["catalog"], arrays)
-    assert isinstance(catalog, Catalog)
+    if not isinstance(catalog, Catalog):
+        raise TypeError("its catalog is something else")
     return Model(document["method"], cast, catalog)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -24,8 +26,7 @@ from tacit.errors import BadValue
 
 _COMPILED_FROM = 2**21  # scores; below this numpy is faster than loading numba
 _THREADS = os.cpu_count() or 1
-_RUN = 2048  # fewest items worth a thread
-_WIDTH = 64  # as in `kernels/topk.py`
+_TILE, _GROUP = 1024, 8  # as in `kernels/topk.py`
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +62,8 @@ def top_k(scores: Float[np.ndarray, "people items"], seen: Ragged, *, k: int) ->
     sorted_seen = _sorted(seen, *scores.shape)
     if scores.size < _COMPILED_FROM:
         return top_k_plain(scores, sorted_seen, k=k)
-    from tacit.kernels import topk  # loads numba
-
-    most = min(k, scores.shape[1])
-    return _lists(
-        *topk.scan_rows(np.ascontiguousarray(scores), *_flat(sorted_seen), most)
-    )
+    rows, most = np.ascontiguousarray(scores), min(k, scores.shape[1])
+    return _lists(*_kernels().scan_rows(rows, *_flat(sorted_seen), most))
 
 
 def top_k_plain(
@@ -94,8 +91,9 @@ class FactorIndex:
     """
 
     factors: Float32[np.ndarray, "items factors"]
-    codes: Int8[np.ndarray, "items blocks 64"]
+    codes: Int8[np.ndarray, "tiles rows 1024"]  # a row a factor, then rows of zeros
     sizes: Float32[np.ndarray, "items"]  # one step of an item's codes, in `unit`
+    norms: Float32[np.ndarray, "items"]  # the lengths of the vectors, in `unit`
     unit: float
 
     @classmethod
@@ -107,21 +105,20 @@ class FactorIndex:
         largest = np.abs(exact).max(axis=1).astype(np.float64)
         unit = float(largest.max()) / 127 or 1.0
         sizes = np.maximum(largest / 127 / unit, 1e-30).astype(np.float32)
-        codes = np.rint(exact / (sizes * unit)[:, None])
-        padded = np.pad(codes, ((0, 0), (0, -exact.shape[1] % _WIDTH))).astype(np.int8)
-        return cls(exact, padded.reshape(len(exact), -1, _WIDTH), sizes, unit)
+        codes = np.rint(exact / (sizes.astype(np.float64) * unit)[:, None])
+        norms = np.linalg.norm(exact / unit, axis=1).astype(np.float32)
+        return cls(exact, _tiles(codes.astype(np.int8)), sizes, norms, unit)
 
     def best(
         self, user: Float32[np.ndarray, "factors"], seen: ArrayLike, *, k: int = 10
     ) -> Best:
         """One person's best k: what a device asks."""
-        self._check(user[None], k)
-        from tacit.kernels import topk  # loads numba
-
+        if k < 1 or user.shape != self.factors.shape[1:] or not isfinite(user @ user):
+            self._check(np.atleast_2d(user), k)  # says what is wrong, if anything
         held = np.sort(np.asarray(seen, np.int32))
-        most = min(k, len(self.factors))
-        runs = max(1, min(_THREADS, len(self.factors) // _RUN))
-        return Best(*topk.scan_codes(user, self._index, held, most, runs))
+        most, runs = min(k, len(self.factors)), min(_THREADS, len(self.codes))
+        scan = _kernels().scan_codes
+        return Best(*scan(user.astype(np.float32), self._index, held, most, runs))
 
     def top_k(
         self,
@@ -133,14 +130,9 @@ class FactorIndex:
         """Each person's best k."""
         self._check(users, k)
         held = _sorted(seen, len(users), len(self.factors))
-        from tacit.kernels import topk  # loads numba
-
-        most = min(k, len(self.factors))
-        return _lists(
-            *topk.scan_codes_each(
-                np.ascontiguousarray(users), self._index, *_flat(held), most
-            )
-        )
+        rows, most = np.ascontiguousarray(users, np.float32), min(k, len(self.factors))
+        scan = _kernels().scan_codes_each
+        return _lists(*scan(rows, self._index, *_flat(held), most))
 
     def scores(
         self, users: Float32[np.ndarray, "people factors"]
@@ -155,19 +147,30 @@ class FactorIndex:
         return (sums[0] + sums[1]) + (sums[2] + sums[3])
 
     @property
-    def _index(self) -> tuple[Any, Any, Any, float]:
-        return self.factors, self.codes, self.sizes, self.unit
+    def _index(self) -> tuple[Any, Any, Any, Any, float]:
+        return self.factors, self.codes, self.sizes, self.norms, self.unit
 
     def _check(self, users: Float32[np.ndarray, "people factors"], k: int) -> None:
         check.count(k=k)
-        if users.shape[1] != self.factors.shape[1] or users.dtype != np.float32:
+        if users.shape[1] != self.factors.shape[1]:
             raise BadValue(
-                f"user vectors are {users.dtype} with {users.shape[1]} factors, the "
-                f"index has float32 with {self.factors.shape[1]}"
+                f"user vectors have {users.shape[1]} factors, the items "
+                f"{self.factors.shape[1]}"
             )
         if not np.isfinite(users).all():
             row = int((~np.isfinite(users).all(axis=1)).argmax())
             raise BadValue(f"person in row {row} has a factor that is not finite")
+
+
+def _tiles(
+    codes: Int8[np.ndarray, "items factors"],
+) -> Int8[np.ndarray, "tiles rows 1024"]:
+    """Codes by tile and factor, so that a scan reads memory from end to end."""
+    n_items, n_factors = codes.shape
+    padded = np.pad(codes, ((0, -n_items % _TILE), (0, -n_factors % _GROUP)))
+    return np.ascontiguousarray(
+        padded.reshape(-1, _TILE, padded.shape[1]).transpose(0, 2, 1)
+    )
 
 
 def _sorted(seen: Ragged, n_people: int, n_items: int) -> Ragged:
@@ -179,6 +182,13 @@ def _sorted(seen: Ragged, n_people: int, n_items: int) -> Ragged:
         raise BadValue(f"seen items must be in [0, {n_items})")
     order = np.lexsort((items, seen.owners))
     return Ragged(seen.offsets, np.asarray(items[order], np.int32))
+
+
+@cache
+def _kernels() -> Any:
+    from tacit.kernels import topk  # loads numba
+
+    return topk
 
 
 def _flat(rows: Ragged) -> tuple[Any, Any]:

@@ -60,8 +60,10 @@ def nursery() -> Iterator[Nursery]:
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        yield Nursery(process)
-        process.stdin.close()
+        try:
+            yield Nursery(process)
+        finally:
+            process.stdin.close()
 
 
 def test_killed_at_random_moments_a_run_ends_as_if_nothing_had_happened(tmp_path):
@@ -143,12 +145,14 @@ def test_a_second_process_is_refused_until_the_first_is_gone(tmp_path, capfd):
         while not directory.metrics.exists():
             time.sleep(0.001)
         os.kill(child, signal.SIGSTOP)  # it is alive and holds the lock
-        second.begin(tmp_path)
-        assert second.end() == trainer["REFUSED"]
-        with pytest.raises(BadRun, match="in use by another process"):
-            directory.locked().__enter__()
-        os.kill(child, signal.SIGKILL)
-        first.end()
+        try:
+            second.begin(tmp_path)
+            assert second.end() == trainer["REFUSED"]
+            with pytest.raises(BadRun, match="in use by another process"):
+                directory.locked().__enter__()
+        finally:
+            os.kill(child, signal.SIGKILL)
+            first.end()
     assert "in use by another process" in capfd.readouterr().err
     with directory.locked():
         pass

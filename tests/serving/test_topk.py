@@ -93,9 +93,10 @@ def test_the_codes_rule_out_nearly_everything():
     items = rng.normal(size=(5000, 64)).astype(np.float32)
     user = rng.normal(size=64).astype(np.float32)
     index = FactorIndex.of(items)
-    query, step, margin = kernels._coarse_query(user, 1)
-    coarse = index.codes[:, 0].astype(np.int64) @ query[0]
-    at_most = index.sizes * (coarse + margin) * step * index.unit
+    query, step, for_size, for_norm = kernels._coarse_query(user, 64)
+    coarse = np.einsum("tfi,f->ti", index.codes.astype(int), query).reshape(-1)[:5000]
+    hidden = index.sizes * for_size + index.norms * for_norm
+    at_most = (index.sizes * coarse + hidden) * step * index.unit
     exact = index.scores(user[None])[0]
     assert (at_most >= exact).all()
     assert (at_most > np.sort(exact)[-10]).sum() < 30
@@ -112,7 +113,7 @@ def test_bad_input_is_refused():
         top_k(np.ones((2, 2)), NOTHING, k=1)
     with pytest.raises(BadValue, match=r"seen items must be in \[0, 2\)"):
         top_k(np.ones((1, 2)), Ragged.of_lengths([1], np.array([2], np.int32)), k=1)
-    with pytest.raises(BadValue, match="float32 with 3 factors"):
+    with pytest.raises(BadValue, match="have 3 factors, the items 2"):
         index.best(np.ones(3, np.float32), [])
     with pytest.raises(BadValue, match="not finite"):
         index.best(user * np.nan, [])

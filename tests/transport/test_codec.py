@@ -166,6 +166,22 @@ def test_every_changed_byte_is_refused(kind):
             assert_refused(bytes(changed))
 
 
+def test_damage_is_told_from_forgery():
+    changed = bytearray(WHOLE["report"])
+    changed[-20] ^= 1  # in the body
+    with pytest.raises(BadMessage, match="was damaged on the way"):
+        decode_reports(CAST, [bytes(changed)], LAYOUT)
+
+
+def test_a_message_of_another_length_is_not_even_parsed(monkeypatch):
+    monkeypatch.setattr(codec, "_parse", lambda body: pytest.fail("was parsed"))
+    message = sealed(BODIES["extra array"])
+    with pytest.raises(
+        BadMessage, match=rf"every such message has {wire_size(LAYOUT)}"
+    ):
+        decode_reports(CAST, [message], LAYOUT)
+
+
 @given(st.binary(max_size=200))
 @example(b"TCIT")
 def test_random_bytes_are_refused(data):

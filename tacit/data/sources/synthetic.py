@@ -20,7 +20,7 @@ from jaxtyping import Float64, Int64
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 
-from tacit import check
+from tacit import arrays, check
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Categories, Category, Features, Numeric
@@ -95,11 +95,11 @@ class World:
         `of` is a data set of this world, filtered or not, or the numbers of some users;
         columns are the data set's items, or all items.
         """
-        if isinstance(of, Dataset):
-            users = np.array([int(user[1:]) for user in of.profiles.ids])
-            items = np.array([int(item[1:]) for item in of.catalog.ids])
-            return np.exp(self._log_chances(users))[:, items]
-        return np.exp(self._log_chances(np.asarray(of, np.int64)))
+        if not isinstance(of, Dataset):
+            return np.exp(self._log_chances(arrays.rows(of, self.users)))
+        users = _places(of.profiles.ids, _ids("u", self.users))
+        items = _places(of.catalog.ids, _ids("i", self.items))
+        return np.exp(self._log_chances(users))[:, items]
 
     def _log_chances(
         self, users: Int64[np.ndarray, "people"]
@@ -165,17 +165,15 @@ class World:
         topics = [[names[t] for t in dict.fromkeys(pair)] for pair in self._topics]
         age = self._key.at("years").generator().exponential(15.0, self.items)
         year = np.maximum(1950, 2022 - np.floor(age)).astype(np.float32)
-        ids = Strings.of(f"i{n:0{len(str(self.items - 1))}}" for n in range(self.items))
         features: Features = {"topics": Categories.of(topics), "year": Numeric(year)}
-        return Catalog(ids, Strings.of(titles), features)
+        return Catalog(_ids("i", self.items), Strings.of(titles), features)
 
     def _profiles(self) -> Profiles:
-        ids = Strings.of(f"u{n:0{len(str(self.users - 1))}}" for n in range(self.users))
         features = {
             name: Category(self._groups[name].astype(np.int32), Strings.of(labels))
             for name, labels in _GROUPS.items()
         }
-        return Profiles(ids, features)
+        return Profiles(_ids("u", self.users), features)
 
     def _log(self) -> Interactions:
         counts = self._counts()
@@ -259,6 +257,19 @@ def checkerboard(users: int, items: int, groups: int) -> Dataset:
         {"group": Category(user_group.astype(np.int32), labels)},
     )
     return Dataset("checkerboard", log, catalog, profiles)
+
+
+def _ids(prefix: str, n: int) -> Strings:
+    """`u000`, `u001`, …, all of the same length."""
+    return Strings.of(f"{prefix}{number:0{len(str(n - 1))}}" for number in range(n))
+
+
+def _places(ids: Strings, world: Strings) -> Int64[np.ndarray, "ids"]:
+    """Where a data set's ids stand in the world they come from."""
+    strange = [i for i in ids if i not in world.positions]
+    if strange:
+        raise BadValue(f"{strange[0]!r} is not of this world; ask the one that made it")
+    return np.array([world.positions[i] for i in ids], np.int64)
 
 
 def _directions(key: Key, n: int, rank: int) -> Directions:

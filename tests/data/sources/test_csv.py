@@ -184,8 +184,10 @@ def test_a_malformed_table_is_named_with_its_line(tmp_path, text, line, problem)
 
 def test_batches_join(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_rows, "_BATCH", 3)
-    text = "who,what,when\n" + "".join(f"u{n % 4},i{n % 5},{n}\n" for n in range(20))
-    found = table(tmp_path, text, time="when").parse()
+    lines = [f"u{n % 4},i{n % 5},{n},{'' if n < 5 else n}\n" for n in range(20)]
+    text = "who,what,when,name\n" + "".join(lines)
+    found = table(tmp_path, text, time="when", title="name").parse()
+    assert list(found.catalog.titles) == ["5", "6", "7", "8", "9"]
     assert list(found.profiles.ids) == ["u0", "u1", "u2", "u3"]
     expected = sorted((n % 4, n) for n in range(20))
     assert events(found) == [(f"u{u}", f"i{n % 5}") for u, n in expected]

@@ -40,7 +40,7 @@ def demo() -> tuple[World, Dataset, Split]:
 
 
 def test_personal_rankings_beat_popularity_and_truth_beats_all(demo):
-    """Margins are about half of what was measured; see docs/data.md."""
+    """Recall@20 measured: popularity 0.226, EASE 0.394, truth 0.487."""
     world, _, split = demo
     train = dense(split.train)
     inverse = np.linalg.inv(train.T @ train + 300 * np.eye(train.shape[1]))
@@ -72,6 +72,16 @@ def test_without_demographics_groups_share_no_taste():
     same = codes[:, None] == codes
     np.fill_diagonal(same, False)
     assert abs(alike[same].mean() - alike[codes[:, None] != codes].mean()) < 0.02
+
+
+def test_with_nothing_but_demographics_a_group_has_one_taste():
+    world = World(users=300, demographics=1.0)
+    told = world.dataset().profiles.features.values()
+    groups = [tuple(f.codes[user] for f in told) for user in range(300)]
+    chances = world.truth(np.arange(300))
+    for user in range(1, 300):
+        same = groups[user] == groups[0]
+        assert np.allclose(chances[user], chances[0]) == same
 
 
 def test_popularity_is_a_power_law():
@@ -109,6 +119,13 @@ def test_truth_is_a_probability_and_follows_a_filtered_set():
     columns = dataset.catalog.indices(list(part.catalog.ids))
     assert len(rows) < 60
     np.testing.assert_array_equal(SMALL.truth(part), whole[np.ix_(rows, columns)])
+
+
+def test_truth_is_asked_of_the_right_world():
+    with pytest.raises(BadValue, match="'u0' is not of this world"):
+        SMALL.truth(checkerboard(4, 4, 2))
+    with pytest.raises(BadValue, match="60"):
+        SMALL.truth([60])
 
 
 def test_the_log_is_as_promised(demo):

@@ -1,0 +1,69 @@
+import json
+
+import numpy as np
+import pytest
+
+from tacit.data.catalog import Catalog
+from tacit.data.features import Categories, Category, Numeric, Text
+from tacit.data.strings import Strings
+from tacit.errors import BadRun
+from tacit.serving.model import Model, load_model, save_model
+from tacit.transport.messages import Cast
+
+
+@pytest.fixture
+def model() -> Model:
+    catalog = Catalog(
+        Strings.of(["1", "zwei"]),
+        Strings.of(["Ünë", "Two"]),
+        {
+            "kind": Category.of(["x", ""]),
+            "genres": Categories.of([["a", "b"], []]),
+            "year": Numeric(np.array([1999, np.nan], np.float32)),
+            "text": Text(Strings.of(["long", ""])),
+        },
+    )
+    weights = {"V": np.arange(6.0).reshape(2, 3), "b": np.array([1, 2], np.int64)}
+    return Model({"name": "x", "rank": 3}, Cast(7, bytes(range(16)), weights), catalog)
+
+
+def test_a_model_comes_back_as_it_was(model, tmp_path):
+    files = tmp_path / "model.safetensors", tmp_path / "model.json"
+    save_model(model, *files)
+    loaded = load_model(*files)
+    assert loaded.method == model.method
+    assert (loaded.cast.round, loaded.cast.plan_digest) == (7, bytes(range(16)))
+    for name, value in model.cast.weights.items():
+        assert loaded.cast.weights[name].dtype == value.dtype
+        np.testing.assert_array_equal(loaded.cast.weights[name], value)
+    assert list(loaded.catalog.titles) == ["Ünë", "Two"]
+    for name, feature in model.catalog.features.items():
+        for row in range(2):
+            np.testing.assert_equal(loaded.catalog.features[name][row], feature[row])
+
+
+def test_the_same_model_gives_the_same_bytes(model, tmp_path):
+    for name in ("a", "b"):
+        save_model(model, tmp_path / f"{name}.safetensors", tmp_path / f"{name}.json")
+    for suffix in ("safetensors", "json"):
+        pair = [(tmp_path / f"{name}.{suffix}").read_bytes() for name in ("a", "b")]
+        assert pair[0] == pair[1]
+
+
+@pytest.mark.parametrize("damage", ["weights", "facts", "format", "catalog", "absent"])
+def test_a_damaged_model_is_refused_with_a_reason(model, tmp_path, damage):
+    weights, facts = tmp_path / "model.safetensors", tmp_path / "model.json"
+    save_model(model, weights, facts)
+    document = json.loads(facts.read_text())
+    if damage == "weights":
+        weights.write_bytes(weights.read_bytes()[:-3])
+    elif damage == "facts":
+        facts.write_text("{")
+    elif damage == "format":
+        facts.write_text(json.dumps(document | {"format": 99}))
+    elif damage == "catalog":
+        facts.write_text(json.dumps(document | {"catalog": {"part": "Catalog"}}))
+    else:
+        weights.unlink()
+    with pytest.raises(BadRun, match=r"model"):
+        load_model(weights, facts)
