@@ -16,10 +16,11 @@ from benchmarks.bar import Bar, Case
 from benchmarks.timing import seconds
 
 WATCHED = """
-import atexit, runpy, sys
+import atexit, sys
 atexit.register(lambda: print("torch" in sys.modules, file=sys.stderr))
 sys.argv[0] = "tacit"
-runpy.run_module("tacit.cli", run_name="__main__", alter_sys=False)
+from tacit.cli import main
+main()
 """
 
 

@@ -74,17 +74,15 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
         f"[bold]{assembled.experiment.method_name}[/] on {assembled.dataset.name}"
     )
     out.print(
-        f"{cost['population']:,} devices, {cost['rounds']:,} rounds, about "
-        f"{cost['cohort_size']:,.0f} asked in each, over '{assembled.plan.channel}'"
+        f"devices: {cost['population']:,}; rounds: {cost['rounds']:,}; asked in each: "
+        f"about {cost['cohort_size']:,.0f}; channel: {assembled.plan.channel}"
     )
     out.print(
-        f"A device answers {cost['rounds_a_device_expected']:,.2g} times (at most "
-        f"{cost['rounds_a_device_at_most']:,}), each time sends "
+        f"a device answers in {cost['rounds_a_device_expected']:,.2g} rounds on average "
+        f"and in {cost['rounds_a_device_at_most']:,} at most; each time it sends "
         f"{cost['bytes_up_a_round']:,} bytes and receives "
-        f"{cost['bytes_down_a_round']:,}."
+        f"{cost['bytes_down_a_round']:,}"
     )
     out.print()
-    out.print(to_rich(privacy(told.releases)))
-    out.print(to_rich(privacy(told.totals)))
-    for reason in dict.fromkeys(line.reason for line in told.totals):
-        out.print(f"why: {reason}")
+    out.print(to_rich(privacy(told.releases, caption="Each release")))
+    out.print(to_rich(privacy(told.totals, caption="All of them together")))

@@ -32,7 +32,7 @@ class FullRanking:
 
     def excluded(self, people: Heldout) -> Ragged:
         """The histories."""
-        return distinct(people.history.histories, people.history.n_items)
+        return people.history.histories
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
@@ -25,7 +25,6 @@ from tacit.errors import BadValue
 
 Users = Int64[np.ndarray, "people"]  # places in the data set's profiles
 Scores = Float[np.ndarray, "people items"]
-Counts = tuple[Int64[np.ndarray, "targets"], Int64[np.ndarray, "targets"]]
 
 _SCORES_AT_ONCE = 2**24
 _COMPILED_FROM = 2**26  # comparisons; below this numpy is faster than loading numba
@@ -64,7 +63,7 @@ class Candidates(Protocol):
         ...
 
     def excluded(self, people: Heldout) -> Ragged:
-        """The items that are no candidates, sorted and distinct, for each person."""
+        """The items that are no candidates, for each person; repeats do not matter."""
         ...
 
 
@@ -111,14 +110,9 @@ def chunks(heldout: Heldout, *, width: int) -> Iterator[Heldout]:
     checked = _checked(heldout)
     size = max(1, _SCORES_AT_ONCE // max(1, width))
     for start in range(0, len(checked.users), size):
-        rows = np.arange(start, min(start + size, len(checked.users)))
-        yield take(checked, rows)
-
-
-def take(heldout: Heldout, rows: Int64[np.ndarray, "rows"]) -> Heldout:
-    """Some of the people."""
-    history, targets = heldout.history.take(rows), heldout.targets.take(rows)
-    return Heldout(heldout.users[rows], history, targets)
+        rows = slice(start, min(start + size, len(checked.users)))
+        history, targets = _cut(checked.history, rows), _cut(checked.targets, rows)
+        yield Heldout(checked.users[rows], history, targets)
 
 
 def score_matrix(score: Scorer, people: Heldout) -> Scores:
@@ -152,14 +146,25 @@ def _user_factors(
 
 def _rank_chunk(score: Scorer, people: Heldout, *, candidates: Candidates) -> Ranks:
     targets, excluded = people.targets.histories, candidates.excluded(people)
-    _refuse_excluded_targets(people, excluded)
     if isinstance(score, Factors):
         users = _user_factors(score, people)
         counts = count_factor_ranks(users, score.transposed, excluded, targets)
     else:
         counts = count_ranks(score_matrix(score, people), excluded, targets)
-    n_candidates = people.history.n_items - excluded.lengths
-    return Ranks(targets.offsets, *counts, n_candidates)
+    guilty = np.zeros(len(targets), bool)
+    guilty[targets.owners[counts.is_excluded]] = True
+    _refuse_people(people, guilty, "has a target that is also in the history")
+    n_candidates = people.history.n_items - counts.n_excluded
+    return Ranks(targets.offsets, counts.above, counts.tied, n_candidates)
+
+
+class Counts(NamedTuple):
+    """What the twins count; a target that is excluded itself has no rank."""
+
+    above: Int64[np.ndarray, "targets"]
+    tied: Int64[np.ndarray, "targets"]
+    is_excluded: Bool[np.ndarray, "targets"]
+    n_excluded: Int64[np.ndarray, "people"]  # distinct items
 
 
 def count_ranks(scores: Scores, excluded: Ragged, targets: Ragged) -> Counts:
@@ -168,7 +173,7 @@ def count_ranks(scores: Scores, excluded: Ragged, targets: Ragged) -> Counts:
         return count_ranks_plain(scores, excluded, targets)
     from tacit.kernels import ranking  # loads numba
 
-    return ranking.count_ranks(scores, *_flat(excluded), *_flat(targets))
+    return Counts(*ranking.count_ranks(scores, *_flat(excluded), *_flat(targets)))
 
 
 def count_factor_ranks(
@@ -182,13 +187,15 @@ def count_factor_ranks(
         return count_ranks_plain(_inner_products(users, items), excluded, targets)
     from tacit.kernels import ranking  # loads numba
 
-    return ranking.count_factor_ranks(users, items, *_flat(excluded), *_flat(targets))
+    flat = (*_flat(excluded), *_flat(targets))
+    return Counts(*ranking.count_factor_ranks(users, items, *flat))
 
 
 def count_ranks_plain(scores: Scores, excluded: Ragged, targets: Ragged) -> Counts:
     """The plain twin of both kernels."""
-    rows = scores.copy()
-    rows[excluded.owners, excluded.values] = np.nan  # neither above nor equal
+    is_out = np.zeros(scores.shape, bool)
+    is_out[excluded.owners, excluded.values] = True
+    rows = np.where(is_out, np.nan, scores)  # neither above nor equal
     owners = targets.owners
     marks = scores[owners, targets.values][:, None]
     above = np.empty(len(owners), np.int64)
@@ -199,7 +206,7 @@ def count_ranks_plain(scores: Scores, excluded: Ragged, targets: Ragged) -> Coun
         candidates = rows[owners[some]]
         above[some] = (candidates > marks[some]).sum(axis=1)
         tied[some] = (candidates == marks[some]).sum(axis=1)
-    return above, tied
+    return Counts(above, tied, is_out[owners, targets.values], is_out.sum(axis=1))
 
 
 def _inner_products(
@@ -224,15 +231,6 @@ def _checked(heldout: Heldout) -> Heldout:
     return Heldout(heldout.users, heldout.history, targets)
 
 
-def _refuse_excluded_targets(people: Heldout, excluded: Ragged) -> None:
-    n_items, targets = people.history.n_items, people.targets.histories
-    out = np.append(_pairs(excluded, n_items), -1)
-    wanted = _pairs(targets, n_items)
-    is_out = out[np.searchsorted(out[:-1], wanted)] == wanted
-    guilty = np.bincount(targets.owners[is_out], minlength=len(targets)) > 0
-    _refuse_people(people, guilty, "has a target that is also in the history")
-
-
 def _distinct(shards: Shards) -> Shards:
     """The same rows without repeats, items in ascending order."""
     rows = distinct(shards.histories, shards.n_items)
@@ -243,7 +241,7 @@ def _distinct(shards: Shards) -> Shards:
 
 def distinct(rows: Ragged, n_items: int) -> Ragged:
     """Each row sorted, without repeats."""
-    pairs = _pairs(rows, n_items)
+    pairs = rows.owners * n_items + rows.values
     if (pairs[1:] > pairs[:-1]).all():
         return rows
     pairs = np.sort(pairs)  # np.unique hashes, which is ten times slower here
@@ -254,9 +252,18 @@ def distinct(rows: Ragged, n_items: int) -> Ragged:
     return Ragged.of_lengths(lengths, items.astype(np.int32))
 
 
-def _pairs(rows: Ragged, n_items: int) -> Int64[np.ndarray, "events"]:
-    """One number for each (row, item), in the order of both."""
-    return rows.owners * n_items + rows.values
+def _cut(shards: Shards, rows: slice) -> Shards:
+    """A run of rows, without copying their events."""
+    offsets = shards.offsets[rows.start : rows.stop + 1]
+    events = slice(offsets[0], offsets[-1])
+    times = None if shards.times is None else shards.times[events]
+    return Shards(
+        offsets - offsets[0],
+        shards.items[events],
+        shards.values[events],
+        times,
+        shards.n_items,
+    )
 
 
 def _flat(rows: Ragged) -> tuple[Any, Any]:

@@ -19,20 +19,42 @@ def _count(row, n, mark):  # type: ignore[no-untyped-def]
     return above, tied
 
 
+@njit(cache=True)
+def _mark_out(out, first, last, person, seen_by):  # type: ignore[no-untyped-def]
+    """Write the person beside each item that is out; gives how many there are."""
+    n = 0
+    for x in range(first, last):
+        n += seen_by[out[x]] != person
+        seen_by[out[x]] = person
+    return n
+
+
 @njit(cache=True, parallel=True)
 def count_ranks(scores, out_offsets, out, offsets, targets):  # type: ignore[no-untyped-def]
-    """Above and tied for each target, without the items that are `out`."""
+    """Above and tied for each target without the items that are `out`.
+
+    Also which targets are out themselves, and how many distinct items are.
+    """
     above = np.zeros(len(targets), np.int64)
     tied = np.zeros(len(targets), np.int64)
-    for person in prange(len(scores)):
-        row = scores[person]
-        for t in range(offsets[person], offsets[person + 1]):
-            mark = row[targets[t]]
-            above[t], tied[t] = _count(row, len(row), mark)
-            for x in range(out_offsets[person], out_offsets[person + 1]):
-                above[t] -= row[out[x]] > mark
-                tied[t] -= row[out[x]] == mark
-    return above, tied
+    is_out = np.zeros(len(targets), np.bool_)
+    n_out = np.zeros(len(scores), np.int64)
+    for block in prange((len(scores) + _PEOPLE - 1) // _PEOPLE):
+        seen_by = np.full(scores.shape[1], -1, np.int32)
+        for p in range(block * _PEOPLE, min((block + 1) * _PEOPLE, len(scores))):
+            n_out[p] = _mark_out(out, out_offsets[p], out_offsets[p + 1], p, seen_by)
+            row = scores[p]
+            for t in range(offsets[p], offsets[p + 1]):
+                is_out[t] = seen_by[targets[t]] == p
+                above[t], tied[t] = _count(row, len(row), row[targets[t]])
+            for x in range(out_offsets[p], out_offsets[p + 1]):
+                if seen_by[out[x]] != p:
+                    continue
+                seen_by[out[x]] = -1  # a repeat must not count again
+                for t in range(offsets[p], offsets[p + 1]):
+                    above[t] -= row[out[x]] > row[targets[t]]
+                    tied[t] -= row[out[x]] == row[targets[t]]
+    return above, tied, is_out, n_out
 
 
 @njit(cache=True)
@@ -62,20 +84,28 @@ def count_factor_ranks(users, factors, out_offsets, out, offsets, targets):  # t
     n_items = factors.shape[1]
     above = np.zeros(len(targets), np.int64)
     tied = np.zeros(len(targets), np.int64)
+    is_out = np.zeros(len(targets), np.bool_)
+    n_out = np.zeros(len(users), np.int64)
     for block in prange((len(users) + _PEOPLE - 1) // _PEOPLE):
         first = block * _PEOPLE
         last = min(first + _PEOPLE, len(users))
         base = offsets[first]
-        tile = np.empty(_TILE, factors.dtype)
         marks = np.empty(offsets[last] - base, factors.dtype)
+        seen_by = np.full(n_items, -1, np.int32)
         for p in range(first, last):
+            n_out[p] = _mark_out(out, out_offsets[p], out_offsets[p + 1], p, seen_by)
             for t in range(offsets[p], offsets[p + 1]):
+                is_out[t] = seen_by[targets[t]] == p
                 marks[t - base] = _score(users[p], factors, targets[t])
             for x in range(out_offsets[p], out_offsets[p + 1]):
+                if seen_by[out[x]] != p:
+                    continue
+                seen_by[out[x]] = -1  # a repeat must not count again
                 score = _score(users[p], factors, out[x])
                 for t in range(offsets[p], offsets[p + 1]):
-                    pass
+                    above[t] -= score > marks[t - base]
                     tied[t] -= score == marks[t - base]
+        tile = np.empty(_TILE, factors.dtype)
         for start in range(0, n_items, _TILE):
             stop = min(start + _TILE, n_items)
             for p in range(first, last):
@@ -84,4 +114,4 @@ def count_factor_ranks(users, factors, out_offsets, out, offsets, targets):  # t
                     more, same = _count(tile, stop - start, marks[t - base])
                     above[t] += more
                     tied[t] += same
-    return above, tied
+    return above, tied, is_out, n_out

@@ -32,7 +32,9 @@ def save_checkpoint(path: Path, state: State, *, digest: str) -> None:
     facts = {"format": FORMAT, "round": str(state.server.round), "experiment": digest}
     arrays = _arrays(state)
     facts["checksum"] = _checksum(facts, arrays)
-    write_atomically(path, save(arrays, metadata=facts))
+    # One entry: safetensors would write several in an order that varies.
+    metadata = {"facts": json.dumps(facts, sort_keys=True)}
+    write_atomically(path, save(arrays, metadata=metadata))
 
 
 def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
@@ -98,7 +100,8 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
     try:
         with safe_open(path, framework="numpy") as file:
             names = file.keys()
-            return file.metadata() or {}, {n: file.get_tensor(n) for n in names}
+            facts = json.loads((file.metadata() or {}).get("facts", "{}"))
+            return facts, {n: file.get_tensor(n) for n in names}
     except Exception as error:  # of whatever kind: the file may hold anything
         raise BadRun(f"{path} cannot be read as a checkpoint: {error}") from error
 

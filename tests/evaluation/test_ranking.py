@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tacit.data.ragged import Ragged
 from tacit.errors import BadValue
 from tacit.evaluation import ranking
 from tacit.evaluation.protocols import FullRanking
@@ -10,6 +11,19 @@ from tacit.evaluation.ranking import Factors, Personal, rank
 from tacit.kernels import ranking as kernels
 
 FULL = FullRanking()
+
+
+def _assert_same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _with_repeats(heldout) -> Ragged:
+    """The histories twice over, and for the first person a target."""
+    rows = [np.tile(row, 2) for row in heldout.history.histories]
+    rows[0] = np.append(rows[0], heldout.targets.items[0])
+    lengths = [len(row) for row in rows]
+    return Ragged.of_lengths(lengths, np.concatenate(rows).astype(np.int32))
 
 
 def test_counts_by_hand(people):
@@ -37,10 +51,10 @@ def test_the_kernel_equals_its_plain_twin(crowd, dtype, n_items):
     heldout = crowd(90, n_items, 0)
     rng = np.random.default_rng(1)
     scores = rng.integers(0, 9, (90, n_items)).astype(dtype)  # many ties
-    excluded, targets = FULL.excluded(heldout), heldout.targets.histories
+    excluded, targets = _with_repeats(heldout), heldout.targets.histories
     plain = ranking.count_ranks_plain(scores, excluded, targets)
     flat = (*ranking._flat(excluded), *ranking._flat(targets))
-    np.testing.assert_array_equal(kernels.count_ranks(scores, *flat), plain)
+    _assert_same(kernels.count_ranks(scores, *flat), plain)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -52,13 +66,11 @@ def test_the_fused_kernel_equals_its_plain_twin(crowd, dtype, n_factors):
     users = rng.normal(size=(90, n_factors)).astype(dtype)
     items = rng.normal(size=(n_factors, 700)).astype(dtype)
     items[:, :10] = items[:, 10:20]
-    excluded, targets = FULL.excluded(heldout), heldout.targets.histories
+    excluded, targets = _with_repeats(heldout), heldout.targets.histories
     scores = ranking._inner_products(users, items)
     plain = ranking.count_ranks_plain(scores, excluded, targets)
     flat = (*ranking._flat(excluded), *ranking._flat(targets))
-    np.testing.assert_array_equal(
-        kernels.count_factor_ranks(users, items, *flat), plain
-    )
+    _assert_same(kernels.count_factor_ranks(users, items, *flat), plain)
 
 
 def test_chunks_and_twins_do_not_change_the_result(crowd, monkeypatch):
@@ -77,6 +89,13 @@ def test_chunks_and_twins_do_not_change_the_result(crowd, monkeypatch):
         parts = rank(score, heldout, candidates=FULL)
         for name in ("offsets", "above", "tied", "n_candidates"):
             np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+
+
+def test_a_personal_scorer_knows_whom_it_ranks_for(people):
+    heldout = people([[0], [0]], [[1], [1]], 3)
+    score = Personal(lambda users, _: np.array([[0, u, 100.5] for u in users]))
+    ranks = rank(score, heldout, candidates=FULL)
+    assert ranks.above.tolist() == [1, 0]  # users 100 and 101
 
 
 def test_integer_scores_are_welcome(people):

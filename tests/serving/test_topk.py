@@ -85,6 +85,17 @@ def test_the_coarse_scan_is_exact(seed, n_items, n_factors, spread, scale):
         assert best.scores.tolist() == expected[person].scores.tolist()
 
 
+def test_items_that_differ_by_less_than_a_step_are_told_apart():
+    """The query is whole, so that only the rounding of items has to be made up for."""
+    rng = np.random.default_rng(0)
+    items = (1 + 0.003 * rng.normal(size=(3000, 16))).astype(np.float32)
+    users = np.array([[31.0] * 16, [31.0, -31.0] * 8], np.float32)
+    seen = Ragged.of_lengths([0, 0], np.zeros(0, np.int32))
+    index = FactorIndex.of(items)
+    expected = top_k_plain(index.scores(users), seen, k=10)
+    _same(index.top_k(users, seen, k=10), expected)
+
+
 def test_the_codes_rule_out_nearly_everything():
     """Otherwise the scan is exact but slow: margins stay near the size of a step."""
     from tacit.kernels import topk as kernels
