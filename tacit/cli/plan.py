@@ -78,8 +78,8 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
         f"about {cost['cohort_size']:,.0f}; channel: {assembled.plan.channel}"
     )
     out.print(
-        f"a device answers in {cost['rounds_a_device_expected']:,.2g} rounds on average "
-        f"and in {cost['rounds_a_device_at_most']:,} at most; each time it sends "
+        f"a device answers in {cost['rounds_a_device_expected']:,.2g} rounds on "
+        f"average, in {cost['rounds_a_device_at_most']:,} at most; each time it sends "
         f"{cost['bytes_up_a_round']:,} bytes and receives "
         f"{cost['bytes_down_a_round']:,}"
     )
