@@ -35,7 +35,7 @@ from tacit.data.shards import Shards
 from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
 from tacit.plan import Plan, Release
-from tacit.transport.channels import Delivery
+from tacit.transport.channels import Delivery, Noise
 from tacit.transport.messages import Cast, Layout, Queries, Reports
 from tacit.tree import Arrays, Tree
 
@@ -163,6 +163,10 @@ class Method(ABC):
         self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
     ) -> Reports:
         """All that leaves the devices in this round."""
+
+    def noise(self, cast: Cast) -> Noise | None:
+        """What a trusted sum adds before the server sees it: by default nothing."""
+        return None
 
     # serving
 

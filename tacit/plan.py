@@ -114,6 +114,7 @@ class Plan:
     delta: float | None = None  # None: nothing in the plan needs one
     target_epsilon: float | None = None
     groups: Groups = field(default_factory=dict)  # public groups and their sizes
+    min_contributors: int = 1  # a shuffler delivers nothing below this
 
     def __post_init__(self) -> None:
         check.count(population=self.population, rounds=self.rounds)
@@ -126,6 +127,7 @@ class Plan:
                 f"groups {dict(self.groups)} must add up to "
                 f"population={self.population}"
             )
+        check.at_least(1, min_contributors=self.min_contributors)
         if self.delta is not None:
             check.fraction(delta=self.delta)
         if self.target_epsilon is not None:

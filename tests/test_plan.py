@@ -37,6 +37,7 @@ CHANGED = {
     "delta": replace(PLAN, delta=1e-5),
     "target_epsilon": replace(PLAN, target_epsilon=None),
     "groups": replace(PLAN, groups={"young": 5, "old": 5}),
+    "min_contributors": replace(PLAN, min_contributors=2),
 }
 
 SAMPLERS = [

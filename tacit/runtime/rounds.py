@@ -14,7 +14,7 @@ from tacit.errors import Refused
 from tacit.keys import Key, Keys
 from tacit.method import Clients, Ledger, Method, Server, participate
 from tacit.sampling import Draw
-from tacit.transport.channels import Channel
+from tacit.transport.channels import Channel, Errand
 from tacit.transport.codec import cast_size, wire_size
 from tacit.transport.messages import Cast, Layout, Reports
 from tacit.tree import Tree
@@ -70,7 +70,7 @@ def play_round(
     key = key.at("round", server.round)
     cohort = _cohort(state, population)
     devices = _Devices(method, state, population, cohort)
-    delivery = population.channel.carry(devices.chunks())
+    delivery = population.channel.carry(devices.chunks(), devices.errand(key))
     after = method.aggregate(server, delivery, key.at("aggregate"))
     return State(after, devices.after()), devices.tally(server.round)
 
@@ -107,10 +107,10 @@ class _Devices:
         cohort: Int64[np.ndarray, "cohort"],
     ) -> None:
         self.method, self.population, self.cohort = method, population, cohort
-        self.before = state.clients
+        self.plan, self.before = state.server.plan, state.clients
         self.states: list[Tree] = []
         self.cast: Cast = method.broadcast(state.server)
-        self.layout = method.layout(state.server.plan, state.server.catalog)
+        self.layout = method.layout(self.plan, state.server.catalog)
         self.asked = self.took_part = 0
 
     def chunks(self) -> Iterator[Reports]:
@@ -121,6 +121,12 @@ class _Devices:
             self.layout.check(reports)
             if len(reports):  # else all of this chunk refused
                 yield reports
+
+    def errand(self, key: Key) -> Errand:
+        """What the channel must know; the noise is the method's, not the server's."""
+        noise = self.method.noise(self.cast)
+        least = self.plan.min_contributors
+        return Errand(self.layout, key.at("channel"), noise, least)
 
     def _ask(self, rows: Int64[np.ndarray, "chunk"]) -> Reports:
         after, reports, took_part = participate(

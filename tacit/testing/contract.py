@@ -44,7 +44,7 @@ from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Poisson
 from tacit.testing.device import Device, answer_in_a_process
-from tacit.transport.channels import Delivery, Each
+from tacit.transport.channels import Delivery, Each, Errand
 from tacit.transport.codec import (
     decode_cast,
     decode_reports,
@@ -378,7 +378,7 @@ class _Reordered:
     name: str = "direct"
     delivers: type[Delivery] = Each
 
-    def carry(self, chunks: Iterable[Reports]) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
         everything = Reports(Tree.concatenate([chunk.tree for chunk in chunks]))
         order = Key.from_seed(5).generator().permutation(len(everything))
         return Each([everything.select(rows) for rows in np.array_split(order, 3)])
@@ -390,7 +390,7 @@ class _Counted(_Reordered):
 
     seen: int = 0
 
-    def carry(self, chunks: Iterable[Reports]) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
         return Each(self._count(chunks))
 
     def _count(self, chunks: Iterable[Reports]) -> Iterator[Reports]:
@@ -410,7 +410,7 @@ class _Mortal(_Reordered):
         super().__init__()
         self.lives = lives
 
-    def carry(self, chunks: Iterable[Reports]) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
         return Each(self._die(chunks))
 
     def _die(self, chunks: Iterable[Reports]) -> Iterator[Reports]:

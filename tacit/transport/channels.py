@@ -1,21 +1,30 @@
 """How reports reach the server, and what it sees of them.
 
-    direct       every report, with its sender            -> Each
+    direct       every report, with its sender                     -> Each
+    shuffle      messages in random order, senders gone            -> Unlinked
+    secure_sum   the sum, with the method's noise already in it    -> Sum
 
 `Each` is read once and lazily: a chunk of devices computes when the aggregator asks for
 it, so the memory of a round is one chunk, whatever the size of the cohort.
+
+`secure_sum` is an ideal functionality in this version: somebody trusted sums and adds
+the noise, and whoever relies on it says `assumes: trusted aggregator`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
+import numpy as np
+
 from tacit import check
-from tacit.errors import BadValue
-from tacit.transport.messages import Reports
-from tacit.tree import Arrays, Tree
+from tacit.errors import BadValue, Refused
+from tacit.keys import Key
+from tacit.transport.messages import Layout, Reports
+from tacit.tree import Array, Arrays, Dense, Tree, add
 
 
 @dataclass(frozen=True)
@@ -35,13 +44,30 @@ class Unlinked:
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum over the cohort and nothing else; dense."""
+    """The sum over the cohort and nothing else: not even how many contributed."""
 
     total: Arrays
-    contributors: int
 
 
 Delivery = Each | Unlinked | Sum
+
+
+class Noise(Protocol):
+    """What a trusted sum adds before anybody sees it."""
+
+    def add(self, total: Arrays, key: Key) -> dict[str, Array]:
+        """The noisy total."""
+        ...
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a channel must know of one round beside the reports."""
+
+    layout: Layout
+    key: Key
+    noise: Noise | None = None
+    min_contributors: int = 1
 
 
 class Channel(Protocol):
@@ -57,7 +83,7 @@ class Channel(Protocol):
         """What the server gets."""
         ...
 
-    def carry(self, chunks: Iterable[Reports]) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
         """Deliver what the devices say."""
         ...
 
@@ -69,12 +95,65 @@ class Direct:
     name: str = "direct"
     delivers: type[Delivery] = Each
 
-    def carry(self, chunks: Iterable[Reports]) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
         """Hand the reports over as they are."""
+        if errand.noise is not None:
+            raise Refused(
+                "the method's noise belongs into a trusted sum, and 'direct' would "
+                "show the server every report without it; use the channel 'secure_sum'"
+            )
         return Each(chunks)
 
 
-_CHANNELS: Mapping[str, Channel] = {"direct": Direct()}
+@dataclass(frozen=True)
+class Shuffle:
+    """A relay strips senders, cuts reports into messages, and mixes them all.
+
+    Guarantee: the server cannot tell whose a message is, nor which belong together.
+    Assumes: a relay that does not collude with the server; at least the agreed number
+    of honest contributors, which is enforced here.
+    """
+
+    name: str = "shuffle"
+    delivers: type[Delivery] = Unlinked
+
+    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+        """Wait for everyone, then mix."""
+        trees = [chunk.tree for chunk in chunks if len(chunk)]
+        contributors = sum(len(tree) for tree in trees)
+        if contributors < max(errand.min_contributors, 1):
+            raise Refused(
+                f"{contributors} contributed and the plan promises at least "
+                f"{errand.min_contributors}: nothing is delivered"
+            )
+        messages = _cut(Tree.concatenate(trees), errand.layout)
+        order = errand.key.generator().permutation(len(messages))
+        return Unlinked(messages.select(order), contributors)
+
+
+@dataclass(frozen=True)
+class SecureSum:
+    """Somebody trusted adds contributions and noise, and shows the noisy sum alone.
+
+    Guarantee: what the server sees is a function of the sum plus the method's noise.
+    Assumes: trusted aggregator.
+    """
+
+    name: str = "secure_sum"
+    delivers: type[Delivery] = Sum
+
+    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+        """Fold the reports, add the noise, forget the rest."""
+        sums = (chunk.tree.sum() for chunk in chunks if len(chunk))
+        total = add(chain([errand.layout.zeros()], sums))
+        if errand.noise is not None:
+            total = errand.noise.add(total, errand.key)
+        return Sum(total)
+
+
+_CHANNELS: Mapping[str, Channel] = {
+    c.name: c for c in (Direct(), Shuffle(), SecureSum())
+}
 
 
 def channel(name: str) -> Channel:
@@ -82,3 +161,14 @@ def channel(name: str) -> Channel:
     if name not in _CHANNELS:
         raise BadValue(f"channel {check.unknown(name, _CHANNELS)}")
     return _CHANNELS[name]
+
+
+def _cut(tree: Tree, layout: Layout) -> Tree:
+    """Every report along the declared axis: one row a message, no longer a client."""
+    axis = layout.split_axis
+    if axis is None:
+        return tree
+    dense = tree.to_dense()
+    # Axis 0 is the client, so a report's own axis stands one further on.
+    first = {name: np.moveaxis(dense[name], axis + 1, 1) for name in dense.leaves}
+    return Tree({n: Dense(v.reshape(-1, *v.shape[2:])) for n, v in first.items()})

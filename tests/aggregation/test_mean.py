@@ -48,7 +48,7 @@ def test_the_sum_is_the_same_however_reports_come(cuts):
 
 
 def test_a_sum_is_taken_as_it_is():
-    assert_total(Mean().total(Sum(TOTAL, contributors=3), LAYOUT))
+    assert_total(Mean().total(Sum(TOTAL), LAYOUT))
 
 
 @pytest.mark.parametrize("chunks", [[], [Reports.nobody()], [Reports.nobody()] * 2])
@@ -97,7 +97,7 @@ def test_messages_without_senders_are_refused_with_a_way_out():
 @pytest.mark.parametrize("changed", [{"b": np.zeros(3)}, {"more": np.zeros(1)}])
 def test_a_sum_of_another_shape_is_refused(changed):
     with pytest.raises(BadValue, match="totals differ"):
-        Mean().total(Sum(TOTAL | changed, contributors=3), LAYOUT)
+        Mean().total(Sum(TOTAL | changed), LAYOUT)
 
 
 def test_chunks_are_folded_one_at_a_time():

@@ -42,7 +42,7 @@ class Tapped(Direct):
 
     heard: list = field(default_factory=list)
 
-    def carry(self, chunks):
+    def carry(self, chunks, errand):
         return Each(self.heard.append(chunk) or chunk for chunk in chunks)
 
 

@@ -1,29 +1,131 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
-from tacit.errors import BadValue
-from tacit.transport.channels import Each, channel
-from tacit.transport.messages import Reports
-from tacit.tree import Tree
+from tacit.errors import BadValue, Refused
+from tacit.keys import Key
+from tacit.transport.channels import Each, Errand, Sum, Unlinked, channel
+from tacit.transport.messages import Layout, Reports, Slot
+from tacit.tree import Dense, Factored, Tree
+
+LAYOUT = Layout({"v": Slot("int64", (3,)), "w": Slot("float64", (2, 2), rank=1)})
+SPLIT = Layout({"a": Slot("int64", (4,)), "b": Slot("int64", (4, 2))}, split_axis=0)
+
+
+@dataclass(frozen=True)
+class Hundred:
+    """Noise that can be recognised: a hundred, and a draw from the key."""
+
+    def add(self, total, key):
+        draw = key.generator().integers(0, 50)
+        return {name: value + 100 + draw for name, value in total.items()}
+
+
+def reports(n: int, start: int = 0) -> Reports:
+    v = np.arange(start, start + n)[:, None] * np.ones(3, np.int64)
+    ones = np.ones((n, 1, 2))
+    return Reports(Tree({"v": Dense(v.astype(np.int64)), "w": Factored(ones, ones)}))
+
+
+def errand(**changes) -> Errand:
+    return Errand(**{"layout": LAYOUT, "key": Key.from_seed(0), **changes})
+
+
+def test_an_unknown_channel_suggests_the_nearest():
+    with pytest.raises(BadValue, match="'dirct' is not known; did you mean 'direct'"):
+        channel("dirct")
+
+
+# --- direct --------------------------------------------------------------------------
 
 
 def test_direct_hands_reports_over_as_they_are_and_only_when_asked():
-    made = []
+    asked = []
 
     def chunks():
-        for number in range(3):
-            made.append(number)
-            yield Reports(Tree.dense(x=np.full(2, number)))
+        for start in (0, 3):
+            asked.append(start)
+            yield reports(3, start)
 
-    delivery = channel("direct").carry(chunks())
-    assert isinstance(delivery, channel("direct").delivers)
+    delivery = channel("direct").carry(chunks(), errand())
     assert isinstance(delivery, Each)
-    assert made == []
-    assert [chunk.tree["x"].tolist() for chunk in delivery.chunks] == [
-        *([0, 0], [1, 1], [2, 2])
+    assert asked == []
+    assert [len(chunk) for chunk in delivery.chunks] == [3, 3]
+
+
+def test_direct_refuses_noise_that_it_could_only_add_too_late():
+    with pytest.raises(Refused, match="use the channel 'secure_sum'"):
+        channel("direct").carry([], errand(noise=Hundred()))
+
+
+# --- secure_sum ----------------------------------------------------------------------
+
+
+def test_the_sum_and_nothing_else():
+    delivery = channel("secure_sum").carry([reports(3), reports(2, 3)], errand())
+    assert isinstance(delivery, Sum)
+    assert vars(delivery).keys() == {"total"}
+    assert delivery.total["v"].tolist() == [10, 10, 10]
+    assert delivery.total["w"].tolist() == [[5.0, 5.0], [5.0, 5.0]]
+
+
+def test_noise_is_in_the_sum_before_anybody_sees_it():
+    quiet = channel("secure_sum").carry([reports(3)], errand())
+    noisy = channel("secure_sum").carry([reports(3)], errand(noise=Hundred()))
+    gap = noisy.total["v"] - quiet.total["v"]
+    assert (gap >= 100).all()
+    other = errand(noise=Hundred(), key=Key.from_seed(1))
+    assert (channel("secure_sum").carry([reports(3)], other).total["v"] != gap).any()
+
+
+def test_nobody_still_gets_noise():
+    """An empty cohort must look like any other: noise on zero."""
+    delivery = channel("secure_sum").carry([], errand(noise=Hundred()))
+    assert (delivery.total["v"] >= 100).all()
+    assert delivery.total["w"].shape == (2, 2)
+
+
+# --- shuffle -------------------------------------------------------------------------
+
+
+def split_reports(n: int) -> Reports:
+    a = np.arange(n * 4).reshape(n, 4)
+    return Reports(Tree.dense(a=a, b=np.stack([a, -a], axis=-1)))
+
+
+def test_every_message_arrives_once_and_parts_of_a_message_stay_together():
+    chunks = [split_reports(5)]
+    delivery = channel("shuffle").carry(chunks, errand(layout=SPLIT))
+    assert isinstance(delivery, Unlinked)
+    assert delivery.contributors == 5
+    a, b = delivery.messages["a"], delivery.messages["b"]
+    assert sorted(a.tolist()) == list(range(20))
+    assert (b == np.stack([a, -a], axis=-1)).all()
+
+
+def test_a_report_without_an_axis_travels_whole():
+    delivery = channel("shuffle").carry([reports(4), reports(3, 4)], errand())
+    assert sorted(delivery.messages["v"][:, 0].tolist()) == list(range(7))
+
+
+def test_the_order_says_nothing():
+    """Where the first message ends up is uniform: exact binomial, false alarm 1e-9."""
+    from tacit.testing.statistics import assert_frequencies
+
+    places = [
+        int(np.flatnonzero(found.messages["v"][:, 0] == 0)[0])
+        for seed in range(4000)
+        for found in [
+            channel("shuffle").carry([reports(5)], errand(key=Key.from_seed(seed)))
+        ]
     ]
+    counts = np.bincount(places, minlength=5)
+    assert_frequencies(counts, np.full(5, 0.2), false_alarm=1e-9)
 
 
-def test_an_unknown_channel_is_refused_by_name():
-    with pytest.raises(BadValue, match="'dirct' is not known; did you mean 'direct'"):
-        channel("dirct")
+def test_too_few_contributors_and_nothing_is_delivered():
+    with pytest.raises(Refused, match="3 contributed and the plan promises at least 4"):
+        channel("shuffle").carry([reports(3)], errand(min_contributors=4))
+    with pytest.raises(Refused, match="0 contributed"):
+        channel("shuffle").carry([], errand())
