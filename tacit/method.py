@@ -34,7 +34,8 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
-from tacit.plan import Plan, Release
+from tacit.plan import Plan
+from tacit.release import Release
 from tacit.transport.channels import Delivery, Noise
 from tacit.transport.messages import Cast, Layout, Queries, Reports
 from tacit.tree import Arrays, Tree

@@ -7,18 +7,10 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 from tacit.errors import BadValue
-from tacit.plan import (
-    Adjacency,
-    Cell,
-    Plan,
-    Release,
-    Standing,
-    Unit,
-    View,
-    account,
-    unprotected,
-)
+from tacit.plan import Plan
+from tacit.release import Adjacency, Cell, Release, Standing, Unit, View, unprotected
 from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
+from tacit.statement import account
 
 PLAN = Plan(
     10,

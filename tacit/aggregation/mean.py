@@ -8,7 +8,8 @@ from typing import Protocol
 
 from tacit import check
 from tacit.errors import Refused
-from tacit.transport.channels import Delivery, Each, Sum
+from tacit.keys import Key
+from tacit.transport.channels import Delivery, Each, Noise, Sum
 from tacit.transport.messages import Layout
 from tacit.tree import Array, add
 
@@ -28,20 +29,42 @@ class Mean:
 
     accepts: tuple[type[Delivery], ...] = (Each, Sum)
 
-    def total(self, delivery: Delivery, layout: Layout) -> dict[str, Array]:
-        """The sum of all reports; zero where nobody contributed."""
+    def total(
+        self,
+        delivery: Delivery,
+        layout: Layout,
+        *,
+        noise: Noise | None = None,
+        key: Key | None = None,
+    ) -> dict[str, Array]:
+        """The sum of all reports; zero where nobody contributed.
+
+        `noise` is the method's. A `Sum` has it already; over `Each` it is added here,
+        by a server that has seen every report: what is published is protected, the
+        server's own view is not.
+        """
         if isinstance(delivery, Sum):
             return add([layout.zeros(), delivery.total])
-        if isinstance(delivery, Each):
-            sums = (chunk.tree.sum() for chunk in delivery.chunks if len(chunk))
-            return add(chain([layout.zeros()], sums))
-        raise Refused(
-            f"Mean cannot read {type(delivery).__name__}; use a channel that delivers "
-            "Each or Sum"
-        )
+        if not isinstance(delivery, Each):
+            raise Refused(
+                f"Mean cannot read {type(delivery).__name__}; use a channel that "
+                "delivers Each or Sum"
+            )
+        sums = (chunk.tree.sum() for chunk in delivery.chunks if len(chunk))
+        total = add(chain([layout.zeros()], sums))
+        if noise is None:
+            return total
+        assert key is not None, "noise needs a key"
+        return noise.add(total, key)
 
     def mean(
-        self, delivery: Delivery, layout: Layout, *, planned: float
+        self,
+        delivery: Delivery,
+        layout: Layout,
+        *,
+        planned: float,
+        noise: Noise | None = None,
+        key: Key | None = None,
     ) -> dict[str, Array]:
         """The sum over the *planned* cohort size, so that a refusal counts as zero.
 
@@ -49,5 +72,5 @@ class Mean:
         else's weight, and the sensitivity of the sum would no longer be one clip.
         """
         check.positive(planned=planned)
-        total = self.total(delivery, layout)
+        total = self.total(delivery, layout, noise=noise, key=key)
         return {name: value / planned for name, value in total.items()}

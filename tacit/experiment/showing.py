@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.experiment.saved import SavedRun, history_of, load
-from tacit.plan import Adjacency, Standing, Statement, Unit, View
+from tacit.release import Adjacency, Standing, Unit, View
 from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
+from tacit.statement import Statement
 
 Json = Mapping[str, Any]
 

@@ -15,12 +15,12 @@ from tacit.errors import BadRun
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.judge import judge, judge_baseline
 from tacit.experiment.settings import Experiment, read_experiment
-from tacit.plan import Account, Statement, account
 from tacit.results import Evaluation
 from tacit.runtime.checkpoint import load_checkpoint, write_atomically, write_json
 from tacit.runtime.rounds import State, Tally
 from tacit.runtime.run import Facts, RunDirectory, play
 from tacit.serving.model import Model, save_model
+from tacit.statement import Account, Statement, account
 
 
 class Watch(Protocol):

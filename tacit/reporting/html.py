@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from tacit.plan import Standing, Statement
+from tacit.release import Standing
 from tacit.reporting import plots, tables
 from tacit.reporting.report import Contender, Curve, Groups, Person, Report
 from tacit.reporting.style import CSS
+from tacit.statement import Statement
 from tacit.version import __version__
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tacit.errors import BadValue
-from tacit.plan import Statement
+from tacit.statement import Statement
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tacit.errors import BadValue
-from tacit.plan import Standing, Statement, Unit, View
+from tacit.release import Standing, Unit, View
 from tacit.reporting.report import Contender, Curve, Estimate, Groups, Person
 from tacit.sampling import EVERYONE
+from tacit.statement import Statement
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

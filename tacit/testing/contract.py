@@ -36,13 +36,15 @@ from tacit.method import (
     Unmetered,
     participate,
 )
-from tacit.plan import Plan, Unit, View, account
+from tacit.plan import Plan
+from tacit.release import Unit, View
 from tacit.runtime import run
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.rounds import State
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Poisson
+from tacit.statement import account
 from tacit.testing.device import Device, answer_in_a_process
 from tacit.transport.channels import Delivery, Each, Errand
 from tacit.transport.codec import (

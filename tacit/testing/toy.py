@@ -22,7 +22,8 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.keys import Key, Keys
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
-from tacit.plan import Plan, Release, unprotected
+from tacit.plan import Plan
+from tacit.release import Release, unprotected
 from tacit.transport.channels import Delivery
 from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
 from tacit.tree import Dense, Factored, Tree

@@ -96,12 +96,7 @@ class Direct:
     delivers: type[Delivery] = Each
 
     def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
-        """Hand the reports over as they are."""
-        if errand.noise is not None:
-            raise Refused(
-                "the method's noise belongs into a trusted sum, and 'direct' would "
-                "show the server every report without it; use the channel 'secure_sum'"
-            )
+        """Hand the reports over as they are; any noise is left to the server."""
         return Each(chunks)
 
 

@@ -1,8 +1,11 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from tacit.aggregation.mean import Mean
 from tacit.errors import BadValue, Refused
+from tacit.keys import Key
 from tacit.transport.channels import Each, Sum, Unlinked
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
@@ -116,3 +119,22 @@ def test_chunks_are_folded_one_at_a_time():
 
     Mean().total(Each(chunks()), LAYOUT)
     assert alive == ["made", "summed"] * 3
+
+
+@dataclass(frozen=True)
+class One:
+    """Noise that can be recognised."""
+
+    def add(self, total, key):
+        return {name: value + 1 for name, value in total.items()}
+
+
+def test_noise_is_added_once_whoever_adds_it():
+    """Over Each by the server; a Sum has it already."""
+    key = Key.from_seed(0)
+    plain = Mean().total(Each([]), LAYOUT)
+    here = Mean().total(Each([]), LAYOUT, noise=One(), key=key)
+    before = Mean().total(Sum(One().add(plain, key)), LAYOUT, noise=One(), key=key)
+    for name, value in plain.items():
+        assert (here[name] == value + 1).all()
+        assert (before[name] == value + 1).all()

@@ -5,9 +5,11 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.methods.federated_popularity import FederatedPopularity
-from tacit.plan import Plan, Standing, account
+from tacit.plan import Plan
+from tacit.release import Standing
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once
+from tacit.statement import account
 from tacit.testing.contract import MethodContract, ScoreFunction, SmallWorld
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.plan import Plan, Release, account, unprotected
+from tacit.plan import Plan
+from tacit.release import Release, unprotected
 from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
+from tacit.statement import account
 
 HOSTILE = '<script>alert("$x_1$ & more")</script>'
 VOTES = Release("votes", "server", "each round", unprotected("sent as they are"))

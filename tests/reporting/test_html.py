@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from tacit.plan import Standing
+from tacit.release import Standing
 from tacit.reporting.html import render
 from tacit.reporting.report import Report
 

@@ -8,10 +8,11 @@ import pytest
 from rich.console import Console
 
 from tacit.errors import BadValue
-from tacit.plan import Adjacency, Standing, Statement, Unit, View
+from tacit.release import Adjacency, Standing, Unit, View
 from tacit.reporting import tables
 from tacit.reporting.report import Contender, Curve, Estimate, Person
 from tacit.reporting.tables import Table
+from tacit.statement import Statement
 
 
 def said(unit: Unit = Unit.USER, view: View = View.RELEASE) -> Statement:

@@ -104,9 +104,9 @@ def test_the_codes_rule_out_nearly_everything():
     items = rng.normal(size=(5000, 64)).astype(np.float32)
     user = rng.normal(size=64).astype(np.float32)
     index = FactorIndex.of(items)
-    query, step, for_size, for_norm = kernels._coarse_query(user, 64)
+    query, step, for_error, for_norm = kernels._coarse_query(user, 64)
     coarse = np.einsum("tfi,f->ti", index.codes.astype(int), query).reshape(-1)[:5000]
-    hidden = index.sizes * for_size + index.norms * for_norm
+    hidden = index.errors * for_error + index.norms * for_norm
     at_most = (index.sizes * coarse + hidden) * step * index.unit
     exact = index.scores(user[None])[0]
     assert (at_most >= exact).all()
