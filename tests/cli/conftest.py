@@ -23,7 +23,7 @@ class Answer:
 def tacit(capsys, monkeypatch, tmp_path):
     """The command line, called in this process with its own cache."""
     monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "200")
 
     def call(*arguments: object) -> Answer:
         monkeypatch.setattr(sys, "argv", ["tacit", *map(str, arguments)])
