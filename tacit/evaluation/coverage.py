@@ -7,8 +7,9 @@ from jaxtyping import Float64
 
 from tacit.data.ragged import Ragged
 from tacit.data.splits import Heldout
+from tacit.evaluation.people import chunks
 from tacit.evaluation.protocols import FullRanking
-from tacit.evaluation.ranking import Scorer, Scores, chunks, score_matrix
+from tacit.evaluation.ranking import Scorer, Scores, score_matrix
 
 
 def coverage(score: Scorer, heldout: Heldout, *, k: int) -> float:

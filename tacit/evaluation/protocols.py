@@ -17,7 +17,7 @@ from tacit import check
 from tacit.data.ragged import Ragged
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue
-from tacit.evaluation.ranking import distinct
+from tacit.evaluation.people import distinct
 from tacit.keys import Key, Keys
 
 

@@ -10,7 +10,7 @@ not grow with the number of people.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -22,11 +22,11 @@ from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue
+from tacit.evaluation.people import chunks, refuse_people
 
 Users = Int64[np.ndarray, "people"]  # places in the data set's profiles
 Scores = Float[np.ndarray, "people items"]
 
-_SCORES_AT_ONCE = 2**24
 _COMPILED_FROM = 2**26  # comparisons; below this numpy is faster than loading numba
 _COMPARED_AT_ONCE = 2**22
 
@@ -105,16 +105,6 @@ def rank(score: Scorer, heldout: Heldout, *, candidates: Candidates) -> Ranks:
     return Ranks.concatenate(parts)
 
 
-def chunks(heldout: Heldout, *, width: int) -> Iterator[Heldout]:
-    """The people, checked, as many at a time as keep `width` numbers each in bounds."""
-    checked = _checked(heldout)
-    size = max(1, _SCORES_AT_ONCE // max(1, width))
-    for start in range(0, len(checked.users), size):
-        rows = slice(start, min(start + size, len(checked.users)))
-        history, targets = _cut(checked.history, rows), _cut(checked.targets, rows)
-        yield Heldout(checked.users[rows], history, targets)
-
-
 def score_matrix(score: Scorer, people: Heldout) -> Scores:
     """Scores as floats in rows, checked for shape and NaN."""
     if isinstance(score, Factors):
@@ -126,7 +116,7 @@ def score_matrix(score: Scorer, people: Heldout) -> Scores:
     _refuse_shape("scores", scores, (len(people.users), people.history.n_items))
     wide = scores.dtype if scores.dtype in (np.float32, np.float64) else np.float64
     rows = np.ascontiguousarray(scores, wide)
-    _refuse_people(people, np.isnan(rows).any(axis=1), "has a NaN score")
+    refuse_people(people, np.isnan(rows).any(axis=1), "has a NaN score")
     return rows
 
 
@@ -140,7 +130,7 @@ def _user_factors(
     with np.errstate(over="ignore", invalid="ignore"):
         most = np.abs(users).sum(axis=1) * np.abs(score.items).max()
     problem = "has factors whose scores are NaN or overflow"
-    _refuse_people(people, ~np.isfinite(most), problem)
+    refuse_people(people, ~np.isfinite(most), problem)
     return users
 
 
@@ -153,7 +143,7 @@ def _rank_chunk(score: Scorer, people: Heldout, *, candidates: Candidates) -> Ra
         counts = count_ranks(score_matrix(score, people), excluded, targets)
     guilty = np.zeros(len(targets), bool)
     guilty[targets.owners[counts.is_excluded]] = True
-    _refuse_people(people, guilty, "has a target that is also in the history")
+    refuse_people(people, guilty, "has a target that is also in the history")
     n_candidates = people.history.n_items - counts.n_excluded
     return Ranks(targets.offsets, counts.above, counts.tied, n_candidates)
 
@@ -219,53 +209,6 @@ def _inner_products(
     return scores
 
 
-def _checked(heldout: Heldout) -> Heldout:
-    """The same people with distinct targets, at least one a person."""
-    n_items = heldout.history.n_items
-    if heldout.targets.n_items != n_items:
-        raise BadValue(
-            f"histories speak of {n_items} items, targets of {heldout.targets.n_items}"
-        )
-    targets = _distinct(heldout.targets)
-    _refuse_people(heldout, targets.lengths == 0, "has no target; leave them out")
-    return Heldout(heldout.users, heldout.history, targets)
-
-
-def _distinct(shards: Shards) -> Shards:
-    """The same rows without repeats, items in ascending order."""
-    rows = distinct(shards.histories, shards.n_items)
-    items = np.asarray(rows.values, np.int32)
-    ones = np.ones(len(items), np.float32)
-    return Shards(rows.offsets, items, ones, None, shards.n_items)
-
-
-def distinct(rows: Ragged, n_items: int) -> Ragged:
-    """Each row sorted, without repeats."""
-    pairs = rows.owners * n_items + rows.values
-    if (pairs[1:] > pairs[:-1]).all():
-        return rows
-    pairs = np.sort(pairs)  # np.unique hashes, which is ten times slower here
-    is_first = np.ones(len(pairs), bool)
-    is_first[1:] = pairs[1:] > pairs[:-1]
-    owners, items = np.divmod(pairs[is_first], n_items)
-    lengths = np.bincount(owners, minlength=len(rows))
-    return Ragged.of_lengths(lengths, items.astype(np.int32))
-
-
-def _cut(shards: Shards, rows: slice) -> Shards:
-    """A run of rows, without copying their events."""
-    offsets = shards.offsets[rows.start : rows.stop + 1]
-    events = slice(offsets[0], offsets[-1])
-    times = None if shards.times is None else shards.times[events]
-    return Shards(
-        offsets - offsets[0],
-        shards.items[events],
-        shards.values[events],
-        times,
-        shards.n_items,
-    )
-
-
 def _flat(rows: Ragged) -> tuple[Any, Any]:
     return rows.offsets, np.ascontiguousarray(rows.values, np.int32)
 
@@ -273,10 +216,3 @@ def _flat(rows: Ragged) -> tuple[Any, Any]:
 def _refuse_shape(what: str, found: Any, expected: tuple[int, int]) -> None:
     if found.shape != expected:
         raise BadValue(f"{what} have shape {found.shape}, expected {expected}")
-
-
-def _refuse_people(people: Heldout, bad: Any, problem: str) -> None:
-    if bad.any():
-        user, count = int(people.users[bad][0]), int(bad.sum())
-        others = f" (and {count - 1} more)" if count > 1 else ""
-        raise BadValue(f"user {user}{others} {problem}")

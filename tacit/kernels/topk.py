@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-TILE = 1024  # items coded side by side, one row of codes a factor
-GROUP = 8  # factors whose products are summed in 16 bits: 8 * 127 * 31 < 2**15
-_STEPS = 31
+TILE = 2048  # items coded side by side, one row of codes a factor
+GROUP = 8  # factors whose products are summed in 16 bits
+_STEPS = 254  # of a group's query in all; rounding adds 4, and 127 * 258 < 2**15
 
 
 @njit(cache=True)
@@ -72,14 +72,17 @@ def _exact(user, factors, item):  # type: ignore[no-untyped-def]
 def _coarse_query(user, n_rows):  # type: ignore[no-untyped-def]
     """The query in whole steps, the step, and the two parts of what coarseness hides.
 
-    With v = size * code + e, |e| <= √F size / 2, and u = step * query + d, the error of
-    the coarse score is (step * query)·e + d·v. By Cauchy-Schwarz it is at most
-    step * (size * for_size + |v| * for_norm).
+    With v = size * code + e and u = step * query + d, the error of the coarse score is
+    (step * query)·e + d·v. By Cauchy-Schwarz it is at most
+    step * (|e| * for_error + |v| * for_norm).
     """
-    largest = 0.0
-    for f in range(len(user)):
-        largest = max(largest, abs(np.float64(user[f])))
-    step = largest / _STEPS if largest > 0 else 1.0
+    most = 0.0
+    for start in range(0, len(user), GROUP):
+        total = 0.0
+        for f in range(start, min(start + GROUP, len(user))):
+            total += abs(np.float64(user[f]))
+        most = max(most, total)
+    step = most / _STEPS if most > 0 else 1.0
     query = np.zeros(n_rows, np.int16)
     squares, missing = 0.0, 0.0
     for f in range(len(user)):
@@ -87,10 +90,10 @@ def _coarse_query(user, n_rows):  # type: ignore[no-untyped-def]
         query[f] = np.int16(whole)
         squares += whole**2
         missing += (user[f] / step - whole) ** 2
-    # A thousandth more covers what rounding to single precision can add.
-    for_size = np.float32(1.001 * 0.5 * np.sqrt(len(user) * squares))
-    for_norm = np.float32(1.001 * np.sqrt(missing) + 1e-3)
-    return query, step, for_size, for_norm
+    # A little more covers what rounding to single precision can add.
+    for_error = np.float32(1.001 * np.sqrt(squares))
+    for_norm = np.float32(1.001 * np.sqrt(missing) + 0.01)
+    return query, step, for_error, for_norm
 
 
 @njit(cache=True)
@@ -119,11 +122,34 @@ def _coarse_tile(codes, query, short, coarse):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _bounds(coarse, sizes, norms, first, last, for_size, for_norm, at_most):  # type: ignore[no-untyped-def]
+def _bounds(coarse, sizes, hidden, at_most):  # type: ignore[no-untyped-def]
     """No score is above its bound, in steps."""
-    for j in range(last - first):
-        size, norm = sizes[first + j], norms[first + j]
-        at_most[j] = size * (np.float32(coarse[j]) + for_size) + norm * for_norm
+    for j in range(len(sizes)):
+        at_most[j] = sizes[j] * np.float32(coarse[j]) + hidden[j]
+
+
+@njit(cache=True)
+def _hide(errors, norms, for_error, for_norm, hidden):  # type: ignore[no-untyped-def]
+    """How far each coarse score can be off, in steps."""
+    for j in range(len(errors)):
+        hidden[j] = errors[j] * for_error + norms[j] * for_norm
+
+
+@njit(cache=True)
+def _starting_bar(at_most, hidden, n_items, seen, first, k):  # type: ignore[no-untyped-def]
+    """What k unseen items of a tile surely reach, so that few need an exact score."""
+    items, at_least = np.empty(k, np.int32), np.empty(k, np.float32)
+    n = 0
+    for j in range(n_items):
+        low = at_most[j] - 2 * hidden[j]
+        if n == k and low <= at_least[k - 1]:
+            continue
+        if not _holds(seen, 0, len(seen), first + j):
+            n = _insert(items, at_least, n, first + j, low)
+    if n < k:
+        return np.float32(-np.inf)
+    # A little less, as rounding must not raise it; nor may it cut off what is equal.
+    return np.float32(at_least[k - 1] - 1e-5 * abs(at_least[k - 1]) - 1e-30)
 
 
 @njit(cache=True)
@@ -132,15 +158,18 @@ def _scan(user, index, seen, first_tile, last_tile, items, scores):  # type: ign
 
     Coarse codes rule most items out; whatever they cannot rule out is scored exactly.
     """
-    factors, codes, sizes, norms, unit = index
-    query, step, for_size, for_norm = _coarse_query(user, codes.shape[1])
+    factors, codes, sizes, errors, norms, unit = index
+    query, step, for_error, for_norm = _coarse_query(user, codes.shape[1])
     short, coarse = np.empty(TILE, np.int16), np.empty(TILE, np.int32)
-    at_most = np.empty(TILE, np.float32)
+    hidden, at_most = np.empty(TILE, np.float32), np.empty(TILE, np.float32)
     n, k, bar = 0, len(items), np.float32(-np.inf)
     for tile in range(first_tile, last_tile):
         first, last = tile * TILE, min((tile + 1) * TILE, len(factors))
         _coarse_tile(codes[tile], query, short, coarse)
-        _bounds(coarse, sizes, norms, first, last, for_size, for_norm, at_most)
+        _hide(errors[first:last], norms[first:last], for_error, for_norm, hidden)
+        _bounds(coarse, sizes[first:last], hidden, at_most)
+        if tile == first_tile:
+            bar = _starting_bar(at_most, hidden, last - first, seen, first, k)
         for j in range(last - first):
             if at_most[j] <= bar or _holds(seen, 0, len(seen), first + j):
                 continue
@@ -152,9 +181,17 @@ def _scan(user, index, seen, first_tile, last_tile, items, scores):  # type: ign
     return n
 
 
+@njit(cache=True)
+def scan_codes(user, index, seen, k):  # type: ignore[no-untyped-def]
+    """The best k of one person."""
+    items, scores = np.empty(k, np.int32), np.empty(k, np.float64)
+    n = _scan(user, index, seen, 0, len(index[1]), items, scores)
+    return items[:n], scores[:n]
+
+
 @njit(cache=True, parallel=True)
-def scan_codes(user, index, seen, k, runs):  # type: ignore[no-untyped-def]
-    """The best k of one person, the catalog cut into runs that go side by side."""
+def scan_codes_in_runs(user, index, seen, k, runs):  # type: ignore[no-untyped-def]
+    """As `scan_codes`, the catalog cut into runs that go side by side."""
     n_tiles = len(index[1])
     items = np.empty((runs, k), np.int32)
     scores = np.empty((runs, k), np.float64)

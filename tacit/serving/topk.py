@@ -26,7 +26,8 @@ from tacit.errors import BadValue
 
 _COMPILED_FROM = 2**21  # scores; below this numpy is faster than loading numba
 _THREADS = os.cpu_count() or 1
-_TILE, _GROUP = 1024, 8  # as in `kernels/topk.py`
+_TILE, _GROUP = 2048, 8  # as in `kernels/topk.py`
+_TILES_A_THREAD = 2  # fewer are done before another thread has woken up
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,8 @@ class Lists:
         return len(self.offsets) - 1
 
     def __getitem__(self, person: int) -> Best:
-        row = slice(self.offsets[person], self.offsets[person + 1])
+        place = range(len(self))[person]
+        row = slice(self.offsets[place], self.offsets[place + 1])
         return Best(self.items[row], self.scores[row])
 
 
@@ -91,9 +93,10 @@ class FactorIndex:
     """
 
     factors: Float32[np.ndarray, "items factors"]
-    codes: Int8[np.ndarray, "tiles rows 1024"]  # a row a factor, then rows of zeros
-    sizes: Float32[np.ndarray, "items"]  # one step of an item's codes, in `unit`
-    norms: Float32[np.ndarray, "items"]  # the lengths of the vectors, in `unit`
+    codes: Int8[np.ndarray, "tiles rows 2048"]  # a row a factor, then rows of zeros
+    sizes: Float32[np.ndarray, "items"]  # one step of an item's codes; in `unit`, as
+    errors: Float32[np.ndarray, "items"]  # the length of what codes leave out
+    norms: Float32[np.ndarray, "items"]  # the length of the whole vector
     unit: float
 
     @classmethod
@@ -105,9 +108,11 @@ class FactorIndex:
         largest = np.abs(exact).max(axis=1).astype(np.float64)
         unit = float(largest.max()) / 127 or 1.0
         sizes = np.maximum(largest / 127 / unit, 1e-30).astype(np.float32)
-        codes = np.rint(exact / (sizes.astype(np.float64) * unit)[:, None])
-        norms = np.linalg.norm(exact / unit, axis=1).astype(np.float32)
-        return cls(exact, _tiles(codes.astype(np.int8)), sizes, norms, unit)
+        scaled = exact.astype(np.float64) / unit
+        codes = np.rint(scaled / sizes[:, None])
+        errors = _lengths(scaled - codes * sizes[:, None])
+        tiles = _tiles(codes.astype(np.int8))
+        return cls(exact, tiles, sizes, errors, _lengths(scaled), unit)
 
     def best(
         self, user: Float32[np.ndarray, "factors"], seen: ArrayLike, *, k: int = 10
@@ -115,10 +120,13 @@ class FactorIndex:
         """One person's best k: what a device asks."""
         if k < 1 or user.shape != self.factors.shape[1:] or not isfinite(user @ user):
             self._check(np.atleast_2d(user), k)  # says what is wrong, if anything
-        held = np.sort(np.asarray(seen, np.int32))
-        most, runs = min(k, len(self.factors)), min(_THREADS, len(self.codes))
-        scan = _kernels().scan_codes
-        return Best(*scan(user.astype(np.float32), self._index, held, most, runs))
+        held = np.array(seen, np.int32)
+        held.sort()
+        query = (np.asarray(user, np.float32), self._index, held)
+        most, runs = min(k, len(self.factors)), len(self.codes) // _TILES_A_THREAD
+        if runs < 2 or _THREADS == 1:
+            return Best(*_kernels().scan_codes(*query, most))
+        return Best(*_kernels().scan_codes_in_runs(*query, most, min(_THREADS, runs)))
 
     def top_k(
         self,
@@ -147,8 +155,9 @@ class FactorIndex:
         return (sums[0] + sums[1]) + (sums[2] + sums[3])
 
     @property
-    def _index(self) -> tuple[Any, Any, Any, Any, float]:
-        return self.factors, self.codes, self.sizes, self.norms, self.unit
+    def _index(self) -> tuple[Any, ...]:
+        lengths = (self.sizes, self.errors, self.norms)
+        return self.factors, self.codes, *lengths, self.unit
 
     def _check(self, users: Float32[np.ndarray, "people factors"], k: int) -> None:
         check.count(k=k)
@@ -164,13 +173,19 @@ class FactorIndex:
 
 def _tiles(
     codes: Int8[np.ndarray, "items factors"],
-) -> Int8[np.ndarray, "tiles rows 1024"]:
+) -> Int8[np.ndarray, "tiles rows 2048"]:
     """Codes by tile and factor, so that a scan reads memory from end to end."""
     n_items, n_factors = codes.shape
     padded = np.pad(codes, ((0, -n_items % _TILE), (0, -n_factors % _GROUP)))
     return np.ascontiguousarray(
         padded.reshape(-1, _TILE, padded.shape[1]).transpose(0, 2, 1)
     )
+
+
+def _lengths(
+    rows: Float64[np.ndarray, "items factors"],
+) -> Float32[np.ndarray, "items"]:
+    return np.linalg.norm(rows, axis=1).astype(np.float32)
 
 
 def _sorted(seen: Ragged, n_people: int, n_items: int) -> Ragged:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.evaluation import ranking
+from tacit.evaluation import people as people_module
 from tacit.evaluation.coverage import coverage
 
 
@@ -35,5 +35,5 @@ def test_chunks_do_not_change_it(crowd, monkeypatch):
         return np.tile(scores, (len(history), 1))
 
     whole = coverage(score, heldout, k=4)
-    monkeypatch.setattr(ranking, "_SCORES_AT_ONCE", 90)
+    monkeypatch.setattr(people_module, "_NUMBERS_AT_ONCE", 90)
     assert coverage(score, heldout, k=4) == pytest.approx(whole, abs=1e-12)

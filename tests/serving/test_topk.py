@@ -32,7 +32,8 @@ def test_best_first_without_the_seen():
     assert lists[0].items.tolist() == [2, 1]
     assert lists[0].scores.tolist() == [5.0, 2.0]
     assert lists[1].items.tolist() == [2, 1]
-    assert len(lists) == 2
+    assert len(lists) == len(list(lists)) == 2
+    assert lists[-1].items.tolist() == [2, 1]
 
 
 def test_of_equal_scores_the_smaller_index_comes_first():
