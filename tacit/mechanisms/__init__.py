@@ -1,0 +1,31 @@
+"""A value made safe to release, with its event and its server-side estimate.
+
+on a trusted sum
+    sums                 what a mechanism of sums is: bound, add, sensitivity, event
+    clipping             joint L2 and L1 bounds over whole trees
+    gaussian             Gaussian sums; the same on one device
+    laplace              Laplace sums, bounded in L1
+    skellam              integer sums; noise that devices can add in shares
+    adaptive_clip        a clip that follows a quantile of the norms
+    personal_budgets     public groups of people with budgets of their own
+    banded_noise         noise correlated over rounds, for training without sampling
+on one device
+    randomized_response  one of k values
+    one_bit, priv_unit   vectors: a few bits of them, or the whole
+    private_attention    interests, noisy; padding hides single interactions
+    label_choice         the clicked item of an impression
+in paper mode only
+    published            the papers' own mechanisms, as history
+
+What belongs here: frozen dataclasses that bound a contribution, add the noise and know
+their own event. The object that adds the noise is the object that the ledger reads, so
+what is claimed and what is done cannot part. What does not: who is sampled and for how
+many rounds (`sampling` wraps the event of one round), what an event costs
+(`accounting`), what a server makes of a noisy sum (`aggregation`).
+
+A *central* mechanism trusts whoever sums: devices send bounded contributions, and the
+channel adds the noise before the server sees the total. Bounded alone is not private.
+
+Before: a device's `local_update` made a raw update. After: `transport` carries what
+`privatize` gave, and the channel `secure_sum` calls `add`.
+"""

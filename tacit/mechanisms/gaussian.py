@@ -1,0 +1,153 @@
+"""Gaussian noise: on a trusted sum, or on one device."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit import check
+from tacit.accounting.calibration import gaussian_noise
+from tacit.keys import Key, Keys
+from tacit.mechanisms.clipping import clip_by_norm
+from tacit.mechanisms.sums import add_noise
+from tacit.tree import Array, Arrays, Dense, Tree
+
+if TYPE_CHECKING:
+    from dp_accounting import GaussianDpEvent
+
+_REMEDY = "use privacy='none' to train without protection"
+
+
+@dataclass(frozen=True)
+class GaussianSum:
+    """The sum of clipped updates with normal noise on every coordinate.
+
+    Guarantee: one round is a Gaussian release of `noise_multiplier` for a whole user,
+        under zero_out; replace_one moves the sum by two clips.
+    Assumes: a trusted sum; `clip` is public; the sum is divided by the planned size.
+        Noise is float64, so its low bits are not covered (Mironov 2012).
+    Source: Dwork and Roth 2014, Appendix A; McMahan et al. 2018, Algorithm 1.
+    """
+
+    clip: float
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        check.positive(clip=self.clip)
+        check.positive(noise_multiplier=self.noise_multiplier, remedy=_REMEDY)
+
+    @classmethod
+    def calibrated(cls, clip: float, *, epsilon: float, delta: float) -> GaussianSum:
+        """The least noise for one release; the classic formula is no bound above 1.
+
+        >>> round(GaussianSum.calibrated(1.0, epsilon=4, delta=1e-6).scale("V"), 4)
+        1.1935
+        """
+        return cls(clip, least_multiplier(epsilon, delta))
+
+    def bound(self, tree: Tree) -> Tree:
+        """Each client's whole tree, clipped jointly."""
+        return clip_by_norm(tree, self.clip)
+
+    def add(self, total: Arrays, key: Key) -> dict[str, Array]:
+        """The noisy total, in float64."""
+        return add_noise(total, key, draw=standard_normal, scale=self.scale)
+
+    def scale(self, leaf: str) -> float:
+        """The standard deviation of the noise, the same for every leaf."""
+        return self.noise_multiplier * self.clip
+
+    @property
+    def sensitivity(self) -> float:
+        """The clip: what zeroing one client out moves the sum by, at the most."""
+        return self.clip
+
+    @property
+    def event(self) -> GaussianDpEvent:
+        """One noisy total."""
+        return gaussian_event(self.noise_multiplier)
+
+
+@dataclass(frozen=True)
+class LocalGaussian:
+    """A clipped update with normal noise of the device's own.
+
+    Guarantee: each report is a Gaussian release of `noise_multiplier` = sigma / clip
+        for a whole user, whoever sees it: server and relay too. Under replace_one two
+        legal updates are two clips apart; the accountant knows.
+    Assumes: `clip` is public; nothing of the server.
+    Source: Dwork and Roth 2014, Appendix A.
+    """
+
+    clip: float
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        check.positive(clip=self.clip)
+        check.positive(noise_multiplier=self.noise_multiplier, remedy=_REMEDY)
+
+    def privatize(self, tree: Tree, keys: Keys) -> Tree:
+        """Each client's clipped tree with that client's noise; dense float64."""
+        clipped = clip_by_norm(tree, self.clip).to_dense()
+        return Tree(
+            {
+                name: Dense(clipped[name] + self._noise(clipped[name], keys.at(name)))
+                for name in clipped.leaves
+            }
+        )
+
+    def privatized_sum(self, tree: Tree, key: Key) -> dict[str, Array]:
+        """The sum over a cohort of `privatize`, with its noise drawn once.
+
+        Equal in distribution, and the clients' noise is never written down. For
+        simulation: a real server sees each report.
+        """
+        clipped = clip_by_norm(tree, self.clip)
+        spread = self._deviation * math.sqrt(len(tree))
+        return add_noise(
+            clipped.sum(), key, draw=standard_normal, scale=lambda _: spread
+        )
+
+    def most_reports(self, *, epsilon: float, delta: float) -> int:
+        """How many reports stay within a budget, under zero_out: the device's filter.
+
+        n reports are one of noise_multiplier / sqrt(n).
+
+        >>> LocalGaussian(1.0, noise_multiplier=5.0).most_reports(epsilon=4, delta=1e-6)
+        17
+        """
+        return int((self.noise_multiplier / least_multiplier(epsilon, delta)) ** 2)
+
+    @property
+    def event(self) -> GaussianDpEvent:
+        """One report."""
+        return gaussian_event(self.noise_multiplier)
+
+    @property
+    def _deviation(self) -> float:
+        return self.noise_multiplier * self.clip
+
+    def _noise(self, values: Array, keys: Keys) -> Array:
+        n = math.prod(values.shape[1:])
+        return (self._deviation * keys.normal(n)).reshape(values.shape)
+
+
+def least_multiplier(epsilon: float, delta: float) -> float:
+    """The noise multiplier of one Gaussian release that is (epsilon, delta)-DP."""
+    check.positive(epsilon=epsilon, remedy=_REMEDY)
+    return gaussian_noise(epsilon, delta=delta)
+
+
+def gaussian_event(noise_multiplier: float) -> GaussianDpEvent:
+    """The event of one Gaussian release."""
+    from dp_accounting import GaussianDpEvent
+
+    return GaussianDpEvent(noise_multiplier)
+
+
+def standard_normal(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Standard normal draws of this shape."""
+    return np.asarray(generator.standard_normal(shape))

@@ -1,0 +1,120 @@
+"""People with budgets of their own, by public groups.
+
+sample   one noise for all; a group with a smaller budget is asked more rarely
+scale    all are asked alike; a group with a smaller budget is clipped harder
+
+A person's epsilon follows from the group's own rate and multiplier. The group is chosen
+by the person or taken from public facts, never from data: who is in which group is
+visible in the account. Nothing here is computed from anybody's update.
+
+Source: Boenisch, Mühl, Dziedzic, Rinberg and Papernot 2023, `Sample` and `Scale`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Int64
+
+from tacit import arrays, check
+from tacit.errors import BadValue
+from tacit.keys import Key
+from tacit.mechanisms.clipping import clip_by_norm
+from tacit.mechanisms.gaussian import GaussianSum, gaussian_event, standard_normal
+from tacit.mechanisms.sums import add_noise
+from tacit.tree import Array, Arrays, Tree
+
+if TYPE_CHECKING:
+    from dp_accounting import GaussianDpEvent
+
+
+@dataclass(frozen=True)
+class ByRate:
+    """`sample`: a common Gaussian sum, and a rate of being asked for each group.
+
+    Guarantee: a member of group g has T Gaussian releases of the common multiplier,
+        Poisson-sampled at `rates[g]`, for a whole user under zero_out.
+    Assumes: that of `GaussianSum`; groups are public; `PoissonByGroup(rates)` samples,
+        and the figure holds for someone who does not see the cohorts.
+    Source: Boenisch et al. 2023, the variant `Sample`.
+    """
+
+    common: GaussianSum
+    rates: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        _check_named(self.rates)
+        for group, rate in self.rates.items():
+            check.rate(remedy="", **{f"rates[{group}]": rate})
+
+    def event(self, group: str) -> GaussianDpEvent:
+        """One round in which a member takes part; `PoissonByGroup` has the rate."""
+        _of_group(self.rates, group)
+        return self.common.event
+
+
+@dataclass(frozen=True)
+class ByClip:
+    """`scale`: common noise of deviation `sigma`, and a clip sigma / z for each group.
+
+    Guarantee: for a member of group g one round is a Gaussian release of
+        `multipliers[g]`, for a whole user under zero_out.
+    Assumes: a trusted sum; groups are public; sums are divided by the planned size.
+    Source: Boenisch et al. 2023, the variant `Scale`.
+    """
+
+    sigma: float
+    multipliers: Mapping[str, float]  # in the order of the plan's groups
+
+    def __post_init__(self) -> None:
+        check.positive(sigma=self.sigma)
+        _check_named(self.multipliers)
+        for group, z in self.multipliers.items():
+            check.positive(remedy="", **{f"multipliers[{group}]": z})
+
+    def check_order(self, groups: Iterable[str]) -> None:
+        """Refuse a plan of other groups or order: codes would find the wrong clip."""
+        if [*groups] != [*self.multipliers]:
+            raise BadValue(
+                f"the plan's groups are {[*groups]}, multipliers are for "
+                f"{[*self.multipliers]}; name the same ones in the same order"
+            )
+
+    def bound(self, tree: Tree, groups: Int64[np.ndarray, "clients"]) -> Tree:
+        """Each client's whole tree, clipped jointly to the clip of its group.
+
+        `groups` are places in the plan's groups, as clients keep them.
+        """
+        clips = np.array([self.sensitivity(group) for group in self.multipliers])
+        codes = arrays.integers(groups, "groups", below=len(clips))
+        return clip_by_norm(tree, clips[codes])
+
+    def add(self, total: Arrays, key: Key) -> dict[str, Array]:
+        """The noisy total, in float64."""
+        return add_noise(total, key, draw=standard_normal, scale=self.scale)
+
+    def scale(self, leaf: str) -> float:
+        """The standard deviation of the noise, the same for every leaf."""
+        return self.sigma
+
+    def sensitivity(self, group: str) -> float:
+        """The clip of a group."""
+        return self.sigma / _of_group(self.multipliers, group)
+
+    def event(self, group: str) -> GaussianDpEvent:
+        """One noisy total, for a member of this group."""
+        return gaussian_event(_of_group(self.multipliers, group))
+
+
+def _check_named(groups: Mapping[str, float]) -> None:
+    if not groups:
+        raise BadValue("no group is named; a person needs one")
+
+
+def _of_group(values: Mapping[str, float], group: str) -> float:
+    if group not in values:
+        raise BadValue(f"group {check.unknown(group, values)}")
+    return values[group]

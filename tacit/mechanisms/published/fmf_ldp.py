@@ -1,0 +1,70 @@
+"""FMF-LDP (Minto et al. 2021): one-bit reports, as printed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Float64
+
+from tacit import check
+from tacit.keys import Keys
+from tacit.mechanisms.one_bit import Bits, randomized_bits
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+
+@dataclass(frozen=True)
+class PublishedBits:
+    """FMF-LDP's reports: `count` coordinates with replacement, each scaled by d.
+
+    Guarantee: `count * epsilon` pure local DP a report, as `OneBit`; that of a run is
+    `epochs` times as much. The estimate is `count` times the mean vector.
+    Source: Minto et al. 2021, Algorithms 1 and 2, Equation 9.
+    """
+
+    epsilon: float
+    dimension: int
+    count: int
+
+    def __post_init__(self) -> None:
+        check.positive(epsilon=self.epsilon)
+        check.count(dimension=self.dimension, count=self.count)
+
+    @property
+    def event(self) -> DpEvent:
+        """What one report costs its sender."""
+        from dp_accounting import SelfComposedDpEvent
+
+        from tacit.accounting.events import pure_local
+
+        return SelfComposedDpEvent(pure_local(self.epsilon), self.count)
+
+    def total_epsilon(self, *, epochs: int = 1) -> float:
+        """What a run of `epochs` reports costs, at delta 0."""
+        check.count(epochs=epochs)
+        return self.epsilon * self.count * epochs
+
+    @property
+    def scale(self) -> float:
+        """B of Equation 8: what a bit of 1 counts for."""
+        return self.dimension / math.tanh(self.epsilon / 2)
+
+    def privatize(
+        self, values: Float[np.ndarray, "clients dimension"], keys: Keys
+    ) -> Bits:
+        """One report a client."""
+        drawn = keys.at("coordinates").integers(self.count, below=self.dimension)
+        at = drawn.astype(np.int32)
+        chosen = np.take_along_axis(values, at, 1)
+        return Bits(at, randomized_bits(chosen, keys, epsilon=self.epsilon))
+
+    def estimate(self, reports: Bits) -> Float64[np.ndarray, "dimension"]:
+        """Equation 9: the sum of all bits over the number of users."""
+        signs = reports.bits.ravel() * 2.0 - 1.0
+        where = reports.coordinates.ravel()
+        summed = np.bincount(where, signs, minlength=self.dimension)
+        return self.scale * summed / len(reports)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import NonPrivateDpEvent
+from mechanisms.local_audit import DRAWS, assert_no_louder, clients
+
+from tacit.accounting.epsilon import epsilon as account
+from tacit.errors import BadValue
+from tacit.mechanisms.private_attention import (
+    GaussianAttention,
+    clip_attention,
+    l2_sensitivity,
+)
+from tacit.mechanisms.published import PublishedAttention, PublishedLabels
+from tacit.testing.statistics import assert_frequencies
+
+SERVED = PublishedAttention(10.0, 5, theta=0.1, delta=1e-5, padding=0.5)
+
+
+def test_gaussian_noise_by_hand():
+    """theta sqrt(2 ln(1.25 · 0.5 / 1e-5)) / 10.693124 = 0.1 · 4.699606 / 10.693124."""
+    assert SERVED.noise == pytest.approx(0.0439498, abs=1e-6)
+    plain = PublishedAttention(10.0, 5, theta=0.1, delta=1e-5)
+    assert plain.noise == pytest.approx(0.0484481, abs=1e-6)
+
+
+def test_laplace_noise_by_hand():
+    """delta 0, as in the paper's tables: theta / eps0."""
+    pure = PublishedAttention(1.0, 3, theta=0.2, delta=0.0, padding=0.5)
+    assert pure.noise == pytest.approx(0.2 / 1.489880, rel=1e-6)
+
+
+def test_the_sensitivity_is_short_by_the_root_of_two():
+    """Two users are farther apart than the theta that the noise is made for."""
+    one, other = clip_attention(np.eye(5)[:2], theta=SERVED.theta)
+    apart = float(np.linalg.norm(one - other))
+    assert apart == pytest.approx(math.sqrt(2) * SERVED.theta)
+    assert apart == pytest.approx(l2_sensitivity(SERVED.theta))
+
+
+def test_what_it_really_costs():
+    """Claimed is 10; the actual noise gives 18.27 at the user level (delta 1e-5)."""
+    found = account(SERVED.event, delta=1e-5, adjacency="replace_one").value
+    assert found == pytest.approx(18.267, abs=5e-3)  # more than even eps0, 10.69
+    ours = GaussianAttention(found, 5, theta=0.1, delta=1e-5)
+    assert ours.sigma == pytest.approx(SERVED.noise, rel=1e-4)
+    pure = PublishedAttention(1.0, 3, theta=0.2, delta=0.0)
+    assert pure.event.epsilon == pytest.approx(1 + math.sqrt(2))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_reports_are_distributions(delta):
+    mechanism = PublishedAttention(1.0, 3, theta=0.2, delta=delta, padding=0.5)
+    weights = mechanism.privatize(np.full((50, 3), 1 / 3), clients(1, 50))
+    assert weights.sum(axis=1) == pytest.approx(1)
+    assert weights.std() > 0
+
+
+def test_the_chance_to_keep_a_label_by_hand():
+    """k = 4, C = 37, eps 10: b = ln(4/36) + 10 = 7.80; C = 37, eps 1: b = 0."""
+    keep = PublishedLabels(10.0, 4).keep([37])
+    grown = 4 / 36 * math.exp(10)
+    assert keep == pytest.approx([grown / (4 + grown)])
+    assert PublishedLabels(1.0, 4).keep([37]) == pytest.approx([1 / 5])
+
+
+def candidates(click: int, seed: int) -> np.ndarray:
+    mechanism = PublishedLabels(1.0, 2)
+    shown = mechanism.privatize(
+        np.full(DRAWS, click), clients(seed), sizes=np.full(DRAWS, 6)
+    )
+    return shown.values.reshape(DRAWS, 3)
+
+
+def test_labels_are_kept_as_printed():
+    """False alarm below 1e-9; sees a probability 1 % off. b = max(0, ln(2 e / 5))."""
+    labels = candidates(4, 1)[:, 0]
+    keep = 2 * math.e / 5 / (2 + 2 * math.e / 5)
+    others = np.full(6, (1 - keep) / 5)
+    others[4] = keep
+    assert_frequencies(np.bincount(labels), others, false_alarm=1e-9)
+
+
+def test_the_candidates_always_hold_the_click():
+    """Infinite loss: whoever is missing was not clicked, whatever epsilon says."""
+    one, other = candidates(0, 1), candidates(1, 2)
+    assert (one == 0).any(axis=1).all()
+    without = ~(other == 0).any(axis=1)
+    assert without.mean() > 0.5
+    with pytest.raises(AssertionError, match="never for the other"):
+        assert_no_louder(without, ~(one == 0).any(axis=1), 9.0)
+    assert PublishedLabels(1.0, 2).event == NonPrivateDpEvent()
+
+
+def test_nonsense_is_refused():
+    with pytest.raises(BadValue):
+        PublishedAttention(1.0, 3, theta=0.0, delta=0.0)
+    with pytest.raises(BadValue):
+        PublishedAttention(1.0, 3, theta=1.0, delta=0.0, padding=1.0)
+    with pytest.raises(BadValue, match="smallest_impression"):
+        PublishedLabels(1.0, 5).privatize([0], clients(0, 1), sizes=[5])
+    with pytest.raises(BadValue):
+        PublishedLabels(1.0, 2).privatize([5], clients(0, 1), sizes=[5])

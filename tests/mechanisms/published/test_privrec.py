@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import get_epsilon_gaussian
+
+from tacit.accounting.epsilon import epsilon as account
+from tacit.errors import BadValue
+from tacit.mechanisms.published import PublishedClipping
+
+PAPER = PublishedClipping(1.0, 30, balance=0.7, rate=0.2, quantile=0.4)
+
+
+def test_noises_by_hand():
+    """2 S z / M sqrt(1 / (1 - h)) = 80 / 30 / sqrt(0.3); 2 z / M / sqrt(0.7)."""
+    assert PAPER.update_sigma(40.0) == pytest.approx(4.868645, abs=1e-6)
+    assert PAPER.bit_sigma == pytest.approx(2 / 30 / math.sqrt(0.7))
+
+
+def test_the_bound_moves_linearly():
+    assert PAPER.next_bound(40.0, noisy_mean=0.9) == pytest.approx(39.9)
+    assert PAPER.next_bound(40.0, noisy_mean=0.4) == 40.0
+
+
+def test_the_bit_says_nothing():
+    """After clipping every norm is within the bound, so the quantile is not sought."""
+    norms = np.array([0.1, 39.9, 40.0, 1e9])
+    assert PAPER.bits(norms, bound=40.0).all()
+
+
+def test_the_bound_falls_below_zero_whatever_the_updates():
+    bound, norms, rounds = 40.0, np.full(30, 1e6), 0
+    while bound > 0:
+        beta = float(PAPER.bits(norms, bound=bound).mean())
+        bound, rounds = PAPER.next_bound(bound, noisy_mean=beta), rounds + 1
+    assert rounds == 334  # 40 / (0.2 · 0.6), a third of the paper's thousand
+
+
+@pytest.mark.parametrize(("step", "noise"), [(0.1, 1.1927), (1.0, 1.0), (2.0, 0.7255)])
+def test_noise_outside_the_step(step, noise):
+    """A larger step is less private than the paper's z says, a smaller one more."""
+    assert PAPER.effective_noise(step) == pytest.approx(noise, abs=5e-5)
+
+
+def test_the_event_follows_the_accountants_convention():
+    """One round, everyone asked, z = 1 over the distance of an exchange."""
+    found = account(PAPER.event(1.0), delta=1e-5, adjacency="replace_one").value
+    assert found == pytest.approx(get_epsilon_gaussian(1.0, 1e-5), abs=5e-4)
+
+
+def test_nonsense_is_refused():
+    for bad in ({"balance": 1.0}, {"quantile": 0.0}, {"rate": -1.0}):
+        with pytest.raises(BadValue):
+            PublishedClipping(
+                1.0, 30, **({"balance": 0.7, "rate": 0.2, "quantile": 0.4} | bad)
+            )
+    with pytest.raises(BadValue, match="step"):
+        PAPER.effective_noise(0.0)
