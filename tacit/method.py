@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
@@ -129,6 +129,10 @@ class Method(ABC):
     ranks_on: ClassVar[Literal["device", "server"]] = "device"
 
     # server
+
+    def calibrated(self, plan: Plan) -> Self:
+        """The same method with the noise the plan's target needs; by default itself."""
+        return self
 
     @abstractmethod
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:

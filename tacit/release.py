@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tacit.errors import BadValue
 from tacit.plan import Plan
-from tacit.sampling import EVERYONE
+from tacit.sampling import EVERYONE, FixedSize
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -58,6 +58,7 @@ class Cell:
     event: DpEvent | None = None
     adjacency: Adjacency = Adjacency.ZERO_OUT
     assumes: str = "nothing"
+    published_epsilon: float | None = None  # a paper's own figure, never called epsilon
 
     def __post_init__(self) -> None:
         if (self.event is None) != (self.standing is Standing.NONE):
@@ -106,16 +107,17 @@ def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) ->
     adds the noise. An aggregator that sides with the server shows it every report.
     """
     published = plan.sampler.event(event, group=group, plan=plan)
+    adjacency = _adjacency(plan)
     seen = _repeated(event, plan.sampler.most_participations(plan))
     if plan.channel == "secure_sum":
         trusts = "trusted aggregator"
-        server = Cell(Standing.PROVEN, reason, seen, assumes=trusts)
+        server = Cell(Standing.PROVEN, reason, seen, adjacency, trusts)
         collusion = Cell.none("an aggregator that colludes shows every report")
     else:
         trusts = "the server adds the noise and shows nobody the reports"
         server = Cell.none(f"over '{plan.channel}' the server sees every report bare")
         collusion = server
-    release = Cell(Standing.PROVEN, reason, published, assumes=trusts)
+    release = Cell(Standing.PROVEN, reason, published, adjacency, trusts)
     views = {View.RELEASE: release, View.SERVER: server, View.COLLUSION: collusion}
     return {(unit, view): cell for unit in Unit for view, cell in views.items()}
 
@@ -125,6 +127,51 @@ def local(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
     seen = _repeated(event, plan.sampler.most_participations(plan))
     cell = Cell(Standing.PROVEN, reason, seen, Adjacency.REPLACE_ONE)
     return {(unit, view): cell for unit in Unit for view in View}
+
+
+def least_multiplier(plan: Plan) -> float:
+    """The least noise of a round, over its sensitivity, that meets the plan's target.
+
+    For `summed` releases, in the release view, for the group that spends the most.
+    """
+    from dp_accounting import GaussianDpEvent
+
+    from tacit.accounting.calibration import calibrate
+
+    target, delta = _target(plan)
+    if delta is None:
+        raise BadValue("Gaussian noise needs a delta: set privacy.delta, such as 1e-6")
+    return max(
+        calibrate(
+            lambda z, group=group: plan.sampler.event(  # type: ignore[misc]
+                GaussianDpEvent(z), group=group, plan=plan
+            ),
+            target=target,
+            delta=delta,
+            adjacency=_adjacency(plan),
+        )
+        for group in plan.groups
+    )
+
+
+def epsilon_a_report(plan: Plan) -> float:
+    """The pure epsilon of one local report that meets the plan's target."""
+    return _target(plan)[0] / plan.sampler.most_participations(plan)
+
+
+def _adjacency(plan: Plan) -> Adjacency:
+    """Zero-out, except for cohorts of fixed size: their size gives a removal away."""
+    is_fixed = isinstance(plan.sampler, FixedSize)
+    return Adjacency.REPLACE_ONE if is_fixed else Adjacency.ZERO_OUT
+
+
+def _target(plan: Plan) -> tuple[float, float | None]:
+    if plan.target_epsilon is None:
+        raise BadValue(
+            "privacy needs noise: set privacy.target_epsilon, or the method's own "
+            "noise_multiplier (central) or epsilon (local)"
+        )
+    return plan.target_epsilon, plan.delta
 
 
 def _repeated(event: DpEvent, times: int) -> DpEvent:

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from tacit import check
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Refused
 from tacit.keys import Keys
 
 if TYPE_CHECKING:
@@ -170,10 +170,21 @@ class FixedSize:
         return plan.rounds
 
     def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
-        """Sampled without replacement, composed over the rounds."""
+        """Sampled without replacement, composed over the rounds; replace_one only.
+
+        Exchanging a person moves a sum by two clips, and this event counts noise over
+        that distance: the multiplier of `inner`, noise over one clip, is halved.
+        """
+        from dp_accounting import GaussianDpEvent
         from dp_accounting import SampledWithoutReplacementDpEvent as Sampled
 
-        return _composed(Sampled(_population(plan), self.size, inner), plan.rounds)
+        if not isinstance(inner, GaussianDpEvent):
+            raise Refused(
+                f"a cohort of fixed size has no account for {type(inner).__name__}; "
+                "use Poisson"
+            )
+        halved = GaussianDpEvent(inner.noise_multiplier / 2)
+        return _composed(Sampled(_population(plan), self.size, halved), plan.rounds)
 
     def _fits(self, population: int) -> None:
         if self.size > population:

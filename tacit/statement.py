@@ -7,13 +7,17 @@ An unprovable number is None with the reason; a paper's own stands under
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from tacit import check
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Refused
 from tacit.plan import Plan
 from tacit.release import Adjacency, Cell, Release, Standing, Unit, View
 from tacit.sampling import EVERYONE
+
+MOST_CENTRAL_DELTA = 1e-5  # and never more than 1 / (10 N)
+MOST_LOCAL_DELTA = 1e-6
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Statement:
     assumes: str
     epsilon: float | None
     reason: str
+    published_epsilon: float | None = None
 
 
 @dataclass(frozen=True)
@@ -42,22 +47,34 @@ class Account:
     releases: tuple[Statement, ...]
     totals: tuple[Statement, ...]
 
+    def worst(self, *, unit: Unit = Unit.USER, view: View) -> float | None:
+        """The largest total of a view over groups; None if one is unprovable."""
+        found = [s.epsilon for s in self.totals if (s.unit, s.view) == (unit, view)]
+        return None if None in found else max(e for e in found if e is not None)
+
 
 def account(plan: Plan, releases: tuple[Release, ...], *, runs: int = 1) -> Account:
     """Say what each release and all of them together reveal.
 
     The total of a cell is unprotected as soon as one of its releases is. Where some
     releases concern one group only, each group's total has them and the common ones.
+    Training `runs` times composes everything as often.
     """
     check.at_least(1, runs=runs)
-    groups = _groups(plan, releases)
+    groups, figures = _groups(plan, releases), _Figures(plan, runs)
     lines = [
-        _statement(plan, release, cell, unit=unit, view=view, runs=runs)
+        figures.statement([release], unit, view, what=release.what, group=release.group)
         for release in releases
-        for (unit, view), cell in release.cells.items()
+        for unit in Unit
+        for view in View
     ]
     totals = [
-        _total(group, [s for s in lines if (s.unit, s.view) == (unit, view)])
+        figures.statement(
+            [r for r in releases if r.group in (group, EVERYONE)],
+            *(unit, view),
+            what="everything",
+            group=group,
+        )
         for group in groups
         for unit in Unit
         for view in View
@@ -76,44 +93,104 @@ def _groups(plan: Plan, releases: tuple[Release, ...]) -> list[str]:
     return [g for g in plan.groups if g in named or EVERYONE in named]
 
 
-def _statement(
-    plan: Plan, release: Release, cell: Cell, *, unit: Unit, view: View, runs: int
-) -> Statement:
-    if cell.event is not None:
-        raise BadValue(
-            f"release '{release.what}' carries an event, and this version has no "
-            "accountant to turn it into an epsilon; declare it unprotected"
+@dataclass(frozen=True)
+class _Figure:
+    epsilon: float | None
+    delta: float | None
+    accountant: str
+    standing: Standing
+    reason: str
+
+
+class _Figures:
+    """Turns cells into lines; equal cells are computed once."""
+
+    def __init__(self, plan: Plan, runs: int) -> None:
+        self.plan, self.runs = plan, runs
+        self.known: dict[str, _Figure] = {}
+
+    def statement(
+        self, releases: list[Release], unit: Unit, view: View, *, what: str, group: str
+    ) -> Statement:
+        cells = [release.cells[unit, view] for release in releases]
+        figure = self._figure(cells)
+        again = "" if self.runs == 1 else f", {self.runs} runs"
+        when = _joined(release.when for release in releases)
+        published = [c.published_epsilon for c in cells]
+        return Statement(
+            what=what,
+            seen_by=_joined(release.seen_by for release in releases),
+            group=group,
+            unit=unit,
+            adjacency=_adjacency(cells),
+            view=view,
+            delta=figure.delta,
+            horizon=f"{when}, {self.plan.rounds} rounds planned{again}",
+            accountant=figure.accountant,
+            standing=figure.standing,
+            assumes=_joined(cell.assumes for cell in cells),
+            epsilon=figure.epsilon,
+            reason=figure.reason,
+            published_epsilon=published[0] if len(cells) == 1 else None,
         )
-    again = "" if runs == 1 else f", {runs} runs"
-    return Statement(
-        what=release.what,
-        seen_by=release.seen_by,
-        group=release.group,
-        unit=unit,
-        adjacency=cell.adjacency,
-        view=view,
-        delta=plan.delta,
-        horizon=f"{release.when}, {plan.rounds} rounds planned{again}",
-        accountant="none",
-        standing=cell.standing,
-        assumes=cell.assumes,
-        epsilon=None,
-        reason=cell.reason,
-    )
+
+    def _figure(self, cells: list[Cell]) -> _Figure:
+        name = repr(cells)
+        if name not in self.known:
+            self.known[name] = self._computed(cells)
+        return self.known[name]
+
+    def _computed(self, cells: list[Cell]) -> _Figure:
+        bare = [cell for cell in cells if cell.standing is not Standing.PROVEN]
+        reason = _joined(cell.reason for cell in bare or cells)
+        if bare:
+            weakest = min((c.standing for c in bare), key=[*Standing][::-1].index)
+            return _Figure(None, self.plan.delta, "none", weakest, reason)
+        try:
+            return self._proven(cells, reason)
+        except Refused as refusal:
+            said = f"cannot be accounted for: {refusal}"
+            return _Figure(None, self.plan.delta, "none", Standing.NONE, said)
+
+    def _proven(self, cells: list[Cell], reason: str) -> _Figure:
+        from tacit.accounting.epsilon import compose
+
+        events = [(self._trained(cell.event), str(cell.adjacency)) for cell in cells]
+        pure = compose(events, delta=0.0)
+        if pure.value is not None:
+            return _Figure(pure.value, 0.0, pure.accountant, Standing.PROVEN, reason)
+        delta = self._delta(cells)
+        found = compose(events, delta=delta)
+        if found.value is None:
+            return _Figure(
+                None, delta, "none", Standing.NONE, "the event protects nothing"
+            )
+        return _Figure(found.value, delta, found.accountant, Standing.PROVEN, reason)
+
+    def _trained(self, event: Any) -> Any:
+        from dp_accounting import SelfComposedDpEvent
+
+        return event if self.runs == 1 else SelfComposedDpEvent(event, self.runs)
+
+    def _delta(self, cells: list[Cell]) -> float:
+        """The plan's delta, if it is small enough to be called a guarantee."""
+        is_central = any(c.adjacency is Adjacency.ZERO_OUT for c in cells)
+        central = min(MOST_CENTRAL_DELTA, 1.0 / (10 * self.plan.population))
+        most = central if is_central else MOST_LOCAL_DELTA
+        if self.plan.delta is None:
+            raise Refused(f"the plan has no delta; give one of at most {most:.3g}")
+        if self.plan.delta > most:
+            raise Refused(
+                f"delta={self.plan.delta} is more than {most:.3g}, the most that may "
+                f"be called a guarantee for {self.plan.population} people"
+            )
+        return self.plan.delta
 
 
-def _total(group: str, lines: list[Statement]) -> Statement:
-    """All lines of one unit and view that concern a group, as one."""
-    mine = [line for line in lines if line.group in (group, EVERYONE)]
-    return replace(
-        mine[0],
-        what="everything",
-        group=group,
-        seen_by=_joined(line.seen_by for line in mine),
-        horizon=_joined(line.horizon for line in mine),
-        assumes=_joined(line.assumes for line in mine),
-        reason=_joined(line.reason for line in mine),
-    )
+def _adjacency(cells: list[Cell]) -> Adjacency:
+    """A total of mixed cells is `zero_out`: zero is a legal input of local ones."""
+    found = {cell.adjacency for cell in cells}
+    return found.pop() if len(found) == 1 else Adjacency.ZERO_OUT
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -1,16 +1,13 @@
 import subprocess
 import sys
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent
 
 from tacit.errors import BadValue
 from tacit.plan import Plan
-from tacit.release import Adjacency, Cell, Release, Standing, Unit, View, unprotected
 from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
-from tacit.statement import account
 
 PLAN = Plan(
     10,
@@ -113,92 +110,3 @@ def test_a_plan_that_cannot_be_is_refused(changed, complaint):
 def test_without_groups_everyone_is_one_group():
     assert Plan(7).groups == {"everyone": 7}
     assert Plan(8, rounds=4, sampler=Once()).cohort_size == 2.0
-
-
-# --- Cells and releases --------------------------------------------------------------
-
-EVENT = GaussianDpEvent(1.0)
-
-
-@pytest.mark.parametrize("standing", [Standing.PROVEN, Standing.CLAIMED])
-def test_a_guarantee_needs_an_event(standing):
-    with pytest.raises(BadValue, match="a guarantee needs an event"):
-        Cell(standing, "Theorem 1")
-    assert Cell(standing, "Theorem 1", EVENT).event is EVENT
-
-
-def test_no_guarantee_has_no_event():
-    with pytest.raises(BadValue, match="no guarantee has none"):
-        Cell(Standing.NONE, "bare", EVENT)
-    assert Cell.none("bare").adjacency is Adjacency.ZERO_OUT
-
-
-@pytest.mark.parametrize("unit", Unit)
-@pytest.mark.parametrize("view", View)
-def test_a_release_must_speak_for_every_unit_and_view(unit, view):
-    cells = {**unprotected("bare")}
-    del cells[unit, view]
-    with pytest.raises(BadValue, match=f"'votes' says nothing for {unit}/{view}"):
-        Release("votes", "server", "each round", cells)
-
-
-# --- Account -------------------------------------------------------------------------
-
-KEYS = {  # DESIGN.md, section 5
-    *("what", "seen_by", "group", "unit", "adjacency", "view", "delta", "horizon"),
-    *("accountant", "standing", "assumes", "epsilon"),
-}
-
-
-def bare(what: str, *, group: str = "everyone") -> Release:
-    return Release(what, f"who sees {what}", "each round", unprotected(what), group)
-
-
-def test_every_line_has_every_key_and_no_figure_where_there_is_none():
-    told = account(PLAN, (bare("votes"), bare("model")))
-    assert len(told.releases) == 2 * len(Unit) * len(View)
-    assert len(told.totals) == len(Unit) * len(View)
-    for line in told.releases + told.totals:
-        assert asdict(line).keys() >= KEYS
-        assert (line.standing, line.epsilon) == (Standing.NONE, None)
-        assert line.delta == PLAN.delta
-        assert "4 rounds planned" in line.horizon
-
-
-def test_a_total_names_all_it_is_made_of():
-    told = account(PLAN, (bare("votes"), bare("model"), bare("votes")))
-    for line in told.totals:
-        assert line.what == "everything"
-        assert line.reason == "votes; model"
-        assert line.seen_by == "who sees votes; who sees model"
-
-
-def test_a_groups_total_has_the_releases_of_everyone():
-    told = account(PLAN, (bare("model"), bare("votes", group="young")))
-    reasons = {line.group: line.reason for line in told.totals}
-    assert reasons == {"young": "model; votes", "old": "model"}
-    only = account(PLAN, (bare("votes", group="young"),))
-    assert {line.group for line in only.totals} == {"young"}
-
-
-def test_a_release_of_an_unknown_group_is_refused():
-    with pytest.raises(BadValue, match="'yuong' is not known; did you mean 'young'"):
-        account(PLAN, (bare("votes", group="yuong"),))
-
-
-def test_retraining_shows_in_the_horizon():
-    told = account(PLAN, (bare("votes"),), runs=3)
-    assert all("3 runs" in line.horizon for line in told.totals)
-    with pytest.raises(BadValue, match="runs=0"):
-        account(PLAN, (bare("votes"),), runs=0)
-
-
-def test_an_event_is_not_passed_over_in_silence():
-    """This version has no accountant; an epsilon must not look like none needed."""
-    cells = {key: Cell(Standing.PROVEN, "Theorem 1", EVENT) for key in unprotected("")}
-    with pytest.raises(BadValue, match="has no accountant"):
-        account(PLAN, (Release("sum", "server", "each round", cells),))
-
-
-def test_nothing_released_is_nothing_to_account_for():
-    assert account(PLAN, ()).totals == ()

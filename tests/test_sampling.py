@@ -40,6 +40,7 @@ each_sampler = pytest.mark.parametrize(
     "sampler", SAMPLERS, ids=lambda s: type(s).__name__
 )
 INNER = GaussianDpEvent(2.0)
+HALVED = GaussianDpEvent(INNER.noise_multiplier / 2)  # an exchange moves two clips
 
 
 def plan(sampler: Sampler, *, rounds: int = 3) -> Plan:
@@ -200,7 +201,7 @@ def test_the_planned_size_and_how_often_one_client_can_be_asked(
         (Poisson(0.3), "old", PoissonSampledDpEvent(0.3, INNER)),
         (SAMPLERS[1], "young", PoissonSampledDpEvent(0.2, INNER)),
         (SAMPLERS[1], "old", PoissonSampledDpEvent(0.7, INNER)),
-        (FixedSize(3), "old", SampledWithoutReplacementDpEvent(10, 3, INNER)),
+        (FixedSize(3), "old", SampledWithoutReplacementDpEvent(10, 3, HALVED)),
         (Everyone(), "old", INNER),
     ],
 )

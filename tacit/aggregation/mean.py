@@ -22,12 +22,23 @@ class Aggregator(Protocol):
         """The deliveries it can read."""
         ...
 
+    @property
+    def is_plain_sum(self) -> bool:
+        """Whether it adds reports and divides by a public number, and does no more.
+
+        Only then does one person move the result by one clip: a filter that looks at
+        the reports (Krum, a median) or a weight that depends on the data may not come
+        before the noise.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Mean:
     """Folds reports as they come; never holds more than one chunk of them."""
 
     accepts: tuple[type[Delivery], ...] = (Each, Sum)
+    is_plain_sum: bool = True
 
     def total(
         self,

@@ -19,6 +19,7 @@ from tacit.cli import (
     plan,
     recommend,
     report,
+    reproduce,
     train,
 )
 from tacit.errors import TacitError
@@ -70,6 +71,7 @@ app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("recommend")(recommend.recommend)
 app.command("report")(report.report)
+app.command("reproduce")(reproduce.reproduce)
 
 
 def main() -> None:

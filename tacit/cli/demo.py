@@ -12,24 +12,36 @@ from tacit.cli import console
 from tacit.cli.options import Json
 from tacit.errors import BadRun
 
+EPSILON, DELTA = 2.0, 1e-6
 EXPERIMENT: dict[str, Any] = {
     "data": {"source": "synthetic", "validation": 150, "test": 300},
-    "method": {"name": "federated_popularity"},
-    "run": {"rounds": 10, "sampler": {"name": "once"}},
+    "method": {"name": "federated_popularity", "privacy": "central"},
+    "privacy": {
+        "channel": "secure_sum",
+        "target_epsilon": EPSILON,
+        "delta": DELTA,
+    },
+    "run": {"rounds": 5, "sampler": {"name": "once"}},
     "evaluate": {
         "metrics": ["ndcg@100", "recall@20", "recall@50"],
         "baselines": ["random", "popularity", "ease"],
     },
 }
+OPEN: dict[str, Any] = {
+    **EXPERIMENT,
+    "method": {"name": "federated_popularity"},
+    "privacy": {},
+    "evaluate": {**EXPERIMENT["evaluate"], "baselines": []},
+}
 
 
 def demo(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the run is written, anew.")
+        Path, typer.Option(metavar="DIR", help="Where the runs are written, anew.")
     ] = Path("demo"),
     json: Json = False,
 ) -> None:
-    """Plan, train, compare, recommend and write a page, in well under a minute.
+    """Plan, train with and without privacy, compare, recommend, write a page.
 
     A world of invented people and titles; every number says `simulation`.
     """
@@ -39,18 +51,26 @@ def demo(
     from tacit.experiment.showing import person_of
     from tacit.experiment.training import train
 
-    experiment = check_experiment(EXPERIMENT)
     _make_room(out)
-    with console.Bar("train") as bar:
-        outcome = train(experiment, out, watch=bar)
+    with console.Bar("train with privacy") as bar:
+        outcome = train(check_experiment(EXPERIMENT), out, watch=bar)
+    with console.Bar("train without") as bar:
+        bare = train(check_experiment(OPEN), out / "without-privacy", watch=bar)
+    beside = {"the same without privacy": _evaluations(bare)["federated_popularity"]}
     heldout = outcome.assembled.split.test
     person = outcome.assembled.split.profiles.ids[int(heldout.users[0])]
     shown = person_of(SavedRun.at(out), person)
-    page = write_report(out, user=person)
+    page = write_report(out, user=person, beside=beside)
+    judged = _evaluations(outcome) | beside
     if json:
-        console.print_json(_document(outcome, person, shown, page))
+        console.print_json(_document(outcome, judged, person, shown, page))
         return
-    _print(outcome, shown, page)
+    _print(outcome, judged, shown, page)
+
+
+def _evaluations(outcome: Any) -> dict[str, Any]:
+    found: dict[str, Any] = outcome.document["simulation_only"]["evaluations"]
+    return found
 
 
 def _make_room(out: Path) -> None:
@@ -62,10 +82,10 @@ def _make_room(out: Path) -> None:
     shutil.rmtree(out)
 
 
-def _print(outcome: Any, shown: Any, page: Path) -> None:
+def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None:
     from tacit.experiment.showing import contenders
     from tacit.experiment.training import plan_account
-    from tacit.reporting import tables
+    from tacit.reporting import tables, words
 
     out, assembled = console.out(), outcome.assembled
     log = assembled.dataset.interactions
@@ -76,21 +96,23 @@ def _print(outcome: Any, shown: Any, page: Path) -> None:
     )
     totals = plan_account(assembled).totals
     out.print(tables.to_rich(tables.privacy(totals)))
-    judged = outcome.document["simulation_only"]["evaluations"]
-    table = tables.comparison(contenders(judged, outcome.document["method"]))
-    out.print(tables.to_rich(table))
+    for sentence in words.in_words(totals):
+        out.print(f"- {sentence}", markup=False)
+    out.print()
+    own = outcome.document["method"]
+    out.print(tables.to_rich(tables.comparison(contenders(judged, own))))
+    out.print("Random, popularity and EASE saw every history on one machine.\n")
     out.print(tables.to_rich(tables.recommendations(shown)))
-    out.print("Random, popularity and EASE saw every history on one machine.")
-    out.print("Federated popularity saw votes only, and does not yet protect them.")
-    out.print(f"\nreport: {page}", markup=False)
+    out.print(f"report: {page}", markup=False)
 
 
-def _document(outcome: Any, person: str, shown: Any, page: Path) -> dict[str, Any]:
+def _document(
+    outcome: Any, judged: dict[str, Any], person: str, shown: Any, page: Path
+) -> dict[str, Any]:
     document = outcome.document
-    evaluations = document["simulation_only"]["evaluations"]
     return {
         **{k: v for k, v in document.items() if k != "simulation_only"},
-        "comparison": {name: e["metrics"] for name, e in evaluations.items()},
+        "comparison": {name: e["metrics"] for name, e in judged.items()},
         "user": person,
         "items": [{"title": t, "score": s} for t, s in shown.recommended],
         "report": page,

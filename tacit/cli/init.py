@@ -31,7 +31,7 @@ target_share = 0.2      # of a held-out person's items, the part to be found
 {columns}
 [method]
 name = "federated_popularity"
-max_votes = 100         # the most items one device votes for
+max_votes = 300         # the most items one device votes for
 
 [privacy]
 channel = "direct"      # the server sees every report; nothing is promised

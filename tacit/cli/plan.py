@@ -28,8 +28,9 @@ def plan(
     epsilon says NONE and why.
     """
     from tacit.experiment.assemble import assemble
-    from tacit.experiment.settings import read_experiment
+    from tacit.experiment.settings import plain_settings, read_experiment
     from tacit.experiment.training import plan_account
+    from tacit.reporting.words import in_words
 
     if target_epsilon is not None:
         changes = [*changes, f"privacy.target_epsilon={target_epsilon}"]
@@ -38,7 +39,13 @@ def plan(
     cost = _cost(assembled)
     if json:
         console.print_json(
-            {"releases": told.releases, "totals": told.totals, "cost": cost}
+            {
+                "releases": told.releases,
+                "totals": told.totals,
+                "words": in_words(told.totals),
+                "method": plain_settings(assembled.method),
+                "cost": cost,
+            }
         )
         return
     _print(told, cost, assembled)
@@ -48,7 +55,7 @@ def _cost(assembled: Any) -> dict[str, Any]:
     """Bytes that one device sends and receives."""
     from tacit.transport.codec import encode_cast, wire_size
 
-    method, plan = assembled.experiment.method, assembled.plan
+    method, plan = assembled.method, assembled.plan
     start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
     up = wire_size(method.layout(plan, assembled.split.catalog))
     down = len(encode_cast(method.broadcast(start)))
@@ -68,6 +75,7 @@ def _cost(assembled: Any) -> dict[str, Any]:
 
 def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
     from tacit.reporting.tables import privacy, to_rich
+    from tacit.reporting.words import in_words
 
     out = console.out()
     out.print(
@@ -86,3 +94,5 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
     out.print()
     out.print(to_rich(privacy(told.releases, caption="Each release")))
     out.print(to_rich(privacy(told.totals, caption="All of them together")))
+    for sentence in in_words(told.totals):
+        out.print(f"- {sentence}", markup=False)

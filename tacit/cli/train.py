@@ -48,7 +48,9 @@ def train(
     _print(outcome.document, out)
 
 
-def write_report(path: Path, *, user: str | None = None) -> Path:
+def write_report(
+    path: Path, *, user: str | None = None, beside: dict[str, Any] | None = None
+) -> Path:
     """Render the page of a finished run into its directory."""
     from tacit.experiment.saved import SavedRun
     from tacit.experiment.showing import report_of
@@ -56,16 +58,19 @@ def write_report(path: Path, *, user: str | None = None) -> Path:
     from tacit.runtime.checkpoint import write_atomically
 
     run = SavedRun.at(path)
-    write_atomically(run.directory.report, render(report_of(run, user=user)).encode())
+    page = render(report_of(run, user=user, beside=beside or {}))
+    write_atomically(run.directory.report, page.encode())
     return run.directory.report
 
 
 def _print(document: dict[str, Any], path: Path) -> None:
-    from tacit.experiment.showing import contenders
+    from tacit.experiment.showing import contenders, statement_of
     from tacit.reporting.tables import comparison, to_rich
+    from tacit.reporting.words import in_words
 
     judged = document["simulation_only"]["evaluations"]
     out = console.out()
     out.print(to_rich(comparison(contenders(judged, document["method"]))))
-    out.print("privacy: no guarantee (standing NONE); see `tacit plan`")
+    for sentence in in_words([statement_of(line) for line in document["epsilons"]]):
+        out.print(f"- {sentence}", markup=False)
     out.print(f"report: {path / 'report.html'}", markup=False)

@@ -20,6 +20,7 @@ from tacit.errors import BadValue
 from tacit.evaluation.protocols import FullRanking, SampledCandidates
 from tacit.experiment.settings import Experiment
 from tacit.keys import Key
+from tacit.method import Method
 from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation, check_plan
 
@@ -32,6 +33,11 @@ class Assembled:
     dataset: Dataset
     split: Split
     simulation: Simulation
+
+    @property
+    def method(self) -> Method:
+        """The method, its noise calibrated to the plan."""
+        return self.simulation.method
 
     @property
     def plan(self) -> Plan:
@@ -54,10 +60,12 @@ def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Ass
         delta=privacy.delta,
         target_epsilon=privacy.target_epsilon,
         groups=groups.sizes,
+        min_contributors=privacy.min_contributors,
     )
-    check_plan(experiment.method, plan)
+    method = experiment.method.calibrated(plan)
+    check_plan(method, plan)
     simulation = Simulation(
-        experiment.method,
+        method,
         plan,
         split.catalog,
         people,

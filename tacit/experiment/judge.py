@@ -37,7 +37,7 @@ def method_scorer(assembled: Assembled, state: State) -> Personal:
     People who trained keep their private state; the others enrol as strangers do, with
     their own profile and nothing else.
     """
-    method, split = assembled.experiment.method, assembled.split
+    method, split = assembled.method, assembled.split
     recommender = Recommender(method, method.broadcast(state.server), split.catalog)
     key = root_key(assembled.experiment).at("serve")
     place = np.full(len(split.profiles), -1)

@@ -75,9 +75,15 @@ class PrivacySettings:
     channel: str = "direct"
     delta: float | None = None
     target_epsilon: float | None = None
+    min_contributors: int = 1  # below it a shuffler delivers nothing
 
     def __post_init__(self) -> None:
         channel(self.channel)
+        check.at_least(1, min_contributors=self.min_contributors)
+        if self.delta is not None:
+            check.fraction(delta=self.delta)
+        if self.target_epsilon is not None:
+            check.positive(target_epsilon=self.target_epsilon)
 
 
 @dataclass(frozen=True)
@@ -133,15 +139,15 @@ class Experiment:
 
     def resolved(self) -> dict[str, Any]:
         """Every setting, defaults included, as it would stand in a file."""
-        data = _set(self.data)
+        data = plain_settings(self.data)
         if self.csv is not None:
-            data["csv"] = _set(self.csv)
+            data["csv"] = plain_settings(self.csv)
         return {
             "data": data,
-            "method": {"name": self.method_name, **_set(self.method)},
-            "privacy": _set(self.privacy),
-            "run": _set(self.run),
-            "evaluate": _set(self.evaluate),
+            "method": {"name": self.method_name, **plain_settings(self.method)},
+            "privacy": plain_settings(self.privacy),
+            "run": plain_settings(self.run),
+            "evaluate": plain_settings(self.evaluate),
         }
 
     @property
@@ -259,7 +265,7 @@ def _toml_value(text: str) -> Any:
         return text
 
 
-def _set(settings: Any) -> dict[str, Any]:
+def plain_settings(settings: Any) -> dict[str, Any]:
     """The fields that have a value; TOML has no null."""
     found = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
     return {name: _toml(v) for name, v in found.items() if v is not None}

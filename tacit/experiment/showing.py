@@ -14,11 +14,16 @@ from tacit.statement import Statement
 Json = Mapping[str, Any]
 
 
-def report_of(run: SavedRun, *, user: str | None = None) -> Report:
-    """What `tacit report` shows; with `user`, that person's list as well."""
+def report_of(
+    run: SavedRun, *, user: str | None = None, beside: Mapping[str, Json] | None = None
+) -> Report:
+    """What `tacit report` shows; with `user`, that person's list as well.
+
+    `beside` has evaluations of other runs on the same people.
+    """
     result, experiment = run.result, run.experiment
     name = experiment.method_name
-    judged = result["simulation_only"]["evaluations"]
+    judged = {**result["simulation_only"]["evaluations"], **(beside or {})}
     card = json.loads(run.directory.privacy_card.read_text(encoding="utf-8"))
     return Report(
         title=f"{name} on {experiment.data.source}",
@@ -26,7 +31,7 @@ def report_of(run: SavedRun, *, user: str | None = None) -> Report:
         simulation=bool(result["simulation"]),
         facts=_facts(run, result),
         statements=tuple(statement_of(line) for line in card["totals"]),
-        comparison=tuple(_contender(n, e, is_own=n == name) for n, e in judged.items()),
+        comparison=contenders(judged, name),
         curve=_curve(run),
         groups=_groups(judged),
         person=None if user is None else person_of(run, user),

@@ -11,10 +11,15 @@ from typing import Any, Protocol
 import tomli_w
 
 from tacit.data.splits import Heldout
-from tacit.errors import BadRun
+from tacit.errors import BadRun, Refused
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.judge import judge, judge_baseline
-from tacit.experiment.settings import Experiment, read_experiment
+from tacit.experiment.settings import (
+    Experiment,
+    plain_settings,
+    read_experiment,
+)
+from tacit.release import View
 from tacit.results import Evaluation
 from tacit.runtime.checkpoint import load_checkpoint, write_atomically, write_json
 from tacit.runtime.rounds import State, Tally
@@ -72,6 +77,7 @@ def train(
         _refuse_another_run(experiment, directory, resume=resume)
         watch.say("preparing the data")
         assembled = assemble(experiment)
+        _refuse_past_target(assembled)
         _write_down(assembled, directory)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
@@ -110,7 +116,7 @@ def statements(told: Sequence[Statement]) -> list[dict[str, Any]]:
 
 def plan_account(assembled: Assembled, *, runs: int = 1) -> Account:
     """What the experiment will reveal."""
-    releases = assembled.experiment.method.releases(assembled.plan)
+    releases = assembled.method.releases(assembled.plan)
     return account(assembled.plan, releases, runs=runs)
 
 
@@ -142,6 +148,18 @@ def _different(began: dict[str, Any], asked: dict[str, Any]) -> str:
         for key in sorted({*began[section], *asked[section]})
     ]
     return ", ".join(f"{name} ({a!r}, now {b!r})" for name, a, b in pairs if a != b)
+
+
+def _refuse_past_target(assembled: Assembled) -> None:
+    """A run whose account passes its target is stopped before it begins."""
+    target = assembled.plan.target_epsilon
+    spent = plan_account(assembled).worst(view=View.RELEASE)
+    if target is not None and (spent is None or spent > target * (1 + 1e-6)):
+        shown = "no provable epsilon" if spent is None else f"epsilon {spent:.4f}"
+        raise Refused(
+            f"the plan has {shown} and its target is {target}: raise the noise or the "
+            "target, or leave the target out; `tacit plan` shows why"
+        )
 
 
 def _write_down(assembled: Assembled, directory: RunDirectory) -> None:
@@ -197,9 +215,9 @@ def _look(assembled: Assembled, state: State, tally: Tally) -> dict[str, Any]:
 
 
 def _model(assembled: Assembled, state: State) -> Model:
-    experiment = assembled.experiment
-    cast = experiment.method.broadcast(state.server)
-    return Model(experiment.resolved()["method"], cast, assembled.split.catalog)
+    experiment, method = assembled.experiment, assembled.method
+    described = {"name": experiment.method_name, **plain_settings(method)}
+    return Model(described, method.broadcast(state.server), assembled.split.catalog)
 
 
 def _result(

@@ -16,6 +16,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Ledger, Method, Unmetered, enrol
 from tacit.plan import Plan
+from tacit.release import Adjacency, Release
 from tacit.runtime.rounds import Population, State, Tally, play_round
 from tacit.transport.channels import Channel, channel
 
@@ -90,7 +91,7 @@ class Simulation:
 
 
 def check_plan(method: Method, plan: Plan) -> None:
-    """Refuse a channel that cannot feed the method's aggregator."""
+    """Refuse what cannot work, or would break the sensitivity the account relies on."""
     carrier, accepts = channel(plan.channel), method.aggregator.accepts
     if carrier.delivers not in accepts:
         needs = " or ".join(kind.__name__ for kind in accepts)
@@ -99,3 +100,18 @@ def check_plan(method: Method, plan: Plan) -> None:
             f"{type(method.aggregator).__name__} in {type(method).__name__} needs "
             f"{needs}"
         )
+    if not method.aggregator.is_plain_sum and _is_central(method.releases(plan)):
+        raise Refused(
+            f"{type(method.aggregator).__name__} looks at reports before the noise: "
+            "one person could move the result by more than a clip; use Mean, or robust "
+            "statistics over sums that are noisy already"
+        )
+
+
+def _is_central(releases: tuple[Release, ...]) -> bool:
+    """Whether something is protected by noise on a sum."""
+    cells = [cell for release in releases for cell in release.cells.values()]
+    return any(
+        cell.event is not None and cell.adjacency is Adjacency.ZERO_OUT
+        for cell in cells
+    )

@@ -5,7 +5,10 @@ import pytest
 
 import tacit as package
 
-COMMANDS = ("demo", "init", "data", "plan", "train", "evaluate", "recommend", "report")
+COMMANDS = (
+    *("demo", "init", "data", "plan", "train"),
+    *("evaluate", "recommend", "report", "reproduce"),
+)
 
 
 def test_help_teaches_every_command(tacit):

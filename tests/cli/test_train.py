@@ -52,7 +52,7 @@ def test_train_then_everything_that_follows(tacit, experiment, tmp_path):
 def test_for_people_it_prints_a_table(tacit, experiment, tmp_path):
     answer = tacit("train", experiment, "--out", tmp_path / "run")
     assert "federated_popularity" in answer.out
-    assert "NONE" in answer.out
+    assert "The server: no promise" in answer.out
     assert "report.html" in answer.out
     assert "3 of 3" in answer.err  # progress survives a pipe
 
@@ -79,9 +79,9 @@ def test_another_experiment_cannot_resume_a_run(tacit, experiment, tmp_path):
     answer = tacit("train", experiment, "--out", run, "--resume", *changed)
     assert answer.code == 2
     assert "another experiment" in answer.err
-    assert "method.max_votes (100, now 3)" in answer.err
+    assert "method.max_votes (300, now 3)" in answer.err
     kept = (run / "experiment.toml").read_text()
-    assert "max_votes = 100" in kept
+    assert "max_votes = 300" in kept
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])

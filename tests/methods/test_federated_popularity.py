@@ -1,16 +1,18 @@
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.method import Method
+from tacit.method import Method, enrol
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
-from tacit.release import Standing
+from tacit.release import Adjacency, Standing, Unit, View
 from tacit.runtime.simulate import Simulation
-from tacit.sampling import Once
+from tacit.sampling import Everyone, Once, Poisson
 from tacit.statement import account
 from tacit.testing.contract import MethodContract, ScoreFunction, SmallWorld
+from tacit.transport.messages import Cast
 
 
 class TestContract(MethodContract):
@@ -74,3 +76,139 @@ def test_it_promises_nothing():
 def test_refuses_a_bound_that_lets_nobody_vote(votes):
     with pytest.raises(BadValue, match="max_votes"):
         FederatedPopularity(max_votes=votes)
+
+
+# --- Privacy -------------------------------------------------------------------------
+
+LEVELS = {
+    "central": FederatedPopularity(privacy="central", noise_multiplier=2.0),
+    "local": FederatedPopularity(privacy="local", epsilon=3.0),
+    "local_item": FederatedPopularity(privacy="local_item", epsilon=3.0),
+}
+
+
+class TestCentral(TestContract):
+    """The contract under noise; the answer is learnt with little of it."""
+
+    def method(self) -> Method:
+        return FederatedPopularity(
+            max_votes=4, privacy="central", noise_multiplier=0.01
+        )
+
+
+class TestLocal(TestContract):
+    def method(self) -> Method:
+        return FederatedPopularity(max_votes=4, privacy="local", epsilon=60.0)
+
+
+class TestLocalItem(TestContract):
+    def method(self) -> Method:
+        return FederatedPopularity(max_votes=4, privacy="local_item", epsilon=60.0)
+
+    def answer_world(self) -> SmallWorld:
+        """Items 0 to 3 are the only one of 8, 4, 2 and 1 people."""
+        single = [[item] for item, n in enumerate([8, 4, 2, 1]) for _ in range(n)]
+        return SmallWorld.of(single, n_items=4)
+
+    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+        order = np.argsort(-score(world.shards), axis=1)
+        assert order.tolist() == [[0, 1, 2, 3]] * len(world.shards)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_no_history_moves_a_report_past_its_bound(level):
+    """Nobody, one item, everything: unit vectors have norm 1, items are one."""
+    world = SmallWorld.of([[], [3], list(range(40))], n_items=40)
+    keys = Key.from_seed(0).each(np.arange(3))
+    method = LEVELS[level]
+    clients = enrol(method, Plan(3), world.profiles, keys)
+    cast = Cast(0, Plan(3).digest, {"share": np.zeros(40)})
+    _, updates = method.local_update(cast, clients, world.shards, keys.at("a"))
+    report = method.privatize(cast, clients, updates, keys.at("b")).tree
+    if level == "central":
+        np.testing.assert_allclose(report.norms(), [0, 1, 1], atol=1e-6)
+    if level == "local_item":
+        assert report["votes"].sum(axis=1).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        (Plan(1000, channel="secure_sum", delta=1e-6), (4.8866, 4.8866, None)),
+        (Plan(1000, channel="direct", delta=1e-6), (4.8866, None, None)),
+        (
+            Plan(*(1000, 1000, Poisson(0.01)), channel="secure_sum", delta=1e-6),
+            (2.1245, None, None),
+        ),
+    ],
+)
+def test_central_views(plan, expected):
+    """Release earns sampling; the server counts participations; collusion has none.
+
+    Figures of the analytic Gaussian and of the privacy page, section 9.
+    """
+    method = FederatedPopularity(privacy="central", noise_multiplier=1.0)
+    told = account(plan, method.releases(plan)).totals
+    found = {line.view: line for line in told if line.unit is Unit.USER}
+    assert found[View.RELEASE].epsilon == pytest.approx(expected[0], abs=5e-4)
+    if expected[1] is not None:
+        assert found[View.SERVER].epsilon == pytest.approx(expected[1], abs=5e-4)
+        assert found[View.SERVER].assumes == "trusted aggregator"
+    assert found[View.COLLUSION].epsilon is None
+    if plan.channel == "direct":
+        assert found[View.SERVER].standing is Standing.NONE
+
+
+@pytest.mark.parametrize("level", ["local", "local_item"])
+@pytest.mark.parametrize(
+    ("rounds", "sampler", "times"), [(5, Once(), 1), (5, Everyone(), 5)]
+)
+def test_local_views_are_all_the_same_and_pure(level, rounds, sampler, times):
+    plan = Plan(100, rounds, sampler)
+    told = account(plan, LEVELS[level].releases(plan)).totals
+    assert [line.epsilon for line in told] == pytest.approx([3.0 * times] * 6)
+    assert {line.delta for line in told} == {0.0}
+    assert {line.adjacency for line in told} == {Adjacency.REPLACE_ONE}
+
+
+def test_noise_is_calibrated_to_the_plan():
+    plan = Plan(1000, channel="secure_sum", delta=1e-6, target_epsilon=4.0)
+    method = FederatedPopularity(privacy="central").calibrated(plan)
+    assert method.noise_multiplier == pytest.approx(1.1935, abs=1e-3)
+    local = FederatedPopularity(privacy="local").calibrated(
+        Plan(1000, 5, Everyone(), target_epsilon=4.0)
+    )
+    assert local.epsilon == pytest.approx(0.8)
+
+
+def test_without_noise_and_without_a_target_it_refuses():
+    with pytest.raises(BadValue, match="target_epsilon"):
+        FederatedPopularity(privacy="central").calibrated(Plan(10))
+    with pytest.raises(BadValue, match="needs noise"):
+        FederatedPopularity(privacy="local").releases(Plan(10))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"privacy": "loud"},
+        {"noise_multiplier": 1.0},
+        {"epsilon": 1.0},
+        {"privacy": "central", "noise_multiplier": 0.0},
+        {"privacy": "local", "epsilon": -1.0},
+        {"privacy": "local", "noise_multiplier": 1.0},
+    ],
+)
+def test_fields_that_do_not_go_together(fields):
+    with pytest.raises(BadValue):
+        FederatedPopularity(**fields)
+
+
+def test_the_noise_in_the_sum_has_its_stated_scale():
+    """Chi-square, false alarm 1e-9; sees the noise 7% off."""
+    world = SmallWorld.of([[0]] * 5, n_items=20_000)
+    method = FederatedPopularity(privacy="central", noise_multiplier=3.0)
+    plan = Plan(5, channel="secure_sum")
+    found = share(method, world, plan)[1:] * 5 / 3.0
+    low, high = chi2(len(found)).interval(1 - 1e-9)
+    assert low < (found**2).sum() < high

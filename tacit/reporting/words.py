@@ -1,0 +1,65 @@
+"""The account in plain words, for people who have never seen an epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tacit.release import Adjacency, Standing, Unit, View
+from tacit.statement import Statement
+
+WHO = {
+    View.RELEASE: "Other people, who see what is published",
+    View.SERVER: "The server",
+    View.COLLUSION: "The server together with whoever relays or adds reports",
+}
+
+
+def in_words(totals: Sequence[Statement]) -> list[str]:
+    """A sentence for each who might look, about a person's whole history.
+
+    What a guarantee says: whatever somebody believed of a person before, the odds
+    change at most by the factor e^epsilon, except with probability delta.
+    """
+    mine = [line for line in totals if line.unit is Unit.USER]
+    groups = dict.fromkeys(line.group for line in mine)
+    return [
+        f"{WHO[line.view]}{_of(line.group, len(groups))}: {_verdict(line)}"
+        for line in mine
+    ]
+
+
+def _of(group: str, n_groups: int) -> str:
+    return "" if n_groups == 1 else f" (of group '{group}')"
+
+
+def _verdict(line: Statement) -> str:
+    if line.standing is not Standing.PROVEN or line.epsilon is None:
+        return f"no promise; {line.reason}."
+    without = (
+        "if that person had not taken part"
+        if line.adjacency is Adjacency.ZERO_OUT
+        else "if that person had any other history"
+    )
+    assumed = "" if line.assumes == "nothing" else f" This assumes: {line.assumes}."
+    return (
+        f"whatever they guess about one person from this, they would guess almost as "
+        f"well {without}: odds change at most {_times(line.epsilon)}"
+        f"{_except(line.delta)}.{assumed}"
+    )
+
+
+def _times(epsilon: float) -> str:
+    """The factor on the odds, rounded up.
+
+    >>> _times(1.0), _times(8.0)
+    ('2.72 times', '2,981 times, which is a weak promise')
+    """
+    factor = math.exp(min(epsilon, 700.0))
+    if factor >= 1000:
+        return f"{math.ceil(factor):,} times, which is a weak promise"
+    return f"{math.ceil(factor * 100) / 100:g} times"
+
+
+def _except(delta: float | None) -> str:
+    return f", except with probability {delta:g}" if delta else ""

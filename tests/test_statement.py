@@ -1,0 +1,160 @@
+from dataclasses import asdict, replace
+
+import pytest
+from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, SelfComposedDpEvent
+
+from tacit.errors import BadValue
+from tacit.plan import Plan
+from tacit.release import (
+    Adjacency,
+    Cell,
+    Cells,
+    Release,
+    Standing,
+    Unit,
+    View,
+    unprotected,
+)
+from tacit.statement import Account, account
+
+PLAN = Plan(
+    10,
+    rounds=4,
+    delta=1e-6,
+    groups={"young": 4, "old": 6},
+)
+EVENT = GaussianDpEvent(1.0)
+
+KEYS = {  # DESIGN.md, section 5
+    *("what", "seen_by", "group", "unit", "adjacency", "view", "delta", "horizon"),
+    *("accountant", "standing", "assumes", "epsilon"),
+}
+
+
+def bare(what: str, *, group: str = "everyone") -> Release:
+    return Release(what, f"who sees {what}", "each round", unprotected(what), group)
+
+
+def test_every_line_has_every_key_and_no_figure_where_there_is_none():
+    told = account(PLAN, (bare("votes"), bare("model")))
+    assert len(told.releases) == 2 * len(Unit) * len(View)
+    assert len(told.totals) == len(Unit) * len(View)
+    for line in told.releases + told.totals:
+        assert asdict(line).keys() >= KEYS
+        assert (line.standing, line.epsilon) == (Standing.NONE, None)
+        assert line.delta == PLAN.delta
+        assert "4 rounds planned" in line.horizon
+
+
+def test_a_total_names_all_it_is_made_of():
+    told = account(PLAN, (bare("votes"), bare("model"), bare("votes")))
+    for line in told.totals:
+        assert line.what == "everything"
+        assert line.reason == "votes; model"
+        assert line.seen_by == "who sees votes; who sees model"
+
+
+def test_a_groups_total_has_the_releases_of_everyone():
+    told = account(PLAN, (bare("model"), bare("votes", group="young")))
+    reasons = {line.group: line.reason for line in told.totals}
+    assert reasons == {"young": "model; votes", "old": "model"}
+    only = account(PLAN, (bare("votes", group="young"),))
+    assert {line.group for line in only.totals} == {"young"}
+
+
+def test_a_release_of_an_unknown_group_is_refused():
+    with pytest.raises(BadValue, match="'yuong' is not known; did you mean 'young'"):
+        account(PLAN, (bare("votes", group="yuong"),))
+
+
+def test_retraining_shows_in_the_horizon():
+    told = account(PLAN, (bare("votes"),), runs=3)
+    assert all("3 runs" in line.horizon for line in told.totals)
+    with pytest.raises(BadValue, match="runs=0"):
+        account(PLAN, (bare("votes"),), runs=0)
+
+
+def test_nothing_released_is_nothing_to_account_for():
+    assert account(PLAN, ()).totals == ()
+
+
+# --- Figures -------------------------------------------------------------------------
+
+
+def proven(event, *, adjacency: Adjacency = Adjacency.ZERO_OUT) -> Cells:
+    cell = Cell(Standing.PROVEN, "Theorem 1", event, adjacency)
+    return {(unit, view): cell for unit in Unit for view in View}
+
+
+def told(*cells: Cells, plan: Plan = PLAN, runs: int = 1) -> Account:
+    releases = [Release(f"r{i}", "server", "once", c) for i, c in enumerate(cells)]
+    return account(plan, tuple(releases), runs=runs)
+
+
+def test_a_figure_comes_with_all_its_fields():
+    line = told(proven(EVENT)).releases[0]
+    assert line.epsilon == pytest.approx(4.8866, abs=5e-4)
+    assert (line.delta, line.accountant) == (1e-6, "PLD")
+    assert (line.standing, line.adjacency) == (Standing.PROVEN, Adjacency.ZERO_OUT)
+
+
+def test_a_total_composes_its_releases():
+    total = told(proven(EVENT), proven(EVENT)).totals[0]
+    twice = told(proven(SelfComposedDpEvent(EVENT, 2))).totals[0]
+    assert total.epsilon == pytest.approx(twice.epsilon, abs=1e-6)
+    assert total.epsilon > told(proven(EVENT)).totals[0].epsilon
+
+
+def test_retraining_composes():
+    four = told(proven(EVENT), runs=4).totals[0]
+    assert four.epsilon == pytest.approx(
+        told(proven(GaussianDpEvent(0.5))).totals[0].epsilon
+    )
+
+
+def test_one_bare_release_leaves_nothing_of_a_total():
+    found = told(proven(EVENT), unprotected("bare"))
+    assert found.releases[0].epsilon is not None
+    assert {line.epsilon for line in found.totals} == {None}
+    assert {line.standing for line in found.totals} == {Standing.NONE}
+    assert {line.reason for line in found.totals} == {"bare"}
+
+
+def test_pure_releases_need_no_delta():
+    from tacit.accounting.events import pure_local
+
+    cells = proven(pure_local(1.5), adjacency=Adjacency.REPLACE_ONE)
+    total = told(cells, cells, plan=replace(PLAN, delta=None)).totals[0]
+    assert (total.epsilon, total.delta) == (pytest.approx(3.0), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("delta", "complaint"), [(None, "no delta"), (1e-4, "delta=0.0001 is more than")]
+)
+def test_no_guarantee_without_a_small_delta(delta, complaint):
+    line = told(proven(EVENT), plan=replace(PLAN, delta=delta)).totals[0]
+    assert (line.epsilon, line.standing) == (None, Standing.NONE)
+    assert complaint in line.reason
+
+
+def test_an_event_that_protects_nothing_is_no_guarantee():
+    line = told(proven(NonPrivateDpEvent())).totals[0]
+    assert (line.epsilon, line.standing) == (None, Standing.NONE)
+
+
+def test_a_papers_figure_is_never_called_epsilon():
+    claimed = Cell(Standing.CLAIMED, "the paper", EVENT, published_epsilon=1.36)
+    cells = {(unit, view): claimed for unit in Unit for view in View}
+    line = told(cells).releases[0]
+    assert (line.epsilon, line.published_epsilon) == (None, 1.36)
+    assert line.standing is Standing.CLAIMED
+
+
+def test_the_worst_total_is_that_of_the_group_that_spends_most():
+    releases = tuple(
+        replace(Release(g, "server", "once", proven(GaussianDpEvent(z))), group=g)
+        for g, z in (("young", 1.0), ("old", 2.0))
+    )
+    found = account(PLAN, releases)
+    assert found.worst(view=View.SERVER) == pytest.approx(4.8866, abs=5e-4)
+    assert account(PLAN, (bare("x"),)).worst(view=View.SERVER) is None
