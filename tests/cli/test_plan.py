@@ -52,3 +52,46 @@ def test_all_problems_at_once(tacit, experiment):
     assert answer.code == 2
     assert "2 problems" in answer.err
     assert "did you mean 'max_votes'" in answer.err
+
+
+CENTRAL = ("--set", "method.privacy=central", "--set", "privacy.channel=secure_sum")
+DELTA = ("--set", "privacy.delta=1e-6")
+
+
+def by_view(document):
+    return {s["view"]: s for s in document["totals"] if s["unit"] == "user"}
+
+
+def test_noise_for_a_target(tacit, experiment):
+    asked = ("plan", experiment, *CENTRAL, *DELTA, "--target-epsilon", 2, "--json")
+    document = tacit(*asked).json
+    found = by_view(document)
+    assert 1.99 < found["release"]["epsilon"] <= 2.0
+    assert found["release"]["standing"] == "PROVEN"
+    assert found["release"]["assumes"] == "trusted aggregator"
+    assert found["collusion"]["epsilon"] is None
+    assert abs(document["method"]["noise_multiplier"] - 2.2305) < 1e-3
+    assert "7.39 times" in document["words"][0]
+
+
+def test_retraining_is_composed(tacit, experiment):
+    asked = ("plan", experiment, *CENTRAL, *DELTA, "--target-epsilon", 1, "--json")
+    once, four = tacit(*asked).json, tacit(*asked, "--runs", 4).json
+    assert by_view(four)["release"]["epsilon"] > 2 * by_view(once)["release"]["epsilon"]
+    assert "4 runs" in by_view(four)["release"]["horizon"]
+
+
+def test_the_server_sees_everything_over_direct(tacit, experiment):
+    direct = ("--set", "method.privacy=central", "--set", "privacy.channel=direct")
+    answer = tacit("plan", experiment, *direct, *DELTA, "--target-epsilon", 1, "--json")
+    found = by_view(answer.json)
+    assert found["server"]["standing"] == "NONE"
+    assert "bare" in found["server"]["reason"]
+    assert found["release"]["standing"] == "PROVEN"
+
+
+def test_a_delta_that_is_no_guarantee(tacit, experiment):
+    large = ("--set", "privacy.delta=0.01", "--set", "method.noise_multiplier=1.0")
+    found = by_view(tacit("plan", experiment, *CENTRAL, *large, "--json").json)
+    assert found["release"]["epsilon"] is None
+    assert "delta=0.01 is more than" in found["release"]["reason"]

@@ -113,3 +113,37 @@ def _wait_for_lines(path: Path, n: int) -> None:
             return
         time.sleep(0.005)
     raise AssertionError(f"{path} never had {n} lines")
+
+
+PRIVATE = (
+    *("--set", "method.privacy=central", "--set", "privacy.channel=secure_sum"),
+    *("--set", "privacy.delta=1e-6"),
+)
+
+
+def test_a_private_run_states_what_it_spent(tacit, experiment, tmp_path):
+    run = tmp_path / "run"
+    target = ("--set", "privacy.target_epsilon=3.0")
+    answer = tacit("train", experiment, "--out", run, *PRIVATE, *target, "--json")
+    assert answer.code == 0, answer.err
+    proven = [s for s in answer.json["epsilons"] if s["standing"] == "PROVEN"]
+    assert {s["view"] for s in proven} == {"release", "server"}
+    assert all(0 < s["epsilon"] <= 3.0 for s in proven)
+    assert tacit("recommend", run, "--user", "person 3").code == 0
+
+
+def test_a_run_past_its_target_never_begins(tacit, experiment, tmp_path):
+    run = tmp_path / "run"
+    little = ("--set", "method.noise_multiplier=0.5")
+    target = ("--set", "privacy.target_epsilon=1.0")
+    answer = tacit("train", experiment, "--out", run, *PRIVATE, *little, *target)
+    assert answer.code == 2
+    assert "its target is 1.0" in answer.err
+    assert not (run / "experiment.toml").exists()
+
+
+def test_a_target_without_protection_is_refused(tacit, experiment, tmp_path):
+    target = ("--set", "privacy.target_epsilon=1.0")
+    answer = tacit("train", experiment, "--out", tmp_path / "run", *target)
+    assert answer.code == 2
+    assert "no provable epsilon" in answer.err

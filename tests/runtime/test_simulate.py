@@ -11,7 +11,7 @@ from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import PoissonByGroup
 from tacit.testing.contract import mixed_world
 from tacit.testing.toy import ToyFactors
-from tacit.transport.channels import Sum, Unlinked
+from tacit.transport.channels import Each, Sum, Unlinked
 
 WORLD = mixed_world()
 PEOPLE = len(WORLD.shards)
@@ -127,3 +127,29 @@ def test_a_channel_that_cannot_feed_the_aggregator_is_refused_by_name():
         check_plan(Unfed(), Plan(3))
     with pytest.raises(Refused, match=complaint):
         simulation(method=Unfed())
+
+
+@dataclass(frozen=True)
+class Choosy:
+    """An aggregator that drops reports it dislikes before the noise."""
+
+    accepts: tuple = (Each, Sum)
+    is_plain_sum: bool = False
+
+
+@dataclass(frozen=True)
+class ChoosyPopularity(FederatedPopularity):
+    """Federated popularity with a filter in front of the noise."""
+
+    @property
+    def aggregator(self):
+        return Choosy()
+
+
+def test_a_filter_before_the_noise_is_refused():
+    """One person could move what the others' reports do: more than a clip."""
+    plan = Plan(PEOPLE, channel="secure_sum", delta=1e-6)
+    with pytest.raises(Refused, match="Choosy looks at reports before the noise"):
+        check_plan(ChoosyPopularity(privacy="central", noise_multiplier=1.0), plan)
+    check_plan(ChoosyPopularity(), plan)  # nothing is claimed, nothing is broken
+    check_plan(ChoosyPopularity(privacy="local", epsilon=1.0), plan)  # free after LDP
