@@ -67,12 +67,21 @@ def _score(user, factors, item):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _score_tile(user, factors, start, stop, tile):  # type: ignore[no-untyped-def]
-    """As `_score` for a run of items: the same sums in the same order, bit for bit."""
-    n = stop - start
+    """As `_score` for a run of items: the same sums in the same order, bit for bit.
+
+    Two factors a pass halve the traffic of the tile; four were not faster.
+    """
+    n, f = stop - start, 1
     row, weight = factors[0, start:stop], user[0]
     for j in range(n):
         tile[j] = weight * row[j]
-    for f in range(1, len(user)):
+    while f + 2 <= len(user):
+        a, b = factors[f, start:stop], factors[f + 1, start:stop]
+        p, q = user[f], user[f + 1]
+        for j in range(n):
+            tile[j] = tile[j] + p * a[j] + q * b[j]
+        f += 2
+    if f < len(user):
         row, weight = factors[f, start:stop], user[f]
         for j in range(n):
             tile[j] += weight * row[j]
