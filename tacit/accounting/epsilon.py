@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tacit import check
-from tacit.accounting.losses import has_loss, loss
+from tacit.accounting.losses import has_loss, largest_loss, loss
 from tacit.accounting.parts import (
     REPLACE_ONE,
     ZERO_OUT,
@@ -37,6 +37,7 @@ LEAST_DELTA = 1e-10  # below it the rounding errors of a convolution are no long
 
 # A grid is fine enough once epsilon is above this many of its steps.
 _STEPS_ENOUGH = 1e5
+_MOST_POINTS = 3e6  # of one release; more take too long
 _GRIDS = (100.0, 10.0, 1.0, 1e-1, 1e-2, 1e-3, GRID)
 
 
@@ -82,7 +83,7 @@ def compose(
     parts = take_apart(releases)
     if parts is None:
         return Epsilon(None, "none", total)
-    if total == ZERO_OUT and ZERO_OUT in held:
+    if total == ZERO_OUT:
         _refuse_central_exchanges(parts)
     value, accountant = _best(parts, delta, finest)
     if value == math.inf:
@@ -167,18 +168,22 @@ def _by_loss(items: tuple[tuple[Part, int], ...], delta: float, finest: float) -
     [*events] = (part.event for part in parts)
     if len(events) == 1 and isinstance(events[0], dp.GaussianDpEvent):
         return float(dp.get_epsilon_gaussian(events[0].noise_multiplier, delta))
-    value = math.inf
+    value, most = math.inf, max(map(largest_loss, parts), default=0.0)
     for grid in _GRIDS:
         coarser, value = value, min(value, _on_grid(parts, delta, grid))
-        if grid <= finest or _is_fine_enough(grid, coarser=coarser, value=value):
+        if (
+            grid <= finest
+            or _is_fine_enough(grid, coarser=coarser, value=value)
+            or most > _MOST_POINTS * grid / 10
+        ):
             break
     return value
 
 
 def _is_fine_enough(grid: float, *, coarser: float, value: float) -> bool:
     """Whether a grid ten times finer would change the figure by next to nothing."""
-    if value == math.inf:
-        return False
+    if value in (0.0, math.inf):
+        return value == 0
     if value > _STEPS_ENOUGH * grid:
         return True
     return grid <= 1e-3 and coarser - value < 1e-3  # the next gain is at most a tenth

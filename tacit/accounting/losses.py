@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tacit.accounting import profiles, shuffling
 from tacit.accounting.lattice import Lattice
 from tacit.accounting.parts import REPLACE_ONE, ZERO_OUT, Part, Parts, distance
@@ -40,9 +42,19 @@ def loss(parts: Parts, *, grid: float) -> PrivacyLossDistribution:
 @lru_cache(maxsize=16)  # a total is asked for right after its parts
 def _repeated(part: Part, count: int, grid: float) -> Any:
     made = _leaves()[type(part.event)](part, grid)
-    if isinstance(made, Lattice):
-        return made.times(count).rounded(grid).distribution()
-    return made if count == 1 else made.self_compose(count)
+    # Where a tail bound overflows, the library does not use it.
+    with np.errstate(over="ignore"):
+        if isinstance(made, Lattice):
+            return made.times(count).rounded(grid).distribution()
+        return made if count == 1 else made.self_compose(count)
+
+
+def largest_loss(part: Part) -> float:
+    """About the largest loss of one Gaussian release, to foresee the size of a grid."""
+    inner = getattr(part.event, "event", part.event)
+    multiplier = getattr(inner, "noise_multiplier", math.inf)
+    mu = distance(part.adjacency) / multiplier
+    return mu**2 + 10.0 * mu
 
 
 def has_loss(part: Part) -> bool:

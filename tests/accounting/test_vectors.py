@@ -78,6 +78,7 @@ def test_without_replacement(size, population, nm, times, delta, rdp, pld):
     assert rdp_epsilon(event, delta=delta, adjacency=REPLACE_ONE) == near(rdp)
 
 
+@pytest.mark.slow  # three of them are in test_calibration.py too
 @pytest.mark.parametrize(
     ("rate", "times", "delta", "targets"),
     [
