@@ -150,13 +150,25 @@ def least_multiplier(plan: Plan) -> float:
             delta=delta,
             adjacency=_adjacency(plan),
         )
-        for group in plan.groups
+        for group in _different_groups(plan)
     )
 
 
 def epsilon_a_report(plan: Plan) -> float:
     """The pure epsilon of one local report that meets the plan's target."""
     return _target(plan)[0] / plan.sampler.most_participations(plan)
+
+
+def _different_groups(plan: Plan) -> list[str]:
+    """One group for each different event that the sampler hands out."""
+    from dp_accounting import GaussianDpEvent
+
+    one = GaussianDpEvent(1.0)
+    events = {
+        repr(plan.sampler.event(one, group=group, plan=plan)): group
+        for group in plan.groups
+    }
+    return [*events.values()]
 
 
 def _adjacency(plan: Plan) -> Adjacency:
