@@ -27,9 +27,7 @@ from tacit.errors import BadValue
 _COMPILED_FROM = 2**21  # scores; below this numpy is faster than loading numba
 _THREADS = os.cpu_count() or 1
 _TILE, _GROUP = 2048, 8  # as in `kernels/topk.py`
-_TILES_A_THREAD = (
-    8  # 16,000 items; below that, waking a thread costs more than it saves
-)
+_TILES_A_THREAD = 8  # 16,000 items; for fewer, waking a thread costs more
 
 
 @dataclass(frozen=True, eq=False)
