@@ -1,7 +1,9 @@
-"""Bar 13: HR@10 and NDCG@10 of everybody on the whole catalog, five factors.
+"""Bar 13: our default metrics of everybody on the whole catalog, five factors.
 
-Both sides get factors, histories and one target a person, and end at the two means. The
-baseline is the usual one: a matrix product, the seen to minus infinity, `topk`.
+Both sides get factors, histories and one target a person, and end at the three means.
+The baseline is the usual one: a matrix product, the seen to minus infinity, `topk` of
+the 100 that NDCG@100 needs. Counting costs the same for every k; `topk` does not: at
+k = 10 the same comparison gave 6.1 to 11.1 on one machine.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from benchmarks.timing import fastest
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
-from tacit.evaluation.evaluate import evaluate
+from tacit.evaluation.evaluate import METRICS, evaluate
 from tacit.evaluation.ranking import Factors
 
-K, FACTORS, SEEN, BATCH = 10, 5, 20, 1000
+K, FACTORS, SEEN, BATCH = 100, 5, 20, 1000
 
 
 def measure(quick: bool) -> list[Case]:
@@ -60,7 +62,7 @@ def _shards(users: Any, items: Any, n_users: int, n_items: int) -> Shards:
 
 def _ours(users: Any, items: Any, heldout: Heldout) -> list[float]:
     score = Factors(lambda rows, _: users[rows], items)
-    found = evaluate(score, heldout, metrics=("hr@10", "ndcg@10")).metrics()
+    found = evaluate(score, heldout, metrics=METRICS).metrics()
     return [metric.mean for metric in found.values()]
 
 
@@ -70,16 +72,18 @@ def _torch(users: Any, items: Any, heldout: Heldout) -> list[float]:
     factors, vectors = torch.from_numpy(users), torch.from_numpy(items).T
     targets = torch.from_numpy(heldout.targets.items).long()
     seen = torch.from_numpy(heldout.history.items).long().reshape(-1, SEEN)
-    hits, gains = 0.0, 0.0
+    ndcg, recall_20, recall_50 = 0.0, 0.0, 0.0
+    discount = torch.log2(torch.arange(K) + 2.0)
     for start in range(0, len(users), BATCH):
         batch = slice(start, start + BATCH)
         scores = factors[batch] @ vectors
         scores.scatter_(1, seen[batch], -torch.inf)
         top = torch.topk(scores, K).indices
         found = top == targets[batch, None]
-        hits += found.sum().item()
-        gains += (found / torch.log2(torch.arange(K) + 2.0)).sum().item()
-    return [hits / len(users), gains / len(users)]
+        ndcg += (found / discount).sum().item()
+        recall_20 += found[:, :20].sum().item()
+        recall_50 += found[:, :50].sum().item()
+    return [total / len(users) for total in (ndcg, recall_20, recall_50)]
 
 
 BAR = Bar(13, "full-ranking evaluation against torch GEMM + topk, F=5", 8.0, measure)
