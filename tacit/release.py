@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tacit.errors import BadValue
 from tacit.plan import Plan
-from tacit.sampling import EVERYONE, FixedSize
+from tacit.sampling import EVERYONE, FixedSize, composed
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -108,7 +108,7 @@ def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) ->
     """
     published = plan.sampler.event(event, group=group, plan=plan)
     adjacency = _adjacency(plan)
-    seen = _repeated(event, plan.sampler.most_participations(plan))
+    seen = composed(event, plan.sampler.most_participations(plan))
     if plan.channel == "secure_sum":
         trusts = "trusted aggregator"
         server = Cell(Standing.PROVEN, reason, seen, adjacency, trusts)
@@ -124,12 +124,12 @@ def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) ->
 
 def local(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
     """Cells of reports that each device protects itself, whoever looks."""
-    seen = _repeated(event, plan.sampler.most_participations(plan))
+    seen = composed(event, plan.sampler.most_participations(plan))
     cell = Cell(Standing.PROVEN, reason, seen, Adjacency.REPLACE_ONE)
     return {(unit, view): cell for unit in Unit for view in View}
 
 
-def least_multiplier(plan: Plan) -> float:
+def noise_for_target(plan: Plan) -> float:
     """The least noise of a round, over its sensitivity, that meets the plan's target.
 
     For `summed` releases, in the release view, for the group that spends the most.
@@ -184,9 +184,3 @@ def _target(plan: Plan) -> tuple[float, float | None]:
             "noise_multiplier (central) or epsilon (local)"
         )
     return plan.target_epsilon, plan.delta
-
-
-def _repeated(event: DpEvent, times: int) -> DpEvent:
-    from dp_accounting import SelfComposedDpEvent
-
-    return event if times == 1 else SelfComposedDpEvent(event, times)

@@ -184,7 +184,7 @@ class FixedSize:
                 "use Poisson"
             )
         halved = GaussianDpEvent(inner.noise_multiplier / 2)
-        return _composed(Sampled(_population(plan), self.size, halved), plan.rounds)
+        return composed(Sampled(_population(plan), self.size, halved), plan.rounds)
 
     def _fits(self, population: int) -> None:
         if self.size > population:
@@ -212,7 +212,7 @@ class Everyone:
 
     def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
         """Composed over the rounds, without amplification."""
-        return _composed(inner, plan.rounds)
+        return composed(inner, plan.rounds)
 
 
 @dataclass(frozen=True)
@@ -243,10 +243,11 @@ def _population(plan: Horizon) -> int:
 def _poisson(rate: float, inner: DpEvent, plan: Horizon) -> DpEvent:
     from dp_accounting import PoissonSampledDpEvent
 
-    return _composed(PoissonSampledDpEvent(rate, inner), plan.rounds)
+    return composed(PoissonSampledDpEvent(rate, inner), plan.rounds)
 
 
-def _composed(event: DpEvent, times: int) -> DpEvent:
+def composed(event: DpEvent, times: int) -> DpEvent:
+    """The same release so many times."""
     from dp_accounting import SelfComposedDpEvent
 
     return event if times == 1 else SelfComposedDpEvent(event, times)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from tacit import check
 from tacit.errors import BadValue, Refused
 from tacit.plan import Plan
 from tacit.release import Adjacency, Cell, Release, Standing, Unit, View
-from tacit.sampling import EVERYONE
+from tacit.sampling import EVERYONE, composed
 
 MOST_CENTRAL_DELTA = 1e-5  # and never more than 1 / (10 N)
 MOST_LOCAL_DELTA = 1e-6
@@ -155,7 +154,9 @@ class _Figures:
     def _proven(self, cells: list[Cell], reason: str) -> _Figure:
         from tacit.accounting.epsilon import compose
 
-        events = [(self._trained(cell.event), str(cell.adjacency)) for cell in cells]
+        events = [
+            (composed(cell.event, self.runs), str(cell.adjacency)) for cell in cells
+        ]
         pure = compose(events, delta=0.0)
         if pure.value is not None:
             return _Figure(pure.value, 0.0, pure.accountant, Standing.PROVEN, reason)
@@ -166,11 +167,6 @@ class _Figures:
                 None, delta, "none", Standing.NONE, "the event protects nothing"
             )
         return _Figure(found.value, delta, found.accountant, Standing.PROVEN, reason)
-
-    def _trained(self, event: Any) -> Any:
-        from dp_accounting import SelfComposedDpEvent
-
-        return event if self.runs == 1 else SelfComposedDpEvent(event, self.runs)
 
     def _delta(self, cells: list[Cell]) -> float:
         """The plan's delta, if it is small enough to be called a guarantee."""

@@ -16,8 +16,8 @@ from tacit.release import (
     Unit,
     View,
     epsilon_a_report,
-    least_multiplier,
     local,
+    noise_for_target,
     summed,
     unprotected,
 )
@@ -98,7 +98,7 @@ def test_noise_meets_the_target_of_the_group_that_spends_most():
         target_epsilon=2.0,
         groups={"seldom": 100, "often": 100},
     )
-    assert least_multiplier(plan) == pytest.approx(1.0290, abs=1e-3)
+    assert noise_for_target(plan) == pytest.approx(1.0290, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_noise_meets_the_target_of_the_group_that_spends_most():
 )
 def test_noise_needs_a_target_and_a_delta(plan, complaint):
     with pytest.raises(BadValue, match=complaint):
-        least_multiplier(plan)
+        noise_for_target(plan)
 
 
 def test_local_reports_share_the_target():

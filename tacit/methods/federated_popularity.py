@@ -43,8 +43,8 @@ from tacit.release import (
     Cells,
     Release,
     epsilon_a_report,
-    least_multiplier,
     local,
+    noise_for_target,
     summed,
     unprotected,
 )
@@ -81,7 +81,7 @@ class FederatedPopularity(Method):
     def calibrated(self, plan: Plan) -> Self:
         """The same method with the least noise that meets the plan's target."""
         if self.privacy == "central" and self.noise_multiplier is None:
-            return replace(self, noise_multiplier=least_multiplier(plan))
+            return replace(self, noise_multiplier=noise_for_target(plan))
         if self.privacy.startswith("local") and self.epsilon is None:
             return replace(self, epsilon=epsilon_a_report(plan))
         return self
@@ -223,7 +223,7 @@ class Local:
 
 @dataclass(frozen=True)
 class LocalItem:
-    """One item of each history, by randomised response; 2 to 4 times worse."""
+    """One item of each history, by randomised response; worse than `Local`."""
 
     mechanism: RandomizedResponse
     what: str = "one randomised item of each device"
