@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import scipy.sparse as sp
 
-from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 
 
 def people_by_items(shards: Shards) -> sp.csr_array:
     """1.0 where a person has an item, however often."""
-    log = Interactions(
-        shards.offsets, shards.items, shards.values, shards.times, shards.n_items
-    )
-    return log.matrix()
+    return shards.log.matrix()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sized
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Bool, Float32, Int32, Int64
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tacit import arrays
+from tacit.data import features
+from tacit.data.features import Features
 from tacit.data.ragged import Ragged, offsets_of
 from tacit.errors import BadValue
 
@@ -23,7 +25,8 @@ class Interactions:
     """Events in columns, grouped by user; a user's events stand in order of time.
 
     Without times a user's events keep the order of the file. The same user and item may
-    occur again: repeats are kept, and `distinct` drops them.
+    occur again: repeats are kept, and `distinct` drops them. `contexts` are columns
+    that describe an event, such as the weather or a user's tags: as private as it is.
     """
 
     offsets: Int64[np.ndarray, "users_and_one"]
@@ -31,6 +34,7 @@ class Interactions:
     values: Float32[np.ndarray, "events"]
     times: Int64[np.ndarray, "events"] | None
     n_items: int
+    contexts: Features = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         Ragged(self.offsets, self.items)  # checks the offsets
@@ -41,6 +45,7 @@ class Interactions:
         if self.times is not None:
             arrays.typed(np.int64, times=self.times)
         _same_length(items=self.items, values=self.values, times=self.times)
+        _same_length(items=self.items, **self.contexts)
         if not np.isfinite(self.values).all():
             raise BadValue(
                 "values must be finite in float32; drop or repair them first"
@@ -54,6 +59,7 @@ class Interactions:
         *,
         values: ArrayLike | None = None,
         times: ArrayLike | None = None,
+        contexts: Features | None = None,
         n_users: int,
         n_items: int,
     ) -> Interactions:
@@ -63,7 +69,8 @@ class Interactions:
         what = arrays.integers(items, "items", below=min(n_items, _MOST_ITEMS))
         much = np.ones(len(who), np.float32) if values is None else _float32(values)
         when = None if times is None else _int64(times)
-        _same_length(users=who, items=what, values=much, times=when)
+        described = contexts or {}
+        _same_length(users=who, items=what, values=much, times=when, **described)
         order = _order(who, when, n_users)
         return cls(
             offsets_of(np.bincount(who, minlength=n_users)),
@@ -71,6 +78,7 @@ class Interactions:
             much[order],
             None if when is None else when[order],
             n_items,
+            features.take(described, order),
         )
 
     def __len__(self) -> int:
@@ -118,6 +126,7 @@ class Interactions:
             self.values[places],
             None if self.times is None else self.times[places],
             self.n_items,
+            features.take(self.contexts, places),
         )
 
     def distinct(self) -> Interactions:
@@ -168,7 +177,7 @@ def _int64(times: ArrayLike) -> Int64[np.ndarray, "events"]:
     return whole.astype(np.int64)
 
 
-def _same_length(**columns: NDArray[Any] | None) -> None:
+def _same_length(**columns: Sized | None) -> None:
     lengths = {name: len(c) for name, c in columns.items() if c is not None}
     if len(set(lengths.values())) > 1:
         raise BadValue(f"columns differ in length: {lengths}")

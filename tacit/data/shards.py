@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float32, Int32, Int64
 from numpy.typing import ArrayLike
 
 from tacit import arrays
+from tacit.data import features
+from tacit.data.features import Features
 from tacit.data.interactions import Interactions
 from tacit.data.ragged import Ragged, offsets_of
 from tacit.keys import Keys
@@ -23,15 +25,16 @@ class Shards:
     values: Float32[np.ndarray, "events"]
     times: Int64[np.ndarray, "events"] | None
     n_items: int
+    contexts: Features = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # A log has the same invariants, and checks them.
-        Interactions(self.offsets, self.items, self.values, self.times, self.n_items)
+        _ = self.log  # has the same invariants, and checks them
 
     @classmethod
     def of(cls, log: Interactions) -> Shards:
         """Hand each user's events to that user's device."""
-        return cls(log.offsets, log.items, log.values, log.times, log.n_items)
+        columns = (log.offsets, log.items, log.values, log.times)
+        return cls(*columns, log.n_items, log.contexts)
 
     @classmethod
     def of_history(cls, items: ArrayLike, *, n_items: int) -> Shards:
@@ -43,6 +46,12 @@ class Shards:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    @property
+    def log(self) -> Interactions:
+        """The same events as one log; for those who may see everybody's."""
+        columns = (self.offsets, self.items, self.values, self.times)
+        return Interactions(*columns, self.n_items, self.contexts)
 
     @property
     def lengths(self) -> Int64[np.ndarray, "clients"]:
@@ -62,14 +71,7 @@ class Shards:
     def take(self, rows: ArrayLike) -> Shards:
         """Some of the devices, in the order given."""
         chosen = arrays.rows(rows, len(self))
-        places = self.histories.places(chosen)
-        return Shards(
-            offsets_of(self.lengths[chosen]),
-            self.items[places],
-            self.values[places],
-            None if self.times is None else self.times[places],
-            self.n_items,
-        )
+        return self._pick(self.histories.places(chosen), self.lengths[chosen])
 
     def at_most(self, most: int, keys: Keys) -> Shards:
         """At most `most` distinct items a device, each equally likely to stay.
@@ -85,12 +87,18 @@ class Shards:
         place = np.arange(len(by_draw)) - np.repeat(np.cumsum(counts) - counts, counts)
         kept = np.sort(by_draw[place < most])
         lengths = np.bincount(self.owners[kept], minlength=len(self))
+        return self._pick(kept, lengths)
+
+    def _pick(
+        self, places: Int64[np.ndarray, "kept"], lengths: Int64[np.ndarray, "clients"]
+    ) -> Shards:
         return Shards(
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            self.items[kept],
-            self.values[kept],
-            None if self.times is None else self.times[kept],
+            offsets_of(lengths),
+            self.items[places],
+            self.values[places],
+            None if self.times is None else self.times[places],
             self.n_items,
+            features.take(self.contexts, places),
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Bool
 
+from tacit.data import features
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
@@ -71,7 +72,7 @@ def distinct(rows: Ragged, n_items: int) -> Ragged:
 
 
 def _cut(shards: Shards, rows: slice) -> Shards:
-    """A run of rows, without copying their events."""
+    """A run of rows, without copying their events (contexts are copied)."""
     offsets = shards.offsets[rows.start : rows.stop + 1]
     events = slice(offsets[0], offsets[-1])
     times = None if shards.times is None else shards.times[events]
@@ -81,4 +82,5 @@ def _cut(shards: Shards, rows: slice) -> Shards:
         shards.values[events],
         times,
         shards.n_items,
+        features.take(shards.contexts, np.arange(events.start, events.stop)),
     )

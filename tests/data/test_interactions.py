@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.data.features import Category
 from tacit.data.interactions import Interactions
 from tacit.errors import BadValue
 
@@ -255,3 +256,26 @@ def test_keep_wants_a_mask(mask):
 def test_take_users_wants_places(rows):
     with pytest.raises(BadValue):
         Interactions(**GOOD).take_users(rows)
+
+
+def test_contexts_follow_their_events():
+    """Grouping, masks and choices of users move a context with its event."""
+    weather = Category.of(["sun", "rain", "", "snow"])
+    log = Interactions.of_columns(
+        [1, 0, 1, 0],
+        [2, 1, 0, 2],
+        times=[4, 3, 2, 1],
+        contexts={"weather": weather},
+        n_users=2,
+        n_items=3,
+    )
+    assert list(log.contexts["weather"]) == ["snow", "rain", "", "sun"]
+    kept = log.keep(log.items == 2).take_users([1, 0])
+    assert list(kept.contexts["weather"]) == ["sun", "snow"]
+
+
+def test_a_context_has_a_row_an_event():
+    with pytest.raises(BadValue, match="weather"):
+        Interactions.of_columns(
+            [0], [0], contexts={"weather": Category.of([])}, n_users=1, n_items=1
+        )

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.data.features import Categories
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.errors import BadValue
@@ -101,3 +102,15 @@ def test_at_most_keeps_first_events_of_so_many_distinct_items(lengths, most):
         assert [event for event in events if event in mine] == mine
         alone = shards.take([i]).at_most(most, keys[[i]])
         assert device(alone, 0) == device(kept, i)
+
+
+def test_contexts_stay_with_their_device():
+    tags = Categories.of([["a"], [], ["b", "c"]])
+    log = Interactions.of_columns(
+        [0, 1, 1], [0, 1, 1], contexts={"tags": tags}, n_users=2, n_items=2
+    )
+    shards = Shards.of(log)
+    assert list(shards.take([1, 0]).contexts["tags"]) == [(), ("b", "c"), ("a",)]
+    bounded = shards.at_most(1, Key.from_seed(0).each([0, 1]))
+    assert list(bounded.contexts["tags"]) == [("a",), ()]
+    assert list(shards.log.contexts["tags"]) == [("a",), (), ("b", "c")]
