@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-TILE = 2048  # items coded side by side, one row of codes a factor
+TILE = 1024  # items coded side by side, one row of codes a factor
 GROUP = 8  # factors whose products are summed in 16 bits
 _STEPS = 254  # of a group's query in all; rounding adds 4, and 127 * 258 < 2**15
+_SHIFT = 3  # groups are rounded down to multiples of 8, so that 16 bits hold their sum
+_DROPPED = 2**_SHIFT - 1  # at most, a group
+_STEPS_IN_ALL = 2000  # of a whole query: 127 * 2000 / 8 and a unit a group < 2**15
 
 
 @njit(cache=True)
@@ -69,6 +72,14 @@ def _exact(user, factors, item):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def _steps(user, step, n_rows):  # type: ignore[no-untyped-def]
+    query = np.zeros(n_rows, np.int16)
+    for f in range(len(user)):
+        query[f] = np.int16(np.rint(user[f] / step))
+    return query
+
+
+@njit(cache=True)
 def _coarse_query(user, n_rows):  # type: ignore[no-untyped-def]
     """The query in whole steps, the step, and the two parts of what coarseness hides.
 
@@ -83,13 +94,14 @@ def _coarse_query(user, n_rows):  # type: ignore[no-untyped-def]
             total += abs(np.float64(user[f]))
         most = max(most, total)
     step = most / _STEPS if most > 0 else 1.0
-    query = np.zeros(n_rows, np.int16)
+    query = _steps(user, step, n_rows)
+    while np.abs(query).sum() > _STEPS_IN_ALL:
+        step *= 1.125
+        query = _steps(user, step, n_rows)
     squares, missing = 0.0, 0.0
     for f in range(len(user)):
-        whole = np.rint(user[f] / step)
-        query[f] = np.int16(whole)
-        squares += whole**2
-        missing += (user[f] / step - whole) ** 2
+        squares += np.float64(query[f]) ** 2
+        missing += (user[f] / step - query[f]) ** 2
     # A little more covers what rounding to single precision can add.
     for_error = np.float32(1.001 * np.sqrt(squares))
     for_norm = np.float32(1.001 * np.sqrt(missing) + 0.01)
@@ -112,44 +124,41 @@ def _coarse_group(codes, query, f, short):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _coarse_tile(codes, query, short, coarse):  # type: ignore[no-untyped-def]
+def _add(short, coarse):  # type: ignore[no-untyped-def]
     for j in range(TILE):
-        coarse[j] = 0
+        coarse[j] = np.int16(coarse[j] + np.int16(short[j] >> _SHIFT))
+
+
+@njit(cache=True)
+def _coarse_tile(codes, query, short, coarse):  # type: ignore[no-untyped-def]
+    """The sums of all groups, in units of 2**_SHIFT."""
+    coarse[:] = 0
     for f in range(0, len(codes), GROUP):
         _coarse_group(codes, query, f, short)
-        for j in range(TILE):
-            coarse[j] = np.int32(coarse[j] + short[j])
+        _add(short, coarse)
 
 
 @njit(cache=True)
-def _bounds(coarse, sizes, hidden, at_most):  # type: ignore[no-untyped-def]
-    """No score is above its bound, in steps."""
+def _bounds(coarse, lengths, dropped, for_error, for_norm, at_most):  # type: ignore[no-untyped-def]
+    """No item of a tile scores above its bound, in steps."""
+    sizes, errors, norms = lengths
+    unit = np.float32(2**_SHIFT)
     for j in range(len(sizes)):
-        at_most[j] = sizes[j] * np.float32(coarse[j]) + hidden[j]
+        most = unit * np.float32(coarse[j]) + dropped
+        at_most[j] = sizes[j] * most + errors[j] * for_error + norms[j] * for_norm
 
 
 @njit(cache=True)
-def _hide(errors, norms, for_error, for_norm, hidden):  # type: ignore[no-untyped-def]
-    """How far each coarse score can be off, in steps."""
-    for j in range(len(errors)):
-        hidden[j] = errors[j] * for_error + norms[j] * for_norm
-
-
-@njit(cache=True)
-def _starting_bar(at_most, hidden, n_items, seen, first, k):  # type: ignore[no-untyped-def]
-    """What k unseen items of a tile surely reach, so that few need an exact score."""
-    items, at_least = np.empty(k, np.int32), np.empty(k, np.float32)
-    n = 0
-    for j in range(n_items):
-        low = at_most[j] - 2 * hidden[j]
-        if n == k and low <= at_least[k - 1]:
-            continue
-        if not _holds(seen, 0, len(seen), first + j):
-            n = _insert(items, at_least, n, first + j, low)
-    if n < k:
-        return np.float32(-np.inf)
-    # A little less, as rounding must not raise it; nor may it cut off what is equal.
-    return np.float32(at_least[k - 1] - 1e-5 * abs(at_least[k - 1]) - 1e-30)
+def _exact_best(user, factors, places, items, scores):  # type: ignore[no-untyped-def]
+    """Fill items and scores with the best of some places; gives how many."""
+    exact = np.empty(len(places), np.float64)
+    for i in range(len(places)):  # a loop of its own: rows come from memory together
+        exact[i] = _exact(user, factors, places[i])
+    n, k = 0, len(items)
+    for i in range(len(places)):
+        if n < k or exact[i] > scores[k - 1]:
+            n = _insert(items, scores, n, places[i], exact[i])
+    return n
 
 
 @njit(cache=True)
@@ -158,27 +167,37 @@ def _scan(user, index, seen, first_tile, last_tile, items, scores):  # type: ign
 
     Coarse codes rule most items out; whatever they cannot rule out is scored exactly.
     """
-    factors, codes, sizes, errors, norms, unit = index
-    query, step, for_error, for_norm = _coarse_query(user, codes.shape[1])
-    short, coarse = np.empty(TILE, np.int16), np.empty(TILE, np.int32)
-    hidden, at_most = np.empty(TILE, np.float32), np.empty(TILE, np.float32)
-    n, k, bar = 0, len(items), np.float32(-np.inf)
+    factors, codes, sizes, errors, norms = index
+    if not np.isfinite(user).all():
+        return 0
+    query, _, for_error, for_norm = _coarse_query(user, codes.shape[1])
+    dropped = np.float32(len(query) // GROUP * _DROPPED)
+    short, coarse = np.empty(TILE, np.int16), np.empty(TILE, np.int16)
+    at_most = np.empty(TILE, np.float32)
+    places = np.empty((last_tile - first_tile) * TILE, np.int32)  # not ruled out yet
+    bounds = np.empty(len(places), np.float32)
+    k, n_places, n_sure, bar = len(items), 0, 0, np.float32(-np.inf)
+    at_least = np.empty(k, np.float32)  # what the best k surely reach
     for tile in range(first_tile, last_tile):
         first, last = tile * TILE, min((tile + 1) * TILE, len(factors))
+        lengths = sizes[first:last], errors[first:last], norms[first:last]
         _coarse_tile(codes[tile], query, short, coarse)
-        _hide(errors[first:last], norms[first:last], for_error, for_norm, hidden)
-        _bounds(coarse, sizes[first:last], hidden, at_most)
-        if tile == first_tile:
-            bar = _starting_bar(at_most, hidden, last - first, seen, first, k)
+        _bounds(coarse, lengths, dropped, for_error, for_norm, at_most)
         for j in range(last - first):
             if at_most[j] <= bar or _holds(seen, 0, len(seen), first + j):
                 continue
-            score = _exact(user, factors, first + j)
-            if n < k or score > scores[k - 1]:
-                n = _insert(items, scores, n, first + j, score)
-                if n == k:
-                    bar = np.float32(scores[k - 1] / (step * unit))
-    return n
+            places[n_places], bounds[n_places] = first + j, at_most[j]
+            n_places += 1
+            hidden = lengths[1][j] * for_error + lengths[2][j] * for_norm
+            low = at_most[j] - 2 * hidden - lengths[0][j] * dropped
+            if n_sure < k or low > at_least[k - 1]:
+                n_sure = _insert(items, at_least, n_sure, first + j, low)
+            if n_sure == k:
+                # A little less: rounding must not raise it, nor cut off what is equal.
+                bar = np.float32(at_least[k - 1] - 1e-5 * abs(at_least[k - 1]) - 1e-30)
+    return _exact_best(
+        user, factors, places[:n_places][bounds[:n_places] > bar], items, scores
+    )
 
 
 @njit(cache=True)
@@ -190,7 +209,7 @@ def scan_codes(user, index, seen, k):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, parallel=True)
-def scan_codes_in_runs(user, index, seen, k, runs):  # type: ignore[no-untyped-def]
+def scan_codes_in_runs(runs, user, index, seen, k):  # type: ignore[no-untyped-def]
     """As `scan_codes`, the catalog cut into runs that go side by side."""
     n_tiles = len(index[1])
     items = np.empty((runs, k), np.int32)

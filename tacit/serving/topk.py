@@ -11,9 +11,9 @@ list is shorter than k where fewer items are unseen.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from math import isfinite
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,9 @@ from tacit.errors import BadValue
 
 _COMPILED_FROM = 2**21  # scores; below this numpy is faster than loading numba
 _THREADS = os.cpu_count() or 1
-_TILE, _GROUP = 2048, 8  # as in `kernels/topk.py`
-_TILES_A_THREAD = 8  # 16,000 items; for fewer, waking a thread costs more
+_TILE, _GROUP = 1024, 8  # as in `kernels/topk.py`
+_TILES_A_THREAD = 4  # 4,096 items; for fewer, waking a thread costs more
+_MOST_FACTORS = 8000  # so that coarse scores fit in 16 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +94,18 @@ class FactorIndex:
     """
 
     factors: Float32[np.ndarray, "items factors"]
-    codes: Int8[np.ndarray, "tiles rows 2048"]  # a row a factor, then rows of zeros
-    sizes: Float32[np.ndarray, "items"]  # one step of an item's codes; in `unit`, as
-    errors: Float32[np.ndarray, "items"]  # the length of what codes leave out
-    norms: Float32[np.ndarray, "items"]  # the length of the whole vector
-    unit: float
+    codes: Int8[np.ndarray, "tiles rows 1024"]  # a row a factor, then rows of zeros
+    sizes: Float32[np.ndarray, "items"]  # one step of an item's codes, and
+    errors: Float32[np.ndarray, "items"]  # the length of what codes leave out, and
+    norms: Float32[np.ndarray, "items"]  # of the whole vector, in the largest step
 
     @classmethod
     def of(cls, factors: Float[np.ndarray, "items factors"]) -> FactorIndex:
         """Index these items; the factors are kept in single precision."""
         if not np.isfinite(factors).all() or factors.size == 0:
             raise BadValue("item factors must be finite, at least one item and factor")
+        if factors.shape[1] > _MOST_FACTORS:
+            raise BadValue(f"{factors.shape[1]} factors must be <= {_MOST_FACTORS}")
         exact = np.ascontiguousarray(factors, np.float32)
         largest = np.abs(exact).max(axis=1).astype(np.float64)
         unit = float(largest.max()) / 127 or 1.0
@@ -112,21 +114,21 @@ class FactorIndex:
         codes = np.rint(scaled / sizes[:, None])
         errors = _lengths(scaled - codes * sizes[:, None])
         tiles = _tiles(codes.astype(np.int8))
-        return cls(exact, tiles, sizes, errors, _lengths(scaled), unit)
+        return cls(exact, tiles, sizes, errors, _lengths(scaled))
 
     def best(
         self, user: Float32[np.ndarray, "factors"], seen: ArrayLike, *, k: int = 10
     ) -> Best:
         """One person's best k: what a device asks."""
-        if k < 1 or user.shape != self.factors.shape[1:] or not isfinite(user @ user):
-            self._check(np.atleast_2d(user), k)  # says what is wrong, if anything
+        if k < 1 or user.shape != self.factors.shape[1:]:
+            self._check(np.atleast_2d(user), k)  # says what is wrong
         held = np.array(seen, np.int32)
         held.sort()
-        query = (np.asarray(user, np.float32), self._index, held)
-        most, runs = min(k, len(self.factors)), len(self.codes) // _TILES_A_THREAD
-        if runs < 2 or _THREADS == 1:
-            return Best(*_kernels().scan_codes(*query, most))
-        return Best(*_kernels().scan_codes_in_runs(*query, most, min(_THREADS, runs)))
+        query = np.asarray(user, np.float32)
+        found = self._scan(query, self._index, held, min(k, len(self.factors)))
+        if not len(found[0]):  # everything is seen, or
+            self._check(np.atleast_2d(user), k)  # the query is not finite
+        return Best(*found)
 
     def top_k(
         self,
@@ -154,10 +156,17 @@ class FactorIndex:
             sums[f % 4 if f < whole else 0] += product
         return (sums[0] + sums[1]) + (sums[2] + sums[3])
 
-    @property
+    @cached_property
     def _index(self) -> tuple[Any, ...]:
-        lengths = (self.sizes, self.errors, self.norms)
-        return self.factors, self.codes, *lengths, self.unit
+        return self.factors, self.codes, self.sizes, self.errors, self.norms
+
+    @cached_property
+    def _scan(self) -> Callable[[Any, tuple[Any, ...], Any, int], tuple[Any, Any]]:
+        """One person's scan, on as many threads as it can use."""
+        runs = min(_THREADS, len(self.codes) // _TILES_A_THREAD)
+        if runs < 2:
+            return _kernels().scan_codes
+        return partial(_kernels().scan_codes_in_runs, runs)
 
     def _check(self, users: Float32[np.ndarray, "people factors"], k: int) -> None:
         check.count(k=k)
@@ -173,7 +182,7 @@ class FactorIndex:
 
 def _tiles(
     codes: Int8[np.ndarray, "items factors"],
-) -> Int8[np.ndarray, "tiles rows 2048"]:
+) -> Int8[np.ndarray, "tiles rows 1024"]:
     """Codes by tile and factor, so that a scan reads memory from end to end."""
     n_items, n_factors = codes.shape
     padded = np.pad(codes, ((0, -n_items % _TILE), (0, -n_factors % _GROUP)))

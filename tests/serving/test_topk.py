@@ -64,7 +64,7 @@ def test_the_row_scan_equals_its_plain_twin(monkeypatch, dtype, k):
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_items=st.sampled_from([1, 5, 300, 5000]),
-    n_factors=st.sampled_from([1, 3, 64, 65]),
+    n_factors=st.sampled_from([1, 3, 64, 65, 200]),
     spread=st.sampled_from([0.0, 1.0, 3.0]),
     scale=st.sampled_from([1e-30, 1.0, 1e15]),
 )
@@ -97,6 +97,19 @@ def test_items_that_differ_by_less_than_a_step_are_told_apart():
     _same(index.top_k(users, seen, k=10), expected)
 
 
+@pytest.mark.parametrize("n_factors", [8, 64, 500, 8000])
+def test_the_largest_coarse_scores_do_not_overflow(n_factors):
+    """All codes at their ends and all of one sign, as far as sixteen bits reach."""
+    items = np.ones((3, n_factors), np.float32)
+    items[1] *= -1
+    items[2, 0] = 0.0  # just behind the first
+    index = FactorIndex.of(items)
+    for sign in (1, -1):
+        best = index.best(np.full(n_factors, sign, np.float32), [], k=3)
+        assert best.items.tolist() == [0, 2, 1][::sign]
+        assert best.scores[0] == n_factors
+
+
 def test_the_codes_rule_out_nearly_everything():
     """Otherwise the scan is exact but slow: margins stay near the size of a step."""
     from tacit.kernels import topk as kernels
@@ -108,13 +121,16 @@ def test_the_codes_rule_out_nearly_everything():
     query, step, for_error, for_norm = kernels._coarse_query(user, 64)
     coarse = np.einsum("tfi,f->ti", index.codes.astype(int), query).reshape(-1)[:5000]
     hidden = index.errors * for_error + index.norms * for_norm
-    at_most = (index.sizes * coarse + hidden) * step * index.unit
+    unit = np.abs(items).max() / 127
+    at_most = (index.sizes * coarse + hidden) * step * unit
     exact = index.scores(user[None])[0]
     assert (at_most >= exact).all()
     assert (at_most > np.sort(exact)[-10]).sum() < 30
 
 
 def test_bad_input_is_refused():
+    with pytest.raises(BadValue, match="8001 factors must be <= 8000"):
+        FactorIndex.of(np.ones((1, 8001), np.float32))
     index = FactorIndex.of(np.ones((3, 2), np.float32))
     user = np.ones(2, np.float32)
     with pytest.raises(BadValue, match="person in row 0 has a NaN score"):
