@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Categories, Category, Numeric, Text
+from tacit.data.impressions import Impressions, Slates
 from tacit.data.interactions import Interactions
 from tacit.data.ragged import Ragged
 from tacit.data.strings import Strings
@@ -22,7 +23,8 @@ Columns = dict[str, NDArray[Any]]
 _PARTS = {
     part.__name__: part
     for part in (
-        *(Dataset, Interactions, Catalog, Profiles, Ragged, Strings),
+        *(Dataset, Interactions, Impressions, Slates, Catalog, Profiles),
+        *(Ragged, Strings),
         *(Category, Categories, Numeric, Text),
     )
 }

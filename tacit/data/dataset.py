@@ -1,4 +1,4 @@
-"""A data set as it is used: the log, the catalog and the people."""
+"""A data set as it is used: the log, the catalog, the people, and what was shown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from tacit import check
 from tacit.data.catalog import Catalog, Profiles
+from tacit.data.impressions import Impressions
 from tacit.data.interactions import Interactions
 from tacit.errors import BadValue
 
@@ -20,6 +21,7 @@ class Dataset:
     interactions: Interactions
     catalog: Catalog
     profiles: Profiles
+    impressions: Impressions | None = None
 
     def __post_init__(self) -> None:
         log = self.interactions
@@ -28,6 +30,14 @@ class Dataset:
                 f"{self.name}: the log speaks of {log.n_users} users and {log.n_items} "
                 f"items, the tables list {len(self.profiles)} and {len(self.catalog)}"
             )
+        if self.impressions is not None:
+            slates = self.impressions.slates
+            if (slates.n_users, slates.n_items) != (log.n_users, log.n_items):
+                raise BadValue(
+                    f"{self.name}: the impressions speak of {slates.n_users} users and "
+                    f"{slates.n_items} items, the log of {log.n_users} and "
+                    f"{log.n_items}"
+                )
 
     def filtered(
         self, *, min_value: float | None = None, min_interactions: int = 1
@@ -36,15 +46,20 @@ class Dataset:
 
         Users with fewer than `min_interactions` distinct items and items that nobody is
         left to have touched are dropped, and both are numbered anew. One pass each, in
-        this order, as in the Mult-VAE protocol.
+        this order, as in the Mult-VAE protocol. Users keep all their impressions, and
+        what was shown in them or read before stays in the catalog.
         """
         check.at_least(0, min_interactions=min_interactions)
         log = self.interactions
         if min_value is not None:
-            log = log.keep(log.values >= min_value)
+            log = self._valued(min_value)
         users = np.flatnonzero(log.distinct().per_user >= min_interactions)
         log = log.take_users(users)
-        items = np.flatnonzero(log.per_item > 0)
+        shown, is_left = self.impressions, log.per_item > 0
+        if shown is not None:
+            shown = shown.take_users(users)
+            is_left |= shown.named_items()
+        items = np.flatnonzero(is_left)
         if not len(users) or not len(items):
             raise BadValue(
                 f"{self.name}: min_value={min_value}, min_interactions="
@@ -52,7 +67,20 @@ class Dataset:
             )
         place = np.full(log.n_items, -1, np.int32)
         place[items] = np.arange(len(items), dtype=np.int32)
-        log = replace(log, items=place[log.items], n_items=len(items))
         return Dataset(
-            self.name, log, self.catalog.take(items), self.profiles.take(users)
+            self.name,
+            replace(log, items=place[log.items], n_items=len(items)),
+            self.catalog.take(items),
+            self.profiles.take(users),
+            None if shown is None else shown.take_items(items),
         )
+
+    def _valued(self, min_value: float) -> Interactions:
+        """The events of at least `min_value`; impressions do not tell how much."""
+        is_kept = self.interactions.values >= min_value
+        if self.impressions is not None and not is_kept.all():
+            raise BadValue(
+                f"min_value={min_value} would drop clicks that the impressions of "
+                f"{self.name} have; leave it out"
+            )
+        return self.interactions.keep(is_kept)

@@ -9,12 +9,14 @@ from tacit.errors import BadValue
 from tacit.evaluation.activity import by_activity
 from tacit.evaluation.coverage import coverage
 from tacit.evaluation.metrics import COVERAGE, Measure, parse
-from tacit.evaluation.protocols import FullRanking
+from tacit.evaluation.protocols import EachTargetAlone, FullRanking
 from tacit.evaluation.ranking import Candidates, Scorer, rank
 from tacit.results import Evaluation, Groups
 
 METRICS = ("ndcg@100", "recall@20", "recall@50")
 FULL_RANKING = FullRanking()
+
+_NEEDS_ALONE = "evaluate with the protocol EachTargetAlone"
 
 
 def evaluate(
@@ -29,11 +31,13 @@ def evaluate(
 
     `score` gives a score for every item from histories alone; larger is better. Pass
     `ranking.Factors` where scores are inner products: it is much faster. Groups are
-    tertiles of history length unless given.
+    tertiles of history length unless given. `EachTargetAlone` goes with the metrics
+    that end in `_each`, and they with no other protocol.
     """
     measures = {name: parse(name) for name in metrics}
     of_catalog = {name: m for name, m in measures.items() if m.kind == COVERAGE}
-    _refuse_sampled_coverage(of_catalog, protocol)
+    _refuse_partial_coverage(of_catalog, protocol)
+    _refuse_mixed(measures, protocol)
     ranks = rank(score, heldout, candidates=protocol)
     return Evaluation(
         protocol.name,
@@ -44,11 +48,22 @@ def evaluate(
     )
 
 
-def _refuse_sampled_coverage(
+def _refuse_partial_coverage(
     of_catalog: dict[str, Measure], protocol: Candidates
 ) -> None:
     if of_catalog and not isinstance(protocol, FullRanking):
         raise BadValue(
             f"metric '{next(iter(of_catalog))}' needs a full ranking, not "
             f"'{protocol.name}'; drop it or change the protocol"
+        )
+
+
+def _refuse_mixed(measures: dict[str, Measure], protocol: Candidates) -> None:
+    """A target alone and a target among others give different figures."""
+    is_alone = isinstance(protocol, EachTargetAlone)
+    wrong = [name for name, m in measures.items() if m.is_each != is_alone]
+    if wrong:
+        remedy = "write 'hr_each@k' or 'ndcg_each@k'" if is_alone else _NEEDS_ALONE
+        raise BadValue(
+            f"metric '{wrong[0]}' does not go with '{protocol.name}'; {remedy}"
         )

@@ -10,6 +10,11 @@ orders of the tied: a constant scorer gets what a random order gets, not luck.
     precision@k   targets in the first k / k
     mrr           1 / place of the first target
     auc           share of (target, other candidate) pairs in the right order
+
+Each target alone, without the person's other targets among its candidates (PrivRec):
+
+    hr_each@k     share of the targets that are in the first k
+    ndcg_each@k   mean over targets of 1 / log2(place + 1), 0 beyond the first k
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -34,6 +40,11 @@ class Measure:
 
     kind: str
     k: int | None
+
+    @property
+    def is_each(self) -> bool:
+        """Whether each target is ranked alone."""
+        return self.kind in _EACH
 
     def __call__(self, ranks: Ranks) -> PerPerson:
         """The metric of each person."""
@@ -74,19 +85,14 @@ def hr(ranks: Ranks, k: int) -> PerPerson:
     target gets one with probability C(m - t, s) / C(m, s), which is the product over
     i < t of (m - s - i) / (m - i); here the targets of a block are numbered by i.
     """
-    i = _place_in_block(ranks)
+    i = _own_blocks(ranks).place
     missed = np.maximum(ranks.tied - _slots(ranks, k) - i, 0) / (ranks.tied - i)
     return 1.0 - np.multiply.reduceat(missed, ranks.offsets[:-1])
 
 
 def ndcg(ranks: Ranks, k: int) -> PerPerson:
     """Discounted gain in the first k places over the largest possible."""
-    gains = np.concatenate([[0.0], np.cumsum(1.0 / np.log2(np.arange(k) + 2.0))])
-    first, last = np.minimum(ranks.above, k), np.minimum(ranks.above + ranks.tied, k)
-    return (
-        _sum((gains[last] - gains[first]) / ranks.tied, ranks)
-        / (gains[np.minimum(ranks.n_targets, k)])
-    )
+    return _gain(ranks, k) / _gains(k)[np.minimum(ranks.n_targets, k)]
 
 
 def recall(ranks: Ranks, k: int) -> PerPerson:
@@ -128,6 +134,30 @@ def auc(ranks: Ranks) -> PerPerson:
     return np.where(pairs > 0, 1.0 - wrong / np.maximum(pairs, 1), 0.5)
 
 
+def hr_each(ranks: Ranks, k: int) -> PerPerson:
+    """Targets that are in the first k places when ranked alone, of all targets."""
+    return recall_all(alone(ranks), k)
+
+
+def ndcg_each(ranks: Ranks, k: int) -> PerPerson:
+    """Discounted gain in the first k places of a target alone, the mean over targets.
+
+    Needs no normalization: the largest gain of a single target is 1.
+    """
+    return _gain(alone(ranks), k) / ranks.n_targets
+
+
+def alone(ranks: Ranks) -> Ranks:
+    """Where each target stands when the person's other targets are no candidates."""
+    own = _own_blocks(ranks)
+    return Ranks(
+        ranks.offsets,
+        ranks.above - own.before,
+        ranks.tied - own.size + 1,
+        ranks.n_candidates - ranks.n_targets + 1,
+    )
+
+
 COVERAGE = "coverage"  # belongs to the catalog and to no person: `coverage.py`
 
 _CUT: Mapping[str, Callable[[Ranks, int], PerPerson]] = {
@@ -136,7 +166,10 @@ _CUT: Mapping[str, Callable[[Ranks, int], PerPerson]] = {
     "recall": recall,
     "recall_all": recall_all,
     "precision": precision,
+    "hr_each": hr_each,
+    "ndcg_each": ndcg_each,
 }
+_EACH = frozenset({"hr_each", "ndcg_each"})
 _WHOLE: Mapping[str, Callable[[Ranks], PerPerson]] = {"mrr": mrr, "auc": auc}
 
 
@@ -153,23 +186,47 @@ def _hits(ranks: Ranks, k: int) -> PerPerson:
     return _sum(_slots(ranks, k) / ranks.tied, ranks)
 
 
+def _gain(ranks: Ranks, k: int) -> PerPerson:
+    """The discounted gain of a person's targets in the first k places, summed."""
+    gains = _gains(k)
+    first, last = np.minimum(ranks.above, k), np.minimum(ranks.above + ranks.tied, k)
+    return _sum((gains[last] - gains[first]) / ranks.tied, ranks)
+
+
+def _gains(k: int) -> Float64[np.ndarray, "k_and_one"]:
+    """The gain of the first 0, 1, …, k places together."""
+    return np.concatenate([[0.0], np.cumsum(1.0 / np.log2(np.arange(k) + 2.0))])
+
+
 def _sum(values: Float64[np.ndarray, "targets"], ranks: Ranks) -> PerPerson:
     return np.add.reduceat(values, ranks.offsets[:-1])
 
 
-def _place_in_block(ranks: Ranks) -> Int64[np.ndarray, "targets"]:
-    """Numbers the targets of a person that are tied with each other: 0, 1, …"""
+class _Blocks(NamedTuple):
+    """A person's targets that are tied with each other, as seen by each of them."""
+
+    before: Int64[
+        np.ndarray, "targets"
+    ]  # of the person's targets, those that score more
+    place: Int64[np.ndarray, "targets"]  # 0, 1, … within the block
+    size: Int64[np.ndarray, "targets"]
+
+
+def _own_blocks(ranks: Ranks) -> _Blocks:
+    """Equal `above` of one person is an equal score, a smaller one a larger score."""
     if len(ranks.above) == len(ranks):  # one target each, and nothing to number
-        return np.zeros(len(ranks), np.int64)
+        zeros = np.zeros(len(ranks), np.int64)
+        return _Blocks(zeros, zeros, zeros + 1)
     owners = np.repeat(np.arange(len(ranks)), ranks.n_targets)
     order = np.lexsort((ranks.above, owners))
     block = np.stack([owners, ranks.above])[:, order]
     starts_block = np.ones(len(order), bool)
     starts_block[1:] = (block[:, 1:] != block[:, :-1]).any(axis=0)
-    position = np.arange(len(order))
-    place = np.empty_like(position)
-    place[order] = position - np.maximum.accumulate(position * starts_block)
-    return place
+    number, position = np.cumsum(starts_block) - 1, np.arange(len(order))
+    start, size = np.flatnonzero(starts_block)[number], np.bincount(number)[number]
+    found = np.empty((3, len(order)), np.int64)
+    found[:, order] = start - ranks.offsets[owners], position - start, size
+    return _Blocks(*found)
 
 
 def _first_reciprocal(above: int, tied: int, targets: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool
@@ -22,8 +23,12 @@ def chunks(heldout: Heldout, *, width: int) -> Iterator[Heldout]:
     size = max(1, _NUMBERS_AT_ONCE // max(1, width))
     for start in range(0, len(checked.users), size):
         rows = slice(start, min(start + size, len(checked.users)))
-        history, targets = _cut(checked.history, rows), _cut(checked.targets, rows)
-        yield Heldout(checked.users[rows], history, targets)
+        yield Heldout(
+            checked.users[rows],
+            _cut(checked.history, rows),
+            _cut(checked.targets, rows),
+            None if checked.disliked is None else _cut(checked.disliked, rows),
+        )
 
 
 def refuse_people(
@@ -47,7 +52,7 @@ def _checked(heldout: Heldout) -> Heldout:
         )
     targets = _distinct(heldout.targets)
     refuse_people(heldout, targets.lengths == 0, "has no target; leave them out")
-    return Heldout(heldout.users, heldout.history, targets)
+    return replace(heldout, targets=targets)
 
 
 def _distinct(shards: Shards) -> Shards:

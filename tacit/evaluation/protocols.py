@@ -1,9 +1,9 @@
 """Protocols: among which candidates a person's targets are ranked.
 
-`FullRanking` is the main number. `SampledCandidates` is here because papers used it;
-its numbers are much larger, cannot be compared with a full ranking's, and can even
-order two rankers differently (Krichene and Rendle 2020). Its name says so beside every
-number.
+`FullRanking` is the main number. The others are here because papers used them; their
+numbers are larger and cannot be compared with a full ranking's, so each protocol's name
+stands beside every number made with it. `SampledCandidates` can even order two rankers
+differently (Krichene and Rendle 2020).
 """
 
 from __future__ import annotations
@@ -33,6 +33,29 @@ class FullRanking:
     def excluded(self, people: Heldout) -> Ragged:
         """The histories."""
         return people.history.histories
+
+
+@dataclass(frozen=True)
+class EachTargetAlone:
+    """Each target by itself among the items that the person never touched.
+
+    Not among the candidates of a target: the history, what the person touched and
+    disliked, and the person's other targets. The first two are excluded here; other
+    targets are taken out by the metrics that belong to this protocol (`hr_each@k`,
+    `ndcg_each@k`), so that one count serves all targets of a person.
+    Source: PrivRec, Section 3.3.
+    """
+
+    @property
+    def name(self) -> str:
+        """What stands beside the numbers."""
+        return "each target alone"
+
+    def excluded(self, people: Heldout) -> Ragged:
+        """What the person touched, other than targets."""
+        if people.disliked is None:
+            return people.history.histories
+        return _joined(people.history.histories, people.disliked.histories)
 
 
 @dataclass(frozen=True)
@@ -81,12 +104,16 @@ class SampledCandidates:
 
 def _taken(people: Heldout) -> Ragged:
     """History and targets of each person together, sorted and distinct."""
-    history, targets = people.history.histories, people.targets.histories
-    owners = np.concatenate([history.owners, targets.owners])
-    items = np.concatenate([history.values, targets.values])
-    order = np.argsort(owners, kind="stable")
-    both = Ragged.of_lengths(history.lengths + targets.lengths, items[order])
+    both = _joined(people.history.histories, people.targets.histories)
     return distinct(both, people.history.n_items)
+
+
+def _joined(one: Ragged, other: Ragged) -> Ragged:
+    """The rows of both, end to end."""
+    owners = np.concatenate([one.owners, other.owners])
+    items = np.concatenate([one.values, other.values])
+    order = np.argsort(owners, kind="stable")
+    return Ragged.of_lengths(one.lengths + other.lengths, items[order])
 
 
 def _distinct_integers(

@@ -1,5 +1,7 @@
 """A data set is consistent, and filtering it equals the slow literal procedure."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,9 @@ from hypothesis import strategies as st
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
+from tacit.data.impressions import Impressions, clicks
 from tacit.data.interactions import Interactions
+from tacit.data.ragged import Ragged
 from tacit.data.strings import Strings
 from tacit.errors import BadValue
 
@@ -98,3 +102,49 @@ def test_tables_and_log_agree():
     with pytest.raises(BadValue, match="toy: the log speaks of"):
         Dataset("toy", data.interactions, data.catalog, data.profiles.take([0]))
     assert np.isfinite(data.interactions.values).all()
+
+
+def shown_to(users, shown, history):
+    """A data set of impressions: each shows items, the first of which is clicked."""
+    flat = np.array([i for row in shown for i in row], np.int32)
+    lengths = [len(row) for row in shown]
+    first = np.cumsum(lengths) - lengths
+    impressions = Impressions.of_columns(
+        users,
+        Ragged.of_lengths(lengths, flat),
+        clicked=np.isin(np.arange(len(flat)), first),
+        histories=Ragged.of_lengths([1] * len(users), np.array(history, np.int32)),
+        history_of=np.arange(len(users)),
+        n_users=N_USERS,
+        n_items=N_ITEMS,
+    )
+    whole = dataset_of([])
+    return replace(whole, interactions=clicks(impressions), impressions=impressions)
+
+
+def test_filtering_keeps_impressions_and_all_they_name():
+    data = shown_to([0, 2, 2], [[1, 0], [3, 4], [1, 4]], [3, 3, 3])
+    left = data.filtered(min_interactions=2)
+    assert list(left.profiles.ids) == ["u0", "u2"]
+    assert list(left.catalog.ids) == ["i0", "i1", "i3", "i4"]  # i0, i4 only shown
+    slates = left.impressions.slates
+    named = [[left.catalog.ids[i] for i in row] for row in slates.shown]
+    assert named == [["i1", "i0"], ["i3", "i4"], ["i1", "i4"]]
+    assert slates.users.tolist() == [0, 1, 1]
+    fewer = data.filtered(min_interactions=2).filtered(min_interactions=0)
+    assert len(fewer.impressions) == 3
+    with pytest.raises(BadValue, match="leaves nobody"):
+        data.filtered(min_interactions=3)
+
+
+def test_clicks_cannot_be_filtered_by_value():
+    data = shown_to([0], [[1, 0]], [3])
+    assert len(data.filtered(min_value=1.0).interactions) == 2
+    with pytest.raises(BadValue, match="min_value=2 would drop clicks"):
+        data.filtered(min_value=2)
+
+
+def test_impressions_and_log_agree():
+    data = shown_to([0], [[1, 0]], [3])
+    with pytest.raises(BadValue, match="impressions speak of 1 users and 5 items"):
+        replace(data, impressions=data.impressions.take_users([0]))

@@ -19,12 +19,18 @@ def _shards(rows: Rows, n_items: int) -> Shards:
 
 
 @pytest.fixture(scope="session")
-def people() -> Callable[[Rows, Rows, int], Heldout]:
-    """Held-out people from lists: histories, targets, the number of items."""
+def people() -> Callable[..., Heldout]:
+    """Held-out people from lists: histories, targets, the number of items, disliked."""
 
-    def made(histories: Rows, targets: Rows, n_items: int) -> Heldout:
-        users = 100 + np.arange(len(histories))
-        return Heldout(users, _shards(histories, n_items), _shards(targets, n_items))
+    def made(
+        histories: Rows, targets: Rows, n_items: int, disliked: Rows | None = None
+    ) -> Heldout:
+        return Heldout(
+            100 + np.arange(len(histories)),
+            _shards(histories, n_items),
+            _shards(targets, n_items),
+            None if disliked is None else _shards(disliked, n_items),
+        )
 
     return made
 

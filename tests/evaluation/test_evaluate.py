@@ -5,7 +5,7 @@ import pytest
 
 from tacit.errors import BadValue
 from tacit.evaluation.evaluate import evaluate
-from tacit.evaluation.protocols import SampledCandidates
+from tacit.evaluation.protocols import EachTargetAlone, SampledCandidates
 from tacit.keys import Key
 from tacit.results import Groups
 
@@ -51,6 +51,20 @@ def test_sampled_numbers_say_so_and_have_no_coverage(people):
     assert found.protocol == "sampled 3 candidates"
     with pytest.raises(BadValue, match="'coverage@2' needs a full ranking"):
         evaluate(lambda _: row, heldout, metrics=("coverage@2",), protocol=sampled)
+
+
+def test_targets_alone_and_together_are_not_mixed(people):
+    heldout, alone = people([[0]], [[1, 2]], 9), EachTargetAlone()
+    row = np.arange(9.0)[None]
+    found = evaluate(lambda _: row, heldout, metrics=("hr_each@7",), protocol=alone)
+    assert found.protocol == "each target alone"
+    assert found.metrics()["hr_each@7"].mean == 1.0
+    with pytest.raises(BadValue, match="'hr@7' does not go with 'each target alone'"):
+        evaluate(lambda _: row, heldout, metrics=("hr@7",), protocol=alone)
+    with pytest.raises(BadValue, match="protocol EachTargetAlone"):
+        evaluate(lambda _: row, heldout, metrics=("ndcg_each@7",))
+    with pytest.raises(BadValue, match="'coverage@2' needs a full ranking"):
+        evaluate(lambda _: row, heldout, metrics=("coverage@2",), protocol=alone)
 
 
 def test_unknown_metrics_are_refused_before_anything_is_scored(people):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ir_measures import RR, P, R, Success, nDCG
 
 from tacit.errors import BadValue
-from tacit.evaluation.metrics import parse
-from tacit.evaluation.protocols import FullRanking
+from tacit.evaluation.metrics import alone, parse
+from tacit.evaluation.protocols import EachTargetAlone, FullRanking
 from tacit.evaluation.ranking import rank
 
 NAMES = (
@@ -72,6 +72,71 @@ def test_ties_count_as_the_mean_over_all_orders(people, scores, is_target):
     for name in NAMES:
         mean = np.mean([values[name] for values in every])
         assert parse(name)(ranks)[0] == pytest.approx(mean, abs=1e-12), name
+
+
+def _alone(scores: list[int], target: int, others: set[int]) -> dict[str, float]:
+    """PrivRec, Section 3.3, word by word: one target and what was never touched.
+
+    The mean over all orders of the tied.
+    """
+    items = [target, *sorted(others)]
+    lists = _orders([scores[item] for item in items])
+    places = [order.index(0) + 1 for order in lists]
+    return {
+        **{f"hr_each@{k}": np.mean([p <= k for p in places]) for k in (1, 3)},
+        **{
+            f"ndcg_each@{k}": np.mean([(p <= k) / math.log2(p + 1) for p in places])
+            for k in (2, 4)
+        },
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    scores=st.lists(st.integers(0, 2), min_size=2, max_size=7),
+    kinds=st.lists(st.sampled_from("htdn"), min_size=7, max_size=7),
+)
+def test_each_target_alone_is_what_the_paper_says(people, scores, kinds):
+    """Items are history, target, disliked or never touched; the first is a target."""
+    kinds = ["t", *kinds[1 : len(scores)]]
+    rows = {kind: [i for i, k in enumerate(kinds) if k == kind] for kind in "htdn"}
+    heldout = people([rows["h"]], [rows["t"]], len(scores), [rows["d"]])
+    row = np.array([scores], float)
+    ranks = rank(lambda _: row, heldout, candidates=EachTargetAlone())
+    every = [_alone(scores, target, set(rows["n"])) for target in rows["t"]]
+    for name in every[0]:
+        mean = np.mean([values[name] for values in every])
+        assert parse(name)(ranks)[0] == pytest.approx(mean, abs=1e-12), name
+
+
+def test_targets_alone_equal_one_ranking_a_target(people, crowd):
+    """Many people at once, against ranking each target by itself."""
+    heldout = crowd(40, 60, 6)
+    scores = np.random.default_rng(7).integers(0, 9, (40, 60)).astype(float)
+    together = alone(rank(lambda _: scores, heldout, candidates=EachTargetAlone()))
+    targets, history = heldout.targets.histories, heldout.history.histories
+    touched = [
+        [*history[owner], *(set(targets[owner].tolist()) - {item})]
+        for owner, item in zip(targets.owners, targets.values.tolist(), strict=True)
+    ]
+    single = people(touched, targets.values[:, None].tolist(), 60)
+    rows = scores[targets.owners]
+    ranks = rank(lambda _: rows, single, candidates=FullRanking())
+    # Ranks come in the order of items, the crowd's targets do not.
+    order = np.lexsort((targets.values, targets.owners))
+    np.testing.assert_array_equal(together.above, ranks.above[order])
+    np.testing.assert_array_equal(together.tied, ranks.tied[order])
+    spread = together.n_candidates[targets.owners]
+    np.testing.assert_array_equal(spread, ranks.n_candidates)
+
+
+def test_alone_and_together_differ(people):
+    heldout = people([[]], [[0, 1, 2]], 8)
+    row = -np.arange(8.0)[None]
+    ranks = rank(lambda _: row, heldout, candidates=EachTargetAlone())
+    assert parse("recall_all@1")(ranks).tolist() == [1 / 3]
+    assert parse("hr_each@1")(ranks).tolist() == [1.0]
+    assert parse("ndcg_each@1")(ranks).tolist() == [1.0]
 
 
 def test_agrees_with_ir_measures_where_nothing_is_tied(crowd):
@@ -139,6 +204,7 @@ def test_a_large_tie_with_several_targets_stays_exact(people):
         ("ndcg@", "must be a whole number >= 1"),
         ("ndcg@0", "must be a whole number >= 1"),
         ("recall@ten", "must be a whole number >= 1"),
+        ("hr_each", "needs a cut-off; write for example 'hr_each@10'"),
         ("auc@10", "has no cut-off; write 'auc'"),
     ],
 )

@@ -22,6 +22,14 @@ def test_chunks_are_the_same_people_in_order(crowd, monkeypatch):
         assert [sorted(row) for row in rows] == [sorted(row) for row in whole]
 
 
+def test_chunks_keep_what_is_disliked(people, monkeypatch):
+    heldout = people([[0], [1], []], [[3], [3], [3]], 4, [[1, 2], [], [0]])
+    monkeypatch.setattr(people_module, "_NUMBERS_AT_ONCE", 8)
+    parts = list(chunks(heldout, width=4))
+    rows = [row.tolist() for part in parts for row in part.disliked.histories]
+    assert rows == [[1, 2], [], [0]]
+
+
 def test_one_person_is_the_smallest_chunk(crowd):
     assert len(list(chunks(crowd(3, 40, 0), width=2**30))) == 3
 

@@ -5,7 +5,7 @@ import pytest
 
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue
-from tacit.evaluation.protocols import FullRanking, SampledCandidates
+from tacit.evaluation.protocols import EachTargetAlone, FullRanking, SampledCandidates
 from tacit.evaluation.ranking import rank
 from tacit.keys import Key
 
@@ -16,6 +16,19 @@ def test_a_full_ranking_leaves_out_the_history_only(people):
     heldout = people([[3, 1, 3], []], [[0], [2]], 5)
     excluded = FullRanking().excluded(heldout)
     assert [set(row.tolist()) for row in excluded] == [{1, 3}, set()]
+
+
+def test_each_target_alone_leaves_out_all_that_was_touched(people):
+    heldout = people([[3, 1, 3], [4]], [[0], [2]], 5, [[2], []])
+    excluded = EachTargetAlone().excluded(heldout)
+    assert [sorted(row.tolist()) for row in excluded] == [[1, 2, 3, 3], [4]]
+    excluded = EachTargetAlone().excluded(people([[3, 1], [4]], [[0], [2]], 5))
+    assert [sorted(row.tolist()) for row in excluded] == [[1, 3], [4]]
+
+
+def test_a_full_ranking_does_not_know_what_is_disliked(people):
+    heldout = people([[0]], [[1]], 4, [[2]])
+    assert [row.tolist() for row in FullRanking().excluded(heldout)] == [[0]]
 
 
 def test_sampled_candidates_are_new_distinct_and_as_many_as_asked(crowd):
@@ -67,6 +80,7 @@ def test_targets_are_ranked_among_the_drawn(people):
 def test_its_name_says_sampled():
     assert SampledCandidates(99, KEY).name == "sampled 99 candidates"
     assert FullRanking().name == "full ranking"
+    assert EachTargetAlone().name == "each target alone"
 
 
 def test_more_candidates_than_items_are_refused(people):

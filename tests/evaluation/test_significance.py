@@ -78,3 +78,45 @@ def test_what_cannot_be_paired_is_refused():
         paired_bootstrap(a, _evaluation(x=[1, 2], y=[1, 2]), key=KEY)
     with pytest.raises(BadValue, match="resamples=10 must be >= 100"):
         paired_bootstrap(a, a, key=KEY, resamples=10)
+
+
+def _seed(users, values):
+    return Evaluation(
+        "full ranking",
+        np.asarray(users),
+        {"x": np.asarray(values, float)},
+        Groups.everyone(len(users)),
+    )
+
+
+def test_a_person_of_several_seeds_is_one_person():
+    """Ten seeds with the same people say no more than one: the interval stays."""
+    rng = np.random.default_rng(0)
+    users, values = np.arange(200), rng.normal(size=200)
+    once = [_seed(users, values)]
+    nothing = [_seed(users, np.zeros(200))]
+    single = paired_bootstrap(once, nothing, key=KEY)["x"]
+    often = paired_bootstrap(once * 10, nothing * 10, key=KEY)["x"]
+    assert often.mean == pytest.approx(single.mean)
+    assert (often.low, often.high) == pytest.approx((single.low, single.high))
+    assert often.n == 200
+
+
+def test_seeds_with_other_people_say_more():
+    """Four times the people halve the interval; resampling errs by a tenth at most."""
+    rng = np.random.default_rng(0)
+    seeds = [_seed(np.arange(i, i + 250), rng.normal(size=250)) for i in (0, 250, 500)]
+    zero = [_seed(e.users, np.zeros(250)) for e in seeds]
+    found = paired_bootstrap(seeds, zero, key=KEY)["x"]
+    values = np.concatenate([e.values["x"] for e in seeds])
+    assert found.mean == pytest.approx(values.mean())
+    width = 2 * 1.96 * values.std() / np.sqrt(750)
+    assert found.high - found.low == pytest.approx(width, rel=0.1)
+
+
+def test_seeds_come_in_pairs():
+    one = _seed([0, 1], [0.0, 1.0])
+    with pytest.raises(BadValue, match="2 evaluations against 1"):
+        paired_bootstrap([one, one], [one], key=KEY)
+    with pytest.raises(BadValue, match="different people"):
+        paired_bootstrap([one, one], [one, _seed([0, 2], [0.0, 1.0])], key=KEY)

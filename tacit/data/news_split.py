@@ -1,0 +1,137 @@
+"""Splits of impressions: train on what was shown first, rank what was shown later.
+
+A training client holds the impressions of the training part only, and the histories as
+they stood in these, so nothing of a later part is trained on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from tacit import check
+from tacit.data.catalog import Catalog, Profiles
+from tacit.data.dataset import Dataset
+from tacit.data.impressions import Impressions, clicks
+from tacit.data.shards import Shards
+from tacit.data.sources.moments import EXPECTED, second
+from tacit.errors import BadValue
+
+Moment = int | str  # seconds since 1970, or ISO 8601; without a zone it is UTC
+
+
+@dataclass(frozen=True, eq=False)
+class NewsSplit:
+    """Impressions divided for honest evaluation.
+
+    `train` and `impressions` are what client i holds: its clicks as a history, and what
+    it was shown. In `validation` and `test` users are places in the profiles.
+    """
+
+    users: Int64[np.ndarray, "clients"]  # training clients: places in the profiles
+    train: Shards
+    impressions: Impressions
+    validation: Impressions
+    test: Impressions
+    catalog: Catalog
+    profiles: Profiles
+
+
+def by_time(
+    dataset: Dataset, *, validation_from: Moment, test_from: Moment
+) -> NewsSplit:
+    """Train on impressions before `validation_from`, test on those from `test_from` on.
+
+    What lies between is for validation.
+    """
+    impressions = _impressions(dataset)
+    times = impressions.slates.times
+    if times is None:
+        raise BadValue(f"the impressions of {dataset.name} have no times; use by_part")
+    first = _second(validation_from, "validation_from")
+    second_cut = _second(test_from, "test_from")
+    if first >= second_cut:
+        raise BadValue(
+            f"validation_from={validation_from} must be before test_from={test_from}"
+        )
+    later = times >= second_cut
+    return _split(
+        dataset, train=times < first, validation=(times >= first) & ~later, test=later
+    )
+
+
+def by_part(dataset: Dataset, *, validation: str, test: str) -> NewsSplit:
+    """Validate and test on published parts, such as `valid` and `test`.
+
+    All other parts train. Histories are as published: those of Adressa's `valid` and
+    `test` have what was clicked in `train`.
+    """
+    parts = _impressions(dataset).parts
+    if parts is None:
+        raise BadValue(f"{dataset.name} has a single part; use by_time")
+    check.one_of(parts.labels, validation=validation, test=test)
+    if validation == test:
+        raise BadValue(f"validation={validation!r} must not be the test part")
+    is_validation, is_test = (
+        parts.codes == parts.labels.positions[label] for label in (validation, test)
+    )
+    return _split(
+        dataset,
+        train=~is_validation & ~is_test,
+        validation=is_validation,
+        test=is_test,
+    )
+
+
+def _split(
+    dataset: Dataset,
+    *,
+    train: Bool[np.ndarray, "impressions"],
+    validation: Bool[np.ndarray, "impressions"],
+    test: Bool[np.ndarray, "impressions"],
+) -> NewsSplit:
+    impressions = _impressions(dataset)
+    for name, mask in {"train": train, "validate": validation, "test": test}.items():
+        if not mask.any():
+            raise BadValue(
+                f"no impression of {dataset.name} is left to {name} on; "
+                f"{_span(impressions)}"
+            )
+    trained = impressions.keep(train)
+    users = np.flatnonzero(trained.per_user > 0)
+    held = trained.take_users(users)
+    return NewsSplit(
+        users,
+        Shards.of(clicks(held)),
+        held,
+        impressions.keep(validation),
+        impressions.keep(test),
+        dataset.catalog,
+        dataset.profiles,
+    )
+
+
+def _impressions(dataset: Dataset) -> Impressions:
+    if dataset.impressions is None:
+        raise BadValue(
+            f"{dataset.name} has no impressions; use the splits in tacit.data.splits"
+        )
+    return dataset.impressions
+
+
+def _second(moment: Moment, name: str) -> int:
+    try:
+        return second(str(moment))
+    except ValueError:
+        raise BadValue(f"{name}={moment!r} must be {EXPECTED}") from None
+
+
+def _span(impressions: Impressions) -> str:
+    """From when to when, for whoever chose the moments badly."""
+    times = impressions.slates.times
+    if times is None or not len(times):
+        return "there are no times"
+    first, last = (np.datetime64(int(t), "s") for t in (times.min(), times.max()))
+    return f"they are from {first} to {last}"

@@ -1,0 +1,19 @@
+"""Who trains, who is held out, and which of a held-out person's items are the answer.
+
+    by_item    everyone trains; some of each person's items are left out
+               leave_one_out, ratio
+    by_person  some people never train; part of their items is shown, part to be found
+               new_users, adapt_half
+
+An item is held out with all its repeats, so no target occurs in its own history;
+histories keep repeats, order, times and contexts. A person's draws are addressed by the
+person's place in the data set and depend on nobody else's events.
+"""
+
+from __future__ import annotations
+
+from tacit.data.splits.by_item import leave_one_out, ratio
+from tacit.data.splits.by_person import adapt_half, new_users
+from tacit.data.splits.split import Heldout, Split
+
+__all__ = ["Heldout", "Split", "adapt_half", "leave_one_out", "new_users", "ratio"]

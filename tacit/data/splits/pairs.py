@@ -1,0 +1,101 @@
+"""The distinct (user, item) pairs of a log: what splits choose among."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Int64, UInt64
+
+from tacit.data.interactions import Interactions
+from tacit.data.shards import Shards
+from tacit.data.splits.split import Heldout
+from tacit.keys import Key
+
+Mask = Bool[np.ndarray, "pairs"]
+Draws = UInt64[np.ndarray, "pairs"]
+Numbers = Int64[np.ndarray, "pairs"]
+PerUser = Int64[np.ndarray, "users"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The distinct (user, item) pairs of a log, by user and then item."""
+
+    log: Interactions
+
+    @cached_property
+    def _found(self) -> tuple[Numbers, Numbers, Int64[np.ndarray, "events"]]:
+        code = self.log.users.astype(np.int64) * self.log.n_items + self.log.items
+        return np.unique(code, return_index=True, return_inverse=True)
+
+    @cached_property
+    def users(self) -> Numbers:
+        """The user of each pair."""
+        return self._found[0] // self.log.n_items
+
+    @cached_property
+    def per_user(self) -> PerUser:
+        """How many distinct items each user has."""
+        return self.count(np.ones(len(self.users), bool))
+
+    @property
+    def of_events(self) -> Int64[np.ndarray, "events"]:
+        """The pair of each event."""
+        return self._found[2]
+
+    def count(self, mask: Mask) -> PerUser:
+        """How many of the pairs in `mask` each user has."""
+        return np.bincount(self.users[mask], minlength=self.log.n_users)
+
+    def draws(self, key: Key) -> Draws:
+        """A random word a pair, from its user's own stream."""
+        keys = key.each(np.arange(self.log.n_users))
+        return keys.bits_ragged(self.per_user)
+
+    def places(self, *keys: Numbers | Draws) -> Numbers:
+        """0, 1, … among the user's pairs, ordered by the last of `keys` first."""
+        order = np.lexsort((*keys, self.users))
+        starts = np.cumsum(self.per_user) - self.per_user
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order)) - starts[self.users]
+        return place
+
+    def reach(self, value: float) -> Mask:
+        """Which pairs have an event of at least `value`."""
+        is_high = self.log.values >= value
+        high = np.zeros(len(self.users), bool)
+        high[self.of_events[is_high]] = True
+        return high
+
+    def shards(self, users: Int64[np.ndarray, "people"], mask: Mask) -> Shards:
+        """The events of these users' pairs in `mask`, repeats included."""
+        return Shards.of(self.log.keep(mask[self.of_events]).take_users(users))
+
+    def heldout(
+        self,
+        people: Int64[np.ndarray, "people"],
+        seen: Mask,
+        targets: Mask,
+        disliked: Mask | None = None,
+    ) -> Heldout:
+        """These people with histories that keep repeats and targets that do not."""
+        return Heldout(
+            people,
+            self.shards(people, seen),
+            self._firsts(people, targets),
+            None if disliked is None else self._firsts(people, disliked),
+        )
+
+    def _firsts(self, users: Int64[np.ndarray, "people"], mask: Mask) -> Shards:
+        """The first event of each of these users' pairs in `mask`."""
+        is_first = np.zeros(len(self.log), bool)
+        is_first[self._found[1][mask]] = True
+        return Shards.of(self.log.keep(is_first).take_users(users))
+
+
+def part(share: float, n: PerUser) -> PerUser:
+    """`share` of each n, rounded down to at least one."""
+    # The slack keeps 0.29 of 100 from being 28.
+    return np.maximum(1, (share * n + 1e-9).astype(np.int64))

@@ -1,0 +1,37 @@
+"""What a split yields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
+
+from tacit.data.catalog import Catalog, Profiles
+from tacit.data.shards import Shards
+
+
+@dataclass(frozen=True, eq=False)
+class Heldout:
+    """People to rank for: what the ranker may see of each, and what it must find.
+
+    `disliked` is hidden as the targets are, but not to be found: the person touched
+    these items and rated them low. None where a split makes no such difference.
+    """
+
+    users: Int64[np.ndarray, "people"]  # places in the data set's profiles
+    history: Shards
+    targets: Shards
+    disliked: Shards | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A data set divided for honest evaluation; no target occurs in its history."""
+
+    users: Int64[np.ndarray, "clients"]  # training clients: places in the profiles
+    train: Shards
+    validation: Heldout
+    test: Heldout
+    catalog: Catalog
+    profiles: Profiles

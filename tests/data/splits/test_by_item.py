@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from data.splits.drawn import (
+    check_heldout,
+    dataset_of,
+    found,
+    histories,
+    rows,
+    without_some_events_of_others,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.data.shards import Shards
+from tacit.data.sources.synthetic import World, checkerboard
+from tacit.data.splits import leave_one_out, ratio
+from tacit.errors import BadValue
+from tacit.keys import Key
+
+KEY = Key.from_seed(3)
+
+
+@given(histories, st.sampled_from(["random", "latest"]), st.integers(0, 9))
+def test_leave_one_out_is_disjoint_and_complete(people, which, seed):
+    dataset = dataset_of(people)
+    distinct = [len({i for i, _ in held}) for held in people]
+    if max(distinct) < 3:
+        with pytest.raises(BadValue, match="nobody has 3 distinct items"):
+            leave_one_out(dataset, which=which, key=Key.from_seed(seed))
+        return
+    split = leave_one_out(dataset, which=which, key=Key.from_seed(seed))
+    chosen = [u for u, n in enumerate(distinct) if n >= 3]
+    assert split.validation.users.tolist() == split.test.users.tolist() == chosen
+    validation, test = (rows(h.targets) for h in (split.validation, split.test))
+    assert all(len(row) == 1 for row in validation + test)
+    check_heldout(dataset, split.validation, hidden=[set(row) for row in test])
+    check_heldout(dataset, split.test, hidden=[set()] * len(test))
+    # Everyone with an event trains, on the history that validation starts from.
+    assert split.users.tolist() == [u for u, held in enumerate(people) if held]
+    train = dict(zip(split.users.tolist(), rows(split.train), strict=True))
+    seen = dict(zip(chosen, rows(split.validation.history), strict=True))
+    own = rows(Shards.of(dataset.interactions))
+    assert train == {u: seen.get(u, own[u]) for u in train}
+
+
+@given(histories, st.integers(0, 9))
+def test_latest_leaves_out_the_most_recent(people, seed):
+    dataset = dataset_of([[(0, 0), (1, 1), (2, 2)], *people])
+    split = leave_one_out(dataset, which="latest", key=Key.from_seed(seed))
+    before = found(split.validation)
+    everyone = [[(0, 0), (1, 1), (2, 2)], *people]
+    for user, (test,) in found(split.test).items():
+        last: dict[int, int] = {}
+        for item, time in everyone[user]:
+            last[item] = max(time, last.get(item, time))
+        ordered = sorted(last.values(), reverse=True)
+        assert last[test] == ordered[0]
+        assert last[before[user][0]] == ordered[1]
+
+
+def test_the_last_event_counts_not_the_first():
+    people = [[(0, 0), (1, 1), (2, 2), (0, 3)]]
+    split = leave_one_out(dataset_of(people), which="latest", key=KEY)
+    assert rows(split.test.targets) == [[0]]
+    assert rows(split.validation.targets) == [[2]]
+    assert rows(split.train) == [[1]]
+
+
+def test_ties_in_time_are_broken_evenly():
+    """500 people with four tied items, each left out with probability 1/4.
+
+    Counts are Binomial(500, 1/4); by Hoeffding 8 of them (test and validation) are all
+    within 60 of 125 but for a chance of 16 exp(-2 * 60**2 / 500) < 1e-5.
+    """
+    people = [[(item, 0) for item in range(4)]] * 500
+    split = leave_one_out(dataset_of(people), which="latest", key=KEY)
+    for held in (split.validation, split.test):
+        counts = np.bincount(held.targets.items, minlength=4)
+        assert (abs(counts - 125) < 60).all()
+
+
+def test_latest_needs_times():
+    dataset = dataset_of([[(0, 0), (1, 0), (2, 0)]], with_times=False)
+    with pytest.raises(BadValue, match="which='random'"):
+        leave_one_out(dataset, which="latest", key=KEY)
+    assert len(leave_one_out(dataset, which="random", key=KEY).test.users) == 1
+
+
+def test_an_unknown_way_is_refused():
+    dataset = dataset_of([[(0, 0), (1, 0), (2, 0)]])
+    with pytest.raises(BadValue, match="known: latest, random"):
+        leave_one_out(dataset, which="newest", key=KEY)  # type: ignore[arg-type]
+
+
+@given(
+    histories,
+    st.sampled_from([(0.8, 0.1, 0.1), (0.5, 0.25, 0.25), (0.05, 0.05, 0.9)]),
+    st.integers(0, 9),
+)
+def test_ratio_is_disjoint_and_complete(people, shares, seed):
+    people = [[(0, 0), (1, 1), (2, 2)], *people]
+    dataset = dataset_of(people)
+    split = ratio(dataset, shares=shares, key=Key.from_seed(seed))
+    distinct = [len({i for i, _ in held}) for held in people]
+    chosen = [u for u, n in enumerate(distinct) if n >= 3]
+    assert split.validation.users.tolist() == split.test.users.tolist() == chosen
+    test, validation = found(split.test), found(split.validation)
+    check_heldout(dataset, split.validation, hidden=[set(t) for t in test.values()])
+    check_heldout(dataset, split.test, hidden=[set()] * len(chosen))
+    assert split.users.tolist() == [u for u, held in enumerate(people) if held]
+    train = dict(zip(split.users.tolist(), rows(split.train), strict=True))
+    seen = dict(zip(chosen, rows(split.validation.history), strict=True))
+    own = rows(Shards.of(dataset.interactions))
+    assert train == {u: seen.get(u, own[u]) for u in train}
+    for user in chosen:
+        n = distinct[user]
+        assert len(test[user]) == min(max(1, int(shares[2] * n + 1e-9)), n - 2)
+        left = n - 1 - len(test[user])
+        assert len(validation[user]) == min(max(1, int(shares[1] * n + 1e-9)), left)
+        assert train[user]
+
+
+def test_ten_items_are_divided_eight_one_one():
+    split = ratio(checkerboard(4, 30, 1), key=KEY)
+    assert split.train.lengths.tolist() == [24] * 4
+    assert split.validation.targets.lengths.tolist() == [3] * 4
+    assert split.test.targets.lengths.tolist() == [3] * 4
+
+
+def test_every_item_is_equally_often_left_out():
+    """600 people with five items, one of which tests: counts are Binomial(600, 1/5).
+
+    By Hoeffding 10 of them (test and validation) are all within 65 of 120 but for a
+    chance of 20 exp(-2 * 65**2 / 600) < 2e-5.
+    """
+    people = [[(item, item) for item in range(5)]] * 600
+    split = ratio(dataset_of(people), key=KEY)
+    for held in (split.validation, split.test):
+        counts = np.bincount(held.targets.items, minlength=5)
+        assert (abs(counts - 120) < 65).all()
+
+
+@pytest.mark.parametrize(
+    ("shares", "problem"),
+    [
+        ((0.8, 0.1, 0.2), "must sum to 1, not 1.1"),
+        ((0.9, 0.1, 0.0), r"test=0.0 must be in \(0, 1\)"),
+        ((8.0, 1.0, 1.0), r"train=8.0 must be in \(0, 1\)"),
+    ],
+)
+def test_shares_that_are_none_are_refused(shares, problem):
+    with pytest.raises(BadValue, match=problem):
+        ratio(checkerboard(4, 30, 1), shares=shares, key=KEY)
+
+
+def test_nobody_to_divide_is_refused():
+    with pytest.raises(BadValue, match="nobody has 3 distinct items"):
+        ratio(dataset_of([[(0, 0), (1, 0), (0, 1)]]), key=KEY)
+
+
+@pytest.mark.parametrize(
+    "divide",
+    [
+        partial(leave_one_out, which="random"),
+        partial(leave_one_out, which="latest"),
+        ratio,
+    ],
+)
+def test_draws_do_not_depend_on_others(divide):
+    world = World(users=30, items=40, events_per_user=8).dataset()
+    other = without_some_events_of_others(world, until=9)
+    for held in ("validation", "test"):
+        mine, same = (found(getattr(divide(d, key=KEY), held)) for d in (world, other))
+        assert {u: mine[u] for u in mine if u >= 9} == {
+            u: same[u] for u in same if u >= 9
+        }
