@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from tacit.cli import (
+    compare,
     console,
     data,
     demo,
@@ -69,6 +70,7 @@ app.add_typer(data.app, name="data")
 app.command("plan")(plan.plan)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)

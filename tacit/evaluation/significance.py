@@ -1,11 +1,16 @@
-"""Is one ranker better than another? A paired bootstrap over people."""
+"""Is one ranker better than another? A paired bootstrap over people.
+
+With several seeds a person may be held out more than once. What is drawn is the person,
+with all of the person's differences: seeds do not turn one person into many.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int32, Int64
 
 from tacit import check
 from tacit.errors import BadValue
@@ -31,60 +36,113 @@ class Difference:
 
 
 def paired_bootstrap(
-    a: Evaluation,
-    b: Evaluation,
+    a: Evaluation | Sequence[Evaluation],
+    b: Evaluation | Sequence[Evaluation],
     *,
     key: Key,
     resamples: int = 10_000,
     confidence: float = 0.95,
 ) -> dict[str, Difference]:
-    """For every metric, a minus b on the same people, with a percentile interval."""
+    """For every metric, a minus b on the same people, with a percentile interval.
+
+    Sequences have an evaluation a seed, in the same order.
+    """
     check.at_least(100, resamples=resamples)
     check.fraction(confidence=confidence)
-    _refuse_unpaired(a, b)
-    names = list(a.values)
-    differences = np.stack([a.values[n] - b.values[n] for n in names], axis=1)
-    means = _resampled_means(differences, resamples, key)
+    ours, others = _listed(a), _listed(b)
+    _refuse_unpaired(ours, others)
+    people = _People.of(ours, others)
+    means = people.resampled_means(resamples, key)
     return {
-        name: _difference(differences[:, i], means[:, i], confidence)
-        for i, name in enumerate(names)
+        name: _difference(people, means[:, i], i, confidence)
+        for i, name in enumerate(ours[0].values)
     }
 
 
-def _resampled_means(
-    values: Float64[np.ndarray, "people metrics"], resamples: int, key: Key
-) -> Float64[np.ndarray, "resamples metrics"]:
-    """Means over people drawn with replacement."""
-    n = len(values)
-    generator = key.generator()
-    step = max(1, _DRAWN_AT_ONCE // n)
-    sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
-    draws = (generator.integers(n, size=(size, n), dtype=np.int32) for size in sizes)
-    return np.concatenate(
-        [np.stack([v[drawn].mean(axis=1) for v in values.T], 1) for drawn in draws]
-    )
+@dataclass(frozen=True, eq=False)
+class _People:
+    """The differences of each person, added up over the seeds that held them out."""
+
+    sums: Float64[np.ndarray, "people metrics"]
+    counts: Int64[np.ndarray, "people"]
+
+    @classmethod
+    def of(cls, ours: Sequence[Evaluation], others: Sequence[Evaluation]) -> _People:
+        names = list(ours[0].values)
+        differences = np.concatenate(
+            [
+                np.stack([a.values[n] - b.values[n] for n in names], axis=1)
+                for a, b in zip(ours, others, strict=True)
+            ]
+        )
+        users = np.concatenate([a.users for a in ours])
+        _, person, counts = np.unique(users, return_inverse=True, return_counts=True)
+        sums = np.zeros((len(counts), len(names)))
+        np.add.at(sums, person, differences)
+        return cls(sums, counts)
+
+    @property
+    def means(self) -> Float64[np.ndarray, "metrics"]:
+        """Over all differences."""
+        found: Float64[np.ndarray, "metrics"] = self.sums.sum(0) / self.counts.sum()
+        return found
+
+    def resampled_means(
+        self, resamples: int, key: Key
+    ) -> Float64[np.ndarray, "resamples metrics"]:
+        """Means over people drawn with replacement."""
+        n, generator = len(self.counts), key.generator()
+        step = max(1, _DRAWN_AT_ONCE // n)
+        sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
+        draws = (generator.integers(n, size=(s, n), dtype=np.int32) for s in sizes)
+        return np.concatenate([self._means_of(drawn) for drawn in draws])
+
+    def _means_of(
+        self, drawn: Int32[np.ndarray, "resamples people"]
+    ) -> Float64[np.ndarray, "resamples metrics"]:
+        totals = np.stack([v[drawn].sum(axis=1) for v in self.sums.T], axis=1)
+        found: Float64[np.ndarray, "resamples metrics"] = (
+            totals / self.counts[drawn].sum(axis=1)[:, None]
+        )
+        return found
 
 
 def _difference(
-    values: Float64[np.ndarray, "people"],
+    people: _People,
     means: Float64[np.ndarray, "resamples"],
+    metric: int,
     confidence: float,
 ) -> Difference:
-    mean = float(values.mean())
+    mean = float(people.means[metric])
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     # The slack keeps rounding from telling two equal numbers apart.
     as_far = np.abs(means - mean) >= abs(mean) * (1 - 1e-9)
     p_value = (1 + int(as_far.sum())) / (1 + len(means))
-    return Difference(mean, float(low), float(high), p_value, len(values))
+    return Difference(mean, float(low), float(high), p_value, len(people.counts))
 
 
-def _refuse_unpaired(a: Evaluation, b: Evaluation) -> None:
-    if not np.array_equal(a.users, b.users):
+def _listed(evaluations: Evaluation | Sequence[Evaluation]) -> Sequence[Evaluation]:
+    return [evaluations] if isinstance(evaluations, Evaluation) else evaluations
+
+
+def _refuse_unpaired(ours: Sequence[Evaluation], others: Sequence[Evaluation]) -> None:
+    if len(ours) != len(others) or not ours:
         raise BadValue(
-            f"the evaluations are of different people ({len(a)} and {len(b)}); "
-            "evaluate both rankers on the same held-out people"
+            f"{len(ours)} evaluations against {len(others)}; there must be one a seed "
+            "of both, and at least one"
         )
+    for a, b in zip(ours, others, strict=True):
+        if not np.array_equal(a.users, b.users):
+            raise BadValue(
+                f"the evaluations are of different people ({len(a)} and {len(b)}); "
+                "evaluate both rankers on the same held-out people"
+            )
+        _refuse_measured_otherwise(a, b)
+        _refuse_measured_otherwise(a, ours[0])
+
+
+def _refuse_measured_otherwise(a: Evaluation, b: Evaluation) -> None:
     if a.protocol != b.protocol:
         raise BadValue(f"the protocols differ: '{a.protocol}' and '{b.protocol}'")
     if set(a.values) != set(b.values):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +15,12 @@ from tacit.data.archives import Progress
 from tacit.data.catalog import Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
-from tacit.data.splits import Split, leave_one_out, new_users
+from tacit.data.splits import Split, adapt_half, leave_one_out, new_users, ratio
 from tacit.errors import BadValue
-from tacit.evaluation.protocols import FullRanking, SampledCandidates
-from tacit.experiment.settings import Experiment
+from tacit.evaluation.named import named
+from tacit.evaluation.protocols import EachTargetAlone, FullRanking, SampledCandidates
+from tacit.evaluation.ranking import Candidates
+from tacit.experiment.settings import DataSettings, Experiment, SplitName
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
@@ -82,6 +84,11 @@ def root_key(experiment: Experiment) -> Key:
     return Key.from_seed(experiment.run.seed)
 
 
+def _people_key(experiment: Experiment) -> Key:
+    """Decides who is held out and among what they are ranked."""
+    return Key.from_seed(experiment.split_seed)
+
+
 def load_dataset(
     experiment: Experiment, *, progress: Progress | None = None
 ) -> Dataset:
@@ -92,6 +99,8 @@ def load_dataset(
     else:
         where = None if data.archive is None else Path(data.archive)
         whole = sources.load(data.source, where=where, progress=progress)
+    if data.protocol is not None:
+        return named(data.protocol, data.source).kept(whole)
     return whole.filtered(
         min_value=data.min_value, min_interactions=data.min_interactions
     )
@@ -99,27 +108,63 @@ def load_dataset(
 
 def divide(experiment: Experiment, dataset: Dataset) -> Split:
     """The split the experiment names, drawn by its seed."""
-    data, key = experiment.data, root_key(experiment).at("split")
-    if data.split == "new-users":
-        n = dataset.interactions.n_users
-        return new_users(
-            dataset,
-            n_validation=_how_many(data.validation, n),
-            n_test=_how_many(data.test, n),
-            target_share=data.target_share,
-            key=key,
-        )
-    if data.split == "leave-one-out":
-        return leave_one_out(dataset, which="random", key=key)
+    data, key = experiment.data, _people_key(experiment).at("split")
+    if data.protocol is not None:
+        return named(data.protocol, data.source).divide(dataset, key=key)
+    return _SPLITS[data.split](data, dataset, key)
+
+
+def protocol(experiment: Experiment) -> Candidates:
+    """The protocol of evaluation."""
+    data, evaluate = experiment.data, experiment.evaluate
+    key = _people_key(experiment).at("candidates")
+    if data.protocol is not None:
+        return named(data.protocol, data.source).candidates(key)
+    if evaluate.protocol == "sampled":
+        return SampledCandidates(evaluate.candidates, key)
+    return EachTargetAlone() if evaluate.protocol == "each-alone" else FullRanking()
+
+
+def _new_users(data: DataSettings, dataset: Dataset, key: Key) -> Split:
+    n = dataset.interactions.n_users
+    return new_users(
+        dataset,
+        n_validation=_how_many(data.validation, n),
+        n_test=_how_many(data.test, n),
+        target_share=data.target_share,
+        catalog=data.items,
+        key=key,
+    )
+
+
+def _adapt_half(data: DataSettings, dataset: Dataset, key: Key) -> Split:
+    n = dataset.interactions.n_users
+    validate, test = (_how_many(s, n) / n for s in (data.validation, data.test))
+    return adapt_half(
+        dataset, train_share=1 - validate - test, validation_share=validate, key=key
+    )
+
+
+def _ratio(data: DataSettings, dataset: Dataset, key: Key) -> Split:
+    train = 1 - data.validation - data.test
+    return ratio(dataset, shares=(train, data.validation, data.test), key=key)
+
+
+def _random_item(_: DataSettings, dataset: Dataset, key: Key) -> Split:
+    return leave_one_out(dataset, which="random", key=key)
+
+
+def _latest_item(_: DataSettings, dataset: Dataset, key: Key) -> Split:
     return leave_one_out(dataset, which="latest", key=key)
 
 
-def protocol(experiment: Experiment) -> FullRanking | SampledCandidates:
-    """The protocol of evaluation."""
-    if experiment.evaluate.protocol == "full":
-        return FullRanking()
-    key = root_key(experiment).at("candidates")
-    return SampledCandidates(experiment.evaluate.candidates, key)
+_SPLITS: Mapping[SplitName, Callable[[DataSettings, Dataset, Key], Split]] = {
+    "new-users": _new_users,
+    "adapt-half": _adapt_half,
+    "leave-one-out": _random_item,
+    "leave-latest-out": _latest_item,
+    "ratio": _ratio,
+}
 
 
 @dataclass(frozen=True)

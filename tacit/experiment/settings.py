@@ -23,6 +23,7 @@ from tacit.data import sources
 from tacit.data.sources.csv import CsvTable
 from tacit.errors import BadExperiment, BadValue
 from tacit.evaluation.metrics import parse
+from tacit.evaluation.named import named
 from tacit.experiment.fields import Problems
 from tacit.experiment.registry import baseline_names, method_class
 from tacit.method import Method
@@ -39,28 +40,47 @@ from tacit.transport.channels import channel
 Table = Mapping[str, Any]
 
 
+SplitName = Literal[
+    "new-users", "adapt-half", "leave-one-out", "leave-latest-out", "ratio"
+]
+
+
 @dataclass(frozen=True)
 class DataSettings:
     """Which data set, what to keep of it, how to divide it.
 
-    `validation` and `test` are shares of the people if below 1, else how many.
+    `validation` and `test` are shares of the people if below 1, else how many; with
+    split = "ratio" they are shares of everyone's items. A paper's `protocol` decides
+    what is kept, how it is divided and how it is judged, as the paper did.
     """
 
     source: str
     csv: Mapping[str, Any] = field(default_factory=dict)
     archive: str | None = None  # where the archive lies, if not in the usual places
+    protocol: str | None = None
     min_value: float | None = None
     min_interactions: int = 2
-    split: Literal["new-users", "leave-one-out", "leave-latest-out"] = "new-users"
+    split: SplitName = "new-users"
     validation: float = 0.1
     test: float = 0.1
     target_share: float = 0.2
+    items: Literal["all", "training"] = "all"  # training: only what trainers have
+    seed: int | None = None  # of the split, if not the run's
 
     def __post_init__(self) -> None:
         check.one_of([*sources.names(), "csv"], source=self.source)
         check.at_least(1, min_interactions=self.min_interactions)
         check.positive(validation=self.validation, test=self.test)
         check.fraction(target_share=self.target_share)
+        if self.seed is not None:
+            check.at_least(0, seed=self.seed)
+        if self.protocol is not None:
+            named(self.protocol, self.source)
+        if self.split == "ratio" and self.validation + self.test >= 1:
+            raise BadValue(
+                f"validation={self.validation} and test={self.test} must be shares "
+                "that leave something to train on with split = 'ratio'"
+            )
         if (self.source == "csv") != bool(self.csv):
             raise BadValue(
                 "source = 'csv' and a table [data.csv] with path, user and item go "
@@ -109,7 +129,7 @@ class EvaluateSettings:
     """What is measured, how, and beside whom."""
 
     metrics: tuple[str, ...] = ("ndcg@100", "recall@20", "recall@50")
-    protocol: Literal["full", "sampled"] = "full"
+    protocol: Literal["full", "sampled", "each-alone"] = "full"
     candidates: int = 99  # of the sampled protocol
     every: int = 1  # rounds between looks at the validation people
     baselines: tuple[str, ...] = ("popularity",)
@@ -151,6 +171,11 @@ class Experiment:
         }
 
     @property
+    def split_seed(self) -> int:
+        """What decides who is held out: the data's own seed, else the run's."""
+        return self.run.seed if self.data.seed is None else self.data.seed
+
+    @property
     def digest(self) -> str:
         """Changes with every setting that could change a result.
 
@@ -165,6 +190,12 @@ class Experiment:
 
 def read_experiment(path: Path, changes: Sequence[str] = ()) -> Experiment:
     """The experiment in a TOML file, with changes such as `run.rounds=5`."""
+    table = read_table(path, changes)
+    return check_experiment(table, str(path), relative_to=path.parent)
+
+
+def read_table(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
+    """A TOML file with changes applied, not checked yet."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -173,7 +204,7 @@ def read_experiment(path: Path, changes: Sequence[str] = ()) -> Experiment:
         raise BadExperiment(str(path), [f"cannot be read as TOML: {error}"]) from error
     for change in changes:
         _apply(change, table)
-    return check_experiment(table, str(path), relative_to=path.parent)
+    return table
 
 
 def check_experiment(
@@ -195,11 +226,39 @@ def check_experiment(
     evaluate = problems.read(EvaluateSettings, table.get("evaluate", {}), "evaluate")
     sampler = _sampler(run.sampler, problems) if run else None
     csv = _csv(data, relative_to, problems)
+    if data and evaluate and data.protocol is not None:
+        evaluate = _as_published(data, evaluate, table, problems)
     if problems.found:
         raise BadExperiment(where, problems.found)
     parts = (data, name, method, privacy, run, evaluate, sampler)
     assert None not in parts  # no problem was found
     return Experiment(*parts, csv)  # type: ignore[arg-type]
+
+
+def _as_published(
+    data: DataSettings, evaluate: EvaluateSettings, table: Table, problems: Problems
+) -> EvaluateSettings:
+    """The paper's metrics unless others are named; what it decides cannot be set."""
+    assert data.protocol is not None
+    decided = {
+        "data": (
+            *("min_value", "min_interactions", "split"),
+            *("validation", "test", "target_share", "items"),
+        ),
+        "evaluate": ("protocol", "candidates"),
+    }
+    for section, settings in (("data", data), ("evaluate", evaluate)):
+        default = {f.name: f.default for f in dataclasses.fields(settings)}
+        problems.found += [
+            f"{section}.{key}: data.protocol = '{data.protocol}' decides it; leave it "
+            "out"
+            for key in decided[section]
+            if getattr(settings, key) != default[key]
+        ]
+    if "metrics" in table.get("evaluate", {}):
+        return evaluate
+    own = named(data.protocol, data.source).metrics
+    return dataclasses.replace(evaluate, metrics=own)
 
 
 _SAMPLERS: Mapping[str, Callable[..., Sampler]] = {

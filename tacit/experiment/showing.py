@@ -6,9 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tacit.experiment.comparing import Comparison, Line
 from tacit.experiment.saved import SavedRun, history_of, load
 from tacit.release import Adjacency, Standing, Unit, View
-from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
+from tacit.reporting.report import (
+    Contender,
+    Curve,
+    Estimate,
+    Paired,
+    Person,
+    Report,
+    Tradeoff,
+)
 from tacit.statement import Statement
 
 Json = Mapping[str, Any]
@@ -36,6 +45,56 @@ def report_of(
         groups=_groups(judged),
         person=None if user is None else person_of(run, user),
     )
+
+
+def comparison_of(found: Comparison, *, against: str, command: str) -> Report:
+    """What `tacit compare` shows."""
+    people = len(found.lines[0].evaluations[0].users)
+    return Report(
+        title=f"Comparison on {found.source}",
+        command=command,
+        simulation=True,
+        facts=(
+            ("data", found.source),
+            ("protocol", found.lines[0].evaluations[0].protocol),
+            ("seeds", ", ".join(map(str, found.seeds))),
+            ("noise draws a seed", str(found.draws)),
+            ("test people a seed", f"{people:,}"),
+        ),
+        comparison=tuple(_contestant(line) for line in found.lines),
+        tradeoff=_tradeoff(found),
+        differences=tuple(
+            Paired(label, against, metric, d.mean, d.low, d.high, d.p_value)
+            for label, by_metric in found.differences(against).items()
+            for metric, d in by_metric.items()
+        ),
+    )
+
+
+def _contestant(line: Line) -> Contender:
+    return Contender(line.label, _pooled(line), is_this_run=not line.is_baseline)
+
+
+def _pooled(line: Line) -> dict[str, Estimate]:
+    documents = {name: p.to_json() for name, p in line.pooled().items()}
+    return {name: Estimate(p["mean"], p["se"]) for name, p in documents.items()}
+
+
+def _tradeoff(found: Comparison) -> Tradeoff | None:
+    """The first metric over epsilon, if anything has one."""
+    metric = next(iter(found.lines[0].pooled()))
+    series: dict[str, list[tuple[float, Estimate]]] = {}
+    references = {}
+    for line in found.lines:
+        value = _pooled(line)[metric]
+        if line.provable is None:
+            references[line.label] = value
+        else:
+            series.setdefault(line.name, []).append((line.epsilon or 0.0, value))
+    if not series:
+        return None
+    lines = {name: tuple(points) for name, points in series.items()}
+    return Tradeoff(metric, lines, references)
 
 
 def person_of(run: SavedRun, user: str, *, k: int = 10) -> Person:

@@ -11,7 +11,15 @@ from html import escape
 
 from tacit.release import Standing
 from tacit.reporting import plots, tables
-from tacit.reporting.report import Contender, Curve, Groups, Person, Report
+from tacit.reporting.report import (
+    Contender,
+    Curve,
+    Groups,
+    Paired,
+    Person,
+    Report,
+    Tradeoff,
+)
 from tacit.reporting.style import CSS
 from tacit.statement import Statement
 from tacit.version import __version__
@@ -25,6 +33,8 @@ def render(report: Report) -> str:
         _head(report),
         _privacy(report.statements) if report.statements else "",
         _comparison(report.comparison) if report.comparison else "",
+        _tradeoff(report.tradeoff) if report.tradeoff else "",
+        _differences(report.differences) if report.differences else "",
         _curve(report.curve) if report.curve else "",
         _groups(report.groups) if report.groups else "",
         _person(report.person) if report.person else "",
@@ -97,6 +107,26 @@ def _comparison(contenders: tuple[Contender, ...]) -> str:
     )
     body = figure + _table(table, heads=1, marked=ours)
     return _section("comparison", "Compared with others", body)
+
+
+def _tradeoff(tradeoff: Tradeoff) -> str:
+    caption = (
+        f"{tradeoff.metric} at each epsilon, with one standard error. Dashed: methods "
+        "that promise nothing, or saw every history."
+    )
+    body = _figure(plots.tradeoff(tradeoff), caption)
+    return _section("tradeoff", "What privacy costs", body)
+
+
+def _differences(pairs: tuple[Paired, ...]) -> str:
+    note = (
+        '<p class="quiet">People are drawn with replacement, each with all of their '
+        "differences; the interval speaks of other people, not of other seeds.</p>\n"
+    )
+    metrics = dict.fromkeys(pair.metric for pair in pairs)
+    by_metric = ([p for p in pairs if p.metric == metric] for metric in metrics)
+    shown = "".join(_table(tables.differences(some), heads=1) for some in by_metric)
+    return _section("differences", "How sure the differences are", note + shown)
 
 
 def _curve(curve: Curve) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tacit.errors import BadValue
-from tacit.reporting.report import Contender, Curve, Estimate, Groups
+from tacit.reporting.report import Contender, Curve, Estimate, Groups, Tradeoff
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,6 +61,44 @@ def comparison(contenders: Sequence[Contender], metric: str) -> str:
     return _svg(figure, f"comparison {metric}")
 
 
+def tradeoff(shown: Tradeoff) -> str:
+    """A line a method over epsilon; what has no privacy as lines across."""
+    figure, axes = _canvas(3.4, grid="y")
+    for number, (method, points) in enumerate(shown.series.items()):
+        color = PALETTE[number % len(PALETTE)]
+        ordered = sorted(points, key=lambda point: point[0])
+        values = [value for _, value in ordered]
+        axes.errorbar(
+            [epsilon for epsilon, _ in ordered],
+            _means(values),
+            _errors(values),
+            color=color,
+            lw=2,
+            marker="o",
+            ms=4,
+            label=_label(method),
+        )
+    for name, value in shown.references.items():
+        axes.axhline(value.mean, color=QUIET, lw=1, ls="--")
+        axes.annotate(
+            _label(name),
+            (1, value.mean),
+            xycoords=("axes fraction", "data"),
+            xytext=(-4, 3),
+            textcoords="offset points",
+            ha="right",
+            color=_INK,
+        )
+    epsilons = sorted({e for points in shown.series.values() for e, _ in points})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axes.minorticks_off()
+    axes.set_xlabel("epsilon (a person's whole history; smaller is more private)")
+    axes.set_ylabel(_label(shown.metric))
+    _legend(figure, len(shown.series))
+    return _svg(figure, f"tradeoff {shown.metric}")
+
+
 def by_group(groups: Groups, metric: str) -> str:
     """For each group of people a bar a method, with standard errors."""
     cells = [metrics.get(metric, {}) for metrics in groups.values()]
@@ -79,10 +117,7 @@ def by_group(groups: Groups, metric: str) -> str:
     axes.set_xticks(range(len(cells)), [_label(label) for label in groups])
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel(_label(metric))
-    columns = min(len(methods), 4)
-    legend = figure.legend(loc="outside upper left", ncols=columns, frameon=False)
-    for text in legend.get_texts():
-        text.set_color(_INK)
+    _legend(figure, len(methods))
     return _svg(figure, f"groups {metric}")
 
 
@@ -105,6 +140,13 @@ def _canvas(height: float, *, grid: Literal["x", "y"]) -> tuple[Figure, Axes]:
     for axis in (axes.xaxis, axes.yaxis):
         axis.label.set_color(_INK)
     return figure, axes
+
+
+def _legend(figure: Figure, n_entries: int) -> None:
+    columns = min(n_entries, 4)
+    legend = figure.legend(loc="outside upper left", ncols=columns, frameon=False)
+    for text in legend.get_texts():
+        text.set_color(_INK)
 
 
 def _bars(

@@ -54,6 +54,28 @@ class Person:
     recommended: tuple[tuple[str, float], ...]  # (title, score), best first
 
 
+@dataclass(frozen=True)
+class Tradeoff:
+    """A metric against epsilon, and what the metric is without privacy."""
+
+    metric: str
+    series: Mapping[str, tuple[tuple[float, Estimate], ...]]  # method -> (epsilon, …)
+    references: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One method minus another on the same people, with its interval."""
+
+    method: str
+    against: str
+    metric: str
+    mean: float
+    low: float
+    high: float
+    p_value: float
+
+
 Groups = Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # label, metric, method
 
 
@@ -67,6 +89,8 @@ class Report:
     facts: tuple[tuple[str, str], ...] = ()
     statements: tuple[Statement, ...] = ()
     comparison: tuple[Contender, ...] = ()
+    tradeoff: Tradeoff | None = None
+    differences: tuple[Paired, ...] = ()
     curve: Curve | None = None
     groups: Groups | None = None
     person: Person | None = None

@@ -9,15 +9,22 @@ from __future__ import annotations
 import csv
 import io
 import unicodedata
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit.errors import BadValue
 from tacit.release import Standing, Unit, View
-from tacit.reporting.report import Contender, Curve, Estimate, Groups, Person
+from tacit.reporting.report import (
+    Contender,
+    Curve,
+    Estimate,
+    Groups,
+    Paired,
+    Person,
+)
 from tacit.sampling import EVERYONE
 from tacit.statement import Statement
 
@@ -60,6 +67,31 @@ def comparison(contenders: Sequence[Contender]) -> Table:
         for c in contenders
     )
     return _measured("Methods compared", ("method", *metrics), rows)
+
+
+def differences(pairs: Sequence[Paired]) -> Table:
+    """Methods minus one other, for one metric, with 95 % intervals over people."""
+    rows = tuple(
+        (
+            p.method,
+            f"{p.mean:+.4f}",
+            f"[{p.low:+.4f}, {p.high:+.4f}]",
+            f"{p.p_value:.2g}",
+        )
+        for p in pairs
+    )
+    caption = f"{pairs[0].metric} minus that of {pairs[0].against}"
+    return _measured(caption, ("method", "difference", "95 % interval", "p"), rows)
+
+
+def cells(measured: Sequence[Mapping[str, Any]]) -> Table:
+    """Every measured cell in full, one a row, for machines."""
+    header = tuple(measured[0])
+    rows = tuple(
+        tuple("" if cell[name] is None else str(cell[name]) for name in header)
+        for cell in measured
+    )
+    return Table("Cells", header, rows)
 
 
 def by_group(groups: Groups, metric: str) -> Table:

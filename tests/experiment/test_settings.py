@@ -135,3 +135,35 @@ def test_a_file_that_is_no_toml(content, tmp_path):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(BadExperiment, match="no such file"):
         read_experiment(tmp_path / "none.toml")
+
+
+def test_a_papers_protocol_brings_its_metrics_and_decides_the_rest():
+    data = {"source": "filmtrust", "protocol": "fedvae"}
+    found = check_experiment(with_section(data=data))
+    assert found.evaluate.metrics == ("ndcg@20", "recall@20")
+    own = {"metrics": ["hr@5"]}
+    asked = check_experiment(with_section(data=data, evaluate=own))
+    assert asked.evaluate.metrics == ("hr@5",)
+    with pytest.raises(BadExperiment) as refused:
+        check_experiment(
+            with_section(
+                data={**data, "min_value": 3, "split": "ratio"},
+                evaluate={"protocol": "sampled"},
+            )
+        )
+    said = str(refused.value)
+    for key in ("data.min_value", "data.split", "evaluate.protocol"):
+        assert f"{key}: data.protocol = 'fedvae' decides it" in said
+
+
+def test_a_papers_protocol_is_for_its_own_data_sets():
+    with pytest.raises(BadExperiment, match="protocol 'fedvae' on data set"):
+        check_experiment(
+            with_section(data={"source": "synthetic", "protocol": "fedvae"})
+        )
+
+
+def test_a_split_may_have_a_seed_of_its_own():
+    data = {"source": "synthetic", "seed": 7}
+    assert check_experiment(with_section(data=data)).split_seed == 7
+    assert check_experiment(with_section(run={"seed": 3})).split_seed == 3

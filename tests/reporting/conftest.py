@@ -6,7 +6,15 @@ import pytest
 
 from tacit.plan import Plan
 from tacit.release import Release, unprotected
-from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
+from tacit.reporting.report import (
+    Contender,
+    Curve,
+    Estimate,
+    Paired,
+    Person,
+    Report,
+    Tradeoff,
+)
 from tacit.statement import account
 
 HOSTILE = '<script>alert("$x_1$ & more")</script>'
@@ -31,6 +39,8 @@ def report() -> Report:
         facts=(("people", "12"), (HOSTILE, HOSTILE)),
         statements=account(Plan(12), (VOTES,)).releases,
         comparison=contenders(),
+        tradeoff=Tradeoff("NDCG@10", {HOSTILE: ((1.0, Estimate(0.2)),)}, methods),
+        differences=(Paired(HOSTILE, "random", "NDCG@10", 0.24, 0.2, 0.3, 0.001),),
         curve=Curve("NDCG@10", (1, 2, 3), tuple(map(Estimate, (0.1, 0.2, 0.25)))),
         groups={HOSTILE: {"NDCG@10": methods}, "many": {"NDCG@10": methods}},
         person=Person(HOSTILE, (HOSTILE, "tea"), ((HOSTILE, 0.5), ("milk", 0.25))),

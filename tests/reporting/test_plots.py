@@ -10,7 +10,7 @@ import pytest
 
 from tacit.errors import BadValue
 from tacit.reporting import plots
-from tacit.reporting.report import Contender, Curve, Estimate
+from tacit.reporting.report import Contender, Curve, Estimate, Tradeoff
 
 HOSTILE = "<i>$x_1$</i> & _"
 
@@ -27,6 +27,13 @@ DRAWINGS: dict[str, Callable[[], str]] = {
     "comparison": lambda: plots.comparison(contenders(), "HR"),
     "curve": lambda: plots.learning_curve(
         Curve(HOSTILE, (1, 2), (Estimate(0.1), Estimate(0.2, 0.01)))
+    ),
+    "tradeoff": lambda: plots.tradeoff(
+        Tradeoff(
+            HOSTILE,
+            {HOSTILE: ((8.0, Estimate(0.3)), (1.0, Estimate(0.2, 0.01)))},
+            {"_none": Estimate(0.4)},
+        )
     ),
     "groups": lambda: plots.by_group(
         {HOSTILE: {"HR": {HOSTILE: Estimate(0.5)}}, "b": {"HR": {"_m": Estimate(0.1)}}},

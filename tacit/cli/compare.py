@@ -1,0 +1,178 @@
+"""`tacit compare`: methods, targets and baselines on the same people, in one table."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Changes, Json
+from tacit.errors import BadValue
+
+if TYPE_CHECKING:
+    from tacit.experiment.comparing import Comparison
+    from tacit.experiment.grid import Grid
+
+
+def compare(
+    experiments: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="EXPERIMENT...",
+            help="TOML files with the same data and metrics, one a method.",
+            show_default=False,
+        ),
+    ],
+    epsilons: Annotated[
+        str,
+        typer.Option(
+            metavar="1,2,4,inf",
+            help="Targets to train each method for; inf is privacy = 'none'. "
+            "Without it the files are taken as they are.",
+            show_default=False,
+        ),
+    ] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="How many ways to divide.")] = 3,
+    draws: Annotated[
+        int, typer.Option(min=1, help="Trainings a seed, with fresh noise.")
+    ] = 1,
+    baselines: Annotated[
+        str | None,
+        typer.Option(
+            metavar="popularity,ease",
+            help="Instead of those the files name; 'none' for none.",
+            show_default=False,
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LINE",
+            help="The line that paired differences are taken from; the first if "
+            "not given.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where runs and tables are kept.")
+    ] = Path("comparison"),
+    changes: Changes = [],  # noqa: B006
+    json: Json = False,
+) -> None:
+    """Train methods for several epsilons and seeds; one table with standard errors.
+
+    Each run is a run directory of its own under --out. Interrupted, the same command
+    continues: what is finished is not trained again. Writes comparison.json,
+    comparison.csv and comparison.html.
+    """
+    from tacit.experiment.comparing import compare as run
+    from tacit.experiment.grid import Grid
+
+    grid = Grid(
+        experiments=tuple(experiments),
+        epsilons=_epsilons(epsilons),
+        seeds=seeds,
+        draws=draws,
+        changes=tuple(changes),
+        baselines=_names(baselines),
+    )
+    try:
+        with console.Bar("compare") as bar:
+            found = run(grid, out, watch=bar)
+    except KeyboardInterrupt:
+        console.note("stopped; nothing is lost. The same command continues.")
+        raise
+    reference = found.lines[0].label if against is None else found.line(against).label
+    document = _document(found, reference)
+    _write(found, document, _command(grid, reference), out)
+    if json:
+        console.print_json(document)
+        return
+    _print(found, reference, out)
+
+
+def _epsilons(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise BadValue(
+            f"--epsilons {text!r} must be numbers with commas between, such as 1,2,inf"
+        ) from None
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    named = tuple(part.strip() for part in text.split(",") if part.strip())
+    return () if named == ("none",) else named
+
+
+def _document(found: Comparison, reference: str) -> dict[str, Any]:
+    differences = [
+        {
+            "label": label,
+            "metric": metric,
+            "mean": d.mean,
+            "low": d.low,
+            "high": d.high,
+            "p_value": d.p_value,
+            "n_people": d.n,
+        }
+        for label, by_metric in found.differences(reference).items()
+        for metric, d in by_metric.items()
+    ]
+    return {
+        "simulation": True,
+        "source": found.source,
+        "protocol": found.lines[0].evaluations[0].protocol,
+        "seeds": list(found.seeds),
+        "draws": found.draws,
+        "against": reference,
+        "cells": found.cells(),
+        "differences": differences,
+    }
+
+
+def _command(grid: Grid, against: str) -> str:
+    """What to type for the same comparison."""
+    words = ["tacit", "compare", *(path.name for path in grid.experiments)]
+    if grid.epsilons:
+        words += ["--epsilons", ",".join(f"{e:g}" for e in grid.epsilons)]
+    words += ["--seeds", str(grid.seeds), "--draws", str(grid.draws)]
+    if grid.baselines is not None:
+        words += ["--baselines", ",".join(grid.baselines) or "none"]
+    words += [word for change in grid.changes for word in ("--set", change)]
+    return shlex.join([*words, "--against", against])
+
+
+def _write(
+    found: Comparison, document: dict[str, Any], command: str, out: Path
+) -> None:
+    from tacit.experiment.showing import comparison_of
+    from tacit.reporting import tables
+    from tacit.reporting.html import render
+    from tacit.runtime.checkpoint import write_atomically, write_json
+
+    reference = document["against"]
+    report = comparison_of(found, against=reference, command=command)
+    write_json(out / "comparison.json", document)
+    text = tables.to_csv(tables.cells(document["cells"]))
+    write_atomically(out / "comparison.csv", text.encode())
+    write_atomically(out / "comparison.html", render(report).encode())
+
+
+def _print(found: Comparison, reference: str, out: Path) -> None:
+    from tacit.experiment.showing import comparison_of
+    from tacit.reporting import tables
+
+    report = comparison_of(found, against=reference, command="")
+    first = report.differences[0].metric if report.differences else None
+    shown = console.out()
+    shown.print(tables.to_rich(tables.comparison(report.comparison)))
+    if first is not None:
+        pairs = [pair for pair in report.differences if pair.metric == first]
+        shown.print(tables.to_rich(tables.differences(pairs)))
+    shown.print(f"report: {out / 'comparison.html'}", markup=False)

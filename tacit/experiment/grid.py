@@ -1,0 +1,171 @@
+"""What a comparison will run: experiments × targets × seeds × draws."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit import check
+from tacit.errors import BadValue
+from tacit.experiment.registry import baseline_names
+from tacit.experiment.settings import (
+    Experiment,
+    check_experiment,
+    read_experiment,
+    read_table,
+)
+
+_DRAW_APART = 100_000  # run seeds of one split's draws
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is compared: each experiment at each target, over seeds.
+
+    A seed divides the data; the draws of a seed differ in everything else. Without
+    `epsilons` the experiments run as they are; a target of infinity is the method with
+    privacy = "none".
+    """
+
+    experiments: tuple[Path, ...]
+    epsilons: tuple[float, ...] = ()
+    seeds: int = 3
+    draws: int = 1
+    changes: tuple[str, ...] = ()
+    baselines: tuple[str, ...] | None = None  # None: those the experiments name
+
+    def __post_init__(self) -> None:
+        check.at_least(1, seeds=self.seeds, draws=self.draws)
+        for epsilon in self.epsilons:
+            if not math.isinf(epsilon) or epsilon < 0:
+                check.positive(epsilon=epsilon)
+        if not self.experiments:
+            raise BadValue("no experiment to compare; give at least one file")
+
+    def contests(self) -> list[Contest]:
+        """Every line to be, checked: the files are read and nothing else."""
+        for path in self.experiments:
+            read_experiment(path, self.changes)  # as it is, it must be sound
+        tables = {path: read_table(path, self.changes) for path in self.experiments}
+        contests = list(_contests(self, tables))
+        _refuse_other_people(contests)
+        return contests
+
+    def beside(self) -> list[str]:
+        """The baselines to fit, each once."""
+        if self.baselines is not None:
+            for name in self.baselines:
+                check.one_of(baseline_names(), baseline=name)
+            return list(self.baselines)
+        read = (read_experiment(path, self.changes) for path in self.experiments)
+        named = (experiment.evaluate.baselines for experiment in read)
+        return list(dict.fromkeys(name for names in named for name in names))
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A line to be: for each seed, an experiment a draw."""
+
+    name: str
+    target: float | None
+    runs: tuple[tuple[Experiment, ...], ...]
+
+    @property
+    def label(self) -> str:
+        """What stands in a table."""
+        if self.target is None:
+            return self.name
+        return f"{self.name}, {target_name(self.target)}"
+
+    @property
+    def folder(self) -> str:
+        """Where its runs are kept."""
+        return self.label.replace(", ", "-").replace(" ", "-")
+
+
+def _contests(grid: Grid, tables: Mapping[Path, dict[str, Any]]) -> Iterator[Contest]:
+    names = _names(tables)
+    for path, table in tables.items():
+        for target in grid.epsilons or (None,):
+            aimed = _aimed(table, target)
+            first = _first_seed(aimed)
+            runs = tuple(
+                tuple(_seeded(aimed, seed, draw, path) for draw in range(grid.draws))
+                for seed in range(first, first + grid.seeds)
+            )
+            yield Contest(names[path], target, runs)
+
+
+def _names(tables: Mapping[Path, dict[str, Any]]) -> dict[Path, str]:
+    """The method's name where it tells the experiments apart, else the file's."""
+    methods = [str(table.get("method", {}).get("name")) for table in tables.values()]
+    names = {
+        path: method if methods.count(method) == 1 else path.stem
+        for path, method in zip(tables, methods, strict=True)
+    }
+    if len(set(names.values())) < len(names):
+        raise BadValue("two experiments have the same method and file name; rename one")
+    return names
+
+
+def _aimed(table: dict[str, Any], target: float | None) -> dict[str, Any]:
+    """The same experiment with another target."""
+    aimed = copy.deepcopy(table)
+    if target is None:
+        return aimed
+    if math.isinf(target):
+        aimed.setdefault("method", {})["privacy"] = "none"
+        aimed.get("privacy", {}).pop("target_epsilon", None)
+    else:
+        aimed.setdefault("privacy", {})["target_epsilon"] = target
+    return aimed
+
+
+def _first_seed(table: dict[str, Any]) -> int:
+    seed = table["data"].get("seed", table.get("run", {}).get("seed", 0))
+    return int(seed)
+
+
+def _seeded(table: dict[str, Any], seed: int, draw: int, path: Path) -> Experiment:
+    """One run; baselines are fitted once for all lines, not by every run."""
+    seeded = copy.deepcopy(table)
+    seeded["data"]["seed"] = seed
+    seeded.setdefault("run", {})["seed"] = seed + _DRAW_APART * draw
+    seeded.setdefault("evaluate", {})["baselines"] = []
+    return check_experiment(seeded, str(path), relative_to=path.parent)
+
+
+def _refuse_other_people(contests: list[Contest]) -> None:
+    """Only what is measured alike on the same people can be compared."""
+    first = contests[0].runs[0][0]
+    for contest in contests[1:]:
+        other = contest.runs[0][0]
+        ours, theirs = measured(first), measured(other)
+        differ = [k for k in {**ours, **theirs} if ours.get(k) != theirs.get(k)]
+        if differ:
+            raise BadValue(
+                f"{contests[0].name} and {contest.name} differ in "
+                f"{', '.join(differ)}; only what is measured alike on the same people "
+                "can be compared"
+            )
+
+
+def measured(experiment: Experiment) -> dict[str, Any]:
+    """All that decides who is held out and what is measured."""
+    settings = experiment.resolved()
+    data = {k: v for k, v in settings["data"].items() if k not in ("archive", "seed")}
+    evaluate = {
+        k: v for k, v in settings["evaluate"].items() if k not in ("every", "baselines")
+    }
+    return {f"data.{k}": v for k, v in data.items()} | {
+        f"evaluate.{k}": v for k, v in evaluate.items()
+    }
+
+
+def target_name(target: float) -> str:
+    """A target in words."""
+    return "no privacy" if math.isinf(target) else f"epsilon {target:g}"

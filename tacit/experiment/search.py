@@ -1,0 +1,104 @@
+"""Hyper-parameters chosen on validation people, with the same budget for everyone.
+
+A baseline that nobody tuned is not a baseline. Each declares in `GRID` what may be
+tried; a search tries all of it, or `budget` settings drawn at random where there are
+more (Bergstra and Bengio 2012). Only `split.train` and `split.validation` are read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tacit import check
+from tacit.baselines.ranker import Grid, Ranker
+from tacit.data.splits import Split
+from tacit.evaluation.evaluate import evaluate
+from tacit.experiment.scorer import scorer
+from tacit.keys import Key
+from tacit.results import Metric
+
+BUDGET = 12  # settings a baseline; one number for all
+
+Settings = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting, judged on the validation people."""
+
+    ranker: Ranker
+    settings: Settings
+    found: Metric
+    seconds: float  # to fit and to judge
+
+    def to_json(self) -> dict[str, Any]:
+        """`settings`, the metric's `mean`, `se` and `n`, and `seconds`."""
+        figures = self.found.to_json()
+        return {"settings": dict(self.settings), **figures, "seconds": self.seconds}
+
+
+@dataclass(frozen=True)
+class Search:
+    """All that was tried, in the order of the grid."""
+
+    metric: str
+    trials: tuple[Trial, ...]
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the largest mean; the first of several."""
+        return max(self.trials, key=lambda trial: trial.found.mean)
+
+    def to_json(self) -> dict[str, Any]:
+        """`metric`, `trials` and the settings that were `best`."""
+        trials = [trial.to_json() for trial in self.trials]
+        best = dict(self.best.settings)
+        return {"metric": self.metric, "trials": trials, "best": best}
+
+
+def search(
+    ranker: Ranker,
+    split: Split,
+    *,
+    metric: str = "ndcg@100",
+    budget: int = BUDGET,
+    grid: Grid | None = None,
+    key: Key,
+) -> Search:
+    """Try settings of `ranker` and keep the score of each.
+
+    Fields that are not in the grid (its own unless given) stay as they are. The same
+    key draws the same settings from the same grid, whatever the split.
+    """
+    check.count(budget=budget)
+    chosen = settings_of(ranker.GRID if grid is None else grid, budget, key=key)
+    trials = (_trial(ranker, settings, split, metric, key) for settings in chosen)
+    return Search(metric, tuple(trials))
+
+
+def settings_of(grid: Grid, budget: int, *, key: Key) -> list[Settings]:
+    """Every combination of the grid's values, or `budget` different ones."""
+    every: list[Settings] = [
+        dict(zip(grid, values, strict=True))
+        for values in itertools.product(*grid.values())
+    ]
+    if len(every) <= budget:
+        return every
+    draw = key.at("search", "settings").generator()
+    places = draw.choice(len(every), budget, replace=False)
+    return [every[place] for place in sorted(places)]
+
+
+def _trial(
+    ranker: Ranker, settings: Settings, split: Split, metric: str, key: Key
+) -> Trial:
+    start = time.perf_counter()
+    candidate = replace(ranker, **settings)
+    fitted = candidate.fit(split.train, key=key.at("search", "fit"))
+    found = evaluate(scorer(fitted), split.validation, metrics=(metric,))
+    seconds = time.perf_counter() - start
+    return Trial(candidate, settings, found.metrics()[metric], seconds)

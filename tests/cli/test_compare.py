@@ -1,0 +1,146 @@
+"""Methods, targets and baselines side by side; what is finished is not made again."""
+
+import csv
+import json
+
+import pytest
+
+PRIVATE = """
+[privacy]
+channel = "secure_sum"
+delta = 1e-6
+"""
+
+
+@pytest.fixture
+def private(experiment):
+    text = experiment.read_text().replace(
+        'name = "federated_popularity"',
+        'name = "federated_popularity"\nprivacy = "central"',
+    )
+    experiment.write_text(text + PRIVATE)
+    return experiment
+
+
+def cell(document, label, metric):
+    found = [
+        c for c in document["cells"] if (c["label"], c["metric"]) == (label, metric)
+    ]
+    assert len(found) == 1, (label, metric)
+    return found[0]
+
+
+def test_a_sweep_gives_a_line_a_target_and_a_line_a_baseline(tacit, private, tmp_path):
+    out = tmp_path / "comparison"
+    call = ("compare", private, "--epsilons", "0.5,4,inf", "--seeds", "2", "--out", out)
+    answer = tacit(*call, "--draws", "2", "--json")
+    assert answer.code == 0, answer.err
+    document = answer.json
+    assert {c["label"] for c in document["cells"]} == {
+        "federated_popularity, epsilon 0.5",
+        "federated_popularity, epsilon 4",
+        "federated_popularity, no privacy",
+        "popularity",
+        "ease",
+    }
+    swept = cell(document, "federated_popularity, epsilon 4", "ndcg@10")
+    assert swept["epsilon"] == 4
+    assert 3.9 < swept["provable_epsilon"] <= 4
+    assert (swept["n_seeds"], swept["se_over"]) == (2, "seeds")
+    open_line = cell(document, "federated_popularity, no privacy", "ndcg@10")
+    assert open_line["epsilon"] is None
+    assert open_line["provable_epsilon"] is None
+    exact = cell(document, "popularity", "ndcg@10")
+    assert open_line["mean"] == pytest.approx(exact["mean"])  # it counts, too
+    assert json.loads((out / "comparison.json").read_text()) == document
+    rows = list(csv.DictReader((out / "comparison.csv").read_text().splitlines()))
+    assert len(rows) == len(document["cells"])
+    assert float(rows[0]["mean"]) == document["cells"][0]["mean"]
+    page = (out / "comparison.html").read_text()
+    assert "What privacy costs" in page
+    assert "tacit compare exp.toml --epsilons 0.5,4,inf --seeds 2" in page
+
+
+def test_draws_of_a_seed_have_the_same_people_and_other_noise(tacit, private, tmp_path):
+    out = tmp_path / "comparison"
+    call = ("compare", private, "--epsilons", "0.5", "--seeds", "1", "--out", out)
+    assert tacit(*call, "--draws", "2", "--baselines", "none").code == 0
+    first, second = (
+        json.loads(
+            (out / "federated_popularity-epsilon-0.5" / n / "result.json").read_text()
+        )
+        for n in ("seed-0", "seed-0-draw-1")
+    )
+    one, two = (
+        d["simulation_only"]["evaluations"]["federated_popularity"]["people"]
+        for d in (first, second)
+    )
+    assert one["users"] == two["users"]
+    assert one["values"] != two["values"]
+
+
+def test_the_same_command_continues_and_makes_nothing_twice(tacit, private, tmp_path):
+    out = tmp_path / "comparison"
+    call = ("compare", private, "--epsilons", "1,2", "--seeds", "2", "--out", out)
+    whole = tacit(*call, "--json").json
+    kept = out / "federated_popularity-epsilon-1" / "seed-0" / "result.json"
+    lost = out / "federated_popularity-epsilon-2" / "seed-1" / "result.json"
+    unfitted = out / "baselines" / "ease" / "seed-1.json"
+    before = kept.stat().st_mtime_ns
+    lost.unlink()
+    unfitted.unlink()
+    answer = tacit(*call, "--json")
+    assert answer.json == whole
+    assert kept.stat().st_mtime_ns == before
+    assert lost.exists()
+    assert unfitted.exists()
+    said = [line for line in answer.err.splitlines() if "seed" in line]
+    assert said == [
+        "compare: federated_popularity-epsilon-2, seed 1",
+        "compare: ease, seed 1",
+    ]
+
+
+def test_two_experiments_stand_side_by_side(tacit, experiment, private, tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text(private.read_text().replace("rounds = 3", "rounds = 1"))
+    call = ("compare", private, other, "--seeds", "1", "--epsilons", "8")
+    answer = tacit(*call, "--out", tmp_path / "c", "--against", "ease", "--json")
+    assert answer.code == 0, answer.err
+    labels = {d["label"] for d in answer.json["differences"]}
+    assert labels == {"exp, epsilon 8", "other, epsilon 8", "popularity"}
+    assert answer.json["against"] == "ease"
+
+
+def test_people_get_tables(tacit, experiment, tmp_path):
+    answer = tacit("compare", experiment, "--seeds", "2", "--out", tmp_path / "c")
+    assert answer.code == 0, answer.err
+    assert "Methods compared" in answer.out
+    assert "minus that of federated_popularity" in answer.out
+    assert "What privacy costs" not in (tmp_path / "c" / "comparison.html").read_text()
+
+
+def test_what_cannot_be_compared_is_refused(tacit, private, tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text(private.read_text().replace("ndcg@10", "ndcg@5"))
+    out = ("--out", tmp_path / "c")
+    answer = tacit("compare", private, other, "--epsilons", "1", *out)
+    assert answer.code == 2
+    assert "exp and other differ in evaluate.metrics" in answer.err
+    answer = tacit("compare", private, "--epsilons", "one", *out)
+    assert answer.code == 2
+    assert "must be numbers with commas between" in answer.err
+    answer = tacit("compare", private, "--epsilons", "1", "--baselines", "eas", *out)
+    assert answer.code == 2
+    assert "ease" in answer.err
+    assert not (tmp_path / "c").exists()
+
+
+def test_another_comparison_in_the_same_place_is_refused(tacit, private, tmp_path):
+    out = ("--seeds", "1", "--epsilons", "1", "--out", tmp_path / "c")
+    assert tacit("compare", private, *out).code == 0
+    answer = tacit("compare", private, *out, "--set", "run.rounds=2")
+    assert answer.code == 2
+    assert "run.rounds (3, now 2)" in answer.err
+    answer = tacit("compare", private, *out, "--set", "data.target_share=0.5")
+    assert answer.code == 2
