@@ -1,8 +1,9 @@
 """Array trees: what a cohort of clients computed, a leaf for each named part.
 
 Axis 0 of every leaf is the client. A leaf is `Dense`, or `Factored` where a client's
-array is a short sum of outer products: then norms, scaling, sums and inner products
-come from the factors and the array itself is never written down.
+array is a short sum of outer products, or `Symmetric` where it is one of squares: then
+norms, scaling, sums and inner products come from the factors and the array itself is
+never written down.
 
 The server's own values have no client axis and are plain mappings, `Arrays`.
 """
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Shaped
+from jaxtyping import Float64, Int64, Shaped
 from numpy.typing import ArrayLike, NDArray
 
 from tacit import arrays
@@ -153,7 +154,101 @@ class Factored:
         return np.dtype(np.int64) if _is_whole(both) else both
 
 
-Leaf = Dense | Factored
+@dataclass(frozen=True, eq=False)
+class Symmetric:
+    """Half of a sum of squares a client: Z = sum over r of root[r] root[r]ᵀ.
+
+    The half is Z_ij for i < j and Z_ii / sqrt(2), by rows: every pair once, and its
+    norm is that of Z over sqrt(2), so one row cannot weigh more on the diagonal.
+    """
+
+    root: Shaped[np.ndarray, "clients rank side"]
+
+    def __post_init__(self) -> None:
+        if self.root.ndim != 3 or _is_whole(self.root.dtype):
+            raise BadValue(
+                f"roots of shape {self.root.shape} and type {self.root.dtype}; needed "
+                "are floats of (clients, rank, side)"
+            )
+
+    def __len__(self) -> int:
+        return len(self.root)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of one client's half, if it were written out."""
+        side = self.root.shape[2]
+        return (side * (side + 1) // 2,)
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        """What travels, by suffix."""
+        return {"#root": self.root}
+
+    def squared_norms(self) -> Float64[np.ndarray, "clients"]:
+        """The squared norm of each client's half."""
+        root = self.root.astype(np.float64, copy=False)
+        inner = root @ root.swapaxes(1, 2)
+        return np.einsum("crs,crs->c", inner, inner) / 2
+
+    def scale(self, factors: Shaped[np.ndarray, "clients"]) -> Symmetric:
+        """Each client's array times that client's factor, which is not negative."""
+        if (factors < 0).any():
+            raise BadValue("a sum of squares cannot be scaled by a negative factor")
+        factor = np.sqrt(_as_float(factors, self.root))
+        return Symmetric(self.root * factor[:, None, None])
+
+    def sum(self) -> Array:
+        """The half of the sum over clients, as one product of half the cost."""
+        from scipy.linalg.blas import dsyrk
+
+        flat = _flat_rank(np.ascontiguousarray(self.root, np.float64))
+        return halved(dsyrk(1.0, flat.T))  # the upper triangle; the rest is not filled
+
+    def gram(self) -> Float64[np.ndarray, "clients clients"]:
+        """The inner products between clients' halves."""
+        clients, rank, _ = self.root.shape
+        flat = _flat_rank(self.root.astype(np.float64))
+        product = (flat @ flat.T) ** 2 / 2
+        return product.reshape(clients, rank, clients, rank).sum(axis=(1, 3))
+
+    def dense(self) -> Dense:
+        """The same halves written out."""
+        whole = self.root.swapaxes(1, 2) @ self.root
+        rows, columns = np.triu_indices(self.root.shape[2])
+        half = whole[:, rows, columns]
+        half[:, rows == columns] *= math.sqrt(0.5)
+        return Dense(half)
+
+    def map(self, change: Callable[[Array], Array]) -> Symmetric:
+        """The leaf with `change` applied to its roots."""
+        return Symmetric(change(self.root))
+
+
+def halved(whole: Float64[np.ndarray, "side side"]) -> Float64[np.ndarray, "half"]:
+    """The half of a symmetric matrix, read from its upper triangle."""
+    half = whole[np.triu_indices(len(whole))]
+    half[_diagonal(len(whole))] *= math.sqrt(0.5)
+    return half
+
+
+def mirrored(half: Float64[np.ndarray, "half"]) -> Float64[np.ndarray, "side side"]:
+    """The symmetric matrix of a half; noise on the diagonal grows by sqrt(2)."""
+    side = math.isqrt(2 * len(half))
+    whole = np.zeros((side, side))
+    whole[np.triu_indices(side)] = half
+    whole += np.triu(whole, 1).T
+    whole[np.diag_indices(side)] *= math.sqrt(2.0)
+    return whole
+
+
+def _diagonal(side: int) -> Int64[np.ndarray, "side"]:
+    """Where the diagonal stands in a half."""
+    rows = np.arange(side)
+    return rows * side - rows * (rows - 1) // 2
+
+
+Leaf = Dense | Factored | Symmetric
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 from tacit.errors import BadValue
-from tacit.tree import Dense, Factored, Tree, add
+from tacit.tree import Dense, Factored, Symmetric, Tree, add, halved, mirrored
 
 REFUSED = (BadValue, jaxtyping.TypeCheckError)  # annotations are checked in tests
 some_examples = settings(deadline=None, max_examples=50)
@@ -339,3 +340,45 @@ def test_arrays_without_entries():
     )
     np.testing.assert_array_equal(tree.norms(), [0, 0])
     assert tree.sum()["c"].shape == (0, 3)
+
+
+def squares(n=4, rank=2, side=5, seed=0):
+    return Symmetric(np.random.default_rng(seed).normal(size=(n, rank, side)))
+
+
+def whole(leaf):
+    return np.einsum("crs,crt->cst", leaf.root, leaf.root)
+
+
+def test_a_symmetric_leaf_equals_its_dense_twin():
+    leaf = squares()
+    twin = leaf.dense()
+    assert leaf.shape == twin.shape == (15,)
+    assert_allclose(leaf.squared_norms(), twin.squared_norms())
+    assert_allclose(leaf.squared_norms(), (whole(leaf) ** 2).sum(axis=(1, 2)) / 2)
+    assert_allclose(leaf.sum(), twin.sum())
+    assert_allclose(leaf.gram(), twin.gram())
+    factors = np.array([0.0, 0.5, 1.0, 2.0])
+    assert_allclose(leaf.scale(factors).dense().values, twin.scale(factors).values)
+
+
+def test_a_half_and_its_mirror_are_inverse():
+    for side in (1, 2, 3, 8):
+        matrix = np.random.default_rng(side).normal(size=(side, side))
+        matrix = matrix + matrix.T
+        assert_allclose(mirrored(halved(matrix)), matrix)
+        assert_allclose((halved(matrix) ** 2).sum(), (matrix**2).sum() / 2)
+
+
+def test_the_half_of_a_unit_square_never_exceeds_one_over_root_two():
+    """Whatever the vector: one corner, all equal, two opposite."""
+    for root in (np.eye(6), np.full((1, 6), 6**-0.5), np.array([[1, -1, 0]]) / 2**0.5):
+        leaf = Symmetric(np.asarray(root, float)[:, None, :])
+        assert_allclose(leaf.squared_norms(), 0.5)
+
+
+def test_squares_refuse_what_has_no_root():
+    with pytest.raises(BadValue, match="negative"):
+        squares().scale(np.array([1.0, -1.0, 1.0, 1.0]))
+    with pytest.raises(BadValue, match="needed are floats"):
+        Symmetric(np.ones((2, 1, 3), np.int64))

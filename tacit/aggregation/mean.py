@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import Protocol
 
 from tacit import check
 from tacit.errors import Refused
 from tacit.keys import Key
-from tacit.transport.channels import Delivery, Each, Noise, Sum
+from tacit.transport.channels import Delivery, Each, Noise, Sum, bare_sum, noisy_sum
 from tacit.transport.messages import Layout
 from tacit.tree import Array, add
 
@@ -61,12 +60,11 @@ class Mean:
                 f"Mean cannot read {type(delivery).__name__}; use a channel that "
                 "delivers Each or Sum"
             )
-        sums = (chunk.tree.sum() for chunk in delivery.chunks if len(chunk))
-        total = add(chain([layout.zeros()], sums))
+        trees = (chunk.tree for chunk in delivery.chunks if len(chunk))
         if noise is None:
-            return total
+            return bare_sum(trees, layout)
         assert key is not None, "noise needs a key"
-        return noise.add(total, key)
+        return noisy_sum(trees, layout, noise, key)
 
     def mean(
         self,

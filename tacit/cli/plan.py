@@ -57,14 +57,18 @@ def _cost(assembled: Any) -> dict[str, Any]:
 
     method, plan = assembled.method, assembled.plan
     start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
-    up = wire_size(method.layout(plan, assembled.split.catalog))
+    catalog = assembled.split.catalog
+    layouts = (method.layout(plan, catalog, round=r) for r in range(plan.rounds))
+    sizes = [wire_size(layout) for layout in layouts]
+    up = sum(sizes) / len(sizes)
     down = len(encode_cast(method.broadcast(start)))
     expected = plan.rounds * plan.cohort_size / plan.population
     return {
         "population": plan.population,
         "rounds": plan.rounds,
         "cohort_size": plan.cohort_size,
-        "bytes_up_a_round": up,
+        "bytes_up_a_round": round(up),
+        "bytes_up_at_most": max(sizes),
         "bytes_down_a_round": down,
         "rounds_a_device_expected": expected,
         "rounds_a_device_at_most": plan.sampler.most_participations(plan),

@@ -96,8 +96,8 @@ def _limits(clip: Clip, clients: int) -> Norms:
 
 def _largest_norms(leaf: Leaf) -> Norms:
     norms = np.sqrt(leaf.squared_norms())
-    if isinstance(leaf, Dense):
-        return norms
+    if not isinstance(leaf, Factored):
+        return norms  # squares do not cancel
     # Terms may cancel, their rounding errors do not (Higham 2002, section 3.1): those
     # of the norm, which is computed in float64, and those of the stored factors.
     terms = _sizes_of_terms(leaf)

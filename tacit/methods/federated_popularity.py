@@ -119,7 +119,7 @@ class FederatedPopularity(Method):
 
     def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
         """Line 3."""
-        layout = self.layout(server.plan, server.catalog)
+        layout = self.layout(server.plan, server.catalog, round=server.round)
         noise = self._protection(len(server.catalog)).noise
         total = self.aggregator.total(delivery, layout, noise=noise, key=key)
         votes = server.memory["votes"] + total["votes"]
@@ -139,7 +139,7 @@ class FederatedPopularity(Method):
         share = cast.weights["share"][candidates.items]
         return np.broadcast_to(share, (len(person.tree), len(share)))
 
-    def layout(self, plan: Plan, catalog: Catalog) -> Layout:
+    def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
         """One number an item."""
         dtype = self._protection(len(catalog)).dtype
         return Layout({"votes": Slot(dtype, (len(catalog),))})

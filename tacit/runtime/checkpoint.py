@@ -21,10 +21,11 @@ from safetensors.numpy import save
 
 from tacit.errors import BadRun
 from tacit.runtime.rounds import State
-from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Tree
+from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Symmetric, Tree
 
-FORMAT = "1"
+FORMAT = "2"
 _WEIGHTS, _MEMORY, _STATE = "server/weights/", "server/memory/", "clients/state/"
+_TAKEN = "clients/taken"
 
 
 def save_checkpoint(path: Path, state: State, *, digest: str) -> None:
@@ -57,8 +58,8 @@ def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
         weights=_under(_WEIGHTS, arrays),
         memory=_under(_MEMORY, arrays),
     )
-    tree = _tree(_under(_STATE, arrays))
-    return State(server, replace(start.clients, state=tree))
+    tree = tree_of(_under(_STATE, arrays))
+    return State(server, replace(start.clients, state=tree), arrays[_TAKEN])
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -88,11 +89,34 @@ def write_json(path: Path, document: object) -> None:
     write_atomically(path, (text + "\n").encode())
 
 
+def parts_of(tree: Tree) -> dict[str, Array]:
+    """A tree of private state as named arrays; `tree_of` puts it together again."""
+    return {
+        name + suffix: part
+        for name, leaf in tree.leaves.items()
+        for suffix, part in leaf.parts.items()
+    }
+
+
+def tree_of(parts: Arrays) -> Tree:
+    """The tree of what `parts_of` gave."""
+    leaves: dict[str, Leaf] = {}
+    for name, value in parts.items():
+        stem, _, side = name.partition("#")
+        if side == "left":
+            leaves[stem] = Factored(value, parts[f"{stem}#right"])
+        elif side == "root":
+            leaves[stem] = Symmetric(value)
+        elif not side:
+            leaves[stem] = Dense(value)
+    return Tree(leaves)
+
+
 def _arrays(state: State) -> dict[str, Array]:
     named = {_WEIGHTS + n: v for n, v in state.server.weights.items()}
     named |= {_MEMORY + n: v for n, v in state.server.memory.items()}
-    for name, leaf in state.clients.state.leaves.items():
-        named |= {_STATE + name + suffix: part for suffix, part in leaf.parts.items()}
+    named |= {_STATE + n: v for n, v in parts_of(state.clients.state).items()}
+    named[_TAKEN] = state.taken
     return {name: np.asarray(value, order="C") for name, value in named.items()}
 
 
@@ -118,17 +142,6 @@ def _under(prefix: str, arrays: Arrays) -> dict[str, Array]:
     return {
         n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)
     }
-
-
-def _tree(parts: Arrays) -> Tree:
-    leaves: dict[str, Leaf] = {}
-    for name, value in parts.items():
-        stem, _, side = name.partition("#")
-        if side == "left":
-            leaves[stem] = Factored(value, parts[f"{stem}#right"])
-        elif not side:
-            leaves[stem] = Dense(value)
-    return Tree(leaves)
 
 
 def _flush_directory(folder: Path) -> None:

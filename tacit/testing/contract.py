@@ -349,7 +349,7 @@ class _Round:
     @property
     def layout(self) -> Layout:
         s = self.simulation
-        return s.method.layout(s.plan, s.catalog)
+        return s.method.layout(s.plan, s.catalog, round=self.cast.round)
 
     def ask(
         self, rows: Int64[np.ndarray, "rows"]

@@ -73,7 +73,7 @@ class ToyFactors(Method):
 
     def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
         """Line 4."""
-        layout = self.layout(server.plan, server.catalog)
+        layout = self.layout(server.plan, server.catalog, round=server.round)
         planned = server.plan.cohort_size
         gradient = self.aggregator.mean(delivery, layout, planned=planned)
         weights, memory = self.optimizer.step(server.weights, server.memory, gradient)
@@ -92,7 +92,7 @@ class ToyFactors(Method):
         items = candidates.items
         return person.tree["u"] @ cast.weights["V"][items].T + cast.weights["b"][items]
 
-    def layout(self, plan: Plan, catalog: Catalog) -> Layout:
+    def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
         """Factors of V's gradient, and b's."""
         shape = (len(catalog), self.factors)
         slots = {"V": Slot("float64", shape, rank=1), "b": Slot("float64", shape[:1])}

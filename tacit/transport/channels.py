@@ -53,7 +53,11 @@ Delivery = Each | Unlinked | Sum
 
 
 class Noise(Protocol):
-    """What a trusted sum adds before anybody sees it."""
+    """What a trusted sum does before anybody sees it: bound each report, add noise."""
+
+    def bound(self, tree: Tree) -> Tree:
+        """Each contribution, no larger than the account says; axis 0 is the client."""
+        ...
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
         """The noisy total."""
@@ -138,12 +142,27 @@ class SecureSum:
     delivers: type[Delivery] = Sum
 
     def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
-        """Fold the reports, add the noise, forget the rest."""
-        sums = (chunk.tree.sum() for chunk in chunks if len(chunk))
-        total = add(chain([errand.layout.zeros()], sums))
-        if errand.noise is not None:
-            total = errand.noise.add(total, errand.key)
-        return Sum(total)
+        """Fold the reports, add the noise, forget the rest.
+
+        Reports are bounded here as well: a device that lies moves the sum no further
+        than an honest one.
+        """
+        trees = (chunk.tree for chunk in chunks if len(chunk))
+        if errand.noise is None:
+            return Sum(bare_sum(trees, errand.layout))
+        return Sum(noisy_sum(trees, errand.layout, errand.noise, errand.key))
+
+
+def bare_sum(trees: Iterable[Tree], layout: Layout) -> dict[str, Array]:
+    """The sum of reports; zero where nobody spoke."""
+    return add(chain([layout.zeros()], (tree.sum() for tree in trees)))
+
+
+def noisy_sum(
+    trees: Iterable[Tree], layout: Layout, noise: Noise, key: Key
+) -> dict[str, Array]:
+    """The sum of reports, each bounded, with the noise."""
+    return noise.add(bare_sum((noise.bound(tree) for tree in trees), layout), key)
 
 
 _CHANNELS: Mapping[str, Channel] = {

@@ -15,7 +15,16 @@ from numpy.typing import ArrayLike
 
 from tacit import arrays, check
 from tacit.errors import BadMessage, BadValue
-from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Tree, check_names
+from tacit.tree import (
+    Array,
+    Arrays,
+    Dense,
+    Factored,
+    Leaf,
+    Symmetric,
+    Tree,
+    check_names,
+)
 
 DIGEST_BYTES = 16
 _SIGNED = ("int8", "int16", "int32", "int64")
@@ -73,24 +82,39 @@ class Queries:
 class Slot:
     """One leaf of a report: its dtype and shape without the client axis.
 
-    A factored slot has a rank: the leaf travels as rank × (rows + columns) numbers.
+    A factored slot has a rank: the leaf travels as rank × (rows + columns) numbers. A
+    symmetric one has a side as well, and travels as rank × side numbers.
     """
 
     dtype: str
     shape: tuple[int, ...]
     rank: int | None = None
+    side: int | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in _DTYPES:
             raise BadValue(f"dtype {check.unknown(self.dtype, _DTYPES)}")
-        if self.rank is not None and len(self.shape) != 2:
+        if self.side is not None:
+            if self.rank is None or self.shape != (self.side * (self.side + 1) // 2,):
+                raise BadValue(
+                    f"shape={self.shape}, rank={self.rank}, side={self.side}: use "
+                    "Slot.symmetric"
+                )
+        elif self.rank is not None and len(self.shape) != 2:
             raise BadValue(
                 f"shape={self.shape} with rank={self.rank}: a factored leaf has rows "
                 "and columns"
             )
 
+    @classmethod
+    def symmetric(cls, dtype: str, side: int, *, rank: int = 1) -> Slot:
+        """Half of a sum of `rank` squares of this side."""
+        return cls(dtype, (side * (side + 1) // 2,), rank, side)
+
     def parts(self) -> dict[str, tuple[int, ...]]:
         """The shapes that travel, by suffix."""
+        if self.rank is not None and self.side is not None:
+            return {"#root": (self.rank, self.side)}
         if self.rank is None:
             return {"": self.shape}
         rows, columns = self.shape
@@ -98,6 +122,8 @@ class Slot:
 
     def leaf(self, parts: Mapping[str, Array]) -> Leaf:
         """The leaf of these stacked parts."""
+        if self.side is not None:
+            return Symmetric(parts["#root"])
         if self.rank is None:
             return Dense(parts[""])
         return Factored(parts["#left"], parts["#right"])
@@ -105,7 +131,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Layout:
-    """What every report of a method looks like; the same for all clients and rounds.
+    """What every report of a round looks like, whoever sends it.
 
     A report's size can therefore say nothing about its sender. `split_axis` is the axis
     of every leaf along which a channel may cut a report into unlinked messages.

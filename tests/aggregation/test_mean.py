@@ -125,6 +125,9 @@ def test_chunks_are_folded_one_at_a_time():
 class One:
     """Noise that can be recognised."""
 
+    def bound(self, tree):
+        return tree
+
     def add(self, total, key):
         return {name: value + 1 for name, value in total.items()}
 

@@ -58,7 +58,7 @@ class RealisedSize(ToyFactors):
     def aggregate(self, server: Server, delivery, key):
         reports = list(delivery.chunks)
         turned_up = sum(len(chunk) for chunk in reports) or 1
-        layout = self.layout(server.plan, server.catalog)
+        layout = self.layout(server.plan, server.catalog, round=server.round)
         gradient = self.aggregator.mean(
             replace(delivery, chunks=reports), layout, planned=turned_up
         )
