@@ -80,17 +80,20 @@ def prepare(
 def _show(source: Any, dataset: Any, *, json: bool) -> None:
     import numpy as np
 
-    log = dataset.interactions
+    log, impressions = dataset.interactions, dataset.impressions
+    pairs = len(log.distinct())
     counts = {
         "users": log.n_users,
         "items": log.n_items,
         "interactions": len(log),
-        "distinct_pairs": len(log.distinct()),
-        "density": len(log.distinct()) / (log.n_users * log.n_items),
+        **({} if impressions is None else {"impressions": len(impressions)}),
+        "distinct_pairs": pairs,
+        "density": pairs / (log.n_users * log.n_items),
         "interactions_a_user_median": float(np.median(log.per_user)),
         "has_times": log.times is not None,
         "item_features": sorted(dataset.catalog.features),
         "user_features": sorted(dataset.profiles.features),
+        "event_features": sorted(log.contexts),
     }
     if json:
         console.print_json({**_about(source), **counts})
@@ -98,7 +101,7 @@ def _show(source: Any, dataset: Any, *, json: bool) -> None:
     out = console.out()
     out.print(f"{source.title}  {source.home}", markup=False)
     for what, value in counts.items():
-        shown = f"{value:,}" if isinstance(value, int) else value
+        shown = f"{value:,}" if type(value) is int else value
         out.print(f"  {what.replace('_', ' '):28} {shown}", markup=False)
     out.print(f"  {'terms':28} {source.terms}", markup=False)
 

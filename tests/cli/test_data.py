@@ -18,6 +18,16 @@ def test_describe_counts(tacit):
     assert "users" in tacit("data", "describe", "synthetic").out
 
 
+def test_describe_counts_impressions_where_there_are_some(tacit):
+    answer = tacit("data", "describe", "synthetic-news", "--json").json
+    impressions = sources.load("synthetic-news").impressions
+    assert answer["impressions"] == len(impressions)
+    shown = tacit("data", "describe", "synthetic-news").out
+    assert f"impressions {len(impressions):,}" in " ".join(shown.split())
+    without = tacit("data", "describe", "synthetic", "--json").json
+    assert "impressions" not in without
+
+
 def test_a_missing_archive_names_its_home_and_what_to_do(tacit, monkeypatch):
     monkeypatch.delenv("TACIT_DATA", raising=False)
     answer = tacit("data", "describe", "movielens-10m")
@@ -34,11 +44,21 @@ def test_an_unknown_name_suggests_the_nearest(tacit):
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    ("name", "users", "items", "interactions"),
-    [("movielens-1m", 6040, 3706, 1_000_209), ("movielens-100k", 943, 1682, 100_000)],
+    ("name", "users", "items", "interactions", "distinct"),
+    [
+        ("movielens-1m", 6040, 3706, 1_000_209, 1_000_209),
+        ("movielens-100k", 943, 1682, 100_000, 100_000),
+        ("frappe", 957, 4082, 96_203, 18_842),
+        ("citeulike-a", 5551, 16_980, 204_986, 204_986),
+        ("steam-200k", 12_393, 5155, 129_511, 128_804),
+        ("lastfm", 1892, 17_632, 92_834, 92_834),
+        ("filmtrust", 1508, 2071, 35_497, 35_494),
+    ],
 )
-def test_real_counts(tacit, real_data, monkeypatch, name, users, items, interactions):
+def test_real_counts(
+    tacit, real_data, monkeypatch, name, users, items, interactions, distinct
+):
     monkeypatch.setenv("TACIT_DATA", str(real_data))
     found = tacit("data", "describe", name, "--json").json
-    counts = (found["users"], found["items"], found["interactions"])
-    assert counts == (users, items, interactions)
+    keys = ("users", "items", "interactions", "distinct_pairs")
+    assert [found[key] for key in keys] == [users, items, interactions, distinct]

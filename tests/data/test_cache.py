@@ -178,9 +178,18 @@ def test_a_build_that_fails_leaves_the_old_entry_alone(tmp_path):
     assert cache.read(place, stamp={"size": 1}) is not None
 
 
-def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(np, "save", lambda *_, **__: 1 // 0)
-    with pytest.raises(ZeroDivisionError):
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("calls", [0, 3])
+def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, error, calls):
+    saved, save = [], np.save
+
+    def fail(*arguments, **options):
+        if len(saved) == calls:
+            raise error
+        saved.append(save(*arguments, **options))
+
+    monkeypatch.setattr(np, "save", fail)
+    with pytest.raises(error):
         cache.write(small(), tmp_path / "small", stamp={})
     assert os.listdir(tmp_path) == []
 

@@ -29,7 +29,20 @@ _MODULES = {
     "movielens-25m": "tacit.data.sources.movielens",
     "movielens-latest": "tacit.data.sources.movielens",
     "movielens-latest-small": "tacit.data.sources.movielens",
+    "frappe": "tacit.data.sources.frappe",
+    "citeulike-a": "tacit.data.sources.citeulike",
+    "steam-200k": "tacit.data.sources.steam",
+    "lastfm": "tacit.data.sources.lastfm",
+    "filmtrust": "tacit.data.sources.filmtrust",
+    "mind-small-sample": "tacit.data.sources.mind",
+    "mind-small": "tacit.data.sources.mind",
+    "mind-large": "tacit.data.sources.mind",
+    "adressa": "tacit.data.sources.mind",
     "synthetic": "tacit.data.sources.synthetic",
+    "synthetic-1m": "tacit.data.sources.synthetic",
+    "synthetic-20m": "tacit.data.sources.synthetic",
+    "synthetic-news": "tacit.data.sources.synthetic_news",
+    "synthetic-news-50k": "tacit.data.sources.synthetic_news",
 }
 
 

@@ -22,6 +22,7 @@ from tacit.data.features import Category
 from tacit.data.interactions import Interactions
 from tacit.data.sources import moments
 from tacit.data.sources.csv_rows import Batch, batches
+from tacit.data.sources.quote import quoted
 from tacit.data.strings import Strings
 from tacit.errors import BadData, BadValue, MissingData
 
@@ -169,7 +170,7 @@ def _values(batch: Batch, column: str) -> Float32[np.ndarray, "batch"]:
         if finite.all():
             return numbers.astype(np.float32)
         row = int(finite.argmin())
-    batch.refuse(row, f"{column}={texts[row]!r} must be a finite number")
+    batch.refuse(row, f"{column}={quoted(texts[row])} must be a finite number")
 
 
 def _times(batch: Batch, column: str) -> Int64[np.ndarray, "batch"]:
@@ -178,7 +179,7 @@ def _times(batch: Batch, column: str) -> Int64[np.ndarray, "batch"]:
         return moments.seconds(texts)
     except ValueError:
         row = next(i for i, text in enumerate(texts) if not _is_time(text))
-        batch.refuse(row, f"{column}={texts[row]!r} must be {moments.EXPECTED}")
+        batch.refuse(row, f"{column}={quoted(texts[row])} must be {moments.EXPECTED}")
 
 
 def _is_number(text: str) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
+from tacit.data.sources.quote import listed
 from tacit.errors import BadData
 
 DELIMITERS = ",;\t|"
@@ -96,9 +97,9 @@ def _header(
             _refuse_twins(path, header, wanted)
             return header, mark
     likely = max((header for header, _ in found), key=len)
-    missing = ", ".join(repr(name) for name in wanted if name not in likely)
-    there = ", ".join(map(repr, likely))
-    raise BadData(path, 1, f"there is no column {missing}; the columns are {there}")
+    missing = listed([name for name in wanted if name not in likely])
+    problem = f"there is no column {missing}; the columns are {listed(likely)}"
+    raise BadData(path, 1, problem)
 
 
 def _cut(path: Path, line: str, mark: str) -> list[str]:

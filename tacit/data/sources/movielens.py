@@ -12,22 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from jaxtyping import Int64
-from numpy.typing import NDArray
 
 from tacit.data.archives import Download
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.interactions import Interactions
 from tacit.data.sources import movielens_tables as tables
+from tacit.data.sources.ids import Ids, anyone, match
 from tacit.data.sources.members import Members
-from tacit.data.sources.numbers import Layout, read_numbers
+from tacit.data.sources.numbers import Layout, check_scale, numbers_of
 from tacit.data.sources.source import Archived
-from tacit.data.strings import Strings
-from tacit.errors import BadData
 
 _FILES = "https://files.grouplens.org/datasets/movielens"
 _HOME = "https://grouplens.org/datasets/movielens"
@@ -46,10 +40,6 @@ _CITATION = (
 _COLUMNS = ("user", "movie", "rating", "time")
 _CSV_COLUMNS = ("userId", "movieId", "rating", "timestamp")
 
-Column = NDArray[Any]
-Ids = Int64[np.ndarray, "rows"]
-Places = Int64[np.ndarray, "events"]
-
 
 @dataclass(frozen=True)
 class _Format:
@@ -66,16 +56,14 @@ class _Format:
 def parse(name: str, form: _Format, archive: Path) -> Dataset:
     """The data set in an archive or an unpacked folder of a release."""
     members = Members(archive, form.folder)
-    file = members.label(form.ratings)
-    with members.open(form.ratings) as stream:
-        columns = read_numbers(stream, form.layout, file)
+    columns = numbers_of(members, form.ratings, form.layout)
     user, movie, stars, times = columns.values()
-    first = form.layout.first_line
-    _check_stars(stars, form.step, file, first)
+    file, first = members.label(form.ratings), form.layout.first_line
+    check_scale(stars, "rating", step=form.step, most=5, file=file, first=first)
     movie_ids, catalog = form.movies(members)
-    people = _anyone(user) if form.people is None else form.people(members)
-    items, catalog_rows = _match(movie, movie_ids, "movie", file, first)
-    users, people_rows = _match(user, people[0], "user", file, first)
+    people = anyone(user) if form.people is None else form.people(members)
+    items, catalog_rows = match(movie, movie_ids, what="movie", file=file, first=first)
+    users, people_rows = match(user, people[0], what="user", file=file, first=first)
     log = Interactions.of_columns(
         users,
         items,
@@ -85,37 +73,6 @@ def parse(name: str, form: _Format, archive: Path) -> Dataset:
         n_items=len(catalog_rows),
     )
     return Dataset(name, log, catalog.take(catalog_rows), people[1].take(people_rows))
-
-
-def _check_stars(stars: Column, step: float, file: str, first: int) -> None:
-    whole_steps = stars / step == np.round(stars / step)
-    bad = ~((stars >= step) & (stars <= 5) & whole_steps)
-    if bad.any():
-        row = int(bad.argmax())
-        problem = f"rating {stars[row]:g} must be in {step:g}, {2 * step:g}, …, 5"
-        raise BadData(file, first + row, problem)
-
-
-def _match(
-    column: Places, ids: Ids, what: str, file: str, first: int
-) -> tuple[Places, Int64[np.ndarray, "occurring"]]:
-    """Events' places among the table's rows that occur, and which rows those are."""
-    if not len(ids):
-        raise BadData(file, first, f"the table of {what}s has no rows")
-    order = np.argsort(ids)
-    place = order[np.minimum(np.searchsorted(ids, column, sorter=order), len(ids) - 1)]
-    if (unlisted := ids[place] != column).any():
-        row = int(unlisted.argmax())
-        problem = f"{what} {column[row]} is not in the table of {what}s"
-        raise BadData(file, first + row, problem)
-    occurs = np.bincount(place, minlength=len(ids)) > 0
-    return (np.cumsum(occurs) - 1)[place], np.flatnonzero(occurs)
-
-
-def _anyone(user: Places) -> tuple[Ids, Profiles]:
-    """Profiles of whoever rated, for releases that tell nothing of people."""
-    ids = np.unique(user)
-    return ids, Profiles(Strings.of(map(str, ids.tolist())))
 
 
 def _dat(folder: str, encoding: str, *, has_people: bool, step: float) -> _Format:

@@ -15,10 +15,13 @@ import numpy as np
 from jaxtyping import Bool, Int64, UInt8
 from numpy.typing import NDArray
 
+from tacit.data.sources.members import Members
+from tacit.data.sources.quote import quoted
 from tacit.errors import BadData
 
+MOST_DIGITS = 18  # of a number; more might not fit 64 bits
+
 _BLOCK = 1 << 22  # bytes
-_MOST_DIGITS = 18  # more might not fit 64 bits
 _NEWLINE, _RETURN, _POINT, _ZERO = b"\n\r.0"
 
 Places = Int64[np.ndarray, "lines"]
@@ -37,6 +40,12 @@ class Layout:
     def first_line(self) -> int:
         """The number of the line that holds row 0."""
         return 2 if self.header else 1
+
+
+def numbers_of(members: Members, name: str, layout: Layout) -> dict[str, NDArray[Any]]:
+    """`read_numbers` of a file in a release."""
+    with members.open(name) as stream:
+        return read_numbers(stream, layout, members.label(name))
 
 
 def read_numbers(
@@ -59,13 +68,27 @@ def read_numbers(
     return dict(zip(layout.columns, joined, strict=True))
 
 
+def check_scale(
+    column: NDArray[Any], what: str, *, step: float, most: float, file: str, first: int
+) -> None:
+    """Refuse numbers that are not in step, 2 step, …, most; `first` is row 0's line."""
+    is_whole = column / step == np.round(column / step)
+    bad = ~((column >= step) & (column <= most) & is_whole)
+    if bad.any():
+        row = int(bad.argmax())
+        scale = (
+            f"in {step:g}, {2 * step:g}, …, {most:g}" if most > step else f"{most:g}"
+        )
+        raise BadData(file, first + row, f"{what} {column[row]:g} must be {scale}")
+
+
 def _check_header(line: bytes, layout: Layout, file: str) -> None:
     if not line:
         raise BadData(file, None, "is empty; expected the header " + _shape(layout))
     found = line.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
     expected = layout.separator.join(layout.columns)
     if found != expected.encode():
-        raise BadData(file, 1, f"header {_shown(found)} must be '{expected}'")
+        raise BadData(file, 1, f"header {quoted(found)} must be '{expected}'")
 
 
 def _blocks(stream: IO[bytes], line: int, file: str) -> Iterator[bytes]:
@@ -94,7 +117,7 @@ def _columns(block: bytes, layout: Layout, line: int, file: str) -> list[NDArray
     found = np.diff(np.searchsorted(separators, ends), prepend=0)
     if (wrong := found != len(layout.columns) - 1).any():
         row = int(wrong.argmax())
-        shown = _shown(block[starts[row] : ends[row]].rstrip(b"\r"))
+        shown = quoted(block[starts[row] : ends[row]].rstrip(b"\r"))
         raise BadData(file, line + row, f"{shown} is not {_shape(layout)}")
     ends = ends - (text[ends - 1] == _RETURN)
     cuts = separators.reshape(len(ends), -1).T
@@ -126,8 +149,8 @@ def _numbers(
     width = ends - starts
     value, places = np.zeros_like(width), np.zeros_like(width)
     point = np.zeros(len(width), bool)
-    bad = (width < 1) | (width > _MOST_DIGITS)
-    for k in range(min(int(width.max()), _MOST_DIGITS)):
+    bad = (width < 1) | (width > MOST_DIGITS)
+    for k in range(min(int(width.max()), MOST_DIGITS)):
         inside = k < width
         byte = text[np.minimum(starts + k, len(text) - 1)]
         is_digit = inside & (byte >= _ZERO) & (byte <= _ZERO + 9)
@@ -141,13 +164,8 @@ def _numbers(
 
 def _refuse(field: bytes, name: str, layout: Layout, file: str, line: int) -> NoReturn:
     kind = "a number" if name in layout.decimals else "a whole number"
-    raise BadData(file, line, f"{name}={_shown(field)} must be {kind} >= 0")
+    raise BadData(file, line, f"{name}={quoted(field)} must be {kind} >= 0")
 
 
 def _shape(layout: Layout) -> str:
     return f"'{layout.separator.join(layout.columns)}'"
-
-
-def _shown(raw: bytes) -> str:
-    text = raw.decode(errors="backslashreplace")
-    return repr(text if len(text) <= 60 else text[:57] + "…")

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tacit.data import archives
 from tacit.data import cache as cached
-from tacit.data.archives import Download, Progress
+from tacit.data.archives import Download, Progress, Stamp
 from tacit.data.dataset import Dataset
 
 
@@ -68,6 +68,7 @@ class Archived:
     folder: str
     parse: Callable[[Path], Dataset]
     download: Download | None = None
+    companions: tuple[str, ...] = ()  # beside the archive; read with it if there
 
     def open(
         self,
@@ -93,13 +94,22 @@ class Archived:
             archive = archives.fetch(self.download, to, progress=progress)
         if archive is None:
             raise archives.missing(self, where=where, downloads=downloads)
-        stamp, found = archives.stamp(archive), archive
+        stamp, found = self._stamp(archive), archive
         return cached.through(place, stamp=stamp, build=lambda: self.parse(found))
+
+    def _stamp(self, archive: Path) -> Stamp:
+        """The archive's own stamp and, if any are there, those of its companions."""
+        beside = [archive.parent / name for name in self.companions]
+        found = {p.name: archives.stamp(p)["files"] for p in beside if p.exists()}
+        return archives.stamp(archive) | found
 
 
 @dataclass(frozen=True)
 class Generated:
-    """A data set that is computed; there is nothing to find, fetch or keep."""
+    """A data set that is computed: there is nothing to find or to fetch.
+
+    One with a `stamp`, which says what it follows from, is made once and kept.
+    """
 
     name: str
     title: str
@@ -107,6 +117,7 @@ class Generated:
     terms: str
     citation: str
     make: Callable[[], Dataset]
+    stamp: Stamp | None = None
     archives: tuple[str, ...] = ()
     download: Download | None = None
 
@@ -118,5 +129,8 @@ class Generated:
         download: bool = False,
         progress: Progress | None = None,
     ) -> Dataset:
-        """Made anew each time; the places do not matter."""
-        return self.make()
+        """Made, or read from the cache if it is kept; `where` does not matter."""
+        if self.stamp is None:
+            return self.make()
+        place = cached.entry(cached.folder(cache), self.name)
+        return cached.through(place, stamp=self.stamp, build=self.make)

@@ -6,7 +6,7 @@ import pytest
 
 from tacit.data.sources import members
 from tacit.data.sources.members import Members
-from tacit.errors import BadData
+from tacit.errors import BadData, BadValue
 
 
 @pytest.fixture(params=["zip", "folder"])
@@ -33,6 +33,36 @@ def test_a_wrong_encoding_is_named_with_its_line(release):
     with pytest.raises(BadData, match=r"line 4: is not utf-8: .* at byte 2") as caught:
         list(release.lines("a.txt", encoding="utf-8"))
     assert caught.value.file.endswith("small/a.txt")
+
+
+def test_utf_8_is_not_taken_for_latin_1(tmp_path):
+    (tmp_path / "a.txt").write_text("one\nfünf", "utf-8")
+    with pytest.raises(BadData, match="line 2: is UTF-8, the official file is Latin-1"):
+        list(Members(tmp_path, "").lines("a.txt", encoding="latin-1"))
+
+
+def test_a_zero_byte_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_bytes("one\ntwo".encode("utf-16-le"))
+    with pytest.raises(BadData, match="line 1: holds a zero byte"):
+        list(Members(tmp_path, "").lines("a.txt", encoding="utf-8"))
+
+
+def test_an_archive_without_a_folder(tmp_path):
+    with zipfile.ZipFile(tmp_path / "flat.zip", "w") as packed:
+        packed.writestr("a.txt", "one")
+    flat = Members(tmp_path / "flat.zip", "")
+    assert list(flat.lines("a.txt", encoding="utf-8")) == [(1, "one")]
+    assert flat.label("a.txt").endswith("flat.zip:a.txt")
+
+
+def test_an_error_of_who_reads_is_not_blamed_on_the_zip(tmp_path):
+    with zipfile.ZipFile(tmp_path / "flat.zip", "w") as packed:
+        packed.writestr("a.txt", "one")
+    with (
+        pytest.raises(BadValue, match="mine"),
+        Members(tmp_path / "flat.zip", "").open("a.txt"),
+    ):
+        raise BadValue("mine")
 
 
 def test_an_empty_file_is_refused(release):

@@ -1,88 +1,33 @@
 from __future__ import annotations
 
 import math
-import zipfile
-from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
+from data.sources.releases import (
+    ML_1M,
+    ML_100K,
+    ML_CSV,
+    RELEASES,
+    edited,
+    parsed,
+    write,
+)
 
-from tacit.data.dataset import Dataset
-from tacit.data.sources import load, names, source
+from tacit.data.sources import load, names
 from tacit.errors import BadData
 
-Files = dict[str, bytes]
-
-_FLAGS = "0|" * 18 + "0"
-ML_100K: Files = {
-    "u.data": b"2\t10\t3\t881250949\n1\t11\t5\t881250000\n2\t11\t1\t881250950\n",
-    "u.user": b"1|24|M|technician|85711\n2|7|F|other|T8H1N\n3|99|F|writer|1\n",
-    "u.item": (
-        f"10|Caf\xe9 (1995)|01-Jan-1995||http://x|0|1|{'0|' * 16}1\n"
-        f"11|unknown||||1|{'0|' * 17}0\n"
-        f"12|Nobody (1990)|||u|{_FLAGS}\n"
-    ).encode("latin-1"),
-}
-ML_1M: Files = {
-    "ratings.dat": b"2::10::3::978300760\n1::11::5::978300000\n2::11::1::978300761\n",
-    "users.dat": b"1::F::1::10::48067\n2::M::56::16::70072\n3::M::25::0::1\n",
-    "movies.dat": (
-        "10::Café (1995)::Action|Western\n11::Plain::Drama\n12::Nobody (1990)::War\n"
-    ).encode("latin-1"),
-}
-ML_10M: Files = {
-    "ratings.dat": b"2::10::3.5::978300760\n1::11::5::978300000\n2::11::0.5::978300761",
-    "movies.dat": (
-        "10::Café (1995)::Action|Western\n11::Plain::(no genres listed)\n"
-    ).encode(),
-}
-ML_CSV: Files = {
-    "ratings.csv": b"userId,movieId,rating,timestamp\n"
-    b"2,10,3.5,978300760\n1,11,5.0,978300000\n2,11,0.5,978300761\n",
-    "movies.csv": (
-        'movieId,title,genres\r\n10,"Café, ""The"" (1995)",Action|Western\r\n'
-        "11,Series (2006–2007),(no genres listed)\r\n"
-    ).encode(),
-}
-RELEASES: Mapping[str, tuple[str, Files]] = {
-    "movielens-100k": ("ml-100k", ML_100K),
-    "movielens-1m": ("ml-1m", ML_1M),
-    "movielens-10m": ("ml-10M100K", ML_10M),
-    "movielens-20m": ("ml-20m", ML_CSV),
-    "movielens-25m": ("ml-25m", ML_CSV),
-    "movielens-latest": ("ml-latest", ML_CSV),
-    "movielens-latest-small": ("ml-latest-small", ML_CSV),
-}
-
-
-def write(name: str, place: Path, files: Files, *, packed: bool = True) -> Path:
-    """An archive or a folder of a release with these files."""
-    folder = RELEASES[name][0]
-    if not packed:
-        (place / folder).mkdir()
-        for member, text in files.items():
-            (place / folder / member).write_bytes(text)
-        return place / folder
-    path = place / source(name).archives[0]
-    with zipfile.ZipFile(path, "w") as out:
-        for member, text in files.items():
-            out.writestr(f"{folder}/{member}", text)
-    return path
-
-
-def parsed(name: str, place: Path, files: Files) -> Dataset:
-    return load(name, where=write(name, place, files), cache=place / "cache")
+MOVIELENS = {n: r for n, r in RELEASES.items() if n.startswith("movielens")}
 
 
 def test_every_release_is_tried_here():
-    assert set(RELEASES) == {name for name in names() if name.startswith("movielens")}
+    assert set(MOVIELENS) == {name for name in names() if name.startswith("movielens")}
 
 
 @pytest.mark.parametrize("packed", [True, False])
-@pytest.mark.parametrize("name", RELEASES)
+@pytest.mark.parametrize("name", MOVIELENS)
 def test_the_log_is_by_person_in_order_of_time(name, packed, tmp_path):
-    write(name, tmp_path, RELEASES[name][1], packed=packed)
+    write(name, tmp_path, MOVIELENS[name].files, packed=packed)
     found = load(name, where=tmp_path, cache=tmp_path / "cache")
     log = found.interactions
     assert found.name == name
@@ -96,10 +41,10 @@ def test_the_log_is_by_person_in_order_of_time(name, packed, tmp_path):
     assert np.diff(log.times[1:]).tolist() == [1]
 
 
-@pytest.mark.parametrize("name", RELEASES)
+@pytest.mark.parametrize("name", MOVIELENS)
 def test_titles_genres_and_years(name, tmp_path):
-    catalog = parsed(name, tmp_path, RELEASES[name][1]).catalog
-    is_csv = RELEASES[name][1] is ML_CSV
+    catalog = parsed(name, tmp_path, MOVIELENS[name].files).catalog
+    is_csv = MOVIELENS[name].files is ML_CSV
     assert catalog.titles[0] == ('Café, "The" (1995)' if is_csv else "Café (1995)")
     genres, year = catalog.features["genres"], catalog.features["year"]
     assert genres[0] == ("Action", "Western")
@@ -136,11 +81,6 @@ def test_repeated_ratings_are_kept(tmp_path):
     assert len(log.distinct()) == 3
 
 
-def edit(files: Files, member: str, old: bytes, new: bytes) -> Files:
-    assert old in files[member]
-    return files | {member: files[member].replace(old, new, 1)}
-
-
 @pytest.mark.parametrize(
     ("name", "member", "old", "new", "line", "problem"),
     [
@@ -171,7 +111,7 @@ def edit(files: Files, member: str, old: bytes, new: bytes) -> Files:
         ("movielens-20m", "ratings.csv", b"userId", b"user", 1, "must be 'userId,"),
         ("movielens-100k", "u.data", b"1\t11\t", b"1 11\t", 2, "is not 'user\tmovie"),
         ("movielens-1m", "movies.dat", b"11::", b"10::", 2, "id 10 occurs twice"),
-        ("movielens-1m", "movies.dat", b"11::", b"x::", 2, "id 'x' must be a whole"),
+        ("movielens-1m", "movies.dat", b"11::", b"x::", 2, "id='x' must be a whole"),
         ("movielens-1m", "movies.dat", b"::Drama", b"", 2, "2 fields separated by"),
         ("movielens-10m", "movies.dat", b"\xc3\xa9", b"\xe9", 1, "is not utf-8"),
         ("movielens-1m", "users.dat", b"2::M", b"1::M", 2, "id 1 occurs twice"),
@@ -181,25 +121,24 @@ def edit(files: Files, member: str, old: bytes, new: bytes) -> Files:
         ("movielens-1m", "users.dat", b"::70072", b"", 2, "4 fields separated by '::'"),
         ("movielens-100k", "u.user", b"2|7|", b"2|x|", 2, "age='x' must be a whole"),
         ("movielens-100k", "u.user", b"|F|", b"|?|", 2, "gender='?'"),
-        ("movielens-100k", "u.item", b"||||1|", b"||||2|", 2, "genre flag='2'"),
+        ("movielens-100k", "u.item", b"||||1|", b"||||2|", 2, "unknown='2' must be"),
         ("movielens-100k", "u.item", b"||||1|", b"||||", 2, "23 fields"),
         ("movielens-20m", "movies.csv", b"11,Series", b"11,a,b", 3, "4 fields"),
         ("movielens-20m", "movies.csv", b'"Caf', b'"a"Caf', 2, "expected after '\"'"),
         ("movielens-20m", "movies.csv", b"title", b"name", 1, "header"),
-        ("movielens-20m", "movies.csv", b"11,", b"10,", 3, "id 10 occurs twice"),
+        ("movielens-20m", "movies.csv", b"11,", b"10,", 3, "movieId 10 occurs twice"),
     ],
 )
 def test_odd_input_is_named(name, member, old, new, line, problem, tmp_path):
-    files = edit(RELEASES[name][1], member, old, new)
     with pytest.raises(BadData) as caught:
-        parsed(name, tmp_path, files)
+        parsed(name, tmp_path, edited(name, member, old, new))
     assert problem in str(caught.value)
     assert caught.value.line == line
 
 
-@pytest.mark.parametrize("name", RELEASES)
+@pytest.mark.parametrize("name", MOVIELENS)
 def test_empty_and_missing_members_are_named(name, tmp_path):
-    files = RELEASES[name][1]
+    files = MOVIELENS[name].files
     for member in files:
         with pytest.raises(BadData, match=f"{member}.* is empty"):
             parsed(name, tmp_path, files | {member: b""})
@@ -212,18 +151,6 @@ def test_a_table_of_movies_with_only_a_header(tmp_path):
     files = ML_CSV | {"movies.csv": b"movieId,title,genres\n"}
     with pytest.raises(BadData, match="table of movies has no rows"):
         parsed("movielens-25m", tmp_path, files)
-
-
-@pytest.fixture(scope="session")
-def real(real_data, tmp_path_factory) -> Callable[[str], Dataset]:
-    cache = tmp_path_factory.mktemp("cache")
-
-    def load_real(name: str) -> Dataset:
-        if not (real_data / source(name).archives[0]).exists():
-            pytest.skip(f"{source(name).archives[0]} is not in {real_data}")
-        return load(name, where=real_data, cache=cache)
-
-    return load_real
 
 
 @pytest.mark.data

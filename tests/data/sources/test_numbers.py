@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.sources import numbers
-from tacit.data.sources.numbers import Layout, read_numbers
+from tacit.data.sources.numbers import Layout, check_scale, read_numbers
 from tacit.errors import BadData
 
 PAIRS = Layout(("user", "rating", "time"), "::", decimals=frozenset({"rating"}))
@@ -121,3 +121,11 @@ def test_a_line_without_end_is_not_swallowed(monkeypatch):
     monkeypatch.setattr(numbers, "_BLOCK", 64)
     with pytest.raises(BadData, match="line 6: longer than 64 bytes"):
         read(GOOD + "1" * 300)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.25, 4.5, 1.7])
+def test_a_number_off_the_scale_is_named(wrong):
+    scale = {"step": 0.5, "most": 4.0, "file": "log", "first": 2}
+    check_scale(np.array([0.5, 3.5, 4.0]), "rating", **scale)
+    with pytest.raises(BadData, match=rf"line 4: rating {wrong:g} must be in 0.5, 1,"):
+        check_scale(np.array([0.5, 4.0, wrong]), "rating", **scale)
