@@ -96,6 +96,8 @@ def load_dataset(
     data = experiment.data
     if experiment.csv is not None:
         whole = experiment.csv.load()
+    elif experiment.world is not None:
+        whole = experiment.world.load()
     else:
         where = None if data.archive is None else Path(data.archive)
         whole = sources.load(data.source, where=where, progress=progress)

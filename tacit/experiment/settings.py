@@ -21,6 +21,7 @@ from typing import Any, Literal
 from tacit import check
 from tacit.data import sources
 from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.synthetic import World
 from tacit.errors import BadExperiment, BadValue
 from tacit.evaluation.metrics import parse
 from tacit.evaluation.named import named
@@ -56,6 +57,7 @@ class DataSettings:
 
     source: str
     csv: Mapping[str, Any] = field(default_factory=dict)
+    world: Mapping[str, Any] = field(default_factory=dict)  # of source = "synthetic"
     archive: str | None = None  # where the archive lies, if not in the usual places
     protocol: str | None = None
     min_value: float | None = None
@@ -80,6 +82,11 @@ class DataSettings:
             raise BadValue(
                 f"validation={self.validation} and test={self.test} must be shares "
                 "that leave something to train on with split = 'ratio'"
+            )
+        if self.world and self.source != "synthetic":
+            raise BadValue(
+                "a table [data.world] goes with source = 'synthetic' only; the other "
+                "worlds have their sizes"
             )
         if (self.source == "csv") != bool(self.csv):
             raise BadValue(
@@ -156,12 +163,15 @@ class Experiment:
     evaluate: EvaluateSettings
     sampler: Sampler
     csv: CsvTable | None
+    world: World | None
 
     def resolved(self) -> dict[str, Any]:
         """Every setting, defaults included, as it would stand in a file."""
         data = plain_settings(self.data)
         if self.csv is not None:
             data["csv"] = plain_settings(self.csv)
+        if self.world is not None:
+            data["world"] = plain_settings(self.world)
         return {
             "data": data,
             "method": {"name": self.method_name, **plain_settings(self.method)},
@@ -226,13 +236,15 @@ def check_experiment(
     evaluate = problems.read(EvaluateSettings, table.get("evaluate", {}), "evaluate")
     sampler = _sampler(run.sampler, problems) if run else None
     csv = _csv(data, relative_to, problems)
+    world = problems.read(World, data.world, "data.world") if data else None
     if data and evaluate and data.protocol is not None:
         evaluate = _as_published(data, evaluate, table, problems)
     if problems.found:
         raise BadExperiment(where, problems.found)
     parts = (data, name, method, privacy, run, evaluate, sampler)
     assert None not in parts  # no problem was found
-    return Experiment(*parts, csv)  # type: ignore[arg-type]
+    known = world if data and data.world else None
+    return Experiment(*parts, csv, known)  # type: ignore[arg-type]
 
 
 def _as_published(

@@ -8,7 +8,6 @@ from typing import Any
 
 from tacit.experiment.comparing import Comparison, Line
 from tacit.experiment.saved import SavedRun, history_of, load
-from tacit.release import Adjacency, Standing, Unit, View
 from tacit.reporting.report import (
     Contender,
     Curve,
@@ -114,13 +113,7 @@ def contenders(judged: Mapping[str, Json], own: str) -> tuple[Contender, ...]:
 
 def statement_of(line: Json) -> Statement:
     """A line of the account from its JSON."""
-    kinds = {
-        "unit": Unit(line["unit"]),
-        "view": View(line["view"]),
-        "adjacency": Adjacency(line["adjacency"]),
-        "standing": Standing(line["standing"]),
-    }
-    return Statement(**{**line, **kinds})
+    return Statement.from_json(line)
 
 
 def _contender(name: str, judged: Json, *, is_own: bool) -> Contender:

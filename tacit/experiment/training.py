@@ -13,6 +13,7 @@ import tomli_w
 from tacit.data.splits import Heldout
 from tacit.errors import BadRun, Refused
 from tacit.experiment.assemble import Assembled, assemble
+from tacit.experiment.card import draw_card, write_card
 from tacit.experiment.judge import judge, judge_baseline
 from tacit.experiment.settings import (
     Experiment,
@@ -166,13 +167,7 @@ def _write_down(assembled: Assembled, directory: RunDirectory) -> None:
     """The resolved experiment and what it will reveal, before anyone is asked."""
     settings = tomli_w.dumps(assembled.experiment.resolved())
     write_atomically(directory.experiment, settings.encode())
-    told = plan_account(assembled)
-    card = {
-        "simulation": True,
-        "releases": statements(told.releases),
-        "totals": statements(told.totals),
-    }
-    write_json(directory.privacy_card, card)
+    write_card(directory, draw_card(assembled))
 
 
 def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State:

@@ -1,6 +1,7 @@
 import pytest
 
 from tacit.errors import BadExperiment, BadValue
+from tacit.experiment.assemble import load_dataset
 from tacit.experiment.settings import check_experiment, read_experiment
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
@@ -167,3 +168,16 @@ def test_a_split_may_have_a_seed_of_its_own():
     data = {"source": "synthetic", "seed": 7}
     assert check_experiment(with_section(data=data)).split_seed == 7
     assert check_experiment(with_section(run={"seed": 3})).split_seed == 3
+
+
+def test_a_world_has_its_own_table(tmp_path):
+    data = {"source": "synthetic", "world": {"users": 60, "items": 30, "rank": 2}}
+    data["world"]["events_per_user"] = 8
+    made = check_experiment(with_section(data=data))
+    assert load_dataset(made).interactions.n_users == 60
+    again = check_experiment(made.resolved())
+    assert again.digest == made.digest
+    with pytest.raises(BadExperiment, match="key 'user' is not known"):
+        check_experiment(with_section(data={**data, "world": {"user": 3}}))
+    with pytest.raises(BadExperiment, match="source = 'synthetic' only"):
+        check_experiment(with_section(data={**data, "source": "movielens-1m"}))

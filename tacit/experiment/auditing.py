@@ -1,0 +1,138 @@
+"""What is audited when a method or a run is named, and the document that it yields."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from tacit import check
+from tacit.errors import BadValue
+from tacit.evaluation.audit.auditing import TICKS, audit, groups_of
+from tacit.evaluation.audit.checks import Audit
+from tacit.evaluation.audit.observing import CANARIES, ROUNDS
+from tacit.experiment.assemble import assemble
+from tacit.experiment.registry import method_class, method_names
+from tacit.experiment.saved import SavedRun
+from tacit.keys import Key
+from tacit.method import Method
+from tacit.plan import Plan
+from tacit.runtime.checkpoint import write_json
+from tacit.sampling import EVERYONE
+
+TARGET, DELTA = 4.0, 1e-6  # that a method's noise is calibrated to
+FILE = "audit.json"  # in a run directory
+
+Progress = Callable[[int, int], None]  # steps done, steps in all
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A method with its noise, and the plan that its claims belong to."""
+
+    name: str
+    method: Method
+    plan: Plan
+
+    def audits(self, key: Key, tick: Callable[[], None]) -> list[Audit]:
+        """One for each public group whose claims differ."""
+        return [
+            audit(
+                self.method,
+                self.plan,
+                key=key.at(group),
+                group=group,
+                subject=self.name if group == EVERYONE else f"{self.name}, {group}",
+                tick=tick,
+            )
+            for group in groups_of(self.method, self.plan)
+        ]
+
+
+def audit_named(
+    name: str, *, seed: int = 0, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Audit a run directory or every form of an installed method.
+
+    A run's document is also written into its directory.
+    """
+    started = time.perf_counter()
+    subjects = subjects_of(name)
+    key, found, total = Key.from_seed(seed).at("audit"), list[Audit](), 0
+    planned = sum(TICKS * len(groups_of(s.method, s.plan)) for s in subjects)
+
+    def tick() -> None:
+        nonlocal total
+        total += 1
+        if progress is not None:
+            progress(total, planned)
+
+    for subject in subjects:
+        found += subject.audits(key.at(subject.name), tick)
+    document = _document(name, seed, found, time.perf_counter() - started)
+    if Path(name).is_dir():
+        write_json(Path(name) / FILE, document)
+    return document
+
+
+def subjects_of(name: str) -> list[Subject]:
+    """The run in this directory, or every protected form of the method of this name."""
+    if Path(name).is_dir():
+        saved = SavedRun.at(Path(name))
+        assembled = assemble(saved.experiment)
+        label = saved.experiment.method_name
+        return [Subject(label, assembled.method, assembled.plan)]
+    if name not in method_names():
+        raise BadValue(
+            f"{check.unknown(name, method_names())}; no directory of this name is here "
+            "either: name a method or a run"
+        )
+    return _forms(name)
+
+
+def _forms(name: str) -> list[Subject]:
+    """A method with each value that its field `privacy` may have, calibrated."""
+    cls, plan = method_class(name), _plan()
+    if "privacy" not in {f.name for f in fields(cls)}:  # type: ignore[arg-type]
+        return [Subject(name, cls().calibrated(plan), plan)]
+    hint = get_type_hints(cls)["privacy"]
+    values = get_args(hint) if get_origin(hint) is Literal else ()
+    return [
+        Subject(f"{name}, {v}", cls(privacy=v).calibrated(plan), plan)  # type: ignore[call-arg]
+        for v in values
+    ]
+
+
+def _plan() -> Plan:
+    return Plan(
+        CANARIES, ROUNDS, channel="secure_sum", delta=DELTA, target_epsilon=TARGET
+    )
+
+
+def _document(
+    name: str, seed: int, found: Sequence[Audit], seconds: float
+) -> dict[str, Any]:
+    return {
+        "audited": name,
+        "simulation": True,
+        "seed": seed,
+        "ok": all(one.ok for one in found),
+        "checks": [
+            {"subject": one.subject, **check.to_json()}
+            for one in found
+            for check in one.checks
+        ],
+        "monitoring": [
+            {"subject": one.subject, **estimate.to_json()}
+            for one in found
+            for estimate in one.monitoring
+        ],
+        "not_audited": [
+            {"subject": one.subject, "what": what}
+            for one in found
+            for what in one.not_audited
+        ],
+        "seconds": seconds,
+    }
