@@ -6,7 +6,7 @@ by `unprotected`, `summed` and `local`, from the event of the mechanism itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -59,6 +59,7 @@ class Cell:
     adjacency: Adjacency = Adjacency.ZERO_OUT
     assumes: str = "nothing"
     published_epsilon: float | None = None  # a paper's own figure, never called epsilon
+    each: DpEvent | None = None  # of one participation, where `event` is n of them
 
     def __post_init__(self) -> None:
         if (self.event is None) != (self.standing is Standing.NONE):
@@ -111,7 +112,7 @@ def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) ->
     seen = composed(event, plan.sampler.most_participations(plan))
     if plan.channel == "secure_sum":
         trusts = "trusted aggregator"
-        server = Cell(Standing.PROVEN, reason, seen, adjacency, trusts)
+        server = Cell(Standing.PROVEN, reason, seen, adjacency, trusts, each=event)
         collusion = Cell.none("an aggregator that colludes shows every report")
     else:
         trusts = "the server adds the noise and shows nobody the reports"
@@ -125,14 +126,17 @@ def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) ->
 def local(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
     """Cells of reports that each device protects itself, whoever looks."""
     seen = composed(event, plan.sampler.most_participations(plan))
-    cell = Cell(Standing.PROVEN, reason, seen, Adjacency.REPLACE_ONE)
+    cell = Cell(Standing.PROVEN, reason, seen, Adjacency.REPLACE_ONE, each=event)
     return {(unit, view): cell for unit in Unit for view in View}
 
 
-def noise_for_target(plan: Plan) -> float:
+def noise_for_target(
+    plan: Plan, event: Callable[[float], DpEvent] | None = None
+) -> float:
     """The least noise of a round, over its sensitivity, that meets the plan's target.
 
-    For `summed` releases, in the release view, for the group that spends the most.
+    For `summed` releases, in the release view, for the group that spends the most. A
+    method whose rounds differ says what a whole run costs at a given noise: `event`.
     """
     from dp_accounting import GaussianDpEvent
 
@@ -141,6 +145,9 @@ def noise_for_target(plan: Plan) -> float:
     target, delta = _target(plan)
     if delta is None:
         raise BadValue("Gaussian noise needs a delta: set privacy.delta, such as 1e-6")
+    adjacency = _adjacency(plan)
+    if event is not None:
+        return calibrate(event, target=target, delta=delta, adjacency=adjacency)
     return max(
         calibrate(
             lambda z, group=group: plan.sampler.event(  # type: ignore[misc]
@@ -148,7 +155,7 @@ def noise_for_target(plan: Plan) -> float:
             ),
             target=target,
             delta=delta,
-            adjacency=_adjacency(plan),
+            adjacency=adjacency,
         )
         for group in _different_groups(plan)
     )

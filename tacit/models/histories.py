@@ -1,0 +1,76 @@
+"""Histories as rows of numbers: once an item, or weighted by value and age."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from tacit.data.shards import Shards
+
+Weighting = Literal["once", "values", "log"]
+"""once: 1 for an item that is there; values: the sum of its values (stars, plays);
+log: the logarithm of one plus that sum. Values below zero count as zero."""
+
+_DAY = 86_400.0
+
+
+def rows(
+    shards: Shards,
+    *,
+    items: Int64[np.ndarray, "columns"] | None = None,
+    weighting: Weighting = "once",
+    half_life: float | None = None,
+) -> Float64[np.ndarray, "people columns"]:
+    """A row a person over some items, in the order given, or over all of them.
+
+    With a `half_life` in days an event counts 2^(-age / half_life); its age is the time
+    to the person's own last event. Without times it changes nothing.
+    """
+    columns = np.arange(shards.n_items) if items is None else items
+    place = np.full(shards.n_items, -1)
+    place[columns] = np.arange(len(columns))
+    at = place[shards.items]
+    kept = at >= 0
+    cells = shards.owners[kept] * len(columns) + at[kept]
+    values = np.maximum(shards.values[kept], 0.0).astype(np.float64)
+    amounts = None if weighting == "once" else values
+    total = _summed(cells, amounts, len(shards), len(columns))
+    if weighting == "once":
+        np.minimum(total, 1.0, out=total)
+    elif weighting == "log":
+        np.log1p(total, out=total)
+    if half_life is not None and shards.times is not None:
+        fresh = np.exp2(-_ages(shards)[kept] / (half_life * _DAY))
+        total *= _largest(cells, fresh, len(shards), len(columns))
+    return total
+
+
+def _summed(
+    cells: Int64[np.ndarray, "events"],
+    amounts: Float64[np.ndarray, "events"] | None,
+    n_rows: int,
+    n_columns: int,
+) -> Float64[np.ndarray, "people columns"]:
+    flat = np.bincount(cells, amounts, n_rows * n_columns)
+    return flat.astype(np.float64, copy=False).reshape(n_rows, n_columns)
+
+
+def _largest(
+    cells: Int64[np.ndarray, "events"],
+    amounts: Float64[np.ndarray, "events"],
+    n_rows: int,
+    n_columns: int,
+) -> Float64[np.ndarray, "people columns"]:
+    out = np.zeros(n_rows * n_columns)
+    np.maximum.at(out, cells, amounts)
+    return out.reshape(n_rows, n_columns)
+
+
+def _ages(shards: Shards) -> Float64[np.ndarray, "events"]:
+    """Seconds to the owner's last event, which stands last."""
+    assert shards.times is not None
+    lengths = shards.lengths[shards.lengths > 0]
+    last = shards.times[shards.offsets[1:][shards.lengths > 0] - 1]
+    return (np.repeat(last, lengths) - shards.times).astype(np.float64)

@@ -1,0 +1,299 @@
+"""Gram: the contract in every form, the sensitivity, and what it learns."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tacit.errors import BadValue, Refused
+from tacit.keys import Key
+from tacit.method import Candidates, Clients, Updates
+from tacit.methods.gram import Gram
+from tacit.plan import Plan
+from tacit.release import View
+from tacit.runtime.simulate import Simulation
+from tacit.sampling import Everyone, Once, Poisson
+from tacit.statement import account
+from tacit.testing.contract import (
+    MethodContract,
+    SmallWorld,
+    checkerboard,
+    mixed_world,
+)
+from tacit.transport.messages import Cast
+from tacit.tree import Symmetric, Tree, mirrored
+
+DELTA = 1e-6
+
+
+class GramContract(MethodContract):
+    """Two rounds of counting and one of relating."""
+
+    rounds = 3
+
+    def check_learnt(self, score, world):
+        scores = score(world.shards)[:24]
+        owned = np.zeros(scores.shape, bool)
+        few = checkerboard().shards
+        owned[few.owners, few.items] = True
+        first = np.where(owned, -np.inf, scores).argmax(axis=1)
+        lacks = [np.arange(12)[p % 2 :: 2][p % 6] for p in range(24)]
+        assert first.tolist() == lacks
+
+
+class TestBare(GramContract):
+    def method(self):
+        return Gram(count_rounds=2, head=20, rank=8)
+
+
+class TestHeadAndTail(GramContract):
+    def method(self):
+        return Gram(count_rounds=1, head=7, rank=3)
+
+    def check_learnt(self, score, world):
+        """Seven of twelve items are related; the others follow, by count."""
+        scores = score(world.shards)
+        assert np.isfinite(scores).all()
+        best = np.argsort(-scores, axis=1)
+        assert (np.sort(best[:, :7], axis=1) == np.sort(best[0, :7])).all()
+        assert (best[:, 7:] == best[0, 7:]).all()
+
+
+class TestCentral(GramContract):
+    def method(self):
+        return Gram(
+            privacy="central",
+            count_rounds=2,
+            head=20,
+            rank=8,
+            count_noise=0.05,
+            relate_noise=0.05,
+        )
+
+
+class TestLocal(GramContract):
+    def method(self):
+        return Gram(privacy="local", count_rounds=1, head=20, rank=8, epsilon=400.0)
+
+    def plan(self, world):
+        return Plan(len(world.shards), rounds=self.rounds, sampler=Once())
+
+    def answer_world(self):
+        """Every person of the checkerboard forty times: noise needs a crowd."""
+        few = checkerboard()
+        people = np.tile(np.arange(24), 40)
+        histories = [few.shards.histories[p].tolist() for p in people]
+        return SmallWorld.of(histories, n_items=12)
+
+
+def trained(method, *, world=None, plan=None, seed=0):
+    world = world or checkerboard()
+    plan = plan or Plan(len(world.shards), rounds=2)
+    simulation = Simulation(
+        method, plan, world.catalog, world.profiles, world.shards, Key.from_seed(seed)
+    )
+    *_, (state, _) = simulation.run(simulation.start())
+    return state
+
+
+def one_round(method, updates, *, round):
+    """What devices send of these updates."""
+    n = len(updates.tree)
+    clients = Clients(bytes(16), np.arange(n), np.zeros(n, np.int64), Tree({}))
+    cast = Cast(round, bytes(16), {})
+    keys = Key.from_seed(0).each(np.arange(n))
+    return method.privatize(cast, clients, updates, keys).tree
+
+
+# sensitivity
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-12, 0.3, 1.0, 1e6])
+def test_no_report_moves_the_second_sum_by_more_than_one_over_root_two(scale):
+    """Also of devices that lie: one corner, all corners, huge, broken."""
+    method = Gram(privacy="central", head=9, count_noise=1.0, relate_noise=1.0)
+    rng = np.random.default_rng(0)
+    roots = np.concatenate(
+        [np.eye(9), np.ones((1, 9)), rng.normal(size=(20, 9)), np.full((1, 9), np.inf)]
+    )
+    with np.errstate(invalid="ignore"):
+        updates = Updates(Tree({"relations": Symmetric(scale * roots[:, None, :])}))
+    sent = one_round(method, updates, round=1)
+    norms = np.linalg.norm(sent.to_dense()["relations"], axis=1)
+    assert (norms <= np.sqrt(0.5) * (1 + 1e-6)).all()
+
+
+def test_honest_reports_are_as_long_as_they_may_be():
+    method = Gram(privacy="central", head=20, count_noise=1.0, relate_noise=1.0)
+    world = mixed_world()
+    plan = Plan(len(world.shards), rounds=2)
+    simulation = Simulation(
+        method, plan, world.catalog, world.profiles, world.shards, Key.from_seed(0)
+    )
+    state = simulation.start()
+    for bound in (1.0, np.sqrt(0.5)):
+        cast = method.broadcast(state.server)
+        keys = simulation.population.keys
+        _, updates = method.local_update(cast, state.clients, world.shards, keys)
+        norms = updates.tree.norms()
+        assert norms[0] == 0  # no history
+        assert norms[1:] == pytest.approx(bound)
+        state, _ = simulation.step(state)
+
+
+def test_the_sum_bounds_what_a_liar_sends():
+    """A report of norm 1000 moves a trusted sum no further than an honest one."""
+    from tacit.transport.channels import Errand, SecureSum
+    from tacit.transport.messages import Reports
+
+    method = Gram(privacy="central", head=4, count_noise=1.0, relate_noise=1e-9)
+    lie = Reports(Tree({"relations": Symmetric(np.full((1, 1, 4), 1000.0))}))
+    world = checkerboard()
+    layout = method.layout(Plan(24, rounds=2), world.catalog, round=1)
+    errand = Errand(layout, Key.from_seed(0), method.noise(Cast(1, bytes(16), {})))
+    total = SecureSum().carry([lie], errand).total["relations"]
+    assert np.linalg.norm(total) == pytest.approx(np.sqrt(0.5), rel=1e-6)
+
+
+def test_noise_on_the_mirrored_sum():
+    """Deviation s on the diagonal, s / sqrt(2) beside it, symmetric.
+
+    200 x 201 / 2 numbers: the standard error is 0.4 % beside the diagonal and 5 % on
+    it; a diagonal without the root of two would be 30 % off.
+    """
+    method = Gram(privacy="central", head=200, count_noise=1.0, relate_noise=3.0)
+    noise = method.noise(Cast(1, bytes(16), {}))
+    total = {"relations": np.zeros(200 * 201 // 2)}
+    matrix = mirrored(noise.add(total, Key.from_seed(0))["relations"])
+    assert (matrix == matrix.T).all()
+    assert matrix[np.triu_indices(200, 1)].std() == pytest.approx(3 / 2**0.5, rel=0.02)
+    assert np.diag(matrix).std() == pytest.approx(3.0, rel=0.25)
+
+
+# account
+
+
+def epsilon_of(method, plan, view=View.RELEASE):
+    return account(plan, method.releases(plan)).worst(view=view)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "rounds", "count_rounds"),
+    [(Everyone(), 2, 1), (Everyone(), 5, 2), (Once(), 4, 1), (Poisson(0.3), 6, 2)],
+)
+def test_calibrated_noise_meets_the_target(sampler, rounds, count_rounds):
+    plan = Plan(
+        5000,
+        rounds=rounds,
+        sampler=sampler,
+        channel="secure_sum",
+        delta=DELTA,
+        target_epsilon=2.0,
+    )
+    method = Gram(privacy="central", count_rounds=count_rounds).calibrated(plan)
+    assert epsilon_of(method, plan) == pytest.approx(2.0, abs=2e-3)
+    assert epsilon_of(method, plan) <= 2.0 + 1e-6
+    assert method.head is not None
+
+
+def test_two_sums_cost_what_one_gaussian_of_their_budget_costs():
+    """1 / mu of GRAM.md: PLD of the two is Gaussian DP."""
+    for epsilon, noise in {1: 4.2247, 2: 2.2305, 4: 1.1935, 8: 0.6529}.items():
+        plan = Plan(
+            5034,
+            rounds=2,
+            channel="secure_sum",
+            delta=DELTA,
+            target_epsilon=float(epsilon),
+        )
+        method = Gram(privacy="central").calibrated(plan)
+        assert method.count_noise == pytest.approx(noise / 0.1**0.5, rel=1e-3)
+        assert method.relate_noise == pytest.approx(noise / 0.9**0.5, rel=1e-3)
+
+
+def test_the_head_follows_the_rule():
+    plan = Plan(5000, rounds=2, channel="secure_sum", delta=DELTA, target_epsilon=8.0)
+    method = Gram(privacy="central").calibrated(plan)
+    assert method.head == pytest.approx(600 * (1 / 0.6529) ** 0.5, rel=0.01)
+    more = replace(plan, population=20_000, groups={})
+    assert Gram(privacy="central").calibrated(more).head == pytest.approx(
+        2 * method.head, rel=0.01
+    )
+    assert Gram().calibrated(Plan(50, rounds=2)).head == 3000
+
+
+def test_local_reports_split_people_not_budget():
+    plan = Plan(5000, rounds=10, sampler=Once(), target_epsilon=4.0)
+    method = Gram(privacy="local", count_rounds=3).calibrated(plan)
+    assert method.epsilon == 4.0
+    assert len(method.releases(plan)) == 1
+    assert epsilon_of(method, plan, View.COLLUSION) == pytest.approx(4.0)
+
+
+def test_over_direct_the_server_has_no_guarantee():
+    plan = Plan(5000, rounds=2, delta=DELTA, target_epsilon=4.0)
+    method = Gram(privacy="central").calibrated(plan)
+    assert epsilon_of(method, plan, View.SERVER) is None
+
+
+# what it learns
+
+
+def test_popularity_is_taken_out_before_and_put_back_after():
+    """A person with nothing gets the tail order only; one with all has no residue."""
+    state = trained(Gram(head=12), world=checkerboard())
+    method = Gram(head=12)
+    cast = method.broadcast(state.server)
+    p = cast.weights["popularity"]
+    assert np.linalg.norm(p) == pytest.approx(1.0)
+    assert np.abs(cast.weights["vectors"][:, :1].T @ p) < 0.2
+
+
+def test_a_new_person_folds_in_at_once():
+    from tacit.data.catalog import Profiles
+    from tacit.data.shards import Shards
+    from tacit.data.strings import Strings
+    from tacit.method import enrol
+
+    method, world = Gram(head=12, ridge=0.5), checkerboard()
+    state = trained(method, world=world)
+    cast = method.broadcast(state.server)
+    shards = Shards.of_history([0, 2, 4], n_items=12)
+    keys = Key.from_seed(1).each([0])
+    clients = enrol(method, state.server.plan, Profiles(Strings.of(["new"])), keys)
+    tastes = method.represent(cast, clients, shards, keys)
+    scores = method.score(cast, tastes, Candidates.all_of(world.catalog))[0]
+    unseen = [i for i in range(12) if i not in (0, 2, 4)]
+    best = sorted(unseen, key=lambda i: -scores[i])[:3]
+    assert sorted(best) == [6, 8, 10]
+
+
+def test_more_noise_leaves_fewer_directions():
+    world = checkerboard()
+    kept = [
+        (
+            trained(
+                Gram(privacy="central", head=12, count_noise=0.01, relate_noise=noise),
+                world=world,
+                plan=Plan(24, rounds=2, channel="secure_sum"),
+            ).server.weights["strengths"]
+            > 0
+        ).sum()
+        for noise in (0.01, 1.0, 100.0)
+    ]
+    assert kept[0] >= kept[1] >= kept[2]
+    assert kept[0] > kept[2]
+
+
+# what is refused
+
+
+def test_settings_that_cannot_be():
+    with pytest.raises(BadValue, match="relate_noise belongs to privacy='central'"):
+        Gram(relate_noise=1.0)
+    with pytest.raises(BadValue, match="epsilon belongs to privacy='local'"):
+        Gram(privacy="central", epsilon=1.0)
+    with pytest.raises(Refused, match="counts first, then relates; use rounds = 2"):
+        Gram().calibrated(Plan(10, rounds=1))
+    with pytest.raises(BadValue, match="count_noise is not set"):
+        Gram(privacy="central", head=3).releases(Plan(10, rounds=2))
