@@ -9,7 +9,7 @@ scores = x B
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,8 +17,8 @@ from jaxtyping import Float
 from scipy.linalg import get_lapack_funcs
 
 from tacit import check
-from tacit.baselines.matrix import people_by_items
-from tacit.baselines.ranker import Scores
+from tacit.baselines.matrix import people_by_items, row_blocks
+from tacit.baselines.ranker import Grid, Scores
 from tacit.data.shards import Shards
 from tacit.errors import BadValue
 from tacit.keys import Key
@@ -30,12 +30,19 @@ Square = Float[np.ndarray, "items items"]
 class Ease:
     """A dense item-item model with a ridge.
 
-    Memory is about twice n_items² numbers while fitting; single precision is enough for
+    Memory is about n_items² numbers, while fitting too; single precision is enough for
     any ridge in use (the ranks on MovieLens agree) and halves it.
     """
 
     regularization: float = 700.0
     precision: Literal["float32", "float64"] = "float32"
+
+    GRID: ClassVar[Grid] = {
+        "regularization": (
+            *(30.0, 50.0, 100.0, 150.0, 200.0, 300.0),
+            *(400.0, 500.0, 700.0, 1000.0, 1500.0, 2000.0),
+        )
+    }
 
     def __post_init__(self) -> None:
         check.positive(regularization=self.regularization)
@@ -43,13 +50,13 @@ class Ease:
 
     def fit(self, train: Shards, *, key: Key) -> FittedEase:
         """Solve for the weights; nothing is random."""
-        x = people_by_items(train).astype(self.precision)
-        gram = sp.csr_array(x.T @ x).toarray(order="F")
+        x = sp.csr_array(people_by_items(train).astype(self.precision))
+        gram = _gram(x)
         gram[np.diag_indices_from(gram)] += self.regularization
         p = _inverse_in_place(gram)
         p /= -np.diag(p)[None, :].copy()
         np.fill_diagonal(p, 0.0)
-        return FittedEase(np.ascontiguousarray(p))
+        return FittedEase(p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +71,31 @@ class FittedEase:
         return np.asarray(x @ self.weights)
 
 
+def _gram(x: sp.csr_array) -> Square:
+    """XᵀX, a block of rows at a time: as a sparse matrix it would be several times."""
+    columns, n = x.T.tocsr(), x.shape[1]
+    gram = np.empty((n, n), x.dtype)
+    for block in row_blocks(n, width=n):
+        gram[block] = (columns[block] @ x).toarray()
+    return gram
+
+
 def _inverse_in_place(matrix: Any) -> Square:
     """The inverse of a positive definite matrix, by Cholesky, in its place."""
     found: Any = get_lapack_funcs(("potrf", "potri"), (matrix,))
     factorize, invert = found
-    matrix, failed = factorize(matrix, lower=True, overwrite_a=True, clean=False)
+    # LAPACK wants columns in a row; a symmetric matrix is its own transpose.
+    half, failed = factorize(matrix.T, lower=True, overwrite_a=True, clean=False)
     if failed:
         raise BadValue("XᵀX + regularization is not positive definite; raise it")
-    matrix, _ = invert(matrix, lower=True, overwrite_c=True)
-    upper = np.triu_indices_from(matrix, 1)
-    matrix[upper] = matrix.T[upper]
-    return matrix
+    half, _ = invert(half, lower=True, overwrite_c=True)
+    _mirror(half)
+    return half.T
+
+
+def _mirror(matrix: Square) -> None:
+    """Copy what stands below the diagonal to above it, in place."""
+    for block in row_blocks(len(matrix), width=len(matrix)):
+        corner = np.tril(matrix[block, block])
+        matrix[block, block] = corner + np.tril(corner, -1).T
+        matrix[block, block.stop :] = matrix[block.stop :, block].T

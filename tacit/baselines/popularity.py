@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float32
 
 from tacit.baselines.matrix import people_by_items
-from tacit.baselines.ranker import Scores
+from tacit.baselines.ranker import Grid, Scores
 from tacit.data.shards import Shards
 from tacit.keys import Key
 
@@ -16,6 +17,8 @@ from tacit.keys import Key
 @dataclass(frozen=True)
 class Popularity:
     """Ranks by how many people have an item; repeats of one person count once."""
+
+    GRID: ClassVar[Grid] = {}
 
     def fit(self, train: Shards, *, key: Key) -> FittedPopularity:
         """Count."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import UInt64
 
-from tacit.baselines.ranker import Scores
+from tacit.baselines.ranker import Grid, Scores
 from tacit.data.shards import Shards
 from tacit.keys import Key
 
@@ -15,6 +16,8 @@ from tacit.keys import Key
 @dataclass(frozen=True)
 class Random:
     """Ranks at random; the same person always gets the same order."""
+
+    GRID: ClassVar[Grid] = {}
 
     def fit(self, train: Shards, *, key: Key) -> FittedRandom:
         """Keep a key; nothing is learnt."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import Field
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -11,6 +13,9 @@ from tacit.data.shards import Shards
 from tacit.keys import Key
 
 Scores = Float[np.ndarray, "people items"]
+Vectors = Float[np.ndarray, "people factors"]
+ItemVectors = Float[np.ndarray, "items factors"]
+Grid = Mapping[str, tuple[float, ...]]  # a field's name -> the values to try
 
 
 class Fitted(Protocol):
@@ -21,8 +26,28 @@ class Fitted(Protocol):
         ...
 
 
+@runtime_checkable
+class FactorFitted(Fitted, Protocol):
+    """A fitted ranker whose score is an inner product; it can be ranked much faster."""
+
+    @property
+    def items(self) -> ItemVectors:
+        """The vector of every item."""
+        ...
+
+    def represent(self, history: Shards) -> Vectors:
+        """The vector of every person; `represent(history) @ items.T` is the score."""
+        ...
+
+
 class Ranker(Protocol):
-    """Hyper-parameters of a baseline; a frozen dataclass."""
+    """Hyper-parameters of a baseline; a frozen dataclass.
+
+    `GRID` is what a search on validation people may try; empty if nothing is to choose.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    GRID: ClassVar[Grid]
 
     def fit(self, train: Shards, *, key: Key) -> Fitted:
         """Learn from everybody's history."""

@@ -47,6 +47,14 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    budget: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Settings tried for each baseline on the validation people; 0 takes "
+            "its defaults.",
+        ),
+    ] = 0,
     against: Annotated[
         str | None,
         typer.Option(
@@ -78,6 +86,7 @@ def compare(
         draws=draws,
         changes=tuple(changes),
         baselines=_names(baselines),
+        budget=budget,
     )
     try:
         with console.Bar("compare") as bar:
@@ -144,6 +153,8 @@ def _command(grid: Grid, against: str) -> str:
     words += ["--seeds", str(grid.seeds), "--draws", str(grid.draws)]
     if grid.baselines is not None:
         words += ["--baselines", ",".join(grid.baselines) or "none"]
+    if grid.budget:
+        words += ["--budget", str(grid.budget)]
     words += [word for change in grid.changes for word in ("--set", change)]
     return shlex.join([*words, "--against", against])
 

@@ -110,7 +110,10 @@ def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
     runs = grid.seeds * (grid.draws * len(contests) + len(baselines))
     progress = _Progress(watch or Nobody(), runs)
     lines = [_played(contest, out, progress) for contest in contests]
-    lines += [_judged(name, experiments, out, progress) for name in baselines]
+    lines += [
+        _judged(name, experiments, out, progress, budget=grid.budget)
+        for name in baselines
+    ]
     seeds = tuple(experiment.split_seed for experiment in experiments)
     return Comparison(tuple(lines), seeds, grid.draws, experiments[0].data.source)
 
@@ -203,20 +206,28 @@ def _averaged(draws: Sequence[Evaluation]) -> Evaluation:
 
 
 def _judged(
-    name: str, experiments: Sequence[Experiment], out: Path, progress: _Progress
+    name: str,
+    experiments: Sequence[Experiment],
+    out: Path,
+    progress: _Progress,
+    *,
+    budget: int,
 ) -> Line:
     evaluations = []
     for experiment in experiments:
         path = out / "baselines" / name / f"seed-{experiment.split_seed}.json"
         if not path.exists():
             progress.begins(f"{name}, seed {experiment.split_seed}")
-        evaluations.append(_judged_seed(name, experiment, path))
+        evaluations.append(_judged_seed(name, experiment, path, budget=budget))
         progress.finished()
     return Line(name, name, None, None, tuple(evaluations), is_baseline=True)
 
 
-def _judged_seed(name: str, experiment: Experiment, path: Path) -> Evaluation:
-    settings = {**measured(experiment), "seed": experiment.split_seed}
+def _judged_seed(
+    name: str, experiment: Experiment, path: Path, *, budget: int
+) -> Evaluation:
+    people = {"seed": experiment.split_seed, "budget": budget}
+    settings = {**measured(experiment), **people}
     text = json.dumps(settings, sort_keys=True).encode()
     digest = hashlib.blake2b(text, digest_size=16).hexdigest()
     if path.exists():
@@ -228,7 +239,7 @@ def _judged_seed(name: str, experiment: Experiment, path: Path) -> Evaluation:
             )
         return Evaluation.from_json(kept["evaluation"])
     assembled = assemble(experiment)
-    judged = judge_baseline(assembled, name, assembled.split.test)
+    judged = judge_baseline(assembled, name, assembled.split.test, budget=budget)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {"digest": digest, "evaluation": judged.to_json()})
     return judged

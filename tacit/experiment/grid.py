@@ -37,9 +37,11 @@ class Grid:
     draws: int = 1
     changes: tuple[str, ...] = ()
     baselines: tuple[str, ...] | None = None  # None: those the experiments name
+    budget: int = 0  # settings of a baseline tried on validation people; 0: its own
 
     def __post_init__(self) -> None:
         check.at_least(1, seeds=self.seeds, draws=self.draws)
+        check.at_least(0, budget=self.budget)
         for epsilon in self.epsilons:
             if not math.isinf(epsilon) or epsilon < 0:
                 check.positive(epsilon=epsilon)

@@ -11,6 +11,8 @@ from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.ranking import Personal, Scorer
 from tacit.experiment.assemble import Assembled, protocol, root_key
 from tacit.experiment.registry import baseline
+from tacit.experiment.scorer import scorer
+from tacit.experiment.search import search
 from tacit.method import Clients, Scores, enrol
 from tacit.results import Evaluation
 from tacit.runtime.rounds import State
@@ -24,11 +26,20 @@ def judge(assembled: Assembled, state: State, heldout: Heldout) -> Evaluation:
     return _evaluate(assembled, method_scorer(assembled, state), heldout)
 
 
-def judge_baseline(assembled: Assembled, name: str, heldout: Heldout) -> Evaluation:
-    """A baseline, fitted centrally on the training people's histories."""
+def judge_baseline(
+    assembled: Assembled, name: str, heldout: Heldout, *, budget: int = 0
+) -> Evaluation:
+    """A baseline, fitted centrally on the training people's histories.
+
+    With a `budget`, the best of so many settings on the validation people.
+    """
     key = root_key(assembled.experiment).at("baseline", name)
-    fitted = baseline(name).fit(assembled.split.train, key=key)
-    return _evaluate(assembled, fitted.score, heldout)
+    ranker, split = baseline(name), assembled.split
+    if budget:
+        metric = assembled.experiment.evaluate.metrics[0]
+        tried = search(ranker, split, metric=metric, budget=budget, key=key)
+        ranker = tried.best.ranker
+    return _evaluate(assembled, scorer(ranker.fit(split.train, key=key)), heldout)
 
 
 def method_scorer(assembled: Assembled, state: State) -> Personal:

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from tacit.errors import BadValue
-from tacit.tree import Array, Dense, Factored, Leaf, Tree
+from tacit.tree import Array, Factored, Leaf, Tree
 
 SLACK = 1e-6  # by how much, relatively, rounding may leave a norm above its clip
 

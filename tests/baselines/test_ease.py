@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tacit.baselines import matrix
 from tacit.baselines.ease import Ease
 from tacit.baselines.popularity import Popularity
-from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.errors import BadValue
 from tacit.evaluation.evaluate import evaluate
@@ -14,47 +14,43 @@ from tacit.keys import Key
 KEY = Key.from_seed(0)
 
 
-@pytest.fixture
-def world() -> np.ndarray:
-    return (np.random.default_rng(0).random((60, 12)) < 0.3).astype(float)
-
-
-def _shards(x: np.ndarray) -> Shards:
-    users, items = np.nonzero(x)
-    log = Interactions.of_columns(users, items, n_users=len(x), n_items=x.shape[1])
-    return Shards.of(log)
-
-
 @pytest.mark.parametrize(
     ("precision", "close"), [("float64", 1e-10), ("float32", 1e-4)]
 )
-def test_each_column_solves_its_own_ridge_regression(world, precision, close):
+def test_each_column_solves_its_own_ridge_regression(shards, table, precision, close):
     """EASE's column j is the ridge regression of item j on all other items."""
-    fitted = Ease(5.0, precision).fit(_shards(world), key=KEY)
+    fitted = Ease(5.0, precision).fit(shards(table), key=KEY)
     for j in range(12):
         others = np.delete(np.arange(12), j)
-        a = world[:, others]
-        ridge = np.linalg.solve(a.T @ a + 5.0 * np.eye(11), a.T @ world[:, j])
+        a = table[:, others]
+        ridge = np.linalg.solve(a.T @ a + 5.0 * np.eye(11), a.T @ table[:, j])
         np.testing.assert_allclose(fitted.weights[others, j], ridge, atol=close)
         assert fitted.weights[j, j] == 0
 
 
-def test_scores_are_the_sum_of_the_rows_held(world):
-    fitted = Ease(5.0).fit(_shards(world), key=KEY)
-    scores = fitted.score(_shards(world[:7]))
-    np.testing.assert_allclose(scores, world[:7] @ fitted.weights, atol=1e-5)
+def test_scores_are_the_sum_of_the_rows_held(shards, table):
+    fitted = Ease(5.0).fit(shards(table), key=KEY)
+    scores = fitted.score(shards(table[:7]))
+    np.testing.assert_allclose(scores, table[:7] @ fitted.weights, atol=1e-5)
     twice = Shards.of_history([4, 4, 2], n_items=12)
     once = Shards.of_history([2, 4], n_items=12)
     np.testing.assert_array_equal(fitted.score(twice), fitted.score(once))
 
 
-def test_it_finds_the_other_half_of_a_checkerboard():
+def test_it_finds_the_other_half_of_a_checkerboard(shards):
     """Even people have even items: whoever holds two of them wants the others."""
     x = np.indices((40, 10)).sum(axis=0) % 2 == 0
     x = x & (np.random.default_rng(0).random(x.shape) < 0.7)
-    fitted = Ease(1.0).fit(_shards(x), key=KEY)
+    fitted = Ease(1.0).fit(shards(x), key=KEY)
     scores = fitted.score(Shards.of_history([0, 4], n_items=10))[0]
     assert scores[[2, 6, 8]].min() > scores[[1, 3, 5, 7, 9]].max()
+
+
+def test_blocks_change_nothing(shards, table, monkeypatch):
+    whole = Ease(5.0, "float64").fit(shards(table), key=KEY).weights
+    monkeypatch.setattr(matrix, "_NUMBERS_AT_ONCE", 5 * 12)  # five items a block
+    blocked = Ease(5.0, "float64").fit(shards(table), key=KEY).weights
+    np.testing.assert_array_equal(blocked, whole)
 
 
 @pytest.mark.parametrize("regularization", [0.0, -1.0])

@@ -112,6 +112,17 @@ def test_two_experiments_stand_side_by_side(tacit, experiment, private, tmp_path
     assert answer.json["against"] == "ease"
 
 
+def test_a_budget_tunes_baselines_on_validation_people(tacit, experiment, tmp_path):
+    call = ("compare", experiment, "--seeds", "1", "--baselines", "ease")
+    plain = tacit(*call, "--out", tmp_path / "a", "--json").json
+    tuned = tacit(*call, "--budget", "2", "--out", tmp_path / "b", "--json").json
+    one, two = (cell(d, "ease", "ndcg@10")["mean"] for d in (plain, tuned))
+    assert one != two
+    answer = tacit(*call, "--budget", "3", "--out", tmp_path / "b")
+    assert answer.code == 2
+    assert "made by another comparison" in answer.err
+
+
 def test_people_get_tables(tacit, experiment, tmp_path):
     answer = tacit("compare", experiment, "--seeds", "2", "--out", tmp_path / "c")
     assert answer.code == 0, answer.err

@@ -91,7 +91,13 @@ def test_the_card_says_what_the_account_says(table: Path) -> None:
 
 def test_what_happened_since_is_read_anew(run: RunDirectory) -> None:
     checks = [
-        {"name": "noise", "claimed": 2.0, "measured": 0.4, "ok": True, "more": "…"},
+        {
+            "name": "noise",
+            "claimed": 2.0,
+            "measured": 0.4,
+            "ok": True,
+            "subject": "votes",
+        },
         {"name": "clip", "claimed": 1.0, "measured": 1.5, "ok": False},
     ]
     (run.path / "audit.json").write_text(json.dumps({"checks": checks}))
@@ -99,7 +105,10 @@ def test_what_happened_since_is_read_anew(run: RunDirectory) -> None:
     card = json.loads(run.privacy_card.read_text())
     assert card["rounds_begun"] == 2
     assert card["audit"]["ok"] is False
-    assert [check["name"] for check in card["audit"]["checks"]] == ["noise", "clip"]
+    assert [(c["subject"], c["name"]) for c in card["audit"]["checks"]] == [
+        ("votes", "noise"),
+        (None, "clip"),
+    ]
     assert "1 of 2 checks failed" in page
 
 

@@ -1,0 +1,62 @@
+"""Item-kNN: what is held by the same people (Sarwar et al. 2001, Deshpande 2004).
+
+score(j) = Σ over held i of cosine(i, j), if i is among the nearest neighbors of j
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from tacit import check
+from tacit.baselines.matrix import people_by_items
+from tacit.baselines.neighbors import nearest
+from tacit.baselines.ranker import Grid, Scores
+from tacit.data.shards import Shards
+from tacit.keys import Key
+
+
+@dataclass(frozen=True)
+class ItemKnn:
+    """Cosine between items, damped by `shrinkage`; each keeps its nearest `neighbors`.
+
+    Memory: the neighbors, and one block of similarities; never all pairs of items.
+    """
+
+    neighbors: int = 100
+    shrinkage: float = 0.0
+
+    GRID: ClassVar[Grid] = {
+        "neighbors": (50, 100, 200, 400),
+        "shrinkage": (0.0, 10.0, 50.0),
+    }
+
+    def __post_init__(self) -> None:
+        check.count(neighbors=self.neighbors)
+        check.not_negative(shrinkage=self.shrinkage)
+
+    def fit(self, train: Shards, *, key: Key) -> FittedItemKnn:
+        """Find the neighbors; nothing is random."""
+        items = people_by_items(train).T.tocsr()
+        near = nearest(
+            items,
+            items,
+            count=self.neighbors,
+            shrinkage=self.shrinkage,
+            but_itself=True,
+        )
+        return FittedItemKnn(near.T.tocsr())
+
+
+@dataclass(frozen=True, eq=False)
+class FittedItemKnn:
+    """Similarities; column j holds the neighbors of item j."""
+
+    similarities: sp.csr_array
+
+    def score(self, history: Shards) -> Scores:
+        """The sum of the rows of the items held."""
+        return np.asarray((people_by_items(history) @ self.similarities).toarray())
