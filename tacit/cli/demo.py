@@ -12,16 +12,16 @@ from tacit.cli import console
 from tacit.cli.options import Json
 from tacit.errors import BadRun
 
-EPSILON, DELTA = 2.0, 1e-6
+EPSILON, DELTA = 4.0, 1e-6
 EXPERIMENT: dict[str, Any] = {
     "data": {"source": "synthetic", "validation": 150, "test": 300},
-    "method": {"name": "federated_popularity", "privacy": "central"},
+    "method": {"name": "gram", "privacy": "central"},
     "privacy": {
         "channel": "secure_sum",
         "target_epsilon": EPSILON,
         "delta": DELTA,
     },
-    "run": {"rounds": 5, "sampler": {"name": "once"}},
+    "run": {"rounds": 2},
     "evaluate": {
         "metrics": ["ndcg@100", "recall@20", "recall@50"],
         "baselines": ["random", "popularity", "ease"],
@@ -29,7 +29,7 @@ EXPERIMENT: dict[str, Any] = {
 }
 OPEN: dict[str, Any] = {
     **EXPERIMENT,
-    "method": {"name": "federated_popularity"},
+    "method": {"name": "gram"},
     "privacy": {},
     "evaluate": {**EXPERIMENT["evaluate"], "baselines": []},
 }
@@ -56,7 +56,7 @@ def demo(
         outcome = train(check_experiment(EXPERIMENT), out, watch=bar)
     with console.Bar("train without") as bar:
         bare = train(check_experiment(OPEN), out / "without-privacy", watch=bar)
-    beside = {"the same without privacy": _evaluations(bare)["federated_popularity"]}
+    beside = {"the same without privacy": _evaluations(bare)["gram"]}
     heldout = outcome.assembled.split.test
     person = outcome.assembled.split.profiles.ids[int(heldout.users[0])]
     shown = person_of(SavedRun.at(out), person)

@@ -30,16 +30,12 @@ target_share = 0.2      # of a held-out person's items, the part to be found
 [data.csv]              # {rows:,} lines, {users:,} people, {items:,} items
 {columns}
 [method]
-name = "federated_popularity"
-max_votes = 300         # the most items one device votes for
-
-[privacy]
-channel = "direct"      # the server sees every report; nothing is promised
-
+name = "gram"           # counts items, then relates them; ranks on the device
+{privacy}
 [run]
 seed = 0                # seeds are for simulation
-rounds = {rounds}
-sampler = {{ name = "once" }}   # every device answers in exactly one round
+rounds = 2              # one to count, one to relate
+sampler = {{ name = "everyone" }}
 
 [evaluate]
 metrics = ["ndcg@100", "recall@20", "recall@50"]
@@ -93,7 +89,7 @@ def init(
         users=log.n_users,
         items=log.n_items,
         columns=_columns(table, out),
-        rounds=min(5, log.n_users),
+        privacy=_privacy(log.n_users),
     )
     out.write_text(text, encoding="utf-8")
     read_experiment(out)  # what was written must be accepted
@@ -106,6 +102,30 @@ def init(
         f"next: tacit train {out} --out run",
         markup=False,
     )
+
+
+PRIVATE = """\
+privacy = "central"     # noise on two sums; "none" and "local" are the other forms
+
+[privacy]
+channel = "secure_sum"  # the server sees noisy sums only; assumes a trusted aggregator
+target_epsilon = 4.0    # noise is calibrated to it; smaller is more private
+delta = {delta:g}
+"""
+OPEN = """\
+privacy = "none"        # {users:,} people are too few: noise that protects one of them
+                        # would hide what they have in common. With some thousands,
+                        # use "central", and in [privacy] channel = "secure_sum",
+                        # target_epsilon = 4.0, delta = 1e-6; `tacit plan` says what
+                        # to expect.
+"""
+_ENOUGH = 500  # people; below, epsilon 4 leaves popularity at best
+
+
+def _privacy(users: int) -> str:
+    if users < _ENOUGH:
+        return OPEN.format(users=users)
+    return PRIVATE.format(delta=min(1e-6, 1 / (100 * users)))
 
 
 def _columns(table: object, out: Path) -> str:

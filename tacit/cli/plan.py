@@ -45,6 +45,9 @@ def plan(
                 "words": in_words(told.totals),
                 "method": plain_settings(assembled.method),
                 "cost": cost,
+                "outlook": assembled.method.outlook(
+                    assembled.plan, assembled.split.catalog
+                ),
             }
         )
         return
@@ -95,6 +98,9 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
         f"{cost['bytes_up_a_round']:,} bytes and receives "
         f"{cost['bytes_down_a_round']:,}"
     )
+    outlook = assembled.method.outlook(assembled.plan, assembled.split.catalog)
+    if outlook is not None:
+        out.print(f"outlook: {outlook}", markup=False)
     out.print()
     out.print(to_rich(privacy(told.releases, caption="Each release")))
     out.print(to_rich(privacy(told.totals, caption="All of them together")))

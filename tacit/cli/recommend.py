@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 import typer
@@ -29,6 +30,10 @@ def recommend(
         Literal["on_device"],
         typer.Option(help="Where ranking runs; on the device nothing is sent."),
     ] = "on_device",
+    why: Annotated[
+        bool,
+        typer.Option("--why", help="Say which of the person's items led to each."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Recommend items to a person, by id or by history.
@@ -45,8 +50,13 @@ def recommend(
     else:
         held = [item.strip() for item in (history or "").split(",") if item.strip()]
     best = recommender.recommend(held, k=k)
+    because = {line.id: recommender.because(held, line.id) for line in best if why}
     if json:
-        console.print_json({"user": user, "serve": serve, "items": best})
+        items = [
+            {**asdict(line), **({"because": because[line.id]} if why else {})}
+            for line in best
+        ]
+        console.print_json({"user": user, "serve": serve, "items": items})
         return
     who = "this history" if user is None else f"user {user}"
     out = console.out()
@@ -55,3 +65,6 @@ def recommend(
         out.print(
             f"{place:3}. {line.title}  ({line.id}, {line.score:.4f})", markup=False
         )
+        if why:
+            reasons = "; ".join(r.title for r in because[line.id])
+            out.print(f"     because of {reasons or 'what many have'}", markup=False)

@@ -27,6 +27,15 @@ class Recommendation:
     score: float
 
 
+@dataclass(frozen=True)
+class Reason:
+    """Something a person has, and its share in a recommendation."""
+
+    id: str
+    title: str
+    share: float
+
+
 @dataclass(frozen=True, eq=False)
 class Recommender:
     """A trained model as a device holds it."""
@@ -54,6 +63,24 @@ class Recommender:
         return [
             Recommendation(self.catalog.ids[i], self.catalog.titles[i], s)
             for i, s in zip(best.items.tolist(), best.scores.tolist(), strict=True)
+        ]
+
+    def because(self, history: Sequence[str], item: str, *, n: int = 3) -> list[Reason]:
+        """What in this history speaks most for an item, the strongest first.
+
+        Shares are of all that speaks for it. Empty where only popularity does.
+        """
+        check.at_least(1, n=n)
+        held = self.catalog.indices(list(dict.fromkeys(history)))
+        shard = Shards.of_history(held, n_items=len(self.catalog))
+        target = int(self.catalog.indices([item])[0])
+        speaks = np.maximum(self.method.reasons(self.cast, shard, target), 0.0)
+        total = speaks.sum()
+        best = np.argsort(-speaks, kind="stable")[:n]
+        return [
+            Reason(self.catalog.ids[i], self.catalog.titles[i], speaks[row] / total)
+            for row, i in ((row, int(shard.items[row])) for row in best.tolist())
+            if speaks[row] > 0
         ]
 
     def score(

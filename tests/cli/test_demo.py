@@ -1,11 +1,8 @@
-import pytest
-
-
 def test_the_whole_story(tacit, tmp_path):
     out = tmp_path / "demo"
     answer = tacit("demo", "--out", out)
     assert answer.code == 0, answer.err
-    for part in ("federated_popularity", "ease", "popularity", "random", "PROVEN"):
+    for part in ("gram", "ease", "popularity", "random", "PROVEN"):
         assert part in answer.out
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "<svg" in page
@@ -21,8 +18,7 @@ def test_as_json_and_again_in_the_same_place(tacit, tmp_path):
     means = {n: m["ndcg@100"]["mean"] for n, m in first["comparison"].items()}
     assert means["random"] < means["popularity"] < means["ease"]
     bare = means["the same without privacy"]
-    assert bare == pytest.approx(means["popularity"], abs=0.01)
-    assert means["random"] < means["federated_popularity"] <= bare + 0.01
+    assert means["popularity"] + 0.05 < means["gram"] <= bare + 0.01
 
 
 def test_the_privacy_statement_holds_and_can_be_read(tacit, tmp_path):
@@ -30,7 +26,7 @@ def test_the_privacy_statement_holds_and_can_be_read(tacit, tmp_path):
     lines = [s for s in answer["epsilons"] if s["unit"] == "user"]
     proven = {s["view"]: s["epsilon"] for s in lines if s["standing"] == "PROVEN"}
     assert proven.keys() == {"release", "server"}
-    assert all(epsilon <= 2.0 for epsilon in proven.values())
+    assert all(epsilon <= 4.0 for epsilon in proven.values())
 
 
 def test_somebody_elses_directory_is_left_alone(tacit, tmp_path):

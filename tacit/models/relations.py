@@ -1,0 +1,133 @@
+"""The most frequent items of a catalog and how they relate, as everyone may know it.
+
+    c        how often each item is had              (counts)
+    head     the items with the largest c            (head)
+    w        max(c, 1)^-a on the head                (weights)
+    p        c w / |c w|                             (popularity)
+    V, f     directions of taste, and their weight   (vectors, strengths)
+    t, K     how far to lean on content, and it      (lean, labels, numbers)
+
+A history x becomes y = x w / |x w|, and r = y - (y·p) p is what is not popularity. The
+score of the head is V f Vᵀ r + (y·p) p; the tail follows, by c or by what is alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from tacit.models.similarity import Content
+from tacit.tree import Arrays
+
+Rows = Float64[np.ndarray, "people columns"]
+
+
+def head_of(
+    counts: Float64[np.ndarray, "items"], *, size: int, exponent: float
+) -> dict[str, np.ndarray]:
+    """The head of these counts, its weights and the direction of popularity."""
+    head = np.argsort(-counts, kind="stable")[:size]
+    weights = np.maximum(counts[head], 1.0) ** -exponent
+    liked = np.maximum(counts[head], 0.0) * weights
+    return {"head": head, "weights": weights, "popularity": unit(liked[None])[0]}
+
+
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """What is known so far: nothing, then a head, then its directions."""
+
+    head: Int64[np.ndarray, "head"]
+    weights: Float64[np.ndarray, "head"]
+    popularity: Float64[np.ndarray, "head"]
+    vectors: Float64[np.ndarray, "head rank"]
+    strengths: Float64[np.ndarray, "rank"]
+    counts: Float64[np.ndarray, "items"]
+    lean: float
+    content: Content
+
+    @classmethod
+    def told(cls, arrays: Arrays) -> Relations:
+        """From arrays by these names; what is not there is not known yet."""
+        head = arrays.get("head", np.zeros(0, np.int64))
+        n_items = int(arrays["n_items"][0])
+        nothing = np.zeros((n_items, 0), np.float32)
+        return cls(
+            head,
+            arrays.get("weights", np.zeros(0)),
+            arrays.get("popularity", np.zeros(0)),
+            arrays.get("vectors", np.zeros((len(head), 0))),
+            arrays.get("strengths", np.zeros(0)),
+            arrays.get("counts", np.zeros(n_items)),
+            float(arrays.get("lean", np.zeros(1))[0]),
+            Content(arrays.get("labels", nothing), arrays.get("numbers", nothing)),
+        )
+
+    def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "people"]]:
+        """R and y·p of histories over the head, r in the place of x."""
+        x *= self.weights
+        y = unit(x)
+        popular = y @ self.popularity
+        y -= popular[:, None] * self.popularity
+        return y, popular
+
+    def roots(self, x: Rows, *, smoothing: float) -> Rows:
+        """Z of histories over the head, in the place of x; content may smooth them."""
+        r, _ = self.parted(x)
+        if smoothing:
+            r = r @ self.content.smoothing(self.head, smoothing * self.lean)
+        return unit(r)
+
+    def alike(self, x: Rows) -> Rows:
+        """How alike, and how liked, every item is to what a history has."""
+        return unit(self.content.spread(x) * np.maximum(self.counts, 0.0))
+
+    def score(
+        self,
+        loads: Float64[np.ndarray, "people rank"],
+        popular: Float64[np.ndarray, "people 1"],
+        alike: Float64[np.ndarray, "people items_or_none"],
+        *,
+        weight: float,
+    ) -> Float64[np.ndarray, "people items"]:
+        """All items; `alike` has no columns where content plays no part."""
+        head = loads @ self.vectors.T
+        head += popular * self.popularity
+        after = -1 - self._places() / len(self.counts)
+        if alike.shape[1]:
+            head += weight * self.lean * alike[:, self.head]
+            after = -2 + alike + 1e-9 * after  # by what is alike, then by counts
+        scores = head.min(axis=1, keepdims=True, initial=0.0) + after
+        scores[:, self.head] = head
+        return scores
+
+    def reasons(
+        self, x: Rows, items: Int64[np.ndarray, "events"], target: int
+    ) -> Float64[np.ndarray, "events"]:
+        """What each of a person's items brings to the taste part of a score.
+
+        The score is linear in y. Popularity speaks for an item whoever asks, so it is
+        no reason; nor is anything for an item of the tail.
+        """
+        place = np.full(len(self.counts), -1)
+        place[self.head] = np.arange(len(self.head))
+        if place[target] < 0:
+            return np.zeros(len(items))
+        y = unit(x * self.weights)[0]
+        related = self.vectors @ (self.vectors[place[target]] * self.strengths)
+        related -= (related @ self.popularity) * self.popularity
+        return np.where(place[items] >= 0, (y * related)[place[items]], 0.0)
+
+    def _places(self) -> Float64[np.ndarray, "items"]:
+        """0, 1, … by count, the most counted first."""
+        places = np.empty(len(self.counts))
+        places[np.argsort(-self.counts, kind="stable")] = np.arange(len(places))
+        return places
+
+
+def unit(x: Rows) -> Rows:
+    """Each row over its L2 norm, in its place; what is nearly nothing becomes zero."""
+    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
+    x *= np.where(norms > 1e-9, 1 / np.maximum(norms, 1e-9), 0.0)[:, None]
+    return x
