@@ -193,11 +193,27 @@ class Method(ABC):
     ) -> Scores:
         """A score for each person and candidate; larger is better."""
 
+    def reasons(
+        self, cast: Cast, shards: Shards, item: int
+    ) -> Float[np.ndarray, "events"]:
+        """How much each event of one person's history adds to an item's score.
+
+        Computed on the device, for its owner.
+        """
+        raise Refused(f"{type(self).__name__} cannot say why it recommends an item")
+
     # account
 
+    def outlook(self, plan: Plan, catalog: Catalog) -> str | None:
+        """What can be learnt under this plan, in a sentence, before anything is spent.
+
+        None where nothing is known beforehand.
+        """
+        return None
+
     @abstractmethod
-    def layout(self, plan: Plan, catalog: Catalog) -> Layout:
-        """What every report looks like, and so how large it is."""
+    def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
+        """What every report of a round looks like, and so how large it is."""
 
     @abstractmethod
     def releases(self, plan: Plan) -> tuple[Release, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -199,11 +200,9 @@ class Symmetric:
         return Symmetric(self.root * factor[:, None, None])
 
     def sum(self) -> Array:
-        """The half of the sum over clients, as one product of half the cost."""
-        from scipy.linalg.blas import dsyrk
-
+        """The half of the sum over clients, as one product of half the usual cost."""
         flat = _flat_rank(np.ascontiguousarray(self.root, np.float64))
-        return halved(dsyrk(1.0, flat.T))  # the upper triangle; the rest is not filled
+        return halved(flat.T @ flat)  # numpy sees the square and computes half of it
 
     def gram(self) -> Float64[np.ndarray, "clients clients"]:
         """The inner products between clients' halves."""
@@ -227,7 +226,7 @@ class Symmetric:
 
 def halved(whole: Float64[np.ndarray, "side side"]) -> Float64[np.ndarray, "half"]:
     """The half of a symmetric matrix, read from its upper triangle."""
-    half = whole[np.triu_indices(len(whole))]
+    half = whole.reshape(-1)[_upper(len(whole))]
     half[_diagonal(len(whole))] *= math.sqrt(0.5)
     return half
 
@@ -236,10 +235,17 @@ def mirrored(half: Float64[np.ndarray, "half"]) -> Float64[np.ndarray, "side sid
     """The symmetric matrix of a half; noise on the diagonal grows by sqrt(2)."""
     side = math.isqrt(2 * len(half))
     whole = np.zeros((side, side))
-    whole[np.triu_indices(side)] = half
+    whole.reshape(-1)[_upper(side)] = half
     whole += np.triu(whole, 1).T
     whole[np.diag_indices(side)] *= math.sqrt(2.0)
     return whole
+
+
+@lru_cache(maxsize=2)  # every chunk of a sum asks for the same
+def _upper(side: int) -> Int64[np.ndarray, "half"]:
+    """Where the upper triangle stands in a matrix, by rows."""
+    rows, columns = np.triu_indices(side)
+    return rows * side + columns
 
 
 def _diagonal(side: int) -> Int64[np.ndarray, "side"]:

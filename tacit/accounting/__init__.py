@@ -12,6 +12,7 @@
     calibration.py  the noise that meets a target
     ftrl.py         banded noise for training without sampling
     published.py    bounds of the papers, to reproduce their tables
+    ledger/         what a device has said, what that amounts to, and its caps
 
 dp-accounting (pinned) does the arithmetic of composition; what is here chooses, wraps
 its traps, and adds what it lacks. Every figure is an upper bound. The library takes a

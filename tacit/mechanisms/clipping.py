@@ -79,10 +79,18 @@ def _clipped(tree: Tree, clip: Clip, norms_of: Callable[[Tree], Norms]) -> Tree:
     limits = _limits(clip, len(tree))
     tree = _without_halves(tree)
     norms = norms_of(tree)
+    if (norms <= limits).all() and _is_float(tree):
+        return tree  # nothing to copy
     tree = _zeroed(tree, ~np.isfinite(norms))
     factors = np.divide(limits, norms, out=np.ones(len(tree)), where=norms > limits)
     scaled = tree.scale(factors)
     return _zeroed(scaled, ~(norms_of(scaled) <= limits * (1 + SLACK)))
+
+
+def _is_float(tree: Tree) -> bool:
+    """Whether scaling would leave the types as they are."""
+    parts = (part for leaf in tree.leaves.values() for part in leaf.parts.values())
+    return all(part.dtype.kind == "f" for part in parts)
 
 
 def _limits(clip: Clip, clients: int) -> Norms:

@@ -34,38 +34,20 @@ def rows(
     at = place[shards.items]
     kept = at >= 0
     cells = shards.owners[kept] * len(columns) + at[kept]
-    values = np.maximum(shards.values[kept], 0.0).astype(np.float64)
-    amounts = None if weighting == "once" else values
-    total = _summed(cells, amounts, len(shards), len(columns))
+    total = np.zeros((len(shards), len(columns)))
+    flat = total.reshape(-1)
     if weighting == "once":
-        np.minimum(total, 1.0, out=total)
-    elif weighting == "log":
+        flat[cells] = 1.0
+    else:
+        np.add.at(flat, cells, np.maximum(shards.values[kept], 0.0))
+    if weighting == "log":
         np.log1p(total, out=total)
     if half_life is not None and shards.times is not None:
-        fresh = np.exp2(-_ages(shards)[kept] / (half_life * _DAY))
-        total *= _largest(cells, fresh, len(shards), len(columns))
+        fresh = np.zeros_like(flat)
+        aged = np.exp2(-_ages(shards)[kept] / (half_life * _DAY))
+        np.maximum.at(fresh, cells, aged)
+        flat *= fresh
     return total
-
-
-def _summed(
-    cells: Int64[np.ndarray, "events"],
-    amounts: Float64[np.ndarray, "events"] | None,
-    n_rows: int,
-    n_columns: int,
-) -> Float64[np.ndarray, "people columns"]:
-    flat = np.bincount(cells, amounts, n_rows * n_columns)
-    return flat.astype(np.float64, copy=False).reshape(n_rows, n_columns)
-
-
-def _largest(
-    cells: Int64[np.ndarray, "events"],
-    amounts: Float64[np.ndarray, "events"],
-    n_rows: int,
-    n_columns: int,
-) -> Float64[np.ndarray, "people columns"]:
-    out = np.zeros(n_rows * n_columns)
-    np.maximum.at(out, cells, amounts)
-    return out.reshape(n_rows, n_columns)
 
 
 def _ages(shards: Shards) -> Float64[np.ndarray, "events"]:

@@ -17,9 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64, Int64
+from scipy.linalg.blas import dger
 
 from tacit.models.similarity import Content
 from tacit.tree import Arrays
+
+_NEARLY_NOTHING = 1e-5  # of a unit vector; less is rounding
+_HAIR_MORE = 1 + 1e-12
 
 Rows = Float64[np.ndarray, "people columns"]
 
@@ -31,7 +35,8 @@ def head_of(
     head = np.argsort(-counts, kind="stable")[:size]
     weights = np.maximum(counts[head], 1.0) ** -exponent
     liked = np.maximum(counts[head], 0.0) * weights
-    return {"head": head, "weights": weights, "popularity": unit(liked[None])[0]}
+    popularity = liked / max(float(np.linalg.norm(liked)), 1e-300)
+    return {"head": head, "weights": weights, "popularity": popularity}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +74,22 @@ class Relations:
         x *= self.weights
         y = unit(x)
         popular = y @ self.popularity
-        y -= popular[:, None] * self.popularity
-        return y, popular
+        return _less(y, popular, self.popularity), popular
 
     def roots(self, x: Rows, *, smoothing: float) -> Rows:
         """Z of histories over the head, in the place of x; content may smooth them."""
-        r, _ = self.parted(x)
         if smoothing:
-            r = r @ self.content.smoothing(self.head, smoothing * self.lean)
-        return unit(r)
+            r, _ = self.parted(x)
+            return unit(r @ self.content.smoothing(self.head, smoothing * self.lean))
+        # As unit(parted(x)), with fewer looks at x: |r|² = |y|² - (y·p)².
+        x *= self.weights
+        norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", x, x)), 1e-300)
+        popular = (x @ self.popularity) / norms
+        left = np.sqrt(np.maximum(1 - popular**2, 0.0)) * _HAIR_MORE
+        keeps = (left > _NEARLY_NOTHING) & (norms > _NEARLY_NOTHING)
+        scale = np.where(keeps, 1 / np.maximum(left, _NEARLY_NOTHING), 0.0)
+        x *= (scale / norms)[:, None]
+        return _less(x, popular * scale, self.popularity)
 
     def alike(self, x: Rows) -> Rows:
         """How alike, and how liked, every item is to what a history has."""
@@ -127,7 +139,23 @@ class Relations:
 
 
 def unit(x: Rows) -> Rows:
-    """Each row over its L2 norm, in its place; what is nearly nothing becomes zero."""
-    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
-    x *= np.where(norms > 1e-9, 1 / np.maximum(norms, 1e-9), 0.0)[:, None]
+    """Each row over its L2 norm, in its place; what is nearly nothing becomes zero.
+
+    A hair less than 1, so that rounding never puts a row beyond its bound.
+    """
+    norms = np.sqrt(np.einsum("ij,ij->i", x, x)) * _HAIR_MORE
+    keeps = norms > _NEARLY_NOTHING
+    x *= np.where(keeps, 1 / np.maximum(norms, _NEARLY_NOTHING), 0.0)[:, None]
     return x
+
+
+def _less(
+    y: Rows,
+    amounts: Float64[np.ndarray, "people"],
+    direction: Float64[np.ndarray, "columns"],
+) -> Rows:
+    """Each row less its amount of a direction, in its place: a copy costs more."""
+    if not y.size:
+        return y
+    taken: Rows = dger(-1.0, direction, amounts, a=y.T, overwrite_a=True).T
+    return taken

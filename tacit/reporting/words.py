@@ -44,15 +44,15 @@ def _verdict(line: Statement) -> str:
     assumed = "" if line.assumes == "nothing" else f" This assumes: {line.assumes}."
     return (
         f"whatever they guess about one person from this, they would guess almost as "
-        f"well {without}: odds change at most {_times(line.epsilon)}"
+        f"well {without}: odds change at most {times(line.epsilon)}"
         f"{_except(line.delta)}.{assumed}"
     )
 
 
-def _times(epsilon: float) -> str:
+def times(epsilon: float) -> str:
     """The factor on the odds, rounded up.
 
-    >>> _times(1.0), _times(8.0)
+    >>> times(1.0), times(8.0)
     ('2.72 times', '2,981 times, which is a weak promise')
     """
     factor = math.exp(min(epsilon, 700.0))

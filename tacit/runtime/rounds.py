@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from jaxtyping import Int64
 
+from tacit.accounting.ledger.cohort import CohortLedger
 from tacit.data.shards import Shards
 from tacit.errors import Refused
 from tacit.keys import Key, Keys
@@ -19,7 +20,7 @@ from tacit.transport.codec import cast_size, wire_size
 from tacit.transport.messages import Cast, Layout, Reports
 from tacit.tree import Tree
 
-CHUNK_BYTES = 128 * 2**20  # reports of one chunk, as they lie in memory
+CHUNK_BYTES = 16 * 2**20  # reports of one chunk; larger arrays are new memory each time
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,13 @@ class State:
 
     server: Server
     clients: Clients
+    taken: Int64[np.ndarray, "clients"] = field(  # rounds each took part in; 0 if empty
+        default_factory=lambda: np.zeros(0, np.int64)
+    )
+
+    def __post_init__(self) -> None:
+        if not len(self.taken):
+            object.__setattr__(self, "taken", np.zeros(len(self.clients), np.int64))
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,13 @@ class Population:
     channel: Channel
     ledger: Ledger
     chunk: int | None = None  # devices at a time; None: as many as CHUNK_BYTES allow
+    limits: Int64[np.ndarray, "clients"] | None = None  # rounds each may take part in
+
+    def ledger_at(self, state: State) -> Ledger:
+        """What devices ask that have taken part as often as the state says."""
+        if self.limits is None:
+            return self.ledger
+        return CohortLedger(state.taken, self.limits, state.server.plan.rounds)
 
     @cached_property
     def cohort_keys(self) -> Keys:
@@ -72,7 +87,8 @@ def play_round(
     devices = _Devices(method, state, population, cohort)
     delivery = population.channel.carry(devices.chunks(), devices.errand(key))
     after = method.aggregate(server, delivery, key.at("aggregate"))
-    return State(after, devices.after()), devices.tally(server.round)
+    changed = State(after, devices.after(), devices.taken)
+    return changed, devices.tally(server.round)
 
 
 def chunk_size(layout: Layout, *, limit: int = CHUNK_BYTES) -> int:
@@ -108,9 +124,12 @@ class _Devices:
     ) -> None:
         self.method, self.population, self.cohort = method, population, cohort
         self.plan, self.before = state.server.plan, state.clients
+        self.ledger = population.ledger_at(state)
+        self.taken = state.taken.copy()
         self.states: list[Tree] = []
         self.cast: Cast = method.broadcast(state.server)
-        self.layout = method.layout(self.plan, state.server.catalog)
+        server = state.server
+        self.layout = method.layout(self.plan, server.catalog, round=server.round)
         self.asked = self.took_part = 0
 
     def chunks(self) -> Iterator[Reports]:
@@ -135,9 +154,10 @@ class _Devices:
             self.before.take(rows),
             self.population.shards.take(rows),
             self.population.keys[rows],
-            ledger=self.population.ledger,
+            ledger=self.ledger,
         )
         self.states.append(after.state)
+        self.taken[rows[took_part]] += 1
         self.asked += len(rows)
         self.took_part += int(took_part.sum())
         return reports

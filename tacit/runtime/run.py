@@ -15,7 +15,7 @@ import contextlib
 import fcntl
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from tacit.runtime.checkpoint import (
     write_atomically,
     write_json,
 )
+from tacit.runtime.ledger import run_statements
 from tacit.runtime.rounds import State, Tally
 from tacit.runtime.simulate import Simulation
 
@@ -129,11 +130,10 @@ def play(
     """
     check.count(every=every)
     state = _resumed(simulation, directory, digest)
-    begun = _begun(directory, digest)
+    spending = _Spending(simulation, directory.ledger, digest)
     _drop_lines_after(directory, state.server.round)
     while state.server.round < simulation.plan.rounds:
-        begun = max(begun, state.server.round + 1)
-        _spend(simulation, directory, digest, begun)
+        _spend(spending, state)
         state, tally = simulation.step(state)
         facts = {"round": tally.round, **observe(state, tally)}
         _append(directory.metrics, facts)
@@ -150,32 +150,72 @@ def _resumed(simulation: Simulation, directory: RunDirectory, digest: str) -> St
     return load_checkpoint(directory.checkpoint, start, digest=digest)
 
 
-def _spend(
-    simulation: Simulation, directory: RunDirectory, digest: str, begun: int
-) -> None:
-    """Write down that a round begins, before any device speaks."""
-    plan = simulation.plan
-    entry = {
-        "experiment": digest,
-        "plan": plan.digest.hex(),
-        "rounds_planned": plan.rounds,
-        "rounds_begun": begun,
-        "releases": [release.what for release in simulation.method.releases(plan)],
-    }
-    write_json(directory.ledger, entry)
+class _Spending:
+    """The ledger of a run; it never goes back, though rounds may be played again."""
+
+    def __init__(self, simulation: Simulation, path: Path, digest: str) -> None:
+        self.simulation, self.path, self.digest = simulation, path, digest
+        entry = _ledger(path, digest)
+        self.begun = int(entry.get("rounds_begun", 0))
+        self.most = int(entry.get("most_participations", 0))  # of any one device
+        self.told: dict[int, list[dict[str, Any]]] = {}
+
+    def begin(self, state: State) -> None:
+        """Write down that a round begins and what it can cost, before anyone speaks."""
+        self.begun = max(self.begun, state.server.round + 1)
+        self.most = max(self.most, self._most_after(state))
+        plan = self.simulation.plan
+        entry = {
+            "experiment": self.digest,
+            "plan": plan.digest.hex(),
+            "rounds_planned": plan.rounds,
+            "rounds_begun": self.begun,
+            "most_participations": self.most,
+            "releases": [r.what for r in self.simulation.method.releases(plan)],
+            "spent": self._spent(),
+        }
+        write_json(self.path, entry)
+
+    def _spent(self) -> list[dict[str, Any]]:
+        """Per group, unit and view, for a device that spoke as often as any did.
+
+        Participations are rounded up to a power of two: a long run is composed for a
+        few counts only, and in between the figure is an upper bound.
+        """
+        rounds = 1 << (self.most - 1).bit_length()
+        if rounds not in self.told:
+            delta = self.simulation.plan.delta
+            self.told[rounds] = [
+                asdict(line)
+                for terms, most in zip(
+                    self.simulation.terms, self.simulation.allowed, strict=True
+                )
+                for line in run_statements(terms, min(rounds, most), delta=delta)
+            ]
+        return self.told[rounds]
+
+    def _most_after(self, state: State) -> int:
+        """The rounds that any device can have taken part in after the next one."""
+        most = int(state.taken.max(initial=0)) + 1
+        return min(most, max(self.simulation.allowed))
 
 
-def _begun(directory: RunDirectory, digest: str) -> int:
-    """How many rounds the ledger knows of; it may be ahead of the checkpoint."""
-    if not directory.ledger.exists():
-        return 0
-    entry = _parsed(directory.ledger.read_text(encoding="utf-8"), directory.ledger)
+def _spend(spending: _Spending, state: State) -> None:
+    """The first step of a round; named, like the others, for tests that stop there."""
+    spending.begin(state)
+
+
+def _ledger(path: Path, digest: str) -> dict[str, Any]:
+    """What the ledger says; it may be ahead of the checkpoint."""
+    if not path.exists():
+        return {}
+    entry = _parsed(path.read_text(encoding="utf-8"), path)
     if entry.get("experiment") != digest:
         raise BadRun(
-            f"{directory.ledger} says what another experiment has spent; resume with "
+            f"{path} says what another experiment has spent; resume with "
             "the experiment that began the run, or train into a new directory"
         )
-    return int(entry["rounds_begun"])
+    return entry
 
 
 def _append(path: Path, facts: Facts) -> None:

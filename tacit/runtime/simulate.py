@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from jaxtyping import Int64
 
 from tacit import arrays, check
+from tacit.accounting.ledger.spending import Cap, allowed_rounds
+from tacit.accounting.ledger.terms import Terms
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, Refused
@@ -17,6 +19,7 @@ from tacit.keys import Key
 from tacit.method import Ledger, Method, Unmetered, enrol
 from tacit.plan import Plan
 from tacit.release import Adjacency, Release
+from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
 from tacit.transport.channels import Channel, channel
 
@@ -37,7 +40,8 @@ class Simulation:
     key: Key
     groups: Int64[np.ndarray, "clients"] | None = None
     chunk: int | None = None
-    ledger: Ledger = field(default_factory=Unmetered)
+    ledger: Ledger | None = None  # None: devices keep the caps by their own counts
+    caps: tuple[Cap, ...] | None = None  # None: the plan's target, if it has one
     channel: Channel | None = None  # None: the plan's, by name
 
     def __post_init__(self) -> None:
@@ -74,7 +78,33 @@ class Simulation:
         """The devices, each with a key of its own."""
         keys = self.key.at("clients").each(np.arange(len(self.shards)))
         carrier = self.channel or channel(self.plan.channel)
-        return Population(self.shards, keys, carrier, self.ledger, self.chunk)
+        ledger = Unmetered() if self.ledger is None else self.ledger
+        return Population(
+            self.shards, keys, carrier, ledger, self.chunk, limits=self._limits()
+        )
+
+    @cached_property
+    def terms(self) -> list[Terms]:
+        """What the devices of each public group agree to."""
+        groups = self.plan.groups
+        return [terms_of(self.method, self.plan, group=group) for group in groups]
+
+    @cached_property
+    def allowed(self) -> list[int]:
+        """In how many rounds a device of each public group may take part."""
+        return [allowed_rounds(terms, self._caps) for terms in self.terms]
+
+    @property
+    def _caps(self) -> tuple[Cap, ...]:
+        return caps_of(self.plan) if self.caps is None else self.caps
+
+    def _limits(self) -> Int64[np.ndarray, "clients"] | None:
+        """What each device may; None if another ledger decides, or nobody."""
+        if self.ledger is not None or not self._caps:
+            return None
+        n = self.plan.population
+        codes = np.zeros(n, np.int64) if self.groups is None else self.groups
+        return np.array(self.allowed, np.int64)[codes]
 
     def _check_groups(self) -> None:
         """Refuse groups that are not as large as the plan, and so the account, says."""

@@ -60,3 +60,16 @@ def test_only_the_two_model_files_are_needed(tacit, run, tmp_path):
         (device / name).write_bytes((run / name).read_bytes())
     answer = tacit("recommend", device, "--history", "item 3", "--json")
     assert len(answer.json["items"]) == 10
+
+
+def test_why(tacit, experiment, tmp_path):
+    out = tmp_path / "gram"
+    gram = ("--set", "method.name=gram", "--set", "run.rounds=2")
+    everyone = ("--set", 'run.sampler={name="everyone"}')
+    trained = tacit("train", experiment, "--out", out, *gram, *everyone)
+    assert trained.code == 0, trained.err
+    listed = tacit("recommend", out, "--user", "person 3", "--why", "--json").json
+    assert all(len(line["because"]) <= 3 for line in listed["items"])
+    assert any(line["because"] for line in listed["items"])
+    said = tacit("recommend", out, "--user", "person 3", "--why").out
+    assert "because of" in said

@@ -43,7 +43,7 @@ def state(**changed) -> State:
     server = Server(PLAN, WORLD.catalog, 4, fields["weights"], fields["memory"])
     codes = np.zeros(2, np.int64)
     clients = Clients(PLAN.digest, np.arange(2), codes, Tree(fields["leaves"]))
-    return State(server, clients)
+    return State(server, clients, np.array([4, 1]))
 
 
 def start() -> State:
@@ -57,6 +57,7 @@ def parts(found: State) -> dict[str, np.ndarray]:
         **{f"weights {name}": value for name, value in found.server.weights.items()},
         **{f"memory {name}": value for name, value in found.server.memory.items()},
         **{n + s: part for n, leaf in leaves for s, part in leaf.parts.items()},
+        "taken": found.taken,
     }
 
 
@@ -109,8 +110,8 @@ def test_another_experiment(saved):
 
 
 def test_another_format(saved, monkeypatch):
-    monkeypatch.setattr(checkpoint, "FORMAT", "2")
-    with pytest.raises(BadRun, match="format 1, this program reads 2"):
+    monkeypatch.setattr(checkpoint, "FORMAT", "3")
+    with pytest.raises(BadRun, match="format 2, this program reads 3"):
         load(saved)
 
 

@@ -19,6 +19,7 @@ import pytest
 from tacit.errors import BadRun, BadValue
 from tacit.keys import Key
 from tacit.plan import Plan
+from tacit.release import Unit, View
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.rounds import State
 from tacit.runtime.run import RunDirectory, play
@@ -136,6 +137,7 @@ def assert_same(found: State, expected: State) -> None:
     for name in ("u", "rounds"):
         ours, theirs = found.clients.state[name], expected.clients.state[name]
         assert ours.tobytes() == theirs.tobytes(), name
+    assert found.taken.tolist() == expected.taken.tolist()
 
 
 def test_a_second_process_is_refused_until_the_first_is_gone(tmp_path, capfd):
@@ -225,13 +227,20 @@ def test_the_ledger_never_goes_back(tmp_path):
 def test_the_ledger_says_whose_it_is_and_what_is_released(tmp_path):
     directory = RunDirectory(tmp_path)
     rounds_of(directory)
-    assert json.loads(directory.ledger.read_text()) == {
+    entry = json.loads(directory.ledger.read_text())
+    spent = entry.pop("spent")
+    assert entry == {
         "experiment": "x",
         "plan": short().plan.digest.hex(),
         "rounds_planned": 4,
         "rounds_begun": 4,
+        "most_participations": 4,
         "releases": ["gradients"],
     }
+    assert {(line["unit"], line["view"]) for line in spent} == {
+        (unit, view) for unit in Unit for view in View
+    }
+    assert all(line["epsilon"] is None and line["reason"] for line in spent)
 
 
 def test_the_ledger_is_written_before_anyone_speaks(tmp_path):

@@ -3,8 +3,13 @@ import pytest
 
 from tacit.data.catalog import Catalog
 from tacit.errors import BadValue, Refused
+from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.gram import Gram
+from tacit.plan import Plan
+from tacit.runtime.simulate import Simulation
 from tacit.serving.device import Recommender, stranger
+from tacit.testing.contract import SmallWorld
 from tacit.testing.toy import ToyFactors
 from tacit.transport.messages import Cast
 
@@ -66,3 +71,33 @@ def test_strangers_hold_a_fresh_state():
     clients = stranger(ToyFactors(factors=3), Cast(0, bytes(16), {}), n=2)
     assert clients.state["u"].shape == (2, 3)
     assert clients.state["rounds"].tolist() == [0, 0]
+
+
+def related() -> Recommender:
+    """Items a and b go together, and c and d."""
+    method = Gram(head=4, ridge=0.1)
+    histories = [[0, 1], [0, 1], [2, 3], [2, 3], [0, 1, 2]]
+    world = SmallWorld.of(histories, n_items=4)
+    simulation = Simulation(
+        method,
+        Plan(len(histories), rounds=2),
+        CATALOG,
+        world.profiles,
+        world.shards,
+        Key.from_seed(0),
+    )
+    *_, (state, _) = simulation.run(simulation.start())
+    return Recommender(method, method.broadcast(state.server), CATALOG)
+
+
+def test_a_recommendation_has_reasons_in_the_history():
+    reasons = related().because(["a", "d"], "b")
+    assert [reason.id for reason in reasons] == ["a"]
+    assert reasons[0].share == pytest.approx(1.0)
+    both = related().because(["a", "c", "d"], "b", n=1)
+    assert [reason.id for reason in both] == ["a"]
+
+
+def test_popularity_gives_no_reasons():
+    with pytest.raises(Refused, match="cannot say why"):
+        popular().because(["a"], "b")

@@ -297,3 +297,63 @@ def test_settings_that_cannot_be():
         Gram().calibrated(Plan(10, rounds=1))
     with pytest.raises(BadValue, match="count_noise is not set"):
         Gram(privacy="central", head=3).releases(Plan(10, rounds=2))
+
+
+# what to expect
+
+
+@pytest.mark.parametrize(
+    ("people", "epsilon", "words"),
+    [
+        (700, 1.0, "expect popularity"),
+        (5000, 1.0, "expect broad tastes"),
+        (5000, 8.0, "expect personal lists"),
+        (1_000_000, 1.0, "expect personal lists"),
+    ],
+)
+def test_a_plan_says_what_can_be_learnt(people, epsilon, words):
+    from tacit.data.catalog import Catalog
+
+    plan = Plan(
+        people, rounds=2, channel="secure_sum", delta=1e-7, target_epsilon=epsilon
+    )
+    method = Gram(privacy="central").calibrated(plan)
+    catalog = Catalog.of_ids([str(i) for i in range(4000)])
+    assert words in method.outlook(plan, catalog)
+
+
+def test_without_noise_there_is_nothing_to_fear():
+    plan = Plan(50, rounds=2)
+    assert "no noise" in Gram().calibrated(plan).outlook(plan, checkerboard().catalog)
+
+
+# content
+
+
+def test_content_smooths_what_is_sent_and_keeps_its_norm():
+    from tacit.data.features import Categories
+
+    world = checkerboard()
+    parity = Categories.of([[str(i % 2)] for i in range(12)])
+    catalog = replace(world.catalog, features={"parity": parity})
+    plan = Plan(24, rounds=2, channel="secure_sum")
+    noise = {"count_noise": 0.01, "relate_noise": 20.0}
+    method = Gram(privacy="central", head=12, content=("parity",), **noise)
+    simulation = Simulation(
+        method, plan, catalog, world.profiles, world.shards, Key.from_seed(0)
+    )
+    state, _ = simulation.step(simulation.start())
+    cast = method.broadcast(state.server)
+    assert cast.weights["lean"] == [1.0]
+    keys = simulation.population.keys
+    _, updates = method.local_update(cast, state.clients, world.shards, keys)
+    assert updates.tree.norms() == pytest.approx(np.full(24, np.sqrt(0.5)))
+    *_, (after, _) = simulation.run(state)
+    told = method.broadcast(after.server)
+    tastes = method.represent(told, after.clients, world.shards, keys)
+    scores = method.score(told, tastes, Candidates.all_of(catalog))
+    # The noise hides everything; what is alike still finds each person's kind.
+    own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
+    assert (
+        np.where(own, scores, -np.inf).max(1) > np.where(own, -np.inf, scores).max(1)
+    ).mean() > 0.8

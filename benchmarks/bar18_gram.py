@@ -1,0 +1,80 @@
+"""Bar 18: Gram's second sum, from histories to the noisy half, against a bare product.
+
+The bare product gets its rows for nothing: one matrix product of z, already dense, in
+the same precision. Ours makes every z from a ragged history, clips it twice (on the
+device and in the sum), adds up in chunks and adds the noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.bar import Bar, Case
+from benchmarks.timing import fastest
+from tacit.data.catalog import Catalog, Profiles
+from tacit.data.interactions import Interactions
+from tacit.data.shards import Shards
+from tacit.data.strings import Strings
+from tacit.keys import Key
+from tacit.method import Server
+from tacit.methods.gram import Gram
+from tacit.models.relations import Relations
+from tacit.plan import Plan
+from tacit.runtime.rounds import play_round
+from tacit.runtime.simulate import Simulation
+from tacit.tree import mirrored
+
+PEOPLE, ITEMS, HEAD, EVENTS = 50_000, 5_000, 1_000, 60
+
+
+class Summed(Gram):
+    """Gram up to the second sum: the decomposition is not part of this bar."""
+
+    def _directions(self, half: np.ndarray, server: Server) -> dict[str, np.ndarray]:
+        return {}
+
+
+def measure(quick: bool) -> list[Case]:
+    people = PEOPLE // 10 if quick else PEOPLE
+    simulation = _simulation(people)
+    state, _ = simulation.step(simulation.start())
+    method, population = simulation.method, simulation.population
+    z = _roots(method, simulation.shards, state.server)
+
+    def ours() -> Server:
+        return play_round(method, state, population, simulation.key)[0].server
+
+    exact = replace(method, relate_noise=1e-12)
+    found = play_round(exact, state, population, simulation.key)[0].server
+    np.testing.assert_allclose(mirrored(found.memory["half"]), z.T @ z, atol=1e-6)
+    best = fastest({"bare product": lambda: z.T @ z, "ours": ours}, repeats=7)
+    name = f"{people:,} people, head of {HEAD:,}"
+    return [Case(name, best["ours"] / best["bare product"], best)]
+
+
+def _roots(method: Gram, shards: Shards, server: Server) -> np.ndarray:
+    known = Relations.told(method.broadcast(server).weights)
+    return known.roots(method._rows(shards, known.head), smoothing=0.0)
+
+
+def _simulation(people: int) -> Simulation:
+    rng = np.random.default_rng(0)
+    chance = 1 / np.arange(1, ITEMS + 1) ** 0.7
+    events = rng.choice(ITEMS, people * EVENTS, p=chance / chance.sum())
+    owners = np.repeat(np.arange(people), EVENTS)
+    log = Interactions.of_columns(owners, events, n_users=people, n_items=ITEMS)
+    return Simulation(
+        Summed("central", head=HEAD, count_noise=1.0, relate_noise=1.0),
+        Plan(people, rounds=2, channel="secure_sum"),
+        Catalog.of_ids([str(i) for i in range(ITEMS)]),
+        Profiles(Strings.of(str(i) for i in range(people))),
+        Shards.of(log),
+        Key.from_seed(0),
+    )
+
+
+BAR = Bar(
+    18, "Gram's second sum, against one bare matrix product", 1.5, measure, sense="<="
+)

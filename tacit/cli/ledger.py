@@ -1,0 +1,181 @@
+"""`tacit ledger`: what a device has said, what it may still say, and forgetting it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Json
+
+if TYPE_CHECKING:
+    from tacit.reporting.ledger import Told
+
+MOST_SHOWN = 20  # releases on a terminal; the page and --json have them all
+
+app = typer.Typer(
+    help="What a device has said about its owner: show, cap, forget.",
+    no_args_is_help=True,
+)
+
+File = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A device's ledger.", show_default=False),
+]
+
+
+@app.command()
+def show(
+    file: File,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write a page for its owner.", metavar="OUT"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show every release of a device and what all of them amount to."""
+    told = _told(file)
+    if html is not None:
+        from tacit.reporting.ledger import render
+        from tacit.runtime.checkpoint import write_atomically
+
+        write_atomically(html, render(told).encode())
+    if json:
+        console.print_json(_document(told) | ({"html": html} if html else {}))
+    else:
+        _print(told, html)
+
+
+@app.command()
+def cap(
+    file: File,
+    epsilon: Annotated[
+        float | None, typer.Option(help="The most, in epsilon.", show_default=False)
+    ] = None,
+    delta: Annotated[float, typer.Option(help="0 for pure privacy.")] = 1e-6,
+    unit: Annotated[str, typer.Option(help="user, or item for one interaction.")] = (
+        "user"
+    ),
+    view: Annotated[str, typer.Option(help="release, server or collusion.")] = "server",
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take the cap of this unit and view away.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Set the most that a device may say; it refuses before that is passed."""
+    from tacit.accounting.ledger.durable import DeviceLedger
+    from tacit.accounting.ledger.spending import Cap
+    from tacit.errors import BadValue
+
+    if (epsilon is None) != remove:
+        raise BadValue("give --epsilon to set a cap, or --remove to take it away")
+    wanted = Cap(1.0 if epsilon is None else epsilon, delta, unit, view)
+    with DeviceLedger(file) as ledger:
+        if remove and not ledger.remove_cap(wanted.place):
+            raise BadValue(f"there is no cap for unit '{unit}' and view '{view}'")
+        if not remove:
+            ledger.set_cap(wanted)
+        caps = ledger.caps()
+    if json:
+        console.print_json({"caps": caps})
+        return
+    for one in caps:
+        console.out().print(
+            f"cap: epsilon {one.epsilon:g} (delta {one.delta:g}, unit {one.unit}, "
+            f"view {one.view})"
+        )
+
+
+@app.command()
+def forget(
+    file: File,
+    keep_ledger: Annotated[
+        bool,
+        typer.Option("--keep-ledger", help="Keep the list of what was said."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Erase keys, private state and reports, and without --keep-ledger the file too.
+
+    What was sent cannot be called back; what was not sent never leaves.
+    """
+    from tacit.accounting.ledger.durable import DeviceLedger
+
+    with DeviceLedger(file, create=False) as ledger:
+        unsent = len(ledger.pending())
+        ledger.forget(keep_ledger=keep_ledger)
+    if not keep_ledger:
+        file.unlink()
+    if json:
+        console.print_json({"kept_ledger": keep_ledger, "never_sent": unsent})
+        return
+    left = "the ledger is kept" if keep_ledger else "the ledger too"
+    console.out().print(
+        f"erased: keys, private state and reports ({unsent} never sent); {left}"
+    )
+
+
+def _told(file: Path) -> Told:
+    from tacit.accounting.ledger.durable import DeviceLedger
+    from tacit.reporting.ledger import Told
+    from tacit.runtime.ledger import statements
+
+    with DeviceLedger(file, create=False) as ledger:
+        return Told(
+            tuple(ledger.entries()),
+            statements(ledger),
+            tuple(ledger.caps()),
+            tuple(ledger.refusals()),
+            len(ledger.pending()),
+        )
+
+
+def _document(told: Told) -> dict[str, Any]:
+    from tacit.accounting.ledger.written import plain_promises
+    from tacit.reporting.words import in_words
+
+    return {
+        "releases": [
+            {
+                "at": entry.at,
+                "run": entry.run,
+                "round": entry.round,
+                "what": entry.charge.what,
+                "seen_by": entry.charge.seen_by,
+                "promises": plain_promises(entry.charge),
+                "sent": entry.sent,
+            }
+            for entry in told.entries
+        ],
+        "totals": told.totals,
+        "words": in_words(told.totals),
+        "caps": told.caps,
+        "refusals": [
+            {"run": run, "reason": reason, "times": times, "last": last}
+            for run, reason, times, last in told.refusals
+        ],
+        "waiting": told.waiting,
+    }
+
+
+def _print(told: Told, html: Path | None) -> None:
+    from tacit.reporting.ledger import caps_table, entries_table, refusals_table
+    from tacit.reporting.tables import privacy, to_rich
+    from tacit.reporting.words import in_words
+
+    out = console.out()
+    hidden = len(told.entries) - MOST_SHOWN
+    if hidden > 0:
+        out.print(f"{hidden:,} older releases are not shown; see --json or --html")
+    out.print(to_rich(entries_table(told.entries[-MOST_SHOWN:])))
+    out.print(to_rich(privacy(told.totals, caption="All of them together")))
+    if told.caps:
+        out.print(to_rich(caps_table(told.caps, told.totals)))
+    if told.refusals:
+        out.print(to_rich(refusals_table(told)))
+    for sentence in in_words(told.totals) if told.entries else ():
+        out.print(f"- {sentence}", markup=False)
+    if html is not None:
+        out.print(f"page: {html}", markup=False)

@@ -1,0 +1,183 @@
+"""What left a device, as tables and as a page for the person it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tacit.accounting.ledger.records import Entry
+from tacit.accounting.ledger.spending import Cap
+from tacit.accounting.ledger.terms import SERVER, USER, VIEWS, Charge
+from tacit.accounting.ledger.written import in_short
+from tacit.release import Adjacency, Unit, View
+from tacit.reporting import elements, tables
+from tacit.reporting.words import WHO, in_words, times
+from tacit.statement import Statement
+
+_SHORT_RUN = 12  # characters of a run's name that a terminal shows
+_TITLE = "What left this device, and how much it says about me"
+
+
+@dataclass(frozen=True)
+class Told:
+    """All that a device's ledger has to say, as plain data."""
+
+    entries: tuple[Entry, ...]
+    totals: tuple[Statement, ...]
+    caps: tuple[Cap, ...] = ()
+    refusals: tuple[tuple[str, str, int, str], ...] = ()  # run, reason, times, last
+    waiting: int = 0  # reports not known to have arrived
+
+
+def entries_table(entries: Sequence[Entry]) -> tables.Table:
+    """Every release with its events, for people who know the field."""
+    header = ("when", "run", "round", "what", "to whom", "user: event", "arrived")
+    rows = tuple(
+        (
+            entry.at,
+            entry.run[:_SHORT_RUN],
+            str(entry.round),
+            entry.charge.what,
+            entry.charge.seen_by,
+            _events(entry.charge),
+            entry.sent or "not yet known",
+        )
+        for entry in entries
+    )
+    return tables.Table("What left this device", header, rows, frozenset({2}))
+
+
+def caps_table(caps: Sequence[Cap], totals: Sequence[Statement]) -> tables.Table:
+    """What the owner allows, beside what is spent."""
+    header = ("unit", "view", "cap", "delta", "spent")
+    rows = tuple(
+        (cap.unit, cap.view, f"{cap.epsilon:g}", f"{cap.delta:g}", _spent(cap, totals))
+        for cap in caps
+    )
+    return tables.Table("Caps", header, rows, frozenset({2, 3}))
+
+
+def refusals_table(told: Told) -> tables.Table:
+    """How often the device said no."""
+    header = ("reason", "how often", "last")
+    rows = tuple((why, str(n), last) for _, why, n, last in told.refusals)
+    return tables.Table("What this device refused", header, rows, frozenset({1}))
+
+
+def render(told: Told) -> str:
+    """The whole page, for someone who has never seen an epsilon."""
+    parts = (
+        elements.head(_TITLE, facts=_facts(told)),
+        elements.section("meaning", "How much it says about me", _meaning(told)),
+        elements.section("limit", "My limit", _limits(told)),
+        elements.section("list", "What left", _list(told)),
+        _refused(told) if told.refusals else "",
+        elements.section("choices", "What I can do", elements.listing(_CHOICES)),
+    )
+    return elements.page(_TITLE, "".join(parts))
+
+
+_CHOICES = (
+    "Set a limit: tacit ledger cap FILE --epsilon 2. From then on this device says no "
+    "before the limit is passed.",
+    "Leave: tacit ledger forget FILE --keep-ledger. Keys, private state and reports on "
+    "this device are erased; this list stays.",
+    "Erase everything: tacit ledger forget FILE. This list goes too.",
+    "What has left cannot be called back. How much it can say is bounded by the "
+    "figures above, and it does not grow.",
+)
+
+
+def _facts(told: Told) -> list[tuple[str, str]]:
+    rounds = {(entry.run, entry.round) for entry in told.entries}
+    first = told.entries[0].at[:10] if told.entries else "never"
+    return [
+        ("messages that left", f"{len(rounds):,}"),
+        ("the first", first),
+        ("requests refused", f"{sum(times for _, _, times, _ in told.refusals):,}"),
+        ("waiting to be sent", f"{told.waiting:,}"),
+    ]
+
+
+def _meaning(told: Told) -> str:
+    if not told.entries:
+        return elements.notice("Nothing has left this device.", good=True)
+    opening = elements.paragraph(
+        "My history never leaves this device. What left are the messages listed below. "
+        "For each who might look, this is the most that all of them together can say:"
+    )
+    return opening + elements.listing(in_words(told.totals))
+
+
+def _limits(told: Told) -> str:
+    if not told.caps:
+        return elements.notice("I have set no limit: this device answers as agreed.")
+    return elements.listing(_limit(cap, told.totals) for cap in told.caps)
+
+
+def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
+    whole = "everything about me" if cap.unit == USER else "any single thing I did"
+    said = _total(cap, totals)
+    so_far = "no bound is known" if said.epsilon is None else times(said.epsilon)
+    return (
+        f"{WHO[View(cap.view)]}, for {whole}: odds may change at most "
+        f"{times(cap.epsilon)}; so far: {so_far}."
+    )
+
+
+def _list(told: Told) -> str:
+    header = ("when", "what", "who sees it", "what hides me in it", "arrived")
+    rows = tuple(
+        (
+            _day(entry.at),
+            entry.charge.what,
+            entry.charge.seen_by,
+            _hidden(entry.charge),
+            "yes" if entry.sent else "not yet known",
+        )
+        for entry in told.entries
+    )
+    return elements.table(tables.Table("The oldest first", header, rows))
+
+
+def _refused(told: Told) -> str:
+    note = elements.paragraph(
+        "These requests were answered with silence; nothing left for them."
+    )
+    body = note + elements.table(refusals_table(told), heads=1)
+    return elements.section("refused", "What this device refused", body)
+
+
+def _hidden(charge: Charge) -> str:
+    promise = charge.promise((USER, SERVER))
+    if promise.event is None:
+        return f"from the server, nothing: {promise.reason}"
+    assumed = "" if promise.assumes == "nothing" else f" (if {promise.assumes})"
+    return promise.reason + assumed
+
+
+def _events(charge: Charge) -> str:
+    """The events of a whole user; views that share one are named together."""
+    views: dict[str, list[str]] = {}
+    for view in VIEWS:
+        promise = charge.promises[USER, view]
+        over = ", the whole run" if promise.covers == "run" and promise.event else ""
+        exchange = Adjacency.REPLACE_ONE
+        kind = f", {exchange}" if promise.adjacency == exchange else ""
+        views.setdefault(in_short(promise.event) + kind + over, []).append(view)
+    if len(views) == 1:
+        return next(iter(views))
+    return "; ".join(f"{', '.join(some)}: {event}" for event, some in views.items())
+
+
+def _spent(cap: Cap, totals: Sequence[Statement]) -> str:
+    return tables.epsilon(_total(cap, totals))
+
+
+def _total(cap: Cap, totals: Sequence[Statement]) -> Statement:
+    place = Unit(cap.unit), View(cap.view)
+    return next(line for line in totals if (line.unit, line.view) == place)
+
+
+def _day(at: str) -> str:
+    return at[:16].replace("T", " ")

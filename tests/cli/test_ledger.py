@@ -1,0 +1,130 @@
+import pytest
+from accounting.ledger.small import gaussian
+
+from tacit.accounting.ledger.durable import DeviceLedger
+
+SECRET = b"nobody else's business"
+
+
+@pytest.fixture
+def file(tmp_path):
+    """The ledger of a device that took part twice; one report did not arrive yet."""
+    path = tmp_path / "device.db"
+    with DeviceLedger(path) as ledger:
+        ledger.join("monday", gaussian(5.0), key=bytes(range(16)), state=SECRET)
+        for round_ in range(2):
+            with ledger.transaction():
+                ledger.permits("monday", round_, asked=b"cast")
+                ledger.keep("monday", round_, report=b"report", state=SECRET)
+        ledger.delivered("monday", 0)
+    return path
+
+
+def test_show(tacit, file):
+    answer = tacit("ledger", "show", file)
+    assert answer.code == 0
+    assert "What left this device" in answer.out
+    assert "monday" in answer.out
+    assert "Gaussian 5" in answer.out
+    assert "odds change at most" in answer.out
+    assert "PROVEN" in answer.out
+
+
+def test_show_as_json(tacit, file):
+    document = tacit("ledger", "show", file, "--json").json
+    first, second = document["releases"]
+    assert (first["run"], first["round"], first["what"]) == ("monday", 0, "reports")
+    assert first["sent"]
+    assert second["sent"] is None
+    assert first["promises"][0]["event"] == {
+        "GaussianDpEvent": {"noise_multiplier": 5.0}
+    }
+    assert document["waiting"] == 1
+    assert document["caps"] == document["refusals"] == []
+    [server] = [
+        s for s in document["totals"] if (s["unit"], s["view"]) == ("user", "server")
+    ]
+    assert 1.1 < server["epsilon"] < 1.3
+    assert server["horizon"] == "2 participations in 1 run, of at most 1000 agreed"
+    assert len(document["words"]) == 3
+
+
+def test_show_a_page(tacit, file, tmp_path):
+    out = tmp_path / "pages" / "mine.html"
+    document = tacit("ledger", "show", file, "--html", out, "--json").json
+    assert document["html"] == str(out)
+    assert "how much it says about me" in out.read_text()
+    assert str(out) in tacit("ledger", "show", file, "--html", out).out
+
+
+def test_long_lists_are_cut_on_a_terminal_only(tacit, file):
+    with DeviceLedger(file) as ledger:
+        for round_ in range(2, 30):
+            ledger.permits("monday", round_, asked=b"")
+    assert "10 older releases are not shown" in tacit("ledger", "show", file).out
+    assert len(tacit("ledger", "show", file, "--json").json["releases"]) == 30
+
+
+def test_a_cap_is_set_changed_shown_and_removed(tacit, file):
+    assert "epsilon 4 " in tacit("ledger", "cap", file, "--epsilon", 4).out
+    options = ("--epsilon", 2, "--delta", 0, "--view", "release", "--unit", "item")
+    caps = tacit("ledger", "cap", file, *options, "--json").json["caps"]
+    assert caps == [
+        {"epsilon": 2.0, "delta": 0.0, "unit": "item", "view": "release"},
+        {"epsilon": 4.0, "delta": 1e-6, "unit": "user", "view": "server"},
+    ]
+    assert "Caps" in tacit("ledger", "show", file).out
+    assert len(tacit("ledger", "cap", file, "--remove", "--json").json["caps"]) == 1
+    again = tacit("ledger", "cap", file, "--remove")
+    assert again.code == 2
+    assert "there is no cap for unit 'user' and view 'server'" in again.err
+
+
+def test_a_cap_may_come_before_the_first_run(tacit, tmp_path):
+    path = tmp_path / "new.db"
+    assert tacit("ledger", "cap", path, "--epsilon", 1).code == 0
+    assert len(tacit("ledger", "show", path, "--json").json["caps"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ((), "give --epsilon to set a cap, or --remove"),
+        (("--epsilon", 1, "--remove"), "give --epsilon to set a cap, or --remove"),
+        (("--epsilon", -1), "epsilon=-1.0 must be > 0"),
+        (("--epsilon", 1, "--delta", 0.1), "not called a guarantee"),
+        (("--epsilon", 1, "--view", "sever"), "did you mean 'server'"),
+    ],
+)
+def test_a_bad_cap(tacit, file, options, complaint):
+    answer = tacit("ledger", "cap", file, *options)
+    assert answer.code == 2
+    assert complaint in answer.err
+
+
+def test_forget_and_keep_the_ledger(tacit, file):
+    before = tacit("ledger", "show", file, "--json").json
+    answer = tacit("ledger", "forget", file, "--keep-ledger", "--json").json
+    assert answer == {"kept_ledger": True, "never_sent": 1}
+    after = tacit("ledger", "show", file, "--json").json
+    assert after["totals"] == before["totals"]
+    assert after["releases"] == before["releases"]
+    assert after["waiting"] == 0
+    assert SECRET not in file.read_bytes()
+
+
+def test_forget_everything(tacit, file):
+    assert "the ledger too" in tacit("ledger", "forget", file).out
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("command", ["show", "forget"])
+@pytest.mark.parametrize("content", [None, "", "a letter" * 99])
+def test_another_file_is_refused(tacit, tmp_path, command, content):
+    path = tmp_path / "letter"
+    if content is not None:
+        path.write_text(content)
+    answer = tacit("ledger", command, path, "--json")
+    assert answer.code == 2
+    assert str(path) in answer.json["error"]
+    assert path.exists() == (content is not None)

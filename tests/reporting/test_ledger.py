@@ -1,0 +1,102 @@
+from dataclasses import replace
+
+from accounting.ledger.small import bare, gaussian, training
+
+from tacit.accounting.ledger.records import Entry
+from tacit.accounting.ledger.spending import Cap
+from tacit.accounting.ledger.terms import Charge
+from tacit.reporting.ledger import (
+    Told,
+    caps_table,
+    entries_table,
+    refusals_table,
+    render,
+)
+from tacit.reporting.tables import to_plain
+from tacit.runtime.ledger import run_statements
+
+HOSTILE = '<script>alert("x")</script>'
+AT = "2026-05-04T03:02:01+00:00"
+
+
+def told(terms, *, rounds=3, **more) -> Told:
+    [charge] = terms.charges
+    entries = tuple(
+        Entry(AT, HOSTILE, r, charge, AT if r else None) for r in range(rounds)
+    )
+    totals = tuple(run_statements(terms, rounds, delta=None))
+    return Told(entries, totals, **more)
+
+
+def test_a_lay_person_reads_odds_and_who_might_look():
+    page = render(told(gaussian(20.0), waiting=1))
+    assert "What left this device, and how much it says about me" in page
+    assert "odds change at most 1.4" in page
+    assert "The server: whatever they guess" in page
+    assert "2026-05-04 03:02" in page
+    assert page.count("<td>not yet known</td>") == 1
+    assert "I have set no limit" in page
+    for jargon in ("epsilon=", "Gaussian", "PLD", "zero_out"):
+        assert jargon not in page
+
+
+def test_no_promise_is_said_as_it_is():
+    page = render(told(bare()))
+    assert "no promise; sent as they are." in page
+    assert "from the server, nothing: sent as they are" in page
+
+
+def test_what_is_trusted_is_said():
+    page = render(told(training(0.1, 4.0, 10)))
+    assert "counted (if trusted aggregator)" in page
+    assert "This assumes: trusted aggregator." in page
+
+
+def test_nothing_said():
+    page = render(Told((), told(bare(), rounds=0).totals))
+    assert "Nothing has left this device." in page
+
+
+def test_a_limit_stands_beside_what_is_spent():
+    made = told(gaussian(20.0), caps=(Cap(1.0), Cap(2.0, unit="item", view="release")))
+    page = render(made)
+    assert "odds may change at most 2.72 times; so far: 1.4" in page
+    assert "any single thing I did" in page
+    shown = to_plain(caps_table(made.caps, made.totals))
+    assert "user  server" in shown
+    assert "0.3" in shown
+
+
+def test_an_unprovable_total_has_no_figure_beside_the_limit():
+    made = told(bare(), caps=(Cap(1.0),))
+    assert "so far: no bound is known" in render(made)
+    assert "none" in to_plain(caps_table(made.caps, made.totals))
+
+
+def test_refusals_are_listed():
+    made = told(gaussian(), refusals=((HOSTILE, HOSTILE, 7, AT),))
+    assert "<td" in render(made)
+    assert "What this device refused" in render(made)
+    assert "7" in to_plain(refusals_table(made))
+
+
+def test_what_came_from_outside_is_escaped():
+    """The name of a release and who sees it come with the method."""
+    terms = bare()
+    [charge] = terms.charges
+    loud = replace(terms, charges=(Charge(HOSTILE, HOSTILE, charge.promises),))
+    page = render(told(loud, refusals=((HOSTILE, HOSTILE, 7, AT),)))
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_experts_read_events():
+    [charge] = training(0.1, 4.0, 10).charges
+    shown = to_plain(entries_table([Entry(AT, "a run of long name", 3, charge, None)]))
+    assert "10 × PoissonSampled 0.1 (Gaussian 4), the whole run" in shown
+    assert "server: Gaussian 4; collusion: nothing" in shown
+    assert "a run of lon " in shown
+    [charge] = gaussian().charges
+    shown = to_plain(entries_table([Entry(AT, "run", 3, charge, None)]))
+    assert "Gaussian 5 " in shown
+    assert "collusion" not in shown

@@ -1,0 +1,124 @@
+"""A device that takes part, to be killed: `python handset.py`, then a life a line.
+
+For each line, a JSON table, it forks a child that opens its ledger, sends what is
+pending, answers one Cast and says that the report has arrived. With `die` the child
+kills itself, with SIGKILL, at that line of code in the ledger, in the device or in its
+own sending; with `after` it is killed after so many seconds, wherever it is. Where
+reports arrive is a file that is only ever appended to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+from dp_accounting import GaussianDpEvent
+
+from tacit.accounting.ledger import durable, schema
+from tacit.accounting.ledger.spending import Cap
+from tacit.data.catalog import Catalog
+from tacit.data.interactions import Interactions
+from tacit.data.shards import Shards
+from tacit.keys import Key
+from tacit.plan import Plan
+from tacit.release import Release, local
+from tacit.runtime import device as device_module
+from tacit.runtime.device import Device
+from tacit.testing.toy import ToyFactors
+from tacit.transport.codec import encode_cast
+
+ITEMS, ROUNDS = 6, 10
+WATCHED = {durable.__file__, schema.__file__, device_module.__file__, __file__}
+
+
+@dataclass(frozen=True)
+class Noisy(ToyFactors):
+    """The toy with noise worth a guarantee, as far as its ledger is concerned."""
+
+    dither: float = 5.0
+
+    def releases(self, plan: Plan) -> tuple[Release, ...]:
+        cells = local(plan, GaussianDpEvent(5.0), reason="a test")
+        return (Release("noisy gradients", "server", "each round", cells),)
+
+
+METHOD, PLAN = Noisy(), Plan(100, rounds=ROUNDS, delta=1e-6)
+HISTORY = Shards.of(
+    Interactions.of_columns(np.zeros(3, np.int64), [0, 2, 5], n_users=1, n_items=ITEMS)
+)
+
+
+def cast(round_: int, seed: int) -> bytes:
+    """A Cast; another seed asks something else."""
+    catalog = Catalog.of_ids([f"item {i}" for i in range(ITEMS)])
+    server = METHOD.start(PLAN, catalog, Key.from_seed(seed))
+    return encode_cast(METHOD.broadcast(replace(server, round=round_)))
+
+
+def live(folder: Path, round_: int, seed: int) -> None:
+    """One life of the device."""
+    device = Device(folder / "ledger.db", METHOD, PLAN, history=HISTORY)
+    device.ledger.set_cap(Cap(50.0))
+    for parcel in device.pending():
+        send(folder, parcel.round, parcel.report)
+        device.delivered(parcel.round)
+    report = device.participate(cast(round_, seed))
+    if report is not None:
+        send(folder, round_, report)
+        device.delivered(round_)
+    device.close()
+
+
+def send(folder: Path, round_: int, report: bytes) -> None:
+    line = f"{round_} {hashlib.sha256(report).hexdigest()}\n".encode()
+    flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY
+    handle = os.open(folder / "received", flags)
+    os.write(handle, line)
+    os.close(handle)
+
+
+class Steps:
+    """Counts the lines run in the watched files, and dies at one of them."""
+
+    def __init__(self, die: int | None) -> None:
+        self.die, self.count = die, 0
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> Steps | None:
+        if frame.f_code.co_filename not in WATCHED:
+            return None
+        if event == "line":
+            if self.count == self.die:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.count += 1
+        return self
+
+
+def main() -> None:
+    Cap(50.0).holds([])  # imports the accountant once
+    for line in sys.stdin:
+        life = json.loads(line)
+        child = os.fork()
+        if not child:
+            folder, steps = Path(life["folder"]), Steps(life["die"])
+            sys.settrace(steps)
+            live(folder, life["round"], life["seed"])
+            sys.settrace(None)
+            (folder / "steps").write_text(str(steps.count))
+            os._exit(0)
+        if life["after"] is not None:
+            time.sleep(life["after"])
+            os.kill(child, signal.SIGKILL)  # it is ours until we wait for it
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""A real device: the same bytes as in simulation, with its ledger in the loop."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent
+
+from tacit.accounting.ledger.records import Refusal
+from tacit.accounting.ledger.spending import Cap
+from tacit.errors import BadMessage, BadValue, Refused
+from tacit.keys import Key, Keys
+from tacit.method import Unmetered, enrol, participate
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.plan import Plan
+from tacit.release import Release, local
+from tacit.runtime.device import Device
+from tacit.sampling import Once
+from tacit.testing.contract import mixed_world
+from tacit.testing.toy import ToyFactors
+from tacit.transport.codec import decode_reports, encode_cast, encode_reports
+from tacit.tree import Dense, Tree
+
+WORLD = mixed_world()
+PLAN = Plan(len(WORLD.shards), rounds=30, delta=1e-6)
+HISTORY = WORLD.shards.take([4])
+METHODS = [
+    ToyFactors(dither=1.0),
+    FederatedPopularity(),
+    FederatedPopularity(privacy="central", noise_multiplier=2.0),
+    FederatedPopularity(privacy="local", epsilon=1.0),
+]
+
+
+@dataclass(frozen=True)
+class Noisy(ToyFactors):
+    dither: float = 5.0
+
+    def releases(self, plan):
+        cells = local(plan, GaussianDpEvent(10.0), reason="a test")
+        return (Release("noisy gradients", "server", "each round", cells),)
+
+
+def cast_of(method, round_=0, *, seed=0, plan=PLAN):
+    server = method.start(plan, WORLD.catalog, Key.from_seed(seed))
+    return method.broadcast(replace(server, round=round_))
+
+
+def asked(method, round_=0, **other) -> bytes:
+    return encode_cast(cast_of(method, round_, **other))
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Devices on one file, as after a restart."""
+    made = []
+
+    def device(method=None, plan=PLAN, **settings) -> Device:
+        path = tmp_path / "ledger.db"
+        settings = {"history": HISTORY} | settings
+        made.append(Device(path, method or Noisy(), plan, **settings))
+        return made[-1]
+
+    yield device
+    for one in made:
+        one.close()
+
+
+def reasons(device) -> list[str]:
+    return [reason for _, reason, _, _ in device.ledger.refusals()]
+
+
+# --- What it says --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: str(m)[:60])
+def test_it_says_what_a_simulated_device_with_its_key_says(make, method):
+    """Two rounds, state carried along."""
+    device = make(method)
+    raw = device.ledger.joined(device.run).key
+    keys = Keys(np.frombuffer(raw, "<u8").astype(np.uint64)[None])
+    client = enrol(method, PLAN, WORLD.profiles.take([4]), keys)
+    for round_ in (0, 5):
+        cast = cast_of(method, round_, seed=round_)
+        client, reports, _ = participate(
+            method, cast, client, HISTORY, keys, ledger=Unmetered()
+        )
+        assert [device.participate(encode_cast(cast))] == encode_reports(cast, reports)
+        layout = method.layout(PLAN, WORLD.catalog, round=round_)
+        decode_reports(cast, encode_reports(cast, reports), layout)
+
+
+def test_keys_come_from_the_operating_system(make, tmp_path):
+    """Another device says something else; nothing is derived from the plan."""
+    one = make()
+    other = Device(tmp_path / "other.db", Noisy(), PLAN, history=HISTORY)
+    message = asked(Noisy())
+    assert one.participate(message) != other.participate(message)
+    assert one.ledger.joined(one.run).key != other.ledger.joined(other.run).key
+    other.close()
+
+
+def test_two_runs_never_share_noise(make):
+    first, second = make(run="monday"), make(run="tuesday")
+    assert first.participate(asked(Noisy())) != second.participate(asked(Noisy()))
+    assert [count for _, count in first.ledger.taken()] == [1, 1]
+
+
+def test_state_is_kept_and_asked_again_it_is_not_stepped(make):
+    device = make()
+    for round_ in (0, 0, 1, 1, 0):
+        device.participate(asked(Noisy(), round_))
+    state = make()._restored(device.ledger.joined(device.run))[1].state
+    assert state["rounds"].tolist() == [2]
+
+
+# --- Once a round --------------------------------------------------------------------
+
+
+def test_asked_the_same_it_gives_the_same_bytes_even_with_another_history(make):
+    said = make().participate(asked(Noisy()))
+    again = make(history=WORLD.shards.take([7])).participate(asked(Noisy()))
+    assert said == again
+    assert len(make().ledger.entries()) == 1
+
+
+def test_a_second_question_for_the_same_round_is_refused(make):
+    """Else the server could subtract: both answers would carry the same noise."""
+    device = make()
+    first = device.participate(asked(Noisy(), seed=0))
+    assert device.participate(asked(Noisy(), seed=1)) is None
+    assert make().participate(asked(Noisy(), seed=1)) is None
+    assert reasons(device) == [Refusal.OTHER_QUESTION]
+    assert device.participate(asked(Noisy(), seed=0)) == first
+    assert len(device.ledger.entries()) == 1
+
+
+def test_what_did_not_arrive_is_sent_again(make):
+    device = make()
+    said = device.participate(asked(Noisy(), 2))
+    [parcel] = make().pending()
+    assert (parcel.round, parcel.report) == (2, said)
+    device.delivered(2)
+    assert make().pending() == []
+
+
+def test_pending_reports_of_other_runs_are_theirs(make):
+    make(run="other").participate(asked(Noisy()))
+    assert make().pending() == []
+
+
+# --- No ------------------------------------------------------------------------------
+
+
+def test_another_plan(make):
+    device = make()
+    other = replace(PLAN, rounds=99)
+    assert device.participate(asked(Noisy(), plan=other)) is None
+    assert reasons(device) == [Refusal.OTHER_PLAN]
+    assert device.ledger.entries() == []
+
+
+def test_a_round_that_was_never_planned(make):
+    device = make()
+    assert device.participate(asked(Noisy(), 30)) is None
+    assert device.participate(asked(Noisy(), 2**64 - 1)) is None
+    assert reasons(device) == [Refusal.TOO_LATE]
+
+
+def test_a_sampler_that_promises_one_round_is_held_to_it(make):
+    """The account of `Once` is that of one report; a server may still ask for more."""
+    method = FederatedPopularity(privacy="local", epsilon=1.0)
+    plan = replace(PLAN, sampler=Once())
+    device = make(method, plan)
+    said = [device.participate(asked(method, r, plan=plan)) for r in range(3)]
+    assert [one is None for one in said] == [False, True, True]
+    assert reasons(device) == [Refusal.TOO_OFTEN]
+
+
+def test_the_cap_of_the_owner(make):
+    """Noise 10 under an exchange is noise 5 under a removal: 17 participations."""
+    device = make()
+    device.ledger.set_cap(Cap(4.0, 1e-6))
+    said = [device.participate(asked(Noisy(), r)) for r in range(20)]
+    assert [one is None for one in said] == [False] * 17 + [True] * 3
+    assert reasons(device) == [Refusal.CAP]
+    assert device.participate(asked(Noisy(), 16)) == said[16]  # a retry is free
+
+
+def test_where_nothing_is_promised_a_cap_lets_nothing_out(make):
+    device = make(FederatedPopularity())
+    device.ledger.set_cap(Cap(1000.0, view="release"))
+    assert device.participate(asked(FederatedPopularity())) is None
+
+
+def test_a_forgotten_run_is_not_answered_again(make):
+    """Not even a round that was answered: its bytes are gone, fresh ones are worse."""
+    device = make()
+    device.participate(asked(Noisy(), 0))
+    device.ledger.forget(keep_ledger=True)
+    again = make()
+    assert again.participate(asked(Noisy(), 0)) is None
+    assert again.participate(asked(Noisy(), 1)) is None
+    assert reasons(again) == [Refusal.LEFT]
+    assert len(again.ledger.entries()) == 1
+
+
+def test_damaged_bytes_cost_nothing(make):
+    device = make()
+    with pytest.raises(BadMessage):
+        device.participate(asked(Noisy())[:-1])
+    assert device.ledger.refusals() == []
+
+
+@dataclass(frozen=True)
+class Fails(Noisy):
+    def privatize(self, cast, clients, updates, keys):
+        raise ZeroDivisionError
+
+
+def test_a_method_that_fails_has_said_nothing(make):
+    with pytest.raises(ZeroDivisionError):
+        make(Fails()).participate(asked(Noisy()))
+    assert make().ledger.entries() == []
+    assert make().participate(asked(Noisy())) is not None
+
+
+# --- Joining -------------------------------------------------------------------------
+
+
+def test_what_was_agreed_cannot_change(make):
+    make(FederatedPopularity(privacy="local", epsilon=1.0))
+    with pytest.raises(Refused, match="was joined under other terms"):
+        make(FederatedPopularity(privacy="local", epsilon=2.0))
+    make(FederatedPopularity(privacy="local", epsilon=2.0), run="another")
+
+
+def test_a_device_has_one_owner(make):
+    with pytest.raises(BadValue, match="history of 2 people"):
+        make(history=WORLD.shards.take([1, 2]))
+
+
+def test_groups_are_named_where_there_are_several(make):
+    plan = replace(PLAN, groups={"free": 3, "paying": len(WORLD.shards) - 3})
+    with pytest.raises(BadValue, match="known: free, paying"):
+        make(plan=plan)
+    assert make(plan=plan, group="paying").group == 1
+
+
+@dataclass(frozen=True)
+class Keeps(Noisy):
+    """A state of every kind of leaf that messages have."""
+
+    def enrol(self, profiles, keys):
+        return Tree(
+            {**super().enrol(profiles, keys).leaves, "x": Dense(np.ones((1, 0)))}
+        )
+
+    def local_update(self, cast, clients, shards, keys):
+        state, updates = super().local_update(cast, clients, shards, keys)
+        return Tree({**state.leaves, "x": clients.state.leaves["x"]}), updates
+
+
+def test_empty_state_survives(make):
+    device = make(Keeps())
+    assert device.participate(asked(Noisy(), 0)) is not None
+    assert make(Keeps()).participate(asked(Noisy(), 1)) is not None

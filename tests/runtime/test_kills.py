@@ -1,0 +1,145 @@
+"""kill -9 at every step of a participation: never under-counted, never said anew."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from safetensors.numpy import load
+
+from tacit.accounting.ledger.durable import DeviceLedger
+from tacit.errors import BadData
+from tacit.keys import Key
+
+HANDSET = Path(__file__).with_name("handset.py")
+KILLS = 300
+
+
+@dataclass
+class Nursery:
+    """The process that forks devices, one at a time, and how many were killed."""
+
+    process: subprocess.Popen[str]
+    killed: int = 0
+
+    def live(
+        self,
+        folder: Path,
+        *,
+        seed=1,
+        die: int | None = None,
+        after: float | None = None,
+    ) -> bool:
+        """One life; it ends by itself, at a step or after some seconds. Whether it did.
+
+        After each life, whatever was received stands in the ledger.
+        """
+        life = {"folder": str(folder), "round": 3, "seed": seed}
+        life |= {"die": die, "after": after}
+        self.process.stdin.write(json.dumps(life) + "\n")
+        self.process.stdin.flush()
+        code = int(self.process.stdout.readline())
+        assert code in (0, -signal.SIGKILL)
+        self.killed += code != 0
+        assert_nothing_under_counted(folder)
+        return code == 0
+
+
+@contextmanager
+def nursery() -> Iterator[Nursery]:
+    with subprocess.Popen(
+        [sys.executable, str(HANDSET)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield Nursery(process)
+        finally:
+            process.stdin.close()
+
+
+def received(folder: Path) -> dict[int, set[str]]:
+    """Everything different that arrived, by round."""
+    found = defaultdict(set)
+    log = folder / "received"
+    for line in log.read_text().splitlines() if log.exists() else ():
+        round_, digest = line.split()
+        found[int(round_)].add(digest)
+    return found
+
+
+def assert_nothing_under_counted(folder: Path) -> None:
+    try:
+        opened = DeviceLedger(folder / "ledger.db", create=False)
+    except BadData:  # killed while the file was made
+        assert not received(folder)
+        return
+    with opened as ledger:
+        counted = {entry.round for entry in ledger.entries()}
+        rounds = sum(count for _, count in ledger.taken())
+    assert received(folder).keys() <= counted
+    assert rounds == len(counted)
+
+
+def assert_said_once(folder: Path) -> None:
+    """In the end one entry, one report, one step of the private state."""
+    assert {r: len(words) for r, words in received(folder).items()} == {3: 1}
+    with DeviceLedger(folder / "ledger.db", create=False) as ledger:
+        [entry] = ledger.entries()
+        assert entry.sent is not None
+        assert ledger.pending() == []
+        state = load(ledger.joined(entry.run).state)
+    assert state["rounds"].tolist() == [1]
+
+
+@pytest.fixture
+def memory(tmp_path) -> Iterator[Path]:
+    """A folder in memory where there is one: a killed process loses no file there."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+def test_three_hundred_kills(memory):
+    """In a first life at every line of code; then, for some, in a second life.
+
+    The second life asks something else for the same round, as a server would that wants
+    the same noise twice; it dies at any line, or at any moment, also inside SQLite. The
+    last life is not killed.
+    """
+    draws = Key.from_seed(4).generator()
+    with nursery() as devices:
+        assert devices.live(memory)
+        steps = int((memory / "steps").read_text())
+        again = {*draws.permutation(steps)[: KILLS - steps].tolist()}
+        assert len(again) == KILLS - steps > 50  # else: more lines than kills
+        for step in range(steps):
+            folder = memory / str(step)
+            folder.mkdir()
+            assert not devices.live(folder, die=step)
+            if step in again:
+                kill_again(devices, folder, draws, steps)
+            assert devices.live(folder, seed=1 + step % 2)
+            assert_said_once(folder)
+    assert devices.killed == KILLS
+
+
+def kill_again(devices: Nursery, folder: Path, draws, steps: int) -> None:
+    """Until a life of the device is cut short: by chance one may end before."""
+    before = devices.killed
+    while devices.killed == before:
+        if draws.random() < 0.5:
+            devices.live(folder, seed=2, after=0.03 * draws.random())
+        else:
+            devices.live(folder, seed=2, die=int(draws.integers(steps // 2)))

@@ -1,0 +1,330 @@
+"""Releases to terms, spending to statements, and simulated devices that refuse."""
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent
+
+from tacit.accounting.calibration import gaussian_epsilon
+from tacit.accounting.ledger.durable import DeviceLedger
+from tacit.accounting.ledger.spending import Cap
+from tacit.accounting.ledger.terms import PLACES
+from tacit.accounting.views import allowed_participations
+from tacit.errors import BadValue
+from tacit.keys import Key
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.plan import Plan
+from tacit.release import Cell, Release, Standing, Unit, View, summed
+from tacit.runtime.checkpoint import load_checkpoint
+from tacit.runtime.ledger import caps_of, run_statements, statements, terms_of
+from tacit.runtime.run import RunDirectory, play
+from tacit.runtime.simulate import Simulation
+from tacit.sampling import Once, Poisson, PoissonByGroup
+from tacit.statement import account
+from tacit.testing.contract import mixed_world
+
+WORLD = mixed_world()
+PEOPLE = len(WORLD.shards)
+LOCAL = FederatedPopularity(privacy="local", epsilon=1.0)
+CENTRAL = FederatedPopularity(privacy="central", noise_multiplier=3.0)
+
+
+def plan(**changed) -> Plan:
+    return Plan(**{"population": PEOPLE, "rounds": 12, "delta": 1e-6} | changed)
+
+
+# --- Terms ---------------------------------------------------------------------------
+
+
+def test_a_local_report_is_charged_a_round_whoever_looks():
+    terms = terms_of(LOCAL, plan())
+    [charge] = terms.charges
+    assert (terms.rounds, terms.most, terms.population) == (12, 12, PEOPLE)
+    assert {charge.promises[place].covers for place in PLACES} == {"round"}
+    assert {charge.promises[place].event.epsilon for place in PLACES} == {1.0}
+    assert terms_of(LOCAL, plan(sampler=Once())).most == 1
+
+
+def test_a_noisy_sum_is_charged_a_run_to_readers_and_a_round_to_the_server():
+    made = plan(channel="secure_sum", sampler=Poisson(0.1))
+    [charge] = terms_of(CENTRAL, made).charges
+    kinds = {view: charge.promises["user", view] for view in View}
+    assert kinds["release"].covers == "run"
+    assert kinds["release"].event.count == 12
+    assert kinds["server"].covers == "round"
+    assert kinds["server"].event.noise_multiplier == 3.0
+    assert kinds["server"].assumes == "trusted aggregator"
+    assert kinds["collusion"].event is None
+    over_direct = terms_of(CENTRAL, plan()).charges[0]
+    assert over_direct.promises["user", "server"].event is None
+
+
+@dataclass(frozen=True)
+class Claims(FederatedPopularity):
+    def releases(self, plan):
+        event = GaussianDpEvent(2.0)
+        cell = Cell(Standing.CLAIMED, "the paper says so", event)
+        cells = {(unit, view): cell for unit in Unit for view in View}
+        return (Release("votes", "server", "each round", cells),)
+
+
+def test_a_claim_is_no_promise():
+    [charge] = terms_of(Claims(), plan()).charges
+    assert all(charge.promises[place].event is None for place in PLACES)
+
+
+@dataclass(frozen=True)
+class ByGroup(FederatedPopularity):
+    """Each public group has a noise of its own."""
+
+    def releases(self, plan):
+        return tuple(
+            Release(
+                *("noisy sum", "server", "each round"),
+                summed(plan, GaussianDpEvent(z), reason="a test", group=group),
+                group=group,
+            )
+            for group, z in {"careful": 5.0, "open": 2.0}.items()
+        )
+
+
+GROUPS = {"careful": 4, "open": PEOPLE - 4}
+
+
+def test_each_group_has_its_own_terms():
+    made = plan(groups=GROUPS, channel="secure_sum")
+    for group, z in {"careful": 5.0, "open": 2.0}.items():
+        terms = terms_of(ByGroup(), made, group=group)
+        [charge] = terms.charges
+        assert terms.group == group
+        assert charge.promises["user", "server"].event.noise_multiplier == z
+    with pytest.raises(BadValue, match="known: careful, open"):
+        terms_of(ByGroup(), made, group="closed")
+
+
+# --- Statements ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [LOCAL, CENTRAL, FederatedPopularity()])
+@pytest.mark.parametrize("channel", ["direct", "secure_sum"])
+def test_a_device_that_took_part_in_everything_has_spent_what_the_plan_said(
+    method, channel
+):
+    made = plan(channel=channel, delta=1e-6)
+    told = run_statements(terms_of(method, made), 12, delta=made.delta)
+    planned = account(made, method.releases(made)).totals
+    for spent, said in zip(told, planned, strict=True):
+        assert (spent.unit, spent.view) == (said.unit, said.view)
+        assert spent.standing == said.standing
+        if said.epsilon is not None:
+            assert spent.epsilon <= said.epsilon + 1e-9
+            assert spent.epsilon == pytest.approx(said.epsilon, rel=0.25)
+        assert spent.reason == said.reason
+
+
+def test_a_line_says_everything_that_qualifies_its_figure(tmp_path):
+    with DeviceLedger(tmp_path / "x") as ledger:
+        ledger.join("run", terms_of(LOCAL, plan()), key=bytes(16), state=b"")
+        for round_ in range(2):
+            ledger.permits("run", round_, asked=b"")
+        [line] = {
+            replace(s, unit=Unit.USER, view=View.SERVER) for s in statements(ledger)
+        }
+    assert line.horizon == "2 participations in 1 run, of at most 12 agreed"
+    assert (line.standing, line.adjacency) == (Standing.PROVEN, "replace_one")
+    assert (line.epsilon, line.delta) == (2.0, 0.0)  # pure, where that costs nothing
+    assert (line.assumes, line.seen_by) == (
+        "nothing",
+        "server, and everyone through the shares",
+    )
+
+
+def test_the_figure_is_at_the_delta_of_the_cap_or_at_one_that_is_small_enough(tmp_path):
+    big = Plan(10_000_000, rounds=3, channel="secure_sum")
+    with DeviceLedger(tmp_path / "x") as ledger:
+        ledger.join("run", terms_of(CENTRAL, big), key=bytes(16), state=b"")
+        ledger.permits("run", 0, asked=b"")
+        assert {line.delta for line in statements(ledger)} == {1e-8, 1e-6}
+        ledger.set_cap(Cap(9.0, 1e-9))
+        deltas = {(s.unit, s.view): s.delta for s in statements(ledger)}
+        assert deltas[Unit.USER, View.SERVER] == 1e-9
+        ledger.set_cap(Cap(9.0, 1e-5))  # too large to be called a guarantee here
+        deltas = {(s.unit, s.view): s.delta for s in statements(ledger)}
+        assert deltas[Unit.USER, View.SERVER] == 1e-8
+
+
+def test_a_figure_rests_on_the_promise_that_proves_it():
+    """Many rounds without sampling: what the server saw of one says less."""
+    made = plan(channel="secure_sum", rounds=1000)
+    release, *_ = run_statements(terms_of(CENTRAL, made), 1, delta=1e-6)
+    assert release.view is View.RELEASE
+    assert release.epsilon == pytest.approx(gaussian_epsilon(3.0, delta=1e-6))
+    assert release.assumes == "trusted aggregator"
+
+
+def test_nothing_said_is_a_proven_nothing(tmp_path):
+    with DeviceLedger(tmp_path / "x") as ledger:
+        assert {line.epsilon for line in statements(ledger)} == {0.0}
+
+
+# --- Simulation ----------------------------------------------------------------------
+
+
+def simulation(method, made, **settings) -> Simulation:
+    return Simulation(
+        method,
+        made,
+        WORLD.catalog,
+        WORLD.profiles,
+        WORLD.shards,
+        Key.from_seed(7),
+        **settings,
+    )
+
+
+def play_all(made: Simulation):
+    *_, (state, _) = made.run(made.start())
+    return state
+
+
+def test_a_target_is_a_cap_in_the_release_view():
+    assert caps_of(plan()) == ()
+    [cap] = caps_of(plan(target_epsilon=3.0))
+    assert cap == Cap(3.0, 1e-6, view="release")
+    assert caps_of(plan(target_epsilon=3.0, delta=None))[0].delta == 0
+
+
+def test_simulated_devices_stop_at_their_cap():
+    """Three reports of epsilon 1 and no fourth; the rounds go on without them."""
+    made = simulation(LOCAL, plan(), caps=(Cap(3.0, 0.0),), chunk=4)
+    state = play_all(made)
+    assert state.taken.tolist() == [3] * PEOPLE
+    assert state.server.round == 12
+    _, last = made.step(replace(state, server=replace(state.server, round=11)))
+    assert (last.asked, last.took_part) == (PEOPLE, 0)
+
+
+def test_a_run_calibrated_to_its_target_refuses_nobody():
+    made = plan(target_epsilon=6.0, sampler=Poisson(0.5), delta=1e-6)
+    for method in (
+        FederatedPopularity(privacy="local"),
+        FederatedPopularity(privacy="central"),
+    ):
+        calm = simulation(method.calibrated(made), made)
+        free = replace(calm, caps=())
+        assert play_all(calm).taken.tolist() == play_all(free).taken.tolist()
+        assert play_all(calm).taken.sum() > 0
+
+
+def test_a_target_that_the_method_passes_lets_nobody_speak():
+    state = play_all(simulation(FederatedPopularity(), plan(target_epsilon=5.0)))
+    assert state.taken.sum() == 0
+
+
+def test_groups_stop_at_their_own_budgets():
+    codes = np.repeat([0, 1], [4, PEOPLE - 4])
+    made = plan(groups=GROUPS, channel="secure_sum", rounds=30)
+    cap = Cap(3.0, 1e-6)
+    state = play_all(simulation(ByGroup(), made, groups=codes, caps=(cap,)))
+    expected = [allowed_participations(z, target=3.0, delta=1e-6) for z in (5.0, 2.0)]
+    assert expected[0] > expected[1] > 0
+    assert state.taken.tolist() == [expected[code] for code in codes]
+
+
+def test_amplification_is_by_group_as_well():
+    rates = PoissonByGroup({"careful": 0.1, "open": 0.9})
+    made = plan(groups=GROUPS, channel="secure_sum", sampler=rates)
+    careful, open_ = (
+        run_statements(terms_of(ByGroup(), made, group=group), 12, delta=1e-6)[0]
+        for group in GROUPS
+    )
+    assert careful.view is View.RELEASE
+    assert careful.epsilon < open_.epsilon
+
+
+def test_a_ledger_of_ones_own_decides_alone():
+    class Nobody:
+        def permits(self, clients, *, round):
+            return np.zeros(len(clients), bool)
+
+    caps = (Cap(3.0, 0.0),)
+    state = play_all(simulation(LOCAL, plan(), ledger=Nobody(), caps=caps))
+    assert state.taken.sum() == 0
+
+
+def test_a_step_is_a_function_of_the_state():
+    """A round played twice from one state is permitted twice and counted once."""
+    made = simulation(LOCAL, plan(), caps=(Cap(1.0, 0.0),))
+    start = made.start()
+    first, again = made.step(start)[0], made.step(start)[0]
+    assert first.taken.tolist() == again.taken.tolist() == [1] * PEOPLE
+    assert start.taken.tolist() == [0] * PEOPLE
+
+
+# --- Runs on disk --------------------------------------------------------------------
+
+
+CAPPED = simulation(LOCAL, plan(sampler=Poisson(0.6)), caps=(Cap(3.0, 0.0),), chunk=5)
+
+
+def play_into(directory, made=CAPPED, *, rounds=None, every=1):
+    played = play(made, directory, digest="x", observe=lambda _s, _t: {}, every=every)
+    for _, (state, _) in zip(range(rounds or 99), played, strict=False):
+        last = state
+    return last
+
+
+@pytest.mark.parametrize(("stop", "every"), [(1, 1), (5, 1), (7, 3), (4, 9)])
+def test_a_resumed_run_neither_forgets_nor_spends_twice(tmp_path, stop, every):
+    whole = play_into(RunDirectory(tmp_path / "whole"))
+    directory = RunDirectory(tmp_path / "stopped")
+    play_into(directory, rounds=stop, every=every)
+    resumed = play_into(directory, every=every)
+    assert resumed.taken.tolist() == whole.taken.tolist()
+    assert max(whole.taken) == 3 < whole.taken.sum() / PEOPLE * 2
+    for name, value in whole.server.weights.items():
+        np.testing.assert_array_equal(resumed.server.weights[name], value)
+    ledgers = [
+        json.loads(RunDirectory(tmp_path / name).ledger.read_text())
+        for name in ("whole", "stopped")
+    ]
+    assert ledgers[0] == ledgers[1]
+
+
+def test_the_ledger_of_a_run_has_what_is_spent_so_far_and_never_less(tmp_path):
+    directory, seen = RunDirectory(tmp_path), []
+
+    def observe(state, tally):
+        entry = json.loads(directory.ledger.read_text())
+        figures = {(s["unit"], s["view"]): s["epsilon"] for s in entry["spent"]}
+        seen.append((figures["user", "server"], entry["most_participations"]))
+        assert figures["user", "server"] >= max(state.taken)  # pure, epsilon 1 each
+        return {}
+
+    free = replace(CAPPED, caps=())
+    for _ in play(free, directory, digest="x", observe=observe):
+        pass
+    assert seen == sorted(seen)
+    saved = load_checkpoint(directory.checkpoint, free.start(), digest="x")
+    assert seen[-1][1] >= max(saved.taken)
+    assert seen[0][0] == 1.0
+
+
+def test_the_ledger_never_goes_back_though_the_checkpoint_does(tmp_path):
+    directory = RunDirectory(tmp_path)
+    play_into(directory, rounds=5, every=99)
+    before = json.loads(directory.ledger.read_text())
+    play_into(directory, rounds=1, every=99)
+    after = json.loads(directory.ledger.read_text())
+    assert before["rounds_begun"] == after["rounds_begun"] == 5
+    assert before["spent"] == after["spent"]
+
+
+def test_the_ledger_of_a_run_stays_within_the_caps(tmp_path):
+    directory = RunDirectory(tmp_path)
+    play_into(directory)
+    entry = json.loads(directory.ledger.read_text())
+    assert entry["most_participations"] == 3
+    assert {line["epsilon"] for line in entry["spent"]} == {3.0}
