@@ -6,8 +6,9 @@ An unprovable number is None with the reason; a paper's own stands under
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tacit import check
 from tacit.errors import BadValue, Refused
@@ -37,6 +38,17 @@ class Statement:
     epsilon: float | None
     reason: str
     published_epsilon: float | None = None
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> Statement:
+        """A line from the plain data that `dataclasses.asdict` made of it."""
+        kinds = {
+            "unit": Unit(line["unit"]),
+            "view": View(line["view"]),
+            "adjacency": Adjacency(line["adjacency"]),
+            "standing": Standing(line["standing"]),
+        }
+        return cls(**{**line, **kinds})
 
 
 @dataclass(frozen=True)

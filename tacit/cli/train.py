@@ -51,13 +51,15 @@ def train(
 def write_report(
     path: Path, *, user: str | None = None, beside: dict[str, Any] | None = None
 ) -> Path:
-    """Render the page of a finished run into its directory."""
+    """Render the pages of a finished run, report and privacy card, into it."""
+    from tacit.experiment.card import write_card
     from tacit.experiment.saved import SavedRun
     from tacit.experiment.showing import report_of
     from tacit.reporting.html import render
     from tacit.runtime.checkpoint import write_atomically
 
     run = SavedRun.at(path)
+    write_card(run.directory)
     page = render(report_of(run, user=user, beside=beside or {}))
     write_atomically(run.directory.report, page.encode())
     return run.directory.report

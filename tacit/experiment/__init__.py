@@ -3,7 +3,11 @@
     settings.py   the sections of a file, checked whole: all problems in one message
     registry.py   methods and baselines by name, found through entry points
     assemble.py   settings -> dataset, split, plan, simulation
-    training.py   train into a run directory, evaluate, compare
+    training.py   train into a run directory, evaluate
+    judge.py      the method and its baselines on the same people
+    search.py     a baseline's settings chosen on validation people
+    grid.py, comparing.py   methods, targets and seeds side by side
+    card.py       the privacy card of a run, as JSON and as a page
     saved.py      a run that is there: load its model, recommend
 
 What belongs here: putting the parts together. What does not: mathematics, printing.

@@ -138,8 +138,12 @@ def _audit(path: Path) -> Json | None:
             f"{path} is damaged: 'checks' must be a list of tables with name, claimed, "
             "measured and ok; make it again with: tacit audit RUN"
         )
-    kept = [{key: one[key] for key in sorted(_CHECK)} for one in checks]
+    kept = [{"subject": one.get("subject"), **_kept(one)} for one in checks]
     return {"ok": bool(kept) and all(one["ok"] for one in kept), "checks": kept}
+
+
+def _kept(one: Json) -> Json:
+    return {key: one[key] for key in sorted(_CHECK)}
 
 
 def _is_check(one: object) -> bool:

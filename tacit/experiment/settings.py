@@ -103,6 +103,7 @@ class PrivacySettings:
     delta: float | None = None
     target_epsilon: float | None = None
     min_contributors: int = 1  # below it a shuffler delivers nothing
+    contact: str | None = None  # who answers questions; stands on the privacy card
 
     def __post_init__(self) -> None:
         channel(self.channel)
@@ -189,10 +190,12 @@ class Experiment:
     def digest(self) -> str:
         """Changes with every setting that could change a result.
 
-        Where the archive lies and how often to write a checkpoint could not.
+        Where the archive lies, how often to write a checkpoint and whom to ask could
+        not.
         """
         settings = self.resolved()
         settings["data"].pop("archive", None)
+        settings["privacy"].pop("contact", None)
         settings["run"].pop("checkpoint_every")
         text = json.dumps(settings, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -13,7 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tacit.errors import BadValue
-from tacit.reporting.report import Contender, Curve, Estimate, Groups, Tradeoff
+from tacit.reporting.report import (
+    Attacked,
+    Contender,
+    Curve,
+    Estimate,
+    Groups,
+    Tradeoff,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,6 +128,30 @@ def by_group(groups: Groups, metric: str) -> str:
     return _svg(figure, f"groups {metric}")
 
 
+def attacks(bars: Sequence[Attacked], *, metric: str, chance: float) -> str:
+    """A bar a mechanism, unprotected ones in orange, and a line at pure guessing.
+
+    A tick shows what no attack can pass.
+    """
+    figure, axes = _canvas(0.85 + 0.36 * len(bars), grid="x")
+    values, places = [bar.value for bar in bars], range(len(bars))
+    colors = [PALETTE[0] if bar.is_protected else PALETTE[1] for bar in bars]
+    mean, error = _means(values), _errors(values)
+    axes.barh(places, mean, height=0.6, color=colors)
+    axes.errorbar(mean, places, xerr=error, fmt="none", ecolor=_INK, lw=1)
+    for place, bar in enumerate(bars):
+        if bar.most is not None:
+            axes.vlines(bar.most, place - 0.4, place + 0.4, color=_INK, lw=2)
+    _write_beside(axes, values)
+    axes.axvline(chance, color=_INK, lw=1, ls="--")
+    axes.set_yticks(places, [_label(bar.mechanism, longest=52) for bar in bars])
+    axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.12)
+    axes.set_xlabel(_label(metric, longest=80))
+    return _svg(figure, f"attacks {metric}")
+
+
 # --- Details -------------------------------------------------------------------------
 
 
@@ -185,9 +216,9 @@ def _errors(values: Iterable[Estimate]) -> list[float]:
     return [value.se or 0.0 for value in values]
 
 
-def _label(text: str) -> str:
+def _label(text: str, *, longest: int = _LONGEST) -> str:
     """Short, and never read as mathematics or as a name to hide from the legend."""
-    short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    short = text if len(text) <= longest else text[: longest - 1] + "…"
     literal = short.replace("$", r"\$")
     return f"\u200b{literal}" if literal.startswith("_") else literal
 

@@ -76,6 +76,16 @@ class Paired:
     p_value: float
 
 
+@dataclass(frozen=True)
+class Attacked:
+    """How well an attack did on what leaves under one mechanism."""
+
+    mechanism: str
+    value: Estimate
+    is_protected: bool
+    most: float | None = None  # what no attack can pass, where that is known
+
+
 Groups = Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # label, metric, method
 
 

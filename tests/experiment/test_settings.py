@@ -98,7 +98,8 @@ def test_the_digest_sees_results_and_nothing_else():
     plain = check_experiment(SMALL).digest
     changed = check_experiment(with_section(run={"rounds": 2})).digest
     same = check_experiment(with_section(run={"checkpoint_every": 5})).digest
-    assert changed != plain == same
+    asked = check_experiment(with_section(privacy={"contact": "me@example.org"})).digest
+    assert changed != plain == same == asked
 
 
 def test_set_changes_a_value(tmp_path):
