@@ -11,12 +11,14 @@ from typing import Annotated
 import typer
 
 from tacit.cli import (
+    audit,
     compare,
     console,
     data,
     demo,
     evaluate,
     init,
+    ledger,
     plan,
     recommend,
     report,
@@ -74,6 +76,8 @@ app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
+app.command("audit")(audit.audit)
+app.add_typer(ledger.app, name="ledger")
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -20,6 +20,7 @@ from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
 from tacit.runtime.checkpoint import write_json
+from tacit.runtime.run import RunDirectory
 from tacit.sampling import EVERYONE
 
 TARGET, DELTA = 4.0, 1e-6  # that a method's noise is calibrated to
@@ -36,19 +37,49 @@ class Subject:
     method: Method
     plan: Plan
 
-    def audits(self, key: Key, tick: Callable[[], None]) -> list[Audit]:
-        """One for each public group whose claims differ."""
-        return [
-            audit(
+    @property
+    def groups(self) -> list[str]:
+        """The public groups whose claims differ."""
+        return groups_of(self.method, self.plan)
+
+    def audits(self, key: Key, steps: _Steps) -> Iterator[Audit]:
+        """One for each of its groups."""
+        for group in self.groups:
+            name = self.name if group == EVERYONE else f"{self.name}, {group}"
+            yield audit(
                 self.method,
                 self.plan,
                 key=key.at(group),
                 group=group,
-                subject=self.name if group == EVERYONE else f"{self.name}, {group}",
-                tick=tick,
+                subject=name,
+                tick=steps.tick,
             )
-            for group in groups_of(self.method, self.plan)
-        ]
+            steps.finish()
+
+
+@dataclass
+class _Steps:
+    """Counts towards a total for a progress bar; audits end early or not at all."""
+
+    progress: Progress | None
+    total: int = 0
+    finished: int = 0
+    done: int = 0
+
+    def tick(self) -> None:
+        """One step further."""
+        self.done += 1
+        self._show()
+
+    def finish(self) -> None:
+        """An audit is over, however many steps it took."""
+        self.finished += TICKS
+        self.done = self.finished
+        self._show()
+
+    def _show(self) -> None:
+        if self.progress is not None:
+            self.progress(self.done, self.total)
 
 
 def audit_named(
@@ -59,37 +90,38 @@ def audit_named(
     A run's document is also written into its directory.
     """
     started = time.perf_counter()
-    subjects = subjects_of(name)
-    key, found, total = Key.from_seed(seed).at("audit"), list[Audit](), 0
-    planned = sum(TICKS * len(groups_of(s.method, s.plan)) for s in subjects)
-
-    def tick() -> None:
-        nonlocal total
-        total += 1
-        if progress is not None:
-            progress(total, planned)
-
-    for subject in subjects:
-        found += subject.audits(key.at(subject.name), tick)
-    document = _document(name, seed, found, time.perf_counter() - started)
-    if Path(name).is_dir():
+    steps = _Steps(progress)
+    key, subjects = Key.from_seed(seed).at("audit"), subjects_of(name)
+    steps.total = sum(TICKS * len(subject.groups) for subject in subjects)
+    found = [
+        one
+        for subject in subjects
+        for one in subject.audits(key.at(subject.name), steps)
+    ]
+    document = _document(Path(name).name, seed, found, time.perf_counter() - started)
+    if not _is_method(name):
         write_json(Path(name) / FILE, document)
     return document
 
 
 def subjects_of(name: str) -> list[Subject]:
-    """The run in this directory, or every protected form of the method of this name."""
-    if Path(name).is_dir():
-        saved = SavedRun.at(Path(name))
-        assembled = assemble(saved.experiment)
-        label = saved.experiment.method_name
-        return [Subject(label, assembled.method, assembled.plan)]
-    if name not in method_names():
+    """The run in this directory, or every form of the method of this name."""
+    if _is_method(name):
+        return _forms(name)
+    if not Path(name).is_dir():
         raise BadValue(
             f"{check.unknown(name, method_names())}; no directory of this name is here "
             "either: name a method or a run"
         )
-    return _forms(name)
+    experiment = SavedRun.at(Path(name)).experiment
+    assembled = assemble(experiment)
+    return [Subject(experiment.method_name, assembled.method, assembled.plan)]
+
+
+def _is_method(name: str) -> bool:
+    """Whether a method is meant; a run of the same name in this folder comes first."""
+    is_run = RunDirectory(Path(name)).experiment.exists()
+    return name in method_names() and not is_run
 
 
 def _forms(name: str) -> list[Subject]:

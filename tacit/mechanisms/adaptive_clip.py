@@ -68,6 +68,15 @@ class ClippedSumWithBits:
         bits = np.where(np.isfinite(norms), (norms <= self.clip) - 0.5, 0.0)
         return Tree({**clip_by_norm(tree, self.clip).leaves, BIT: Dense(bits)})
 
+    def enforce(self, tree: Tree) -> Tree:
+        """Reports that arrive: updates clipped again, bits kept between -1/2 and 1/2.
+
+        A bit that is not finite counts as none.
+        """
+        bits = np.clip(np.nan_to_num(tree[BIT], posinf=0.0, neginf=0.0), -0.5, 0.5)
+        update = Tree({n: leaf for n, leaf in tree.leaves.items() if n != BIT})
+        return Tree({**clip_by_norm(update, self.clip).leaves, BIT: Dense(bits)})
+
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
         """The noisy totals of updates and bits, in float64."""
         return add_noise(total, key, draw=standard_normal, scale=self.scale)

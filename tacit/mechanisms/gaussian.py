@@ -52,6 +52,10 @@ class GaussianSum:
         """Each client's whole tree, clipped jointly."""
         return clip_by_norm(tree, self.clip)
 
+    def enforce(self, tree: Tree) -> Tree:
+        """The same for reports that arrive: a device may lie."""
+        return self.bound(tree)
+
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
         """The noisy total, in float64."""
         return add_noise(total, key, draw=standard_normal, scale=self.scale)

@@ -44,6 +44,10 @@ class LaplaceSum:
         """Each client's whole tree, clipped jointly in L1; dense."""
         return clip_by_l1_norm(tree, self.clip)
 
+    def enforce(self, tree: Tree) -> Tree:
+        """The same for reports that arrive: a device may lie."""
+        return self.bound(tree)
+
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
         """The noisy total, in float64."""
         return add_noise(total, key, draw=_standard_laplace, scale=self.scale)

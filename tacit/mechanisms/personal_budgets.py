@@ -92,6 +92,15 @@ class ByClip:
         codes = arrays.integers(groups, "groups", below=len(clips))
         return clip_by_norm(tree, clips[codes])
 
+    def enforce(self, tree: Tree) -> Tree:
+        """Reports that arrive, clipped to the largest group's clip.
+
+        A sum does not know groups: a device that lies about its own loses only its own
+        smaller epsilon.
+        """
+        clips = [self.sensitivity(group) for group in self.multipliers]
+        return clip_by_norm(tree, max(clips))
+
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
         """The noisy total, in float64."""
         return add_noise(total, key, draw=standard_normal, scale=self.scale)

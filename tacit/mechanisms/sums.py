@@ -1,7 +1,8 @@
 """What a mechanism of sums is.
 
 device    bound(update)       -> a contribution that moves the sum by a known amount
-channel   add(total, key)     -> the noisy sum; all that the server sees
+channel   enforce(reports)    -> the same bound for devices that lie
+          add(total, key)     -> the noisy sum; all that the server sees
 account   sensitivity, event  -> what one round's noisy sum costs one person
 
 Sums are divided by the *planned* size of the cohort, after the noise, and that is free.
@@ -26,6 +27,10 @@ class SumMechanism(Protocol):
 
     def bound(self, tree: Tree) -> Tree:
         """Each client's contribution; axis 0 is the client."""
+        ...
+
+    def enforce(self, tree: Tree) -> Tree:
+        """Contributions as they arrived, bounded once more; honest ones stay."""
         ...
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:

@@ -53,10 +53,13 @@ Delivery = Each | Unlinked | Sum
 
 
 class Noise(Protocol):
-    """What a trusted sum does before anybody sees it: bound each report, add noise."""
+    """What a trusted sum does before anybody sees it: enforce bounds, add noise."""
 
-    def bound(self, tree: Tree) -> Tree:
-        """Each contribution, no larger than the account says; axis 0 is the client."""
+    def enforce(self, tree: Tree) -> Tree:
+        """Each report no larger than the account says, whoever sent it.
+
+        What honest devices send stays as it is; axis 0 is the client.
+        """
         ...
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
@@ -162,7 +165,7 @@ def noisy_sum(
     trees: Iterable[Tree], layout: Layout, noise: Noise, key: Key
 ) -> dict[str, Array]:
     """The sum of reports, each bounded, with the noise."""
-    return noise.add(bare_sum((noise.bound(tree) for tree in trees), layout), key)
+    return noise.add(bare_sum((noise.enforce(tree) for tree in trees), layout), key)
 
 
 _CHANNELS: Mapping[str, Channel] = {

@@ -125,7 +125,7 @@ def test_chunks_are_folded_one_at_a_time():
 class One:
     """Noise that can be recognised."""
 
-    def bound(self, tree):
+    def enforce(self, tree):
         return tree
 
     def add(self, total, key):

@@ -7,7 +7,7 @@ import tacit as package
 
 COMMANDS = (
     *("demo", "init", "data", "plan", "train"),
-    *("evaluate", "recommend", "report", "reproduce"),
+    *("evaluate", "recommend", "report", "reproduce", "audit"),
 )
 
 

@@ -6,40 +6,25 @@ if the seed were drawn anew. Seeds are fixed.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from tacit.evaluation.audit.estimates import ERRORS, log_ratio
+from tacit.evaluation.audit.reports import DRAWS
 from tacit.keys import Key, Keys
-
-DRAWS = 200_000
 
 
 def clients(seed: int, n: int = DRAWS) -> Keys:
     return Key.from_seed(seed).each(np.arange(n))
 
 
-def log_ratio(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
-    """The log ratio of two event frequencies, and its standard error."""
-    p, q = one.mean(), other.mean()
-    error = np.sqrt((1 - p) / (p * len(one)) + (1 - q) / (q * len(other)))
-    return float(np.log(p / q)), float(error)
-
-
 def assert_no_louder(one: np.ndarray, other: np.ndarray, epsilon: float) -> None:
-    """An event is at most e^epsilon times as frequent for one input as for another.
-
-    Of an event that never happened in n draws, 10.4 / n bounds the chance just as
-    surely: (1 - 10.4 / n)^n is 3e-5.
-    """
-    if not one.any():
-        return
-    if not other.any():
-        bound = math.exp(epsilon) * 10.4 / len(other)
-        assert one.mean() <= bound, f"{one.sum()} times, and never for the other"
-        return
-    ratio, error = log_ratio(one, other)
-    assert ratio <= epsilon + 4 * error, f"log ratio {ratio:.4f} over {epsilon}"
+    """An event is at most e^epsilon times as frequent for one input as for another."""
+    assert one.size == other.size
+    hits = (np.array([happened.sum()]) for happened in (one, other))
+    [ratio], [error] = log_ratio(*hits, draws=one.size)
+    how = "" if other.any() else f": {one.sum()} times, and never for the other"
+    limit = epsilon + ERRORS * error
+    assert ratio <= limit, f"log ratio {ratio:.4f} over {epsilon}{how}"
 
 
 def assert_mean_and_variance(

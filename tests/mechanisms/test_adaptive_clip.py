@@ -119,3 +119,15 @@ def test_nonsense_is_refused(wrong):
 def test_the_name_of_the_bit_is_taken():
     with pytest.raises(BadValue, match="rename the update's"):
         RULE.at(1.0).bound(Tree.dense(**{BIT: np.zeros(2)}))
+
+
+def test_a_sum_enforces_what_honest_reports_keep():
+    mechanism = ClippedSumWithBits(1.0, 1.0, bit_noise=5.0)
+    honest = mechanism.bound(Tree.dense(x=np.array([[3.0, 4.0], [0.1, 0.0]])))
+    again = mechanism.enforce(honest)
+    np.testing.assert_allclose(again["x"], honest["x"])
+    np.testing.assert_array_equal(again[BIT], honest[BIT])
+    lies = Tree.dense(x=np.full((2, 2), 9.0), **{BIT: np.array([7.0, np.nan])})
+    bounded = mechanism.enforce(lies)
+    assert np.linalg.norm(bounded["x"], axis=1) == pytest.approx([1, 1])
+    assert bounded[BIT].tolist() == [0.5, 0.0]

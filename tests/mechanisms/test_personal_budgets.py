@@ -36,6 +36,9 @@ class _OneGroup:
         self.add, self.scale = whole.add, whole.scale
         self.sensitivity, self.event = whole.sensitivity(group), whole.event(group)
 
+    def enforce(self, tree):
+        return self.whole.enforce(tree)
+
     def bound(self, tree):
         code = [*self.whole.multipliers].index(self.group)
         return self.whole.bound(tree, np.full(len(tree), code))
@@ -104,3 +107,9 @@ def test_unknown_and_missing_groups_are_refused():
         ByClip(1.0, {"strict": 1.0}).event("strikt")
     with pytest.raises(BadValue, match="did you mean 'strict'"):
         ByRate(GaussianSum(1.0, 1.0), {"strict": 1.0}).event("strikt")
+
+
+def test_a_sum_enforces_the_largest_clip():
+    made = ByClip(6.0, {"open": 1.0, "strict": 3.0})
+    bounded = made.enforce(Tree.dense(a=np.array([[9.0], [1.0]])))
+    np.testing.assert_allclose(bounded.norms(), [6.0, 1.0])

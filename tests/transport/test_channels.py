@@ -17,7 +17,7 @@ SPLIT = Layout({"a": Slot("int64", (4,)), "b": Slot("int64", (4, 2))}, split_axi
 class Hundred:
     """Noise that can be recognised: a hundred, and a draw from the key."""
 
-    def bound(self, tree):
+    def enforce(self, tree):
         return tree
 
     def add(self, total, key):

@@ -70,9 +70,13 @@ if TYPE_CHECKING:
 _HEAD, _PEOPLE_TO_NOISE = 600, 4743.0  # the head is 600 where people / s is 4743
 _FEWEST_HEAD = 16
 _USUAL_SIZE = 5000  # of a local report; its noise hardly depends on it
-_BROAD = 0.02
+_COUNT_SHARE = 0.1
+_POPULARITY, _BROAD = 0.06, 0.02  # shares at the noise's edge
 _EXPECT = (  # where tastes begin to be learnt: docs/methods/gram.md
-    (0.06, "popularity, the same for everyone; it takes more people or more epsilon"),
+    (
+        _POPULARITY,
+        "popularity, the same for everyone; it takes more people or more epsilon",
+    ),
     (_BROAD, "broad tastes; more people or a larger epsilon would bring finer ones"),
     (0.0, "personal lists"),
 )
@@ -90,7 +94,7 @@ class Gram(Method):
     max_head: int = 3000  # H² numbers are held and decomposed
     rank: int = 512  # the most directions kept
     weight_exponent: float = 0.3  # a
-    count_share: float = 0.1  # of the budget, for the counting
+    count_share: float | None = None  # of the budget, for the counting
     ridge: float = 0.006  # lambda
     count_rounds: int = 1  # the first so many rounds count, the others relate
     weighting: Weighting = "once"  # how often an item counts: see models.histories
@@ -111,7 +115,8 @@ class Gram(Method):
         check.positive(ridge=self.ridge, content_scale=self.content_scale)
         check.not_negative(content_weight=self.content_weight)
         check.rate(content_smoothing=self.content_smoothing)
-        check.fraction(count_share=self.count_share)
+        if self.count_share is not None:
+            check.fraction(count_share=self.count_share)
         if self.head is not None:
             check.at_least(1, head=self.head)
         self._check_owner(count_noise=self.count_noise, owner="central")
@@ -128,7 +133,19 @@ class Gram(Method):
     # server
 
     def calibrated(self, plan: Plan) -> Self:
-        """The same method with the least noise for the plan's target, and its head."""
+        """The same method with the least noise for the plan's target, and its head.
+
+        A tenth of the budget counts; nearly all of it where no taste would stand out.
+        """
+        if self.count_share is not None:
+            return self._calibrated(plan)
+        usual = replace(self, count_share=_COUNT_SHARE)._calibrated(plan)
+        assert usual.head is not None
+        if usual._edge(plan, usual.head) <= _POPULARITY:
+            return usual
+        return replace(self, count_share=1 - _COUNT_SHARE)._calibrated(plan)
+
+    def _calibrated(self, plan: Plan) -> Self:
         made, relating = self, self._relating(plan)
         if self.privacy == "central" and None in (self.count_noise, self.relate_noise):
             count, relate = self._noises(plan)
@@ -159,7 +176,7 @@ class Gram(Method):
             "popularity": np.zeros(side),
             "vectors": np.zeros((side, rank)),
             "strengths": np.zeros(rank),
-            "lean": np.array([min(1.0, self._edge(plan, catalog) / _BROAD)]),
+            "lean": np.array([min(1.0, self._edge(plan, side) / _BROAD)]),
             "labels": content.labels,
             "numbers": content.numbers,
         }
@@ -268,7 +285,8 @@ class Gram(Method):
 
     def outlook(self, plan: Plan, catalog: Catalog) -> str:
         """How widely a taste must be shared to stand out from the noise."""
-        side, edge = self._side(catalog), self._edge(plan, catalog)
+        side = self._side(catalog)
+        edge = self._edge(plan, side)
         if edge == 0:
             return f"no noise: relates the {side:,} most frequent items exactly"
         expect = next(words for least, words in _EXPECT if edge > least)
@@ -330,9 +348,9 @@ class Gram(Method):
     def _content(self, catalog: Catalog) -> Content:
         return Content.of(catalog, self.content, scale=self.content_scale)
 
-    def _edge(self, plan: Plan, catalog: Catalog) -> float:
+    def _edge(self, plan: Plan, side: int) -> float:
         """The largest eigenvalue that noise makes, over the number of people."""
-        rounds, side = self._relating(plan).rounds, self._side(catalog)
+        rounds = self._relating(plan).rounds
         people, size = plan.cohort_size * rounds, side * (side + 1) // 2
         deviation = self._protection.deviation(people, rounds, size=size)
         return noise_edge(side, deviation) / people
@@ -353,13 +371,14 @@ class Gram(Method):
         As if one release of multiplier 1 / mu were shared: `count_share` of mu² for the
         counting. A device that speaks once spends all of it on the one sum it is in.
         """
+        share = _given(self.count_share, "count_share")
         if isinstance(plan.sampler, Once):
             noise = noise_for_target(plan)
             return noise, noise
         often = plan.cohort_size / plan.population  # a device's rounds, on average
         relating = self._relating(plan).rounds
-        count = math.sqrt(self.count_rounds * often / self.count_share)
-        relate = math.sqrt(relating * often / (1 - self.count_share))
+        count = math.sqrt(self.count_rounds * often / share)
+        relate = math.sqrt(relating * often / (1 - share))
 
         def both(z: float) -> DpEvent:
             from dp_accounting import ComposedDpEvent

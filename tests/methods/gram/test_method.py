@@ -357,3 +357,14 @@ def test_content_smooths_what_is_sent_and_keeps_its_norm():
     assert (
         np.where(own, scores, -np.inf).max(1) > np.where(own, -np.inf, scores).max(1)
     ).mean() > 0.8
+
+
+def test_where_no_taste_stands_out_the_budget_counts():
+    few = Plan(700, rounds=2, channel="secure_sum", delta=1e-6, target_epsilon=1.0)
+    poor = Gram(privacy="central").calibrated(few)
+    assert poor.count_share == 0.9
+    assert poor.count_noise < poor.relate_noise
+    many = replace(few, population=6000, groups={})
+    assert Gram(privacy="central").calibrated(many).count_share == 0.1
+    asked = Gram(privacy="central", count_share=0.3).calibrated(few)
+    assert asked.count_share == 0.3

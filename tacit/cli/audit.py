@@ -1,0 +1,107 @@
+"""`tacit audit`: does the code do what its account says?"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Decimal
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Json
+
+NOTHING = "nothing is promised, so there is nothing to audit"
+
+
+def audit(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="METHOD|RUN",
+            help="An installed method, or a directory that `tacit train` made.",
+            show_default=False,
+        ),
+    ],
+    leaks: Annotated[
+        bool,
+        typer.Option(
+            "--leaks", help="Also run attacks, with the mechanism off and on."
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the audit's own draws.")] = 0,
+    json: Json = False,
+) -> None:
+    """Hold what a method or a run claims against what its code does.
+
+    Canaries are planted before `privatize` and looked for in what the server sees;
+    reports of devices are compared for extreme inputs. A run also gets audit.json. The
+    exit code is 1 if a check fails. A passed audit is no proof.
+    """
+    from tacit.experiment.auditing import audit_named
+
+    with console.Bar("audit") as bar:
+        document = audit_named(name, seed=seed, progress=bar.advance)
+    if leaks:
+        document["leaks"] = _attacks(seed)
+    if json:
+        console.print_json(document)
+    else:
+        _print(document)
+    if not document["ok"]:
+        raise typer.Exit(1)
+
+
+def _attacks(seed: int) -> list[dict[str, Any]]:
+    from tacit.evaluation import leaks
+
+    return [finding.to_json() for finding in leaks.run(seed=seed)]
+
+
+def _print(document: dict[str, Any]) -> None:
+    from tacit.reporting.tables import Table, to_rich
+
+    out, checks = console.out(), document["checks"]
+    for subject in dict.fromkeys(line["subject"] for line in checks):
+        mine = [line for line in checks if line["subject"] == subject]
+        rows = tuple(
+            (c["name"], _up(c["claimed"]), _shown(c["measured"]), _verdict(c))
+            for c in mine
+        )
+        header = ("check", "claimed", "measured", "")
+        out.print(to_rich(Table(subject, header, rows, frozenset({1, 2}))))
+    for line in document["monitoring"]:
+        found = f"{_shown(line['estimated'])}, claimed {_up(line['claimed'])}"
+        out.print(f"{line['subject']}: {line['name']}: {found} ({line['label']})")
+    for line in document["not_audited"]:
+        out.print(f"not audited: {line['subject']}: {line['what']}", markup=False)
+    for finding in document.get("leaks", ()):
+        from tacit.reporting.leaks import table
+
+        out.print(finding["question"], markup=False)
+        out.print(to_rich(table(finding)))
+    out.print(_sum_up(checks), markup=False)
+
+
+def _sum_up(checks: list[dict[str, Any]]) -> str:
+    if not checks:
+        return NOTHING
+    failed = [line for line in checks if not line["ok"]]
+    if not failed:
+        return f"all {len(checks)} checks hold (simulation; a passed audit is no proof)"
+    lines = [f"FAILED: {c['subject']}: {c['name']}: {c['detail']}" for c in failed]
+    return "\n".join(lines)
+
+
+def _verdict(check: dict[str, Any]) -> str:
+    return "holds" if check["ok"] else "FAILS"
+
+
+def _up(value: float | None) -> str:
+    """Claims are rounded up: one that is rounded down does not hold."""
+    if value is None:
+        return "none"
+    return str(Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_CEILING))
+
+
+def _shown(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.4f}"

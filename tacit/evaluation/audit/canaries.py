@@ -1,0 +1,192 @@
+"""Updates planted where a device's own would be, before `privatize`.
+
+A canary is a device whose raw update is one huge coordinate, a different one for each,
+so that its part in a sum can be told from everybody else's. What it sends, how that is
+summed and what is added is the method's own code and the runtime's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from tacit.keys import Key, Keys
+from tacit.method import Clients, Method, Updates
+from tacit.transport.channels import Channel, Delivery, Errand, Sum
+from tacit.transport.messages import Cast, Reports
+from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Symmetric, Tree
+
+Numbers = Int64[np.ndarray, "clients"]
+Plant = Callable[[int, Numbers], Tree]  # the updates of devices in a round
+
+
+def planted(method: Method, updates: Plant) -> Method:
+    """The same method, except that devices hold planted updates."""
+    return cast(Method, _Planted(method, updates))
+
+
+class _Planted:
+    """Everything but `local_update` is the method's own, bound to the method."""
+
+    def __init__(self, method: Method, updates: Plant) -> None:
+        self._method, self._updates = method, updates
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._method, name)
+
+    def local_update(
+        self, cast: Cast, clients: Clients, shards: object, keys: Keys
+    ) -> tuple[Tree, Updates]:
+        return clients.state, Updates(self._updates(cast.round, clients.numbers))
+
+
+@dataclass(frozen=True, eq=False)
+class Canaries:
+    """One huge coordinate a device, and for every device another one."""
+
+    template: Tree  # one client's update
+    places: Int64[np.ndarray, "canaries"]  # in the leaves laid end to end; -1: none
+    sizes: Mapping[str, float]  # of the coordinate, by leaf
+
+    def __call__(self, numbers: Numbers) -> Tree:
+        """The updates of these devices."""
+        leaves: dict[str, Leaf] = {}
+        for name, leaf, start in _laid_out(self.template):
+            inside = self.places[numbers] - start
+            rows = np.flatnonzero((inside >= 0) & (inside < math.prod(leaf.shape)))
+            hot = _OneHot(len(numbers), rows, inside[rows], self.sizes[name])
+            leaves[name] = hot.like(leaf)
+        return Tree(leaves)
+
+
+def draw_places(template: Tree, n: int, key: Key) -> Int64[np.ndarray, "canaries"]:
+    """Distinct coordinates of an update, every set equally likely.
+
+    At most half of them, so that the others show the noise: then some canaries get none
+    and say nothing.
+    """
+    total = sum(math.prod(leaf.shape) for leaf in template.leaves.values())
+    drawn = key.generator().permutation(total)[: min(n, total // 2)]
+    return np.concatenate([drawn, np.full(n - len(drawn), -1)]).astype(np.int64)
+
+
+def probes(template: Tree, sizes: Mapping[str, float], key: Key) -> Tree:
+    """Updates an adversary would try: every leaf at once, from small to not finite.
+
+    Sizes are in units of the sensitivity; whole-numbered leaves are filled to the same
+    number. One row a probe.
+    """
+    rows = [
+        _filled(template, {n: size * factor for n, size in sizes.items()}, key.at(i))
+        for i, factor in enumerate((0.5, 1.0, 3.0, 1e3, 1e6, math.inf, math.nan))
+    ]
+    alone = [
+        _filled(template, {n: 1e3 * s * (n == name) for n, s in sizes.items()}, key)
+        for name in sizes
+    ]
+    return Tree.concatenate([*rows, *alone])
+
+
+@dataclass(frozen=True)
+class Only:
+    """A ledger that lets these devices take part and no others."""
+
+    present: Bool[np.ndarray, "clients"]
+
+    def permits(self, clients: Numbers, *, round: int) -> Bool[np.ndarray, "clients"]:
+        """Whether they are among them."""
+        return self.present[clients]
+
+
+class Tapped:
+    """A channel that also keeps what the server got to see."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel, self.name, self.delivers = channel, channel.name, channel.delivers
+        self.totals: list[Arrays] = []
+
+    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+        """As the channel does."""
+        delivery = self.channel.carry(chunks, errand)
+        assert isinstance(delivery, Sum)
+        self.totals.append(delivery.total)
+        return delivery
+
+
+def _laid_out(template: Tree) -> Iterator[tuple[str, Leaf, int]]:
+    """Each leaf with its place when all are laid end to end."""
+    start = 0
+    for name, leaf in template.leaves.items():
+        yield name, leaf, start
+        start += math.prod(leaf.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _OneHot:
+    """Arrays of zeros with one coordinate set in some of the rows."""
+
+    clients: int
+    rows: Int64[np.ndarray, "rows"]
+    places: Int64[np.ndarray, "rows"]
+    size: float
+
+    def like(self, leaf: Leaf) -> Leaf:
+        if isinstance(leaf, Dense):
+            return Dense(self._set(leaf.values, self.places, self.size))
+        if isinstance(leaf, Symmetric):
+            return Symmetric(self._root(leaf.root))
+        columns = leaf.shape[1]
+        # The first of the outer products has it all; the others are zero.
+        left = self._set(leaf.left, self.places // columns, self.size)
+        right = self._set(leaf.right, self.places % columns, 1.0)
+        return Factored(left, right)
+
+    def _root(self, like: Array) -> Array:
+        """A root whose square has the pair of the place, and its two diagonals."""
+        side = like.shape[2]
+        rows, columns = (index[self.places] for index in np.triu_indices(side))
+        entry = math.sqrt(self.size)
+        return np.maximum(self._set(like, rows, entry), self._set(like, columns, entry))
+
+    def _set(self, like: Array, places: Array, value: float) -> Array:
+        flat = np.zeros((self.clients, math.prod(like.shape[1:])), like.dtype)
+        flat[self.rows, places] = _within(value, like.dtype)
+        return flat.reshape(self.clients, *like.shape[1:])
+
+
+def _filled(template: Tree, norms: Mapping[str, float], key: Key) -> Tree:
+    """One client whose leaves point anywhere and have about these norms."""
+
+    def full(like: Array, norm: float, generator: np.random.Generator) -> Array:
+        shape, n = (1, *like.shape[1:]), max(1, math.prod(like.shape[1:]))
+        if like.dtype.kind != "f":
+            entry = norm / math.sqrt(n) if math.isfinite(norm) else math.inf
+            return np.full(shape, _within(np.ceil(entry), like.dtype), like.dtype)
+        with np.errstate(invalid="ignore", over="ignore"):
+            drawn = generator.standard_normal(shape) * (norm / math.sqrt(n))
+            return np.asarray(drawn, like.dtype)
+
+    leaves: dict[str, Leaf] = {}
+    for name, leaf in template.leaves.items():
+        draws = key.at(name).generator()
+        if isinstance(leaf, Dense):
+            leaves[name] = Dense(full(leaf.values, norms[name], draws))
+        elif isinstance(leaf, Symmetric):
+            leaves[name] = Symmetric(full(leaf.root, math.sqrt(norms[name]), draws))
+        else:
+            right = full(leaf.right, 1.0, draws)
+            leaves[name] = Factored(full(leaf.left, norms[name], draws), right)
+    return Tree(leaves)
+
+
+def _within(value: float, dtype: np.dtype[Any]) -> Any:
+    """The value, or the largest that the type can hold."""
+    if dtype.kind == "b":
+        return bool(value)
+    most = np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max
+    return dtype.type(min(value, most))

@@ -1,0 +1,78 @@
+"""One claim held against one measurement, and all of them together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is claimed, what was measured, and whether the two agree."""
+
+    name: str
+    claimed: float
+    measured: float
+    ok: bool
+    detail: str  # what was compared, how, and with which chance of a false alarm
+
+    @classmethod
+    def at_most(
+        cls, name: str, measured: float, *, claimed: float, slack: float, detail: str
+    ) -> Check:
+        """Holds if the measurement is not above the claim; not-a-number never is."""
+        return cls(name, claimed, measured, bool(measured <= claimed + slack), detail)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; a measurement that is not finite is null."""
+        return {
+            "name": self.name,
+            "claimed": _finite(self.claimed),
+            "measured": _finite(self.measured),
+            "ok": self.ok,
+            "detail": self.detail,
+        }
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure to watch by. It bounds nothing and refutes nothing."""
+
+    name: str
+    claimed: float
+    estimated: float
+    label: str = "monitoring, never a guarantee"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "name": self.name,
+            "claimed": _finite(self.claimed),
+            "estimated": _finite(self.estimated),
+            "label": self.label,
+        }
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was checked of one method, and what could not be."""
+
+    subject: str  # the method and the settings that its claims depend on
+    checks: tuple[Check, ...]
+    monitoring: tuple[Estimate, ...] = ()
+    not_audited: tuple[str, ...] = ()  # releases, each with the reason
+
+    @property
+    def ok(self) -> bool:
+        """Whether every check holds; nothing was refuted."""
+        return all(check.ok for check in self.checks)
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The checks that do not hold."""
+        return tuple(check for check in self.checks if not check.ok)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

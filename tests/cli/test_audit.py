@@ -1,0 +1,68 @@
+import json
+
+import pytest
+
+from tacit.experiment import auditing
+
+CENTRAL = (
+    *("--set", "method.privacy=central", "--set", "privacy.channel=secure_sum"),
+    *("--set", "privacy.delta=1e-6", "--set", "privacy.target_epsilon=2"),
+)
+
+
+def test_a_run_is_audited_and_keeps_the_result(tacit, experiment, tmp_path):
+    """The checks of 10.4 of the privacy page, on the noise that the run was given."""
+    run = tmp_path / "run"
+    assert tacit("train", experiment, "--out", run, *CENTRAL).code == 0
+    answer = tacit("audit", run, "--json")
+    assert answer.code == 0
+    document = answer.json
+    assert document == json.loads((run / "audit.json").read_text())
+    assert all(line["ok"] for line in document["checks"])
+    claimed = {line["name"]: line["claimed"] for line in document["checks"]}
+    # One participation in the run has mu = 1 / 2.2305; the audit plays four.
+    assert claimed["mu of 4 rounds"] == pytest.approx(2 / 2.2305, rel=1e-3)
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    def audit_named(name, *, seed, progress):
+        progress(1, 1)
+        check = {"subject": "toy", "name": "noise", "claimed": 1e-4, "measured": None}
+        return {
+            "ok": False,
+            "checks": [check | {"ok": False, "detail": "no [bold]noise[/] at all"}],
+            "monitoring": [],
+            "not_audited": [{"subject": "toy", "what": "bits: bare"}],
+        }
+
+    monkeypatch.setattr(auditing, "audit_named", audit_named)
+
+
+def test_a_failed_check_is_exit_code_one(tacit, failing):
+    answer = tacit("audit", "toy")
+    assert answer.code == 1
+    assert "FAILED: toy: noise: no [bold]noise[/] at all" in answer.out
+    assert "0.0001" in answer.out
+    assert "not finite" in answer.out
+    assert "not audited: toy: bits: bare" in answer.out
+    assert tacit("audit", "toy", "--json").code == 1
+
+
+def test_leaks_are_added(tacit, failing, monkeypatch):
+    monkeypatch.setattr("tacit.evaluation.leaks.run", lambda *, seed: ())
+    assert tacit("audit", "toy", "--leaks", "--json").json["leaks"] == []
+
+
+def test_nothing_promised(tacit, experiment, tmp_path):
+    run = tmp_path / "run"
+    tacit("train", experiment, "--out", run)
+    answer = tacit("audit", run)
+    assert answer.code == 0
+    assert "nothing is promised" in answer.out
+
+
+def test_an_unknown_name(tacit):
+    answer = tacit("audit", "nonesuch")
+    assert answer.code == 2
+    assert "known: federated_popularity" in answer.err
