@@ -33,7 +33,7 @@ def _case(n_items: int) -> Case:
             "ours": lambda i: index.best(users[i], seen, k=K),
         },
         QUERIES,
-        repeats=15,
+        repeats=30,
     )
     ratio = best["argpartition"] / best["ours"]
     return Case(f"{n_items} items × {FACTORS}", ratio, best)

@@ -189,6 +189,8 @@ class Symmetric:
     def squared_norms(self) -> Float64[np.ndarray, "clients"]:
         """The squared norm of each client's half."""
         root = self.root.astype(np.float64, copy=False)
+        if root.shape[1] == 1:  # the same, three times faster
+            return np.einsum("crs,crs->c", root, root) ** 2 / 2
         inner = root @ root.swapaxes(1, 2)
         return np.einsum("crs,crs->c", inner, inner) / 2
 

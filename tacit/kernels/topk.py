@@ -124,6 +124,12 @@ def _coarse_group(codes, query, f, short):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def _set(short, coarse):  # type: ignore[no-untyped-def]
+    for j in range(TILE):
+        coarse[j] = np.int16(short[j] >> _SHIFT)
+
+
+@njit(cache=True)
 def _add(short, coarse):  # type: ignore[no-untyped-def]
     for j in range(TILE):
         coarse[j] = np.int16(coarse[j] + np.int16(short[j] >> _SHIFT))
@@ -132,8 +138,9 @@ def _add(short, coarse):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _coarse_tile(codes, query, short, coarse):  # type: ignore[no-untyped-def]
     """The sums of all groups, in units of 2**_SHIFT."""
-    coarse[:] = 0
-    for f in range(0, len(codes), GROUP):
+    _coarse_group(codes, query, 0, short)
+    _set(short, coarse)
+    for f in range(GROUP, len(codes), GROUP):
         _coarse_group(codes, query, f, short)
         _add(short, coarse)
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from scipy.linalg.blas import dger
 
 from tacit.models.similarity import Content
 from tacit.tree import Arrays
 
 _NEARLY_NOTHING = 1e-5  # of a unit vector; less is rounding
 _HAIR_MORE = 1 + 1e-12
+_BLOCK = 128  # rows that stay in a cache between two looks
 
 Rows = Float64[np.ndarray, "people columns"]
 
@@ -74,14 +74,20 @@ class Relations:
         x *= self.weights
         y = unit(x)
         popular = y @ self.popularity
-        return _less(y, popular, self.popularity), popular
+        y -= np.multiply.outer(popular, self.popularity)
+        return y, popular
 
     def roots(self, x: Rows, *, smoothing: float) -> Rows:
         """Z of histories over the head, in the place of x; content may smooth them."""
         if smoothing:
             r, _ = self.parted(x)
             return unit(r @ self.content.smoothing(self.head, smoothing * self.lean))
-        # As unit(parted(x)), with fewer looks at x: |r|² = |y|² - (y·p)².
+        for start in range(0, len(x), _BLOCK):
+            self._root(x[start : start + _BLOCK])
+        return x
+
+    def _root(self, x: Rows) -> None:
+        """As unit(parted(x)), with fewer looks at x: |r|² = |y|² - (y·p)²."""
         x *= self.weights
         norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", x, x)), 1e-300)
         popular = (x @ self.popularity) / norms
@@ -89,7 +95,7 @@ class Relations:
         keeps = (left > _NEARLY_NOTHING) & (norms > _NEARLY_NOTHING)
         scale = np.where(keeps, 1 / np.maximum(left, _NEARLY_NOTHING), 0.0)
         x *= (scale / norms)[:, None]
-        return _less(x, popular * scale, self.popularity)
+        x -= np.multiply.outer(popular * scale, self.popularity)
 
     def alike(self, x: Rows) -> Rows:
         """How alike, and how liked, every item is to what a history has."""
@@ -147,15 +153,3 @@ def unit(x: Rows) -> Rows:
     keeps = norms > _NEARLY_NOTHING
     x *= np.where(keeps, 1 / np.maximum(norms, _NEARLY_NOTHING), 0.0)[:, None]
     return x
-
-
-def _less(
-    y: Rows,
-    amounts: Float64[np.ndarray, "people"],
-    direction: Float64[np.ndarray, "columns"],
-) -> Rows:
-    """Each row less its amount of a direction, in its place: a copy costs more."""
-    if not y.size:
-        return y
-    taken: Rows = dger(-1.0, direction, amounts, a=y.T, overwrite_a=True).T
-    return taken
