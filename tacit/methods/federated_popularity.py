@@ -8,7 +8,8 @@
     device   1  draw m of the items in the history, all if there are fewer
              2  send v, protected
     server   3  add the reports
-    ranking  4  score(item) = s, the same for everyone
+    ranking  4  score(item) = s, the same for everyone; with public content s times how
+                alike the item is to what the person has
 
     privacy      v             protected by
     none         x             nothing
@@ -38,6 +39,8 @@ from tacit.mechanisms.gaussian import GaussianSum
 from tacit.mechanisms.priv_unit import PrivUnit
 from tacit.mechanisms.randomized_response import RandomizedResponse
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
+from tacit.models.histories import rows
+from tacit.models.similarity import Content
 from tacit.plan import Plan
 from tacit.release import (
     Cells,
@@ -65,8 +68,11 @@ class FederatedPopularity(Method):
     privacy: Literal["none", "central", "local", "local_item"] = "none"
     noise_multiplier: float | None = None  # central: noise over sensitivity, a round
     epsilon: float | None = None  # local: of one report
+    content: tuple[str, ...] = ()  # public features of items that say who is alike
+    content_scale: float = 7.0  # of numbers among them, such as years
 
     def __post_init__(self) -> None:
+        check.positive(content_scale=self.content_scale)
         check.at_least(1, max_votes=self.max_votes)
         check.one_of(("none", "central", "local", "local_item"), privacy=self.privacy)
         if self.noise_multiplier is not None:
@@ -89,7 +95,11 @@ class FederatedPopularity(Method):
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """Nobody has voted."""
         nothing = np.zeros(len(catalog))
-        return Server(plan, catalog, 0, {"share": nothing}, {"votes": nothing})
+        weights = {"share": nothing}
+        if self.content:
+            known = Content.of(catalog, self.content, scale=self.content_scale)
+            weights |= {"labels": known.labels, "numbers": known.numbers}
+        return Server(plan, catalog, 0, weights, {"votes": nothing})
 
     def local_update(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
@@ -124,19 +134,26 @@ class FederatedPopularity(Method):
         total = self.aggregator.total(delivery, layout, noise=noise, key=key)
         votes = server.memory["votes"] + total["votes"]
         asked = server.plan.cohort_size * (server.round + 1)
-        return server.after(weights={"share": votes / asked}, memory={"votes": votes})
+        weights = {**server.weights, "share": votes / asked}
+        return server.after(weights=weights, memory={"votes": votes})
 
     def represent(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """Nothing: popularity does not depend on the person."""
-        return Tastes(Tree.dense(nothing=np.zeros((len(shards), 0))))
+        """Nothing, or how alike each item is: popularity depends on nobody."""
+        if not self.content:
+            return Tastes(Tree.dense(nothing=np.zeros((len(shards), 0))))
+        known = Content(cast.weights["labels"], cast.weights["numbers"])
+        return Tastes(Tree.dense(alike=known.spread(rows(shards))))
 
     def score(
         self, cast: Cast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 4."""
         share = cast.weights["share"][candidates.items]
+        if self.content:
+            alike = person.tree["alike"][:, candidates.items]
+            return np.maximum(share, 0.0) * alike + 1e-9 * share
         return np.broadcast_to(share, (len(person.tree), len(share)))
 
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:

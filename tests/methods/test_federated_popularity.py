@@ -1,17 +1,25 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from tacit.data.features import Categories
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.method import Method, enrol
+from tacit.method import Candidates, Method, enrol
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, Once, Poisson
 from tacit.statement import account
-from tacit.testing.contract import MethodContract, ScoreFunction, SmallWorld
+from tacit.testing.contract import (
+    MethodContract,
+    ScoreFunction,
+    SmallWorld,
+    checkerboard,
+)
 from tacit.transport.messages import Cast
 
 
@@ -212,3 +220,22 @@ def test_the_noise_in_the_sum_has_its_stated_scale():
     found = share(method, world, plan)[1:] * 5 / 3.0
     low, high = chi2(len(found)).interval(1 - 1e-9)
     assert low < (found**2).sum() < high
+
+
+def test_content_turns_popularity_to_what_a_person_has():
+    """Even items are alike, and odd ones; popularity alone cannot tell people apart."""
+    world = checkerboard()
+    parity = Categories.of([[str(i % 2)] for i in range(12)])
+    catalog = replace(world.catalog, features={"parity": parity})
+    method = FederatedPopularity(content=("parity",))
+    simulation = Simulation(
+        method, Plan(24), catalog, world.profiles, world.shards, Key.from_seed(0)
+    )
+    *_, (state, _) = simulation.run(simulation.start())
+    cast = method.broadcast(state.server)
+    keys = simulation.population.keys
+    tastes = method.represent(cast, state.clients, world.shards, keys)
+    scores = method.score(cast, tastes, Candidates.all_of(catalog))
+    own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
+    assert (scores[own].reshape(24, 6).min(axis=1) > 0.01).all()
+    assert (scores[~own] < 1e-6).all()
