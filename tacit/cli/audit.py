@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, Decimal
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -28,6 +29,10 @@ def audit(
             "--leaks", help="Also run attacks, with the mechanism off and on."
         ),
     ] = False,
+    page: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Where --leaks draws what it found."),
+    ] = Path("leaks.html"),
     seed: Annotated[int, typer.Option(min=0, help="Of the audit's own draws.")] = 0,
     json: Json = False,
 ) -> None:
@@ -42,7 +47,7 @@ def audit(
     with console.Bar("audit") as bar:
         document = audit_named(name, seed=seed, progress=bar.advance)
     if leaks:
-        document["leaks"] = _attacks(seed)
+        document["leaks"] = _attacks(seed, page)
     if json:
         console.print_json(document)
     else:
@@ -51,10 +56,16 @@ def audit(
         raise typer.Exit(1)
 
 
-def _attacks(seed: int) -> list[dict[str, Any]]:
+def _attacks(seed: int, page: Path) -> list[dict[str, Any]]:
     from tacit.evaluation import leaks
+    from tacit.reporting.leaks import render
+    from tacit.runtime.checkpoint import write_atomically
 
-    return [finding.to_json() for finding in leaks.run(seed=seed)]
+    console.note("audit: attacks with the mechanism off and on")
+    found = [finding.to_json() for finding in leaks.run(seed=seed)]
+    write_atomically(page, render(found).encode())
+    console.note(f"audit: wrote {page}")
+    return found
 
 
 def _print(document: dict[str, Any]) -> None:

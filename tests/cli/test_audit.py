@@ -1,7 +1,9 @@
 import json
+from functools import partial
 
 import pytest
 
+from tacit.evaluation import leaks
 from tacit.experiment import auditing
 
 CENTRAL = (
@@ -49,9 +51,13 @@ def test_a_failed_check_is_exit_code_one(tacit, failing):
     assert tacit("audit", "toy", "--json").code == 1
 
 
-def test_leaks_are_added(tacit, failing, monkeypatch):
-    monkeypatch.setattr("tacit.evaluation.leaks.run", lambda *, seed: ())
-    assert tacit("audit", "toy", "--leaks", "--json").json["leaks"] == []
+def test_leaks_are_added_and_drawn(tacit, failing, monkeypatch, tmp_path):
+    few = partial(leaks.run, ("item_gradient",), people=40)
+    monkeypatch.setattr("tacit.evaluation.leaks.run", few)
+    page = tmp_path / "leaks.html"
+    answer = tacit("audit", "toy", "--leaks", "--page", page, "--json")
+    assert [finding["name"] for finding in answer.json["leaks"]] == ["item_gradient"]
+    assert "<svg" in page.read_text(encoding="utf-8")
 
 
 def test_nothing_promised(tacit, experiment, tmp_path):
