@@ -13,8 +13,10 @@ from tacit.cli.options import Changes, Json
 from tacit.errors import BadValue
 
 if TYPE_CHECKING:
+    from tacit.evaluation.significance import Difference
     from tacit.experiment.comparing import Comparison
     from tacit.experiment.grid import Grid
+    from tacit.reporting.report import Report
 
 
 def compare(
@@ -78,6 +80,7 @@ def compare(
     """
     from tacit.experiment.comparing import compare as run
     from tacit.experiment.grid import Grid
+    from tacit.experiment.showing import comparison_of
 
     grid = Grid(
         experiments=tuple(experiments),
@@ -95,12 +98,15 @@ def compare(
         console.note("stopped; nothing is lost. The same command continues.")
         raise
     reference = found.lines[0].label if against is None else found.line(against).label
-    document = _document(found, reference)
-    _write(found, document, _command(grid, reference), out)
+    differences = found.differences(reference)
+    document = _document(found, differences, reference)
+    command = _command(grid, reference)
+    report = comparison_of(found, differences, against=reference, command=command)
+    _write(document, report, out)
     if json:
         console.print_json(document)
         return
-    _print(found, reference, out)
+    _print(report, out)
 
 
 def _epsilons(text: str) -> tuple[float, ...]:
@@ -119,8 +125,12 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return () if named == ("none",) else named
 
 
-def _document(found: Comparison, reference: str) -> dict[str, Any]:
-    differences = [
+def _document(
+    found: Comparison,
+    differences: dict[str, dict[str, Difference]],
+    reference: str,
+) -> dict[str, Any]:
+    listed = [
         {
             "label": label,
             "metric": metric,
@@ -130,7 +140,7 @@ def _document(found: Comparison, reference: str) -> dict[str, Any]:
             "p_value": d.p_value,
             "n_people": d.n,
         }
-        for label, by_metric in found.differences(reference).items()
+        for label, by_metric in differences.items()
         for metric, d in by_metric.items()
     ]
     return {
@@ -141,7 +151,7 @@ def _document(found: Comparison, reference: str) -> dict[str, Any]:
         "draws": found.draws,
         "against": reference,
         "cells": found.cells(),
-        "differences": differences,
+        "differences": listed,
     }
 
 
@@ -159,27 +169,20 @@ def _command(grid: Grid, against: str) -> str:
     return shlex.join([*words, "--against", against])
 
 
-def _write(
-    found: Comparison, document: dict[str, Any], command: str, out: Path
-) -> None:
-    from tacit.experiment.showing import comparison_of
+def _write(document: dict[str, Any], report: Report, out: Path) -> None:
     from tacit.reporting import tables
     from tacit.reporting.html import render
     from tacit.runtime.checkpoint import write_atomically, write_json
 
-    reference = document["against"]
-    report = comparison_of(found, against=reference, command=command)
     write_json(out / "comparison.json", document)
     text = tables.to_csv(tables.cells(document["cells"]))
     write_atomically(out / "comparison.csv", text.encode())
     write_atomically(out / "comparison.html", render(report).encode())
 
 
-def _print(found: Comparison, reference: str, out: Path) -> None:
-    from tacit.experiment.showing import comparison_of
+def _print(report: Report, out: Path) -> None:
     from tacit.reporting import tables
 
-    report = comparison_of(found, against=reference, command="")
     first = report.differences[0].metric if report.differences else None
     shown = console.out()
     shown.print(tables.to_rich(tables.comparison(report.comparison)))

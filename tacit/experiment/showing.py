@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tacit.evaluation.significance import Difference
 from tacit.experiment.comparing import Comparison, Line
 from tacit.experiment.saved import SavedRun, history_of, load
 from tacit.reporting.report import (
@@ -46,8 +47,14 @@ def report_of(
     )
 
 
-def comparison_of(found: Comparison, *, against: str, command: str) -> Report:
-    """What `tacit compare` shows."""
+def comparison_of(
+    found: Comparison,
+    differences: Mapping[str, Mapping[str, Difference]],
+    *,
+    against: str,
+    command: str,
+) -> Report:
+    """What `tacit compare` shows; `differences` are those to the line `against`."""
     people = len(found.lines[0].evaluations[0].users)
     return Report(
         title=f"Comparison on {found.source}",
@@ -64,7 +71,7 @@ def comparison_of(found: Comparison, *, against: str, command: str) -> Report:
         tradeoff=_tradeoff(found),
         differences=tuple(
             Paired(label, against, metric, d.mean, d.low, d.high, d.p_value)
-            for label, by_metric in found.differences(against).items()
+            for label, by_metric in differences.items()
             for metric, d in by_metric.items()
         ),
     )

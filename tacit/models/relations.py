@@ -70,7 +70,7 @@ class Relations:
         )
 
     def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "people"]]:
-        """R and y·p of histories over the head, r in the place of x."""
+        """What of each history over the head is not popularity (r), and y·p."""
         x *= self.weights
         y = unit(x)
         popular = y @ self.popularity
@@ -78,7 +78,7 @@ class Relations:
         return y, popular
 
     def roots(self, x: Rows, *, smoothing: float) -> Rows:
-        """Z of histories over the head, in the place of x; content may smooth them."""
+        """The unit vectors z of histories over the head; content may smooth them."""
         if smoothing:
             r, _ = self.parted(x)
             return unit(r @ self.content.smoothing(self.head, smoothing * self.lean))

@@ -167,7 +167,8 @@ class Gram(Method):
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """Nothing is counted."""
-        side, content = self._side(catalog), self._content(catalog)
+        side = self._side(catalog)
+        content = Content.of(catalog, self.content, scale=self.content_scale)
         rank = min(self.rank, side)
         weights = {
             "counts": np.zeros(len(catalog)),
@@ -344,9 +345,6 @@ class Gram(Method):
 
     def _side(self, catalog: Catalog) -> int:
         return min(int(_given(self.head, "head")), len(catalog))
-
-    def _content(self, catalog: Catalog) -> Content:
-        return Content.of(catalog, self.content, scale=self.content_scale)
 
     def _edge(self, plan: Plan, side: int) -> float:
         """The largest eigenvalue that noise makes, over the number of people."""
