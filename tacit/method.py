@@ -134,9 +134,24 @@ class Method(ABC):
         """The same method with the noise the plan's target needs; by default itself."""
         return self
 
+    def refreshing(self, earlier: Method) -> Self:
+        """The same method in a run that adds to what a finished run of `earlier` left.
+
+        Refused where two runs do not add up, which is the default.
+        """
+        raise Refused(
+            f"{type(self).__name__} cannot refresh an earlier run; train without it"
+        )
+
     @abstractmethod
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """The server before the first round."""
+
+    def continued(self, server: Server, *, weights: Arrays, memory: Arrays) -> Server:
+        """A server that has just started, with what an earlier run's server kept."""
+        raise Refused(
+            f"{type(self).__name__} cannot refresh an earlier run; train without it"
+        )
 
     def broadcast(self, server: Server) -> Cast:
         """What everyone may see before the next round: by default all weights."""
@@ -174,6 +189,11 @@ class Method(ABC):
         return None
 
     # serving
+
+    @property
+    def liked(self) -> float:
+        """The value of an item that somebody names without one, and likes."""
+        return 1.0
 
     @abstractmethod
     def represent(
@@ -289,10 +309,10 @@ def participate(
     rows = np.flatnonzero(willing)
     if not len(rows):
         return clients, Reports.nobody(), willing
-    some, own = clients.take(rows), keys[rows].at("round", cast.round)
-    state, updates = method.local_update(
-        cast, some, shards.take(rows), own.at("local_update")
-    )
+    some, held, own = clients, shards, keys.at("round", cast.round)
+    if len(rows) < len(clients):  # taking everyone would copy every history
+        some, held, own = clients.take(rows), shards.take(rows), own[rows]
+    state, updates = method.local_update(cast, some, held, own.at("local_update"))
     after = replace(some, state=state)
     reports = method.privatize(cast, after, updates, own.at("privatize"))
     if len(reports) != len(rows):

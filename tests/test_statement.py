@@ -3,6 +3,7 @@ from dataclasses import asdict, replace
 import pytest
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, SelfComposedDpEvent
 
+from tacit.accounting.epsilon import compose
 from tacit.errors import BadValue
 from tacit.plan import Plan
 from tacit.release import (
@@ -15,7 +16,7 @@ from tacit.release import (
     View,
     unprotected,
 )
-from tacit.statement import Account, account
+from tacit.statement import Account, Past, account
 
 PLAN = Plan(
     10,
@@ -158,3 +159,62 @@ def test_the_worst_total_is_that_of_the_group_that_spends_most():
     found = account(PLAN, releases)
     assert found.worst(view=View.SERVER) == pytest.approx(4.8866, abs=5e-4)
     assert account(PLAN, (bare("x"),)).worst(view=View.SERVER) is None
+
+
+# --- Runs that add to earlier ones ---------------------------------------------------
+
+
+def noisy(what: str, *, group: str = "everyone", noise: float = 3.0) -> Release:
+    cell = Cell(Standing.PROVEN, "a theorem", GaussianDpEvent(noise))
+    cells: Cells = {(unit, view): cell for unit in Unit for view in View}
+    return Release(what, "everyone", "each round", cells, group)
+
+
+def of_user(lines):
+    [line] = [s for s in lines if (s.unit, s.view) == (Unit.USER, View.RELEASE)]
+    return line
+
+
+def epsilon_of(*noises):
+    events = [(GaussianDpEvent(noise), "zero_out") for noise in noises]
+    return compose(events, delta=PLAN.delta).value
+
+
+def test_somebody_in_all_runs_spends_the_composition_and_others_their_own():
+    past = [Past(10, (noisy("counts"),)), Past(10, (noisy("sums", noise=4.0),))]
+    told = account(PLAN, (noisy("more", noise=5.0),), earlier=past)
+    assert of_user(told.totals).epsilon == epsilon_of(5.0)
+    assert of_user(told.earlier).epsilon == epsilon_of(3.0, 4.0)
+    both = of_user(told.both)
+    assert both.epsilon == epsilon_of(3.0, 4.0, 5.0)
+    assert both.what == "everything, and 2 earlier runs"
+    assert "2 finished runs" in both.horizon
+    assert account(PLAN, (noisy("more"),)).both == ()
+
+
+def test_training_again_does_not_repeat_the_earlier_run():
+    past = [Past(10, (noisy("counts"),))]
+    told = account(PLAN, (noisy("more", noise=5.0),), runs=2, earlier=past)
+    assert of_user(told.both).epsilon == epsilon_of(3.0, 5.0, 5.0)
+    assert of_user(told.earlier).epsilon == epsilon_of(3.0)
+
+
+def test_every_group_may_have_been_in_any_group_before():
+    past = [Past(10, (noisy("a", group="x"), noisy("b", group="y", noise=4.0)))]
+    told = account(PLAN, (noisy("more", group="young", noise=5.0),), earlier=past)
+    assert {line.group for line in told.both} == {"young"}
+    assert of_user(told.both).epsilon == epsilon_of(3.0, 4.0, 5.0)
+
+
+def test_what_was_bare_before_stays_bare():
+    told = account(PLAN, (noisy("more"),), earlier=[Past(10, (bare("votes"),))])
+    assert of_user(told.totals).epsilon is not None
+    assert (of_user(told.both).epsilon, of_user(told.both).reason) == (None, "votes")
+
+
+def test_delta_is_small_enough_for_the_larger_run():
+    """1e-6 is too much for a million people, though not for these ten."""
+    told = account(PLAN, (noisy("more"),), earlier=[Past(10**6, (noisy("counts"),))])
+    assert of_user(told.totals).epsilon is not None
+    assert of_user(told.both).epsilon is None
+    assert "for 1000000 people" in of_user(told.both).reason

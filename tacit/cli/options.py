@@ -7,6 +7,15 @@ from typing import Annotated
 
 import typer
 
+Refreshed = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        metavar="RUN",
+        help="A finished run to add to; as run.refreshes in the experiment.",
+        show_default=False,
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document on stdout and nothing else."),
@@ -34,3 +43,10 @@ RunPath = Annotated[
         metavar="RUN", help="A directory that `tacit train` made.", show_default=False
     ),
 ]
+
+
+def refreshing(changes: list[str], earlier: Path | None) -> list[str]:
+    """The changes with the run that `--from` names."""
+    if earlier is None:
+        return changes
+    return [*changes, f"run.refreshes={earlier.resolve()}"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from tacit.cli import console
-from tacit.cli.options import Changes, ExperimentFile, Json
+from tacit.cli.options import Changes, ExperimentFile, Json, Refreshed, refreshing
 
 
 def plan(
@@ -17,6 +18,7 @@ def plan(
         float | None,
         typer.Option(help="Overrides privacy.target_epsilon.", show_default=False),
     ] = None,
+    earlier: Refreshed = None,
     runs: Annotated[
         int, typer.Option(min=1, help="How often the model will be trained; composed.")
     ] = 1,
@@ -34,7 +36,7 @@ def plan(
 
     if target_epsilon is not None:
         changes = [*changes, f"privacy.target_epsilon={target_epsilon}"]
-    assembled = assemble(read_experiment(experiment, changes))
+    assembled = assemble(read_experiment(experiment, refreshing(changes, earlier)))
     told = plan_account(assembled, runs=runs)
     cost = _cost(assembled)
     if json:
@@ -42,6 +44,8 @@ def plan(
             {
                 "releases": told.releases,
                 "totals": told.totals,
+                "earlier": told.earlier,
+                "both": told.both,
                 "words": in_words(told.totals),
                 "method": plain_settings(assembled.method),
                 "cost": cost,
@@ -56,7 +60,7 @@ def plan(
 
 def _cost(assembled: Any) -> dict[str, Any]:
     """Bytes that one device sends and receives."""
-    from tacit.transport.codec import encode_cast, wire_size
+    from tacit.transport.codec import cast_size, wire_size
 
     method, plan = assembled.method, assembled.plan
     start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
@@ -64,7 +68,8 @@ def _cost(assembled: Any) -> dict[str, Any]:
     layouts = (method.layout(plan, catalog, round=r) for r in range(plan.rounds))
     sizes = [wire_size(layout) for layout in layouts]
     up = sum(sizes) / len(sizes)
-    down = len(encode_cast(method.broadcast(start)))
+    down = cast_size(method.broadcast(start))
+    model = cast_size(method.broadcast(replace(start, round=plan.rounds)))
     expected = plan.rounds * plan.cohort_size / plan.population
     return {
         "population": plan.population,
@@ -73,6 +78,7 @@ def _cost(assembled: Any) -> dict[str, Any]:
         "bytes_up_a_round": round(up),
         "bytes_up_at_most": max(sizes),
         "bytes_down_a_round": down,
+        "bytes_model": model,
         "rounds_a_device_expected": expected,
         "rounds_a_device_at_most": plan.sampler.most_participations(plan),
         "bytes_up_expected": round(up * expected),
@@ -96,7 +102,8 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
         f"a device answers in {cost['rounds_a_device_expected']:,.2g} rounds on "
         f"average, in {cost['rounds_a_device_at_most']:,} at most; each time it sends "
         f"{cost['bytes_up_a_round']:,} bytes and receives "
-        f"{cost['bytes_down_a_round']:,}"
+        f"{cost['bytes_down_a_round']:,}; the finished model has "
+        f"{cost['bytes_model']:,}"
     )
     outlook = assembled.method.outlook(assembled.plan, assembled.split.catalog)
     if outlook is not None:
@@ -106,3 +113,8 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
     out.print(to_rich(privacy(told.totals, caption="All of them together")))
     for sentence in in_words(told.totals):
         out.print(f"- {sentence}", markup=False)
+    if told.both:
+        out.print(to_rich(privacy(told.earlier, caption="The earlier runs alone")))
+        out.print(to_rich(privacy(told.both, caption="The earlier runs and this one")))
+        for sentence in in_words(told.both):
+            out.print(f"- Of who was in the earlier runs too: {sentence}", markup=False)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.cli import console
-from tacit.cli.options import Changes, ExperimentFile, Json
+from tacit.cli.options import Changes, ExperimentFile, Json, Refreshed, refreshing
 
 
 def train(
@@ -20,6 +20,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted run, bit for bit.")
     ] = False,
+    earlier: Refreshed = None,
     changes: Changes = [],  # noqa: B006
     json: Json = False,
 ) -> None:
@@ -30,14 +31,15 @@ def train(
     from tacit.experiment.settings import read_experiment
     from tacit.experiment.training import train as run
 
-    settings = read_experiment(experiment, changes)
+    settings = read_experiment(experiment, refreshing(changes, earlier))
+    again = "" if earlier is None else f" --from {earlier}"
     try:
         with console.Bar("train") as bar:
             outcome = run(settings, out, resume=resume, watch=bar)
     except KeyboardInterrupt:
         console.note(
             f"stopped; nothing is lost. Continue with:\n"
-            f"  tacit train {experiment} --out {out} --resume"
+            f"  tacit train {experiment} --out {out} --resume{again}"
         )
         raise
     write_report(out)
@@ -75,4 +77,7 @@ def _print(document: dict[str, Any], path: Path) -> None:
     out.print(to_rich(comparison(contenders(judged, document["method"]))))
     for sentence in in_words([statement_of(line) for line in document["epsilons"]]):
         out.print(f"- {sentence}", markup=False)
+    both = [statement_of(line) for line in document["epsilons_with_earlier"]]
+    for sentence in in_words(both):
+        out.print(f"- Of who was in the earlier runs too: {sentence}", markup=False)
     out.print(f"report: {path / 'report.html'}", markup=False)

@@ -20,6 +20,7 @@ from tacit.errors import BadValue
 from tacit.evaluation.named import named
 from tacit.evaluation.protocols import EachTargetAlone, FullRanking, SampledCandidates
 from tacit.evaluation.ranking import Candidates
+from tacit.experiment.earlier import EarlierRun
 from tacit.experiment.settings import DataSettings, Experiment, SplitName
 from tacit.keys import Key
 from tacit.method import Method
@@ -50,6 +51,9 @@ class Assembled:
 def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Assembled:
     """Load, filter and divide the data; make the plan; check that they fit."""
     dataset = load_dataset(experiment, progress=progress)
+    earlier = _earlier(experiment)
+    if earlier is not None:
+        dataset = earlier.renumbered(dataset)
     split = divide(experiment, dataset)
     people = split.profiles.take(split.users)
     groups = _groups(experiment, people)
@@ -64,7 +68,11 @@ def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Ass
         groups=groups.sizes,
         min_contributors=privacy.min_contributors,
     )
-    method = experiment.method.calibrated(plan)
+    method = experiment.method
+    if earlier is not None:
+        earlier.refuse_other_items(split.catalog)
+        method = method.refreshing(earlier.method)
+    method = method.calibrated(plan)
     check_plan(method, plan)
     simulation = Simulation(
         method,
@@ -72,16 +80,29 @@ def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Ass
         split.catalog,
         people,
         split.train,
-        root_key(experiment).at("run"),
+        _run_key(experiment, earlier),
         groups=groups.codes,
         chunk=run.chunk,
+        earlier=None if earlier is None else earlier.left,
     )
     return Assembled(experiment, dataset, split, simulation)
+
+
+def _earlier(experiment: Experiment) -> EarlierRun | None:
+    """The finished run that the experiment refreshes, if it does."""
+    path = experiment.run.refreshes
+    return None if path is None else EarlierRun.at(path)
 
 
 def root_key(experiment: Experiment) -> Key:
     """The seed's key; every purpose derives its own."""
     return Key.from_seed(experiment.run.seed)
+
+
+def _run_key(experiment: Experiment, earlier: EarlierRun | None) -> Key:
+    """Another one in every refresh, though the seed stay: noise must be fresh."""
+    key = root_key(experiment).at("run")
+    return key if earlier is None else key.at("refresh", len(earlier.left.spent))
 
 
 def _people_key(experiment: Experiment) -> Key:

@@ -33,8 +33,7 @@ _CHECK = {"name", "claimed", "measured", "ok"}
 def draw_card(assembled: Assembled) -> Json:
     """What a run will reveal, under which guarantees, and to whom."""
     plan, method = assembled.plan, assembled.method
-    releases = method.releases(plan)
-    told = account(plan, releases)
+    releases, told = method.releases(plan), assembled.simulation.account
     experiment = assembled.experiment
     return {
         "tacit": __version__,
@@ -51,6 +50,8 @@ def draw_card(assembled: Assembled) -> Json:
         "leaves": [_leaving(release) for release in releases],
         "releases": [asdict(line) for line in told.releases],
         "totals": [asdict(line) for line in told.totals],
+        "earlier": [asdict(line) for line in told.earlier],
+        "both": [asdict(line) for line in told.both],
         "budget": {
             "target_epsilon": plan.target_epsilon,
             "delta": plan.delta,

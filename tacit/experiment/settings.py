@@ -124,6 +124,7 @@ class RunSettings:
     groups: str | None = None  # a category of the profiles that is public
     chunk: int | None = None
     checkpoint_every: int = 1
+    refreshes: Path | None = None  # the directory of a finished run to add to
 
     def __post_init__(self) -> None:
         check.at_least(1, rounds=self.rounds, checkpoint_every=self.checkpoint_every)
@@ -237,6 +238,8 @@ def check_experiment(
     privacy = problems.read(PrivacySettings, table.get("privacy", {}), "privacy")
     run = problems.read(RunSettings, table.get("run", {}), "run")
     evaluate = problems.read(EvaluateSettings, table.get("evaluate", {}), "evaluate")
+    if run and run.refreshes:
+        run = dataclasses.replace(run, refreshes=relative_to / run.refreshes)
     sampler = _sampler(run.sampler, problems) if run else None
     csv = _csv(data, relative_to, problems)
     world = problems.read(World, data.world, "data.world") if data else None

@@ -117,8 +117,12 @@ def statements(told: Sequence[Statement]) -> list[dict[str, Any]]:
 
 def plan_account(assembled: Assembled, *, runs: int = 1) -> Account:
     """What the experiment will reveal."""
-    releases = assembled.method.releases(assembled.plan)
-    return account(assembled.plan, releases, runs=runs)
+    simulation = assembled.simulation
+    if runs == 1:
+        return simulation.account
+    releases = simulation.method.releases(simulation.plan)
+    past = simulation.spent_before
+    return account(simulation.plan, releases, runs=runs, earlier=past)
 
 
 def _refuse_another_run(
@@ -222,11 +226,13 @@ def _result(
     seconds = _total(rounds, "seconds")
     took_part = sum(line["simulation_only"]["took_part"] for line in rounds)
     name = assembled.experiment.method_name
+    told = plan_account(assembled)
     return {
         "method": name,
         "simulation": True,
         "metrics": evaluations[name].to_json()["metrics"],
-        "epsilons": statements(plan_account(assembled).totals),
+        "epsilons": statements(told.totals),
+        "epsilons_with_earlier": statements(told.both),
         "seconds": seconds,
         "clients_per_second": took_part / seconds if seconds else None,
         "bytes_up": int(_total(rounds, "bytes_up")),

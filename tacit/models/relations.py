@@ -4,11 +4,13 @@
     head     the items with the largest c            (head)
     w        max(c, 1)^-a on the head                (weights)
     p        c w / |c w|                             (popularity)
+    P        rows that items share, if they do       (rows, shares): models.folding
     V, f     directions of taste, and their weight   (vectors, strengths)
     t, K     how far to lean on content, and it      (lean, labels, numbers)
 
 A history x becomes y = x w / |x w|, and r = y - (y·p) p is what is not popularity. The
-score of the head is V f Vᵀ r + (y·p) p; the tail follows, by c or by what is alike.
+score of the head is Pᵀ V f Vᵀ P r + (y·p) p, P = I where no row is shared; the tail
+follows, by c or by what is alike.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from tacit.models.folding import Fold
 from tacit.models.similarity import Content
 from tacit.tree import Arrays
 
@@ -26,6 +29,7 @@ _HAIR_MORE = 1 + 1e-12
 _BLOCK = 128  # rows that stay in a cache between two looks
 
 Rows = Float64[np.ndarray, "people columns"]
+Folded = Float64[np.ndarray, "people rows"]  # the same columns where none are shared
 
 
 def head_of(
@@ -46,7 +50,8 @@ class Relations:
     head: Int64[np.ndarray, "head"]
     weights: Float64[np.ndarray, "head"]
     popularity: Float64[np.ndarray, "head"]
-    vectors: Float64[np.ndarray, "head rank"]
+    fold: Fold | None
+    vectors: Float64[np.ndarray, "rows rank"]
     strengths: Float64[np.ndarray, "rank"]
     counts: Float64[np.ndarray, "items"]
     lean: float
@@ -58,11 +63,14 @@ class Relations:
         head = arrays.get("head", np.zeros(0, np.int64))
         n_items = int(arrays["n_items"][0])
         nothing = np.zeros((n_items, 0), np.float32)
+        fold = _fold_told(arrays)
+        n_rows = len(head) if fold is None else fold.n_rows
         return cls(
             head,
             arrays.get("weights", np.zeros(0)),
             arrays.get("popularity", np.zeros(0)),
-            arrays.get("vectors", np.zeros((len(head), 0))),
+            fold,
+            arrays.get("vectors", np.zeros((n_rows, 0))),
             arrays.get("strengths", np.zeros(0)),
             arrays.get("counts", np.zeros(n_items)),
             float(arrays.get("lean", np.zeros(1))[0]),
@@ -77,8 +85,15 @@ class Relations:
         y -= np.multiply.outer(popular, self.popularity)
         return y, popular
 
-    def roots(self, x: Rows, *, smoothing: float) -> Rows:
-        """The unit vectors z of histories over the head; content may smooth them."""
+    def roots(self, x: Rows, *, smoothing: float) -> Folded:
+        """The unit vectors z of histories over the head; content may smooth them.
+
+        Norms are at most 1 whatever the history, the weights and the fold: every way
+        ends in `unit`, or in what equals it.
+        """
+        if self.fold is not None:
+            r, _ = self.parted(x)
+            return unit(self.fold.folded(r))
         if smoothing:
             r, _ = self.parted(x)
             return unit(r @ self.content.smoothing(self.head, smoothing * self.lean))
@@ -97,6 +112,16 @@ class Relations:
         x *= (scale / norms)[:, None]
         x -= np.multiply.outer(popular * scale, self.popularity)
 
+    def loads(self, r: Rows) -> Float64[np.ndarray, "people rank"]:
+        """How much of each direction there is in r, by its strength."""
+        return (self._folded(r) @ self.vectors) * self.strengths
+
+    def _folded(self, r: Rows) -> Folded:
+        return r if self.fold is None else self.fold.folded(r)
+
+    def _unfolded(self, y: Folded) -> Rows:
+        return y if self.fold is None else self.fold.unfolded(y)
+
     def alike(self, x: Rows) -> Rows:
         """How alike, and how liked, every item is to what a history has."""
         return unit(self.content.spread(x) * np.maximum(self.counts, 0.0))
@@ -110,7 +135,7 @@ class Relations:
         weight: float,
     ) -> Float64[np.ndarray, "people items"]:
         """All items; `alike` has no columns where content plays no part."""
-        head = loads @ self.vectors.T
+        head = self._unfolded(loads @ self.vectors.T)
         head += popular * self.popularity
         after = -1 - self._places() / len(self.counts)
         if alike.shape[1]:
@@ -133,15 +158,31 @@ class Relations:
         if place[target] < 0:
             return np.zeros(len(items))
         y = unit(x * self.weights)[0]
-        related = self.vectors @ (self.vectors[place[target]] * self.strengths)
+        related = self._related(place[target])
         related -= (related @ self.popularity) * self.popularity
         return np.where(place[items] >= 0, (y * related)[place[items]], 0.0)
+
+    def _related(self, place: int) -> Float64[np.ndarray, "head"]:
+        """The row of Pᵀ V f Vᵀ P that belongs to one item of the head."""
+        row, share = place, 1.0
+        if self.fold is not None:
+            row, share = self.fold.rows[place], self.fold.shares[place]
+        rows = self.vectors @ (self.vectors[row] * self.strengths) * share
+        return self._unfolded(rows[None])[0]
 
     def _places(self) -> Float64[np.ndarray, "items"]:
         """0, 1, … by count, the most counted first."""
         places = np.empty(len(self.counts))
         places[np.argsort(-self.counts, kind="stable")] = np.arange(len(places))
         return places
+
+
+def _fold_told(arrays: Arrays) -> Fold | None:
+    """The fold, where items share rows; every row has its own item."""
+    if "rows" not in arrays:
+        return None
+    rows = arrays["rows"]
+    return Fold(rows, arrays["shares"], int(rows.max(initial=-1)) + 1)
 
 
 def unit(x: Rows) -> Rows:

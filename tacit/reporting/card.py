@@ -133,6 +133,25 @@ def _cells(card: Json) -> str:
         elements.paragraph(_EPSILON)
         + elements.table(total, heads=1)
         + elements.table(each, heads=1)
+        + _refreshed(card)
+    )
+
+
+def _refreshed(card: Json) -> str:
+    """What a run that adds to earlier ones promises to whoever was in those."""
+    if not card.get("both"):
+        return ""
+    lead = (
+        "This run adds to what earlier runs learnt. The promises above are to somebody "
+        "who is in this one only. Who was in the earlier ones only has the first of "
+        "these promises, who is in all of them the second."
+    )
+    past = tables.privacy(_lines(card["earlier"]), caption="The earlier runs alone")
+    both = tables.privacy(_lines(card["both"]), caption="The earlier runs and this one")
+    return (
+        elements.paragraph(lead)
+        + elements.table(past, heads=1)
+        + elements.table(both, heads=1)
     )
 
 

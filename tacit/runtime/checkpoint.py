@@ -40,13 +40,7 @@ def save_checkpoint(path: Path, state: State, *, digest: str) -> None:
 
 def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
     """The saved state, on top of `start` of the same experiment."""
-    facts, arrays = _read(path)
-    if facts.get("format") != FORMAT:
-        raise BadRun(
-            f"{path}: format {facts.get('format')}, this program reads {FORMAT}"
-        )
-    if facts.pop("checksum", "") != _checksum(facts, arrays):
-        raise BadRun(f"{path} was damaged: its checksum does not match")
+    facts, arrays = _whole(path)
     if facts["experiment"] != digest:
         raise BadRun(
             f"{path} belongs to another experiment; resume with the experiment that "
@@ -60,6 +54,12 @@ def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
     )
     tree = tree_of(_under(_STATE, arrays))
     return State(server, replace(start.clients, state=tree), arrays[_TAKEN])
+
+
+def load_learnt(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The weights and the memory of the server in a checkpoint of any experiment."""
+    _, arrays = _whole(path)
+    return _under(_WEIGHTS, arrays), _under(_MEMORY, arrays)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -128,6 +128,18 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
             return facts, {n: file.get_tensor(n) for n in names}
     except Exception as error:  # of whatever kind: the file may hold anything
         raise BadRun(f"{path} cannot be read as a checkpoint: {error}") from error
+
+
+def _whole(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
+    """What a checkpoint says; refuses one that is of another format, or damaged."""
+    facts, arrays = _read(path)
+    if facts.get("format") != FORMAT:
+        raise BadRun(
+            f"{path}: format {facts.get('format')}, this program reads {FORMAT}"
+        )
+    if facts.pop("checksum", "") != _checksum(facts, arrays):
+        raise BadRun(f"{path} was damaged: its checksum does not match")
+    return facts, arrays
 
 
 def _checksum(facts: Mapping[str, str], arrays: Arrays) -> str:

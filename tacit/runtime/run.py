@@ -16,6 +16,7 @@ import fcntl
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ from tacit.runtime.checkpoint import (
     write_atomically,
     write_json,
 )
+from tacit.runtime.earlier import plain_past
 from tacit.runtime.ledger import run_statements
 from tacit.runtime.rounds import State, Tally
 from tacit.runtime.simulate import Simulation
+from tacit.statement import Past
 
 Facts = Mapping[str, Any]
 Observe = Callable[[State, Tally], Facts]
@@ -173,8 +176,22 @@ class _Spending:
             "most_participations": self.most,
             "releases": [r.what for r in self.simulation.method.releases(plan)],
             "spent": self._spent(),
+            **self._account,
         }
         write_json(self.path, entry)
+
+    @cached_property
+    def _account(self) -> dict[str, Any]:
+        """What a later run must know to add to this one; `both` if this one does."""
+        simulation = self.simulation
+        releases = simulation.method.releases(simulation.plan)
+        own = Past(simulation.plan.population, releases)
+        both = simulation.account.both if simulation.spent_before else ()
+        return {
+            "account": plain_past(own),
+            "earlier": [plain_past(past) for past in simulation.spent_before],
+            "spent_with_earlier": [asdict(line) for line in both],
+        }
 
     def _spent(self) -> list[dict[str, Any]]:
         """Per group, unit and view, for a device that spoke as often as any did.

@@ -19,8 +19,10 @@ from tacit.keys import Key
 from tacit.method import Ledger, Method, Unmetered, enrol
 from tacit.plan import Plan
 from tacit.release import Adjacency, Release
+from tacit.runtime.earlier import Earlier
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
+from tacit.statement import Account, Past, account
 from tacit.transport.channels import Channel, channel
 
 
@@ -43,6 +45,7 @@ class Simulation:
     ledger: Ledger | None = None  # None: devices keep the caps by their own counts
     caps: tuple[Cap, ...] | None = None  # None: the plan's target, if it has one
     channel: Channel | None = None  # None: the plan's, by name
+    earlier: Earlier | None = None  # what the server starts from, if not from nothing
 
     def __post_init__(self) -> None:
         sizes = {len(self.profiles), len(self.shards), self.plan.population}
@@ -59,6 +62,9 @@ class Simulation:
     def start(self) -> State:
         """The state before the first round."""
         server = self.method.start(self.plan, self.catalog, self.key.at("start"))
+        if self.earlier is not None:
+            weights, memory = self.earlier.weights, self.earlier.memory
+            server = self.method.continued(server, weights=weights, memory=memory)
         keys = self.population.keys
         clients = enrol(self.method, self.plan, self.profiles, keys, groups=self.groups)
         return State(server, clients)
@@ -72,6 +78,17 @@ class Simulation:
         while state.server.round < self.plan.rounds:
             state, tally = self.step(state)
             yield state, tally
+
+    @cached_property
+    def account(self) -> Account:
+        """What the run will reveal, by itself and with those it adds to."""
+        releases = self.method.releases(self.plan)
+        return account(self.plan, releases, earlier=self.spent_before)
+
+    @property
+    def spent_before(self) -> tuple[Past, ...]:
+        """What the runs released that this one adds to."""
+        return () if self.earlier is None else self.earlier.spent
 
     @cached_property
     def population(self) -> Population:

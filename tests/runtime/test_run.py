@@ -21,10 +21,12 @@ from tacit.keys import Key
 from tacit.plan import Plan
 from tacit.release import Unit, View
 from tacit.runtime.checkpoint import load_checkpoint
+from tacit.runtime.earlier import read_past
 from tacit.runtime.rounds import State
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once
+from tacit.statement import Past
 
 TRAINER = Path(__file__).with_name("trainer.py")
 trainer = runpy.run_path(str(TRAINER))
@@ -228,7 +230,7 @@ def test_the_ledger_says_whose_it_is_and_what_is_released(tmp_path):
     directory = RunDirectory(tmp_path)
     rounds_of(directory)
     entry = json.loads(directory.ledger.read_text())
-    spent = entry.pop("spent")
+    spent, account = entry.pop("spent"), entry.pop("account")
     assert entry == {
         "experiment": "x",
         "plan": short().plan.digest.hex(),
@@ -236,7 +238,11 @@ def test_the_ledger_says_whose_it_is_and_what_is_released(tmp_path):
         "rounds_begun": 4,
         "most_participations": 4,
         "releases": ["gradients"],
+        "earlier": [],
+        "spent_with_earlier": [],
     }
+    own = short()
+    assert read_past(account) == Past(12, own.method.releases(own.plan))
     assert {(line["unit"], line["view"]) for line in spent} == {
         (unit, view) for unit in Unit for view in View
     }

@@ -1,4 +1,4 @@
-"""Our own method: `method.py` has the protocol, `protection.py` what protects it."""
+"""Our own method: `method.py` has the protocol, and says what the others have."""
 
 from tacit.methods.gram.method import Gram
 

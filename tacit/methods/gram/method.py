@@ -15,10 +15,17 @@
               server  4  G; V and f follow
     ranking   device  5  score = V f Vᵀ r + (y·p) p; then the tail, by c
 
+`settings.py` has the fields, `rule.py` what follows from people and noise alone,
+`protection.py` the noise and its proof, `refresh.py` what a run must share with an
+earlier one to add to it.
+
 With public content K (items alike by genre, year, …) and t from 0 (no noise) to 1:
 
     in 3      z = S r / |S r|, S = (1 - g t) I + g t D^-1/2 K D^-1/2
     in 5      score + b t q, q = (x K) c / |(x K) c|; the tail by q
+
+With a `reach` beyond the head, later items share the rows of items alike to them
+(`models.folding`): z = P r / |P r| in 3, and Pᵀ V f Vᵀ P r in 5.
 
 Popularity is known after the counting, so it is taken out before the relating and put
 back in the ranking: nobody pays for it twice.
@@ -31,158 +38,105 @@ back in the ranking: nobody pays for it twice.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Self
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from tacit import check
 from tacit.aggregation.mean import Mean
 from tacit.data.catalog import Catalog
 from tacit.data.shards import Shards
-from tacit.errors import BadValue, Refused
 from tacit.keys import Key, Keys
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
-from tacit.methods.gram.protection import Bare, Central, Local, Protection
-from tacit.models.histories import Weighting, rows
+from tacit.methods.gram import rule
+from tacit.methods.gram.calibration import calibrated
+from tacit.methods.gram.protection import Bare
+from tacit.methods.gram.refresh import KEPT, check_content, check_same
+from tacit.methods.gram.rule import Evidence
+from tacit.methods.gram.settings import Settings
+from tacit.models.folding import fold_of
+from tacit.models.histories import rows
 from tacit.models.relations import Relations, head_of, unit
 from tacit.models.similarity import Content
-from tacit.models.spectrum import cleaned, noise_edge
+from tacit.models.spectrum import cleaned
 from tacit.plan import Plan
-from tacit.release import (
-    Cells,
-    Release,
-    Unit,
-    View,
-    epsilon_a_report,
-    noise_for_target,
-)
+from tacit.release import Cells, Release
 from tacit.sampling import Once
 from tacit.transport.channels import Delivery, Noise
 from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
 from tacit.tree import Arrays, Symmetric, Tree, mirrored
 
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-
-_HEAD, _PEOPLE_TO_NOISE = 600, 4743.0  # the head is 600 where people / s is 4743
-_FEWEST_HEAD = 16
-_USUAL_SIZE = 5000  # of a local report; its noise hardly depends on it
-_COUNT_SHARE = 0.1
-_POPULARITY, _BROAD = 0.06, 0.02  # shares at the noise's edge
-_EXPECT = (  # where tastes begin to be learnt: docs/methods/gram.md
-    (
-        _POPULARITY,
-        "popularity, the same for everyone; it takes more people or more epsilon",
-    ),
-    (_BROAD, "broad tastes; more people or a larger epsilon would bring finer ones"),
-    (0.0, "personal lists"),
+_TOLD = (  # what relating needs
+    *("head", "weights", "popularity", "rows", "shares"),
+    *("lean", "labels", "numbers"),
 )
 
 
 @dataclass(frozen=True)
-class Gram(Method):
+class Gram(Settings, Method):
     """Counts items, relates them, and ranks on the device from the whole history.
 
     Leave the noise, `epsilon` and `head` out to have them follow from the plan.
     """
 
-    privacy: Literal["none", "central", "local"] = "none"
-    head: int | None = None  # H
-    max_head: int = 3000  # H² numbers are held and decomposed
-    rank: int = 512  # the most directions kept
-    weight_exponent: float = 0.3  # a
-    count_share: float | None = None  # of the budget, for the counting
-    ridge: float = 0.006  # lambda
-    count_rounds: int = 1  # the first so many rounds count, the others relate
-    weighting: Weighting = "once"  # how often an item counts: see models.histories
-    half_life: float | None = None  # days after which an event counts half
-    content: tuple[str, ...] = ()  # public features of items that say who is alike
-    content_scale: float = 7.0  # of numbers among them, such as years
-    content_smoothing: float = 0.4  # g
-    content_weight: float = 0.3  # b
-    count_noise: float | None = None  # central: noise over sensitivity, a round
-    relate_noise: float | None = None
-    epsilon: float | None = None  # local: of one report
-
-    def __post_init__(self) -> None:
-        check.one_of(("none", "central", "local"), privacy=self.privacy)
-        check.at_least(1, max_head=self.max_head, rank=self.rank)
-        check.at_least(1, count_rounds=self.count_rounds)
-        check.not_negative(weight_exponent=self.weight_exponent)
-        check.positive(ridge=self.ridge, content_scale=self.content_scale)
-        check.not_negative(content_weight=self.content_weight)
-        check.rate(content_smoothing=self.content_smoothing)
-        if self.count_share is not None:
-            check.fraction(count_share=self.count_share)
-        if self.head is not None:
-            check.at_least(1, head=self.head)
-        self._check_owner(count_noise=self.count_noise, owner="central")
-        self._check_owner(relate_noise=self.relate_noise, owner="central")
-        self._check_owner(epsilon=self.epsilon, owner="local")
-
-    def _check_owner(self, *, owner: str, **given: float | None) -> None:
-        for name, value in given.items():
-            if value is not None and self.privacy != owner:
-                raise BadValue(f"{name} belongs to privacy='{owner}' only")
-            if value is not None and not value > 0:
-                raise BadValue(f"{name}={value} must be > 0")
-
     # server
 
     def calibrated(self, plan: Plan) -> Self:
-        """The same method with the least noise for the plan's target, and its head.
+        """The same method with the least noise for the plan's target, and its head."""
+        return calibrated(self, plan)
 
-        A tenth of the budget counts; nearly all of it where no taste would stand out.
-        """
-        if self.count_share is not None:
-            return self._calibrated(plan)
-        usual = replace(self, count_share=_COUNT_SHARE)._calibrated(plan)
-        assert usual.head is not None
-        if usual._edge(plan, usual.head) <= _POPULARITY:
-            return usual
-        return replace(self, count_share=1 - _COUNT_SHARE)._calibrated(plan)
-
-    def _calibrated(self, plan: Plan) -> Self:
-        made, relating = self, self._relating(plan)
-        if self.privacy == "central" and None in (self.count_noise, self.relate_noise):
-            count, relate = self._noises(plan)
-            made = replace(made, count_noise=count, relate_noise=relate)
-        if self.privacy == "local" and self.epsilon is None:
-            made = replace(made, epsilon=epsilon_a_report(plan))
-        if self.head is None:
-            people = plan.cohort_size * relating.rounds
-            made = replace(made, head=made.head_for(people, rounds=relating.rounds))
-        return made
-
-    def head_for(self, people: float, *, rounds: int) -> int:
-        """How many items can be related: more people or less noise, more items."""
-        deviation = self._protection.deviation(people, rounds, size=_USUAL_SIZE)
-        if deviation == 0:
-            return self.max_head
-        size = _HEAD * math.sqrt(people / deviation / _PEOPLE_TO_NOISE)
-        return min(self.max_head, max(_FEWEST_HEAD, int(size)))
+    def refreshing(self, earlier: Method) -> Self:
+        """Keep what was counted and add relations; or count on, and relate anew."""
+        check_same(self, earlier, refresh=self.refresh)
+        if self.refresh == "all":
+            return self
+        assert isinstance(earlier, Gram)
+        return replace(self, head=earlier.head, count_rounds=0)
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Nothing is counted."""
-        side = self._side(catalog)
+        """Nothing is counted.
+
+        If nothing will be, the head is the catalog's first items, all alike.
+        """
+        side, width = self._side(catalog), self._width(catalog)
         content = Content.of(catalog, self.content, scale=self.content_scale)
         rank = min(self.rank, side)
         weights = {
             "counts": np.zeros(len(catalog)),
-            "head": np.zeros(side, np.int64),
-            "weights": np.zeros(side),
-            "popularity": np.zeros(side),
+            "head": np.zeros(width, np.int64),
+            "weights": np.zeros(width),
+            "popularity": np.zeros(width),
             "vectors": np.zeros((side, rank)),
             "strengths": np.zeros(rank),
-            "lean": np.array([min(1.0, self._edge(plan, side) / _BROAD)]),
+            "lean": np.array([rule.lean(self.edge(plan, side=side))]),
             "labels": content.labels,
             "numbers": content.numbers,
         }
+        if width > side:
+            weights |= {"rows": np.zeros(width, np.int64), "shares": np.zeros(width)}
         memory = {"half": np.zeros(side * (side + 1) // 2)}
-        return Server(plan, catalog, 0, weights, memory)
+        server = Server(plan, catalog, 0, weights, memory | Evidence(0.0, 0.0).arrays())
+        if self.count_rounds:
+            return server
+        return replace(server, weights=weights | self._head(server, weights["counts"]))
+
+    def continued(self, server: Server, *, weights: Arrays, memory: Arrays) -> Server:
+        """With the counts of an earlier run; if none are to come, its relations too.
+
+        The earlier sum is weighted against the one to come. That is free: it was
+        released long ago, and the weight follows from public numbers.
+        """
+        if self.count_rounds:
+            counts = {"counts": weights["counts"]}
+            return replace(server, weights={**server.weights, **counts})
+        check_content(server.weights, weights)
+        kept = {name: weights[name] for name in KEPT if name in weights}
+        known = Evidence.of(memory)
+        planned = self.planned(server.plan, size=len(memory["half"]))
+        weight = known.weight_beside(planned)
+        added = {"half": weight * memory["half"], **known.times(weight).arrays()}
+        return replace(server, weights={**server.weights, **kept}, memory=added)
 
     def broadcast(self, server: Server) -> Cast:
         """Only what the next round needs; all of it once there is none."""
@@ -190,8 +144,8 @@ class Gram(Method):
         if server.round < self.count_rounds:
             wanted = ()
         elif server.round < server.plan.rounds:
-            wanted = ("head", "weights", "popularity", "lean", "labels", "numbers")
-        told = {name: server.weights[name] for name in wanted}
+            wanted = _TOLD
+        told = {n: server.weights[n] for n in wanted if n in server.weights}
         told["n_items"] = np.array([len(server.catalog)])
         return Cast(server.round, server.plan.digest, told)
 
@@ -207,25 +161,40 @@ class Gram(Method):
         total = self.aggregator.total(delivery, layout, noise=noise, key=key)
         if "counts" in total:
             counts = server.weights["counts"] + total["counts"]
-            size, exponent = self._side(server.catalog), self.weight_exponent
-            head = head_of(counts, size=size, exponent=exponent)
-            weights = {**server.weights, "counts": counts, **head}
+            weights = {**server.weights, **self._head(server, counts)}
             return server.after(weights=weights, memory=server.memory)
         half = server.memory["half"] + total["relations"]
-        weights = {**server.weights, **self._directions(half, server)}
-        return server.after(weights=weights, memory={"half": half})
+        known = Evidence.of(server.memory) + self._a_round(server.plan, size=len(half))
+        weights = {**server.weights, **self._directions(half, known)}
+        return server.after(weights=weights, memory={"half": half, **known.arrays()})
 
-    def _directions(self, half: Float64[np.ndarray, "half"], server: Server) -> Arrays:
+    def _head(
+        self, server: Server, counts: Float64[np.ndarray, "items"]
+    ) -> dict[str, np.ndarray]:
+        """Counts, and what follows from them."""
+        side, width = self._side(server.catalog), self._width(server.catalog)
+        found = head_of(counts, size=width, exponent=self.weight_exponent)
+        if width > side:
+            fold = fold_of(
+                counts[found["head"]],
+                found["weights"],
+                head=found["head"],
+                content=Content(server.weights["labels"], server.weights["numbers"]),
+                n_rows=side,
+            )
+            found |= {"rows": fold.rows, "shares": fold.shares}
+        return {"counts": counts, **found}
+
+    def _directions(
+        self, half: Float64[np.ndarray, "half"], known: Evidence
+    ) -> dict[str, np.ndarray]:
         """V and f, padded to the rank that may be kept."""
-        rounds = server.round + 1 - self.count_rounds
-        people = server.plan.cohort_size * rounds
-        deviation = self._protection.deviation(people, rounds, size=len(half))
-        found = cleaned(mirrored(half), deviation=deviation, rank=self.rank)
-        vectors = np.zeros_like(server.weights["vectors"])
-        strengths = np.zeros_like(server.weights["strengths"])
-        known = len(found.strengths)
-        vectors[:, :known] = found.vectors
-        strengths[:known] = found.strengths / (found.strengths + self.ridge * people)
+        matrix = mirrored(half)
+        found = cleaned(matrix, deviation=known.deviation, rank=self.rank)
+        vectors = np.zeros((len(matrix), min(self.rank, len(matrix))))
+        strengths, n = np.zeros(vectors.shape[1]), len(found.strengths)
+        vectors[:, :n] = found.vectors
+        strengths[:n] = found.strengths / (found.strengths + self.ridge * known.people)
         return {"vectors": vectors, "strengths": strengths}
 
     # device
@@ -260,7 +229,7 @@ class Gram(Method):
         """How much of each direction, of popularity and of content a history has."""
         known = Relations.told(cast.weights)
         r, popular = known.parted(self._rows(shards, known.head))
-        loads = (r @ known.vectors) * known.strengths
+        loads = known.loads(r)
         alike = np.zeros((len(shards), 0))
         if self.content:
             alike = known.alike(self._rows(shards))
@@ -286,16 +255,16 @@ class Gram(Method):
 
     def outlook(self, plan: Plan, catalog: Catalog) -> str:
         """How widely a taste must be shared to stand out from the noise."""
-        side = self._side(catalog)
-        edge = self._edge(plan, side)
+        side, width = self._side(catalog), self._width(catalog)
+        edge = self.edge(plan, side=side)
+        shared = f" in {side:,} rows" if width > side else ""
+        kept = "" if self.count_rounds else " of the earlier run's head; by itself"
         if edge == 0:
-            return f"no noise: relates the {side:,} most frequent items exactly"
-        expect = next(words for least, words in _EXPECT if edge > least)
-        return (
-            f"relates the {side:,} most frequent items; a taste stands out from the "
-            f"noise if it makes up {edge:.1%} of what people have in common: expect "
-            f"{expect}"
-        )
+            return (
+                f"no noise: relates the {width:,} most frequent items{shared} exactly"
+            )
+        expect = rule.outlook(edge)
+        return f"relates the {width:,} most frequent items{shared}{kept}; {expect}"
 
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
         """A number an item while counting; then a number for each of the head."""
@@ -309,32 +278,21 @@ class Gram(Method):
 
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """Both sums; all else follows from them and costs nothing more."""
-        protection, relating = self._protection, self._relating(plan)
+        protection, relating = self._protection, self.relating(plan)
+        related = protection.cells(relating, "relations")
+        if not self.count_rounds:
+            return (_release("sum of related items", related),)
         if isinstance(plan.sampler, Once) and not isinstance(protection, Bare):
             # Everyone is in one of the two, so what it costs is the dearer of them.
             what = "sums of histories and of related items"
             return (_release(what, protection.cells(plan, protection.dearer)),)
-        counting = replace(plan, rounds=self.count_rounds)
+        counted = protection.cells(replace(plan, rounds=self.count_rounds), "counts")
         return (
-            _release("sum of histories", protection.cells(counting, "counts")),
-            _release("sum of related items", protection.cells(relating, "relations")),
+            _release("sum of histories", counted),
+            _release("sum of related items", related),
         )
 
     # details
-
-    @property
-    def _protection(self) -> Protection:
-        if self.privacy == "none":
-            return Bare()
-        if self.privacy == "local":
-            return Local(_given(self.epsilon, "epsilon"))
-        return Central.of(
-            _given(self.count_noise, "count_noise"),
-            _given(self.relate_noise, "relate_noise"),
-        )
-
-    def _leaf(self, round: int) -> str:
-        return "counts" if round < self.count_rounds else "relations"
 
     def _rows(
         self, shards: Shards, items: Int64[np.ndarray, "columns"] | None = None
@@ -343,60 +301,6 @@ class Gram(Method):
             shards, items=items, weighting=self.weighting, half_life=self.half_life
         )
 
-    def _side(self, catalog: Catalog) -> int:
-        return min(int(_given(self.head, "head")), len(catalog))
-
-    def _edge(self, plan: Plan, side: int) -> float:
-        """The largest eigenvalue that noise makes, over the number of people."""
-        rounds = self._relating(plan).rounds
-        people, size = plan.cohort_size * rounds, side * (side + 1) // 2
-        deviation = self._protection.deviation(people, rounds, size=size)
-        return noise_edge(side, deviation) / people
-
-    def _relating(self, plan: Plan) -> Plan:
-        """The part of the plan that relates."""
-        rounds = plan.rounds - self.count_rounds
-        if rounds < 1:
-            raise Refused(
-                f"rounds={plan.rounds} must be more than count_rounds="
-                f"{self.count_rounds}: Gram counts first, then relates; use rounds = 2"
-            )
-        return replace(plan, rounds=rounds)
-
-    def _noises(self, plan: Plan) -> tuple[float, float]:
-        """The noise of either kind of round, so that both together meet the target.
-
-        As if one release of multiplier 1 / mu were shared: `count_share` of mu² for the
-        counting. A device that speaks once spends all of it on the one sum it is in.
-        """
-        share = _given(self.count_share, "count_share")
-        if isinstance(plan.sampler, Once):
-            noise = noise_for_target(plan)
-            return noise, noise
-        often = plan.cohort_size / plan.population  # a device's rounds, on average
-        relating = self._relating(plan).rounds
-        count = math.sqrt(self.count_rounds * often / share)
-        relate = math.sqrt(relating * often / (1 - share))
-
-        def both(z: float) -> DpEvent:
-            from dp_accounting import ComposedDpEvent
-
-            made = replace(self, count_noise=z * count, relate_noise=z * relate)
-            cells = [r.cells[Unit.USER, View.RELEASE] for r in made.releases(plan)]
-            return ComposedDpEvent([cell.event for cell in cells])
-
-        noise = noise_for_target(plan, both)
-        return noise * count, noise * relate
-
 
 def _release(what: str, cells: Cells) -> Release:
     return Release(what, "server, and everyone through the model", "each round", cells)
-
-
-def _given(value: float | None, name: str) -> float:
-    if value is None:
-        raise BadValue(
-            f"{name} is not set: set it, or give the plan a target (target_epsilon and "
-            "delta) and calibrate the method to it"
-        )
-    return value

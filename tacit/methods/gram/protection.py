@@ -2,8 +2,10 @@
 
 Sensitivity of the second sum: |z zᵀ| = |z|² <= 1 in the Frobenius norm, and a half has
 its norm over sqrt(2) (`tree.Symmetric`). Noise of s / sqrt(2) on every number of the
-half is therefore the Gaussian mechanism of multiplier s. Once mirrored, it is noise of
-deviation s on the diagonal and s / sqrt(2) beside it, which `models.spectrum` removes.
+half is therefore the Gaussian mechanism of multiplier s. That holds for any z of norm 1
+or less: what made it (weights, content, a fold) does not matter. Once mirrored, it is
+noise of deviation s on the diagonal and s / sqrt(2) beside it, which `models.spectrum`
+removes.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ class Bare:
         """None."""
         return None
 
-    def deviation(self, people: float, rounds: int, *, size: int) -> float:
-        """Of the noise on the diagonal of the second sum: none."""
+    def variance(self, people: float, *, size: int) -> float:
+        """Of the noise on the diagonal of the second sum, a round: none."""
         return 0.0
 
     def cells(self, plan: Plan, leaf: str) -> Cells:
@@ -53,17 +55,17 @@ class Bare:
 class Central:
     """Bounded reports, and Gaussian noise on their sums."""
 
-    counting: GaussianSum
+    counting: GaussianSum | None  # None: nothing is counted
     relating: GaussianSum
     dtype = "float64"
 
     @classmethod
-    def of(cls, count_noise: float, relate_noise: float) -> Central:
-        """The two mechanisms of these multipliers."""
-        return cls(
-            GaussianSum(LONGEST["counts"], count_noise),
-            GaussianSum(LONGEST["relations"], relate_noise),
-        )
+    def of(cls, count_noise: float | None, relate_noise: float) -> Central:
+        """The mechanisms of these multipliers."""
+        counting = None
+        if count_noise is not None:
+            counting = GaussianSum(LONGEST["counts"], count_noise)
+        return cls(counting, GaussianSum(LONGEST["relations"], relate_noise))
 
     def report(self, tree: Tree, keys: Keys) -> Tree:
         """Clipped, which honest reports need not be."""
@@ -71,11 +73,14 @@ class Central:
 
     def noise(self, leaf: str) -> GaussianSum:
         """What the sum of this leaf gets."""
-        return self.counting if leaf == "counts" else self.relating
+        if leaf == "relations":
+            return self.relating
+        assert self.counting is not None
+        return self.counting
 
-    def deviation(self, people: float, rounds: int, *, size: int) -> float:
-        """Of the noise on the diagonal of the second sum, after so many rounds."""
-        return self.relating.noise_multiplier * math.sqrt(rounds)
+    def variance(self, people: float, *, size: int) -> float:
+        """Of the noise on the diagonal of the second sum, a round."""
+        return self.relating.noise_multiplier**2
 
     def cells(self, plan: Plan, leaf: str) -> Cells:
         """A Gaussian release in every round."""
@@ -85,8 +90,9 @@ class Central:
     def dearer(self) -> str:
         """The leaf whose round costs more."""
         counting, relating = self.counting, self.relating
-        less = counting.noise_multiplier < relating.noise_multiplier
-        return "counts" if less else "relations"
+        if counting and counting.noise_multiplier < relating.noise_multiplier:
+            return "counts"
+        return "relations"
 
 
 @dataclass(frozen=True)
@@ -108,9 +114,9 @@ class Local:
         """None: the reports have theirs."""
         return None
 
-    def deviation(self, people: float, rounds: int, *, size: int) -> float:
+    def variance(self, people: float, *, size: int) -> float:
         """Of what `people` reports of `size` numbers add up to, mirrored."""
-        return math.sqrt(people * PrivUnit(self.epsilon, size).variance(1.0))
+        return people * PrivUnit(self.epsilon, size).variance(1.0)
 
     def cells(self, plan: Plan, leaf: str) -> Cells:
         """Pure local privacy, a report a participation."""

@@ -1,6 +1,6 @@
 """Gram through the audit: the code that runs, and what must be caught."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -26,10 +26,20 @@ def failed(method, seed=1):
     ]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_what_gram_does_is_what_it_claims(seed):
+@pytest.mark.parametrize(
+    ("seed", "more"), [(1, {}), (2, {"reach": 300, "content": ("topics",)})]
+)
+def test_what_gram_does_is_what_it_claims(seed, more):
     """False alarm below 5e-3 a seed, if it were drawn anew."""
-    assert failed(Gram(**HONEST), seed) == []
+    assert failed(Gram(**HONEST, **more), seed) == []
+
+
+def test_a_refresh_does_what_it_claims():
+    """Nothing is counted, everything is spent on relations; false alarm as above."""
+    method = Gram(privacy="central", head=100, count_rounds=0, relate_noise=1.5)
+    found = audit(method, replace(PLAN, rounds=1), key=Key.from_seed(1))
+    assert found.checks
+    assert [c.name for c in found.checks if not c.ok] == []
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ class BothTriangles(LongHalf):
             return super().layout(plan, catalog, round=round)
         return Layout({"relations": Slot("float64", (self._side(catalog) ** 2,))})
 
-    def _directions(self, half, server):
+    def _directions(self, half, known):
         return {}
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tacit.data.features import Categories
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Candidates, Clients, Updates
@@ -20,7 +21,7 @@ from tacit.testing.contract import (
     checkerboard,
     mixed_world,
 )
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Cast, Slot
 from tacit.tree import Symmetric, Tree, mirrored
 
 DELTA = 1e-6
@@ -47,6 +48,8 @@ class TestBare(GramContract):
 
 
 class TestHeadAndTail(GramContract):
+    rounds = 2
+
     def method(self):
         return Gram(count_rounds=1, head=7, rank=3)
 
@@ -57,6 +60,24 @@ class TestHeadAndTail(GramContract):
         best = np.argsort(-scores, axis=1)
         assert (np.sort(best[:, :7], axis=1) == np.sort(best[0, :7])).all()
         assert (best[:, 7:] == best[0, 7:]).all()
+
+
+class TestShared(GramContract):
+    """All items in eight rows, by their parity."""
+
+    rounds = 2
+
+    def method(self):
+        return Gram(head=8, reach=20, rank=8, content=("parity",))
+
+    def _simulation(self, *, world=None, **named):
+        place = with_parity(world or mixed_world())
+        return super()._simulation(world=place, **named)
+
+
+def with_parity(world):
+    labels = Categories.of([[str(i % 2)] for i in range(len(world.catalog))])
+    return replace(world, catalog=replace(world.catalog, features={"parity": labels}))
 
 
 class TestCentral(GramContract):
@@ -299,6 +320,34 @@ def test_settings_that_cannot_be():
         Gram(privacy="central", head=3).releases(Plan(10, rounds=2))
 
 
+def test_rows_are_shared_only_with_what_is_alike():
+    with pytest.raises(BadValue, match="reach=9 needs public content"):
+        Gram(reach=9)
+
+
+def test_shared_rows_bound_what_is_sent_and_kept():
+    """Twelve items in eight rows: the report and the model have eight."""
+    world = with_parity(checkerboard())
+    method = Gram(head=8, reach=12, rank=20, content=("parity",))
+    plan = Plan(24, rounds=2)
+    layout = method.layout(plan, world.catalog, round=1)
+    assert layout.slots["relations"] == Slot.symmetric("float64", 8)
+    server = trained(method, world=world, plan=plan).server
+    assert server.weights["vectors"].shape == (8, 8)
+    assert server.weights["rows"].max() == 7
+    assert "12 most frequent items in 8 rows" in method.outlook(plan, world.catalog)
+    far = Gram(head=12, reach=8, content=("parity",))
+    assert "rows" not in trained(far, world=world, plan=plan).server.weights
+
+
+def test_without_counting_the_first_items_are_the_head():
+    method = Gram(head=5, count_rounds=0)
+    server = trained(method, plan=Plan(24, rounds=1)).server
+    assert server.weights["head"].tolist() == [0, 1, 2, 3, 4]
+    assert server.weights["weights"].tolist() == [1] * 5
+    assert [r.what for r in method.releases(server.plan)] == ["sum of related items"]
+
+
 # what to expect
 
 
@@ -331,11 +380,8 @@ def test_without_noise_there_is_nothing_to_fear():
 
 
 def test_content_smooths_what_is_sent_and_keeps_its_norm():
-    from tacit.data.features import Categories
-
-    world = checkerboard()
-    parity = Categories.of([[str(i % 2)] for i in range(12)])
-    catalog = replace(world.catalog, features={"parity": parity})
+    world = with_parity(checkerboard())
+    catalog = world.catalog
     plan = Plan(24, rounds=2, channel="secure_sum")
     noise = {"count_noise": 0.01, "relate_noise": 20.0}
     method = Gram(privacy="central", head=12, content=("parity",), **noise)

@@ -1,0 +1,119 @@
+"""A finished run, refreshed with other people: what is learnt and what is told."""
+
+import json
+
+import pytest
+
+from tacit.experiment.assemble import assemble
+from tacit.experiment.settings import read_experiment
+
+GRAM = """
+[data]
+source = "csv"
+validation = 8
+test = 8
+csv = { path = "table.csv", user = "who", item = "what" }
+
+[method]
+name = "gram"
+privacy = "central"
+head = 6
+
+[privacy]
+channel = "secure_sum"
+delta = 1e-6
+target_epsilon = 4.0
+
+[run]
+rounds = 2
+
+[evaluate]
+metrics = ["ndcg@10"]
+"""
+LATER = ("--set", "run.rounds=1", "--set", "privacy.target_epsilon=1.0")
+
+
+def table(path, *, people, items=12):
+    """Two kinds of people; everyone has five items of their kind."""
+    lines = [
+        f"person {p},thing {(p % 2 + 2 * k + 2 * p) % items}"
+        for p in people
+        for k in range(5)
+    ]
+    path.write_text("\n".join(["who,what", *lines]) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    table(tmp_path / "table.csv", people=range(60))
+    path = tmp_path / "exp.toml"
+    path.write_text(GRAM, encoding="utf-8")
+    return path
+
+
+def worst(lines, view="release"):
+    return next(x["epsilon"] for x in lines if (x["unit"], x["view"]) == ("user", view))
+
+
+def test_a_run_is_refreshed_and_says_what_either_costs(tacit, experiment, tmp_path):
+    spring, autumn = tmp_path / "spring", tmp_path / "autumn"
+    assert tacit("train", experiment, "--out", spring).code == 0
+    # Other people and the same things, in another order.
+    table(tmp_path / "table.csv", people=range(100, 150))
+
+    planned = tacit("plan", experiment, "--from", spring, *LATER, "--json").json
+    assert worst(planned["totals"]) == pytest.approx(1.0, abs=1e-3)
+    assert worst(planned["earlier"]) == pytest.approx(4.0, abs=5e-3)
+    both = worst(planned["both"])
+    assert 4.0 < both < 5.0
+    assert [line["what"] for line in planned["releases"]] == [
+        "sum of related items"
+    ] * 6
+    assert planned["cost"]["bytes_model"] > planned["cost"]["bytes_down_a_round"] > 0
+
+    answer = tacit("train", experiment, "--from", spring, "--out", autumn, *LATER)
+    assert answer.code == 0, answer.err
+    assert "who was in the earlier runs too" in answer.out
+    result = json.loads((autumn / "result.json").read_text())
+    assert worst(result["epsilons"]) == pytest.approx(1.0, abs=1e-3)
+    assert worst(result["epsilons_with_earlier"]) == both
+    card = json.loads((autumn / "privacy-card.json").read_text())
+    assert worst(card["both"]) == both
+    assert "The earlier runs and this one" in (autumn / "privacy-card.html").read_text()
+    ledger = json.loads((autumn / "ledger.json").read_text())
+    assert worst(ledger["spent_with_earlier"]) == both
+    assert tacit("evaluate", autumn, "--json").json["metrics"] == result["metrics"]
+
+    keys = {
+        assemble(read_experiment(experiment, run)).simulation.key
+        for run in ([], [f"run.refreshes={spring}"], [f"run.refreshes={autumn}"])
+    }
+    assert len(keys) == 3  # one seed, and no noise twice
+
+    again = tacit("plan", experiment, "--from", autumn, *LATER, "--json").json
+    assert worst(again["earlier"]) == both  # of both runs before
+    assert worst(again["both"]) > both
+    assert "2 earlier runs" in again["both"][0]["what"]
+    resumed = ("--out", autumn, "--resume", "--json")
+    same = tacit("train", experiment, "--from", spring, *LATER, *resumed).json
+    assert same["metrics"] == result["metrics"]
+
+
+def test_what_does_not_fit_is_refused(tacit, experiment, tmp_path):
+    spring = tmp_path / "spring"
+    assert "holds no run" in tacit("plan", experiment, "--from", spring).err
+    assert tacit("train", experiment, "--out", spring).code == 0
+
+    other = tacit("plan", experiment, "--from", spring, "--set", "method.head=5")
+    assert other.code == 2
+    assert "head=6, now 5" in other.err
+
+    held = (spring / "result.json").read_text()
+    (spring / "result.json").unlink()
+    assert "is not finished" in tacit("plan", experiment, "--from", spring).err
+    (spring / "result.json").write_text(held)
+
+    table(tmp_path / "table.csv", people=range(60), items=14)
+    found = tacit("plan", experiment, "--from", spring)
+    assert found.code == 2
+    assert "2 items of table, such as 'thing 12', are new" in found.err

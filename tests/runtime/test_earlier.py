@@ -1,0 +1,24 @@
+"""Releases written into a ledger and read again promise the same."""
+
+import json
+
+import pytest
+
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.gram import Gram
+from tacit.plan import Plan
+from tacit.runtime.earlier import plain_past, read_past
+from tacit.sampling import Everyone, Once, Poisson
+from tacit.statement import Past, account
+
+NOISY = Gram(privacy="central", head=9, count_noise=2.0, relate_noise=3.0)
+
+
+@pytest.mark.parametrize("sampler", [Everyone(), Poisson(0.3), Once()])
+@pytest.mark.parametrize("method", [NOISY, FederatedPopularity()])
+def test_what_is_written_is_read_again(method, sampler):
+    plan = Plan(500, rounds=2, sampler=sampler, channel="secure_sum", delta=1e-6)
+    past = Past(500, method.releases(plan))
+    read = read_past(json.loads(json.dumps(plain_past(past))))
+    assert read == past
+    assert account(plan, read.releases) == account(plan, past.releases)
