@@ -1,14 +1,18 @@
-"""Directions of a symmetric matrix that noise did not make.
+"""A symmetric matrix without its noise: directions, and what each would have had.
 
 A matrix of side H whose entries carry independent normal noise, of deviation s on the
 diagonal and s / sqrt(2) beside it, has noise eigenvalues up to an edge of s sqrt(2 H).
-What stands out beyond the edge was there before, and is longer than it was: it is
-shrunk to what it would have been.
+Noise turns eigenvectors and pushes eigenvalues apart. Along the eigenvector seen at L_i
+the matrix without its noise has on average
 
-    v = s sqrt(H / 2)                     half the edge
-    eta(L) = sqrt(L^2 - 4 v^2)            the best estimate of an eigenvalue seen at L
+    xi_i = L_i - s^2 sum over j != i of 1 / (L_i - L_j)
 
-Source: Gavish and Donoho 2017, optimal shrinkage (Frobenius norm) of a spiked matrix.
+which is Stein's lemma on v_i . noise v_i, and no model of the matrix. Two eigenvalues
+that nearly meet get two large and opposite terms; the best growing sequence through all
+xi pools such neighbours, and their terms cancel. For one large eigenvalue in pure noise
+this is sqrt(L^2 - edge^2), the optimal shrinkage of Gavish and Donoho (2017).
+
+Source: Bun, Allez, Bouchaud and Potters 2016, rotationally invariant estimators.
 """
 
 from __future__ import annotations
@@ -19,14 +23,21 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 from scipy.linalg import eigh
+from scipy.optimize import isotonic_regression
+
+Matrix = Float64[np.ndarray, "side side"]
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Directions, the strongest first, and how strong each is without the noise."""
+    """Directions, the strongest first, and how strong each is without the noise.
+
+    `rest` is the strength of a direction in the middle of the noise: what any has.
+    """
 
     vectors: Float64[np.ndarray, "side rank"]
     strengths: Float64[np.ndarray, "rank"]
+    rest: float
 
 
 def noise_edge(side: int, deviation: float) -> float:
@@ -39,16 +50,61 @@ def noise_edge(side: int, deviation: float) -> float:
 
 
 def cleaned(
-    matrix: Float64[np.ndarray, "side side"], *, deviation: float, rank: int
+    matrix: Matrix,
+    *,
+    deviation: float,
+    rank: int,
+    within: Float64[np.ndarray, "side few"] | None = None,
 ) -> Spectrum:
-    """The `rank` strongest directions beyond the noise, or as many as there are.
+    """The `rank` strongest directions that have more than the rest, or fewer.
 
-    `deviation` is that of the noise on the diagonal; zero where there is none.
+    `deviation` is that of the noise on the diagonal; zero where there is none. Where
+    strong directions are likely to lie `within` a few columns (orthonormal), they are
+    first looked for there: among fewer directions there is less noise.
     """
-    side = len(matrix)
-    first = max(0, side - rank)
-    values, vectors = eigh(matrix, subset_by_index=(first, side - 1), driver="evr")
-    edge = noise_edge(side, deviation)
-    beyond = values > max(edge, 1e-9 * max(values[-1], 0.0))
-    strengths = np.sqrt(values[beyond] ** 2 - edge**2)
-    return Spectrum(vectors[:, beyond][:, ::-1].copy(), strengths[::-1].copy())
+    likely = np.zeros_like(matrix)
+    if within is not None:
+        likely = _likely(matrix, within, deviation)
+    values, vectors = eigh(matrix - likely, driver="evd")
+    strengths = without_noise(values, deviation)
+    rest = float(np.median(strengths))
+    if within is not None:
+        found = likely + (vectors * strengths) @ vectors.T
+        strengths, vectors = eigh(found, driver="evd")
+    return _strongest(strengths, vectors, rank=rank, rest=rest)
+
+
+def without_noise(
+    values: Float64[np.ndarray, "side"], deviation: float
+) -> Float64[np.ndarray, "side"]:
+    """What growing eigenvalues would be without the noise, at least zero."""
+    if deviation == 0:
+        return np.maximum(values, 0.0)
+    apart = values[:, None] - values
+    apart[apart == 0] = np.inf
+    raw = values - deviation**2 * (1 / apart).sum(axis=1)
+    return np.maximum(isotonic_regression(raw).x, 0.0)
+
+
+def _likely(
+    matrix: Matrix, within: Float64[np.ndarray, "side few"], deviation: float
+) -> Matrix:
+    values, turned = eigh(within.T @ matrix @ within, driver="evd")
+    strengths = without_noise(values, deviation)
+    vectors = within @ turned
+    return (vectors * (strengths - strengths[0])) @ vectors.T
+
+
+def _strongest(
+    strengths: Float64[np.ndarray, "some"],
+    vectors: Float64[np.ndarray, "side some"],
+    *,
+    rank: int,
+    rest: float,
+) -> Spectrum:
+    least = max(rest, 1e-9 * float(strengths[-1]))  # less is rounding
+    n = min(rank, int((strengths > least).sum()))
+    last = len(strengths) - n
+    return Spectrum(
+        vectors[:, last:][:, ::-1].copy(), strengths[last:][::-1].copy(), rest
+    )

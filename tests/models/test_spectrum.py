@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.models.spectrum import cleaned, noise_edge
+from tacit.models.spectrum import cleaned, noise_edge, without_noise
 
 
 def noise(side, deviation, seed):
@@ -60,3 +60,45 @@ def test_only_so_many_directions_are_kept():
     _, matrix = spikes(12, [5.0, 3.0, 1.0], seed=0)
     assert cleaned(matrix, deviation=0.0, rank=2).strengths == pytest.approx([5, 3])
     assert len(cleaned(np.zeros((4, 4)), deviation=0.0, rank=4).strengths) == 0
+
+
+def test_every_strength_is_what_its_direction_has_without_the_noise():
+    """A spectrum that falls slowly into the noise, side 300; the truth is known here.
+
+    The sum is unbiased; a growing fit is a little low at its lower end and high at its
+    upper one (measured: 3 % of the edge over the last 20 directions, under 1 % in the
+    middle). Eigenvalues as they are seen are off by up to 85 %.
+    """
+    side, deviation = 300, 1.0
+    edge = noise_edge(side, deviation)
+    _, matrix = spikes(side, 2 * edge / np.arange(1, side + 1) ** 0.7, seed=3)
+    wrong, naive = np.zeros(side), np.zeros(side)
+    for seed in range(20):
+        values, vectors = np.linalg.eigh(matrix + noise(side, deviation, seed))
+        truth = np.einsum("ij,ij->j", vectors, matrix @ vectors)
+        wrong += (without_noise(values, deviation) - truth) / 20
+        naive += (values - truth) / 20
+    runs = np.abs(wrong.reshape(15, 20).mean(axis=1))
+    assert runs.max() < 0.05 * edge
+    assert runs[4:11].max() < 0.02 * edge
+    assert np.abs(naive.reshape(15, 20).mean(axis=1)).max() > 0.5 * edge
+
+
+def test_what_lies_within_a_few_directions_is_found_there():
+    """A spike of 0.3 of the edge is lost among 300 directions, and not among 10."""
+    side, deviation = 300, 1.0
+    basis = np.linalg.qr(np.random.default_rng(4).normal(size=(side, 10)))[0]
+    spike = basis @ np.ones(10) / np.sqrt(10)
+    weak = 0.6 * noise_edge(side, deviation) / 2
+    seen = weak * np.outer(spike, spike) + noise(side, deviation, 5)
+    alone = cleaned(seen, deviation=deviation, rank=1)
+    told = cleaned(seen, deviation=deviation, rank=1, within=basis)
+    assert abs(alone.vectors[:, 0] @ spike) < 0.5
+    assert abs(told.vectors[:, 0] @ spike) > 0.7
+
+
+def test_what_any_direction_has_is_the_rest():
+    _, matrix = spikes(12, [5.0, 3.0], seed=0)
+    found = cleaned(matrix + 0.5 * np.eye(12), deviation=0.0, rank=12)
+    assert found.rest == pytest.approx(0.5)
+    assert found.strengths[:2] == pytest.approx([5.5, 3.5])

@@ -25,14 +25,15 @@ _USUAL_SIZE = 5000  # of a local report; its noise hardly depends on it
 def calibrated(method: G, plan: Plan) -> G:
     """The method with the least noise for the plan's target, and its head.
 
-    A tenth of the budget counts; nearly all of it where no taste would stand out.
+    A tenth of the budget counts; more where few tastes would stand out.
     """
     if method.count_share is not None or not method.count_rounds:
         return _calibrated(method, plan)
     usual = _calibrated(replace(method, count_share=rule.COUNT_SHARE), plan)
-    if not rule.hides_tastes(usual.edge(plan, side=int(given(usual.head, "head")))):
+    share = rule.count_share(usual.edge(plan, side=int(given(usual.head, "head"))))
+    if share == rule.COUNT_SHARE:
         return usual
-    return _calibrated(replace(method, count_share=1 - rule.COUNT_SHARE), plan)
+    return _calibrated(replace(method, count_share=share), plan)
 
 
 def _calibrated(method: G, plan: Plan) -> G:

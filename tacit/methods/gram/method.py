@@ -7,7 +7,8 @@
     p     c w / |c w|: the direction of popularity
     y     x w / |x w| on the head;   r = y - (y·p) p;   z = r / |r|
     G     the sum of z zᵀ over people, with noise                   (everyone sees it)
-    V, f  its directions beyond the noise; f = eta / (eta + lambda N), eta shrunk
+    V, f  its directions; f = (xi - rest) / (xi + lambda N), xi what a direction has
+          without the noise (`models.spectrum`), rest what any has
 
     counting  device  1  send x / |x|, of norm 1
               server  2  c; head, w and p follow
@@ -22,6 +23,7 @@ earlier one to add to it.
 With public content K (items alike by genre, year, …) and t from 0 (no noise) to 1:
 
     in 3      z = S r / |S r|, S = (1 - g t) I + g t D^-1/2 K D^-1/2
+    in 4      directions are first looked for within the strongest of D^-1/2 K D^-1/2
     in 5      score + b t q, q = (x K) c / |(x K) c|; the tail by q
 
 With a `reach` beyond the head, later items share the rows of items alike to them
@@ -43,6 +45,7 @@ from typing import Self
 
 import numpy as np
 from jaxtyping import Float64, Int64
+from scipy.linalg import eigh
 
 from tacit.aggregation.mean import Mean
 from tacit.data.catalog import Catalog
@@ -165,7 +168,7 @@ class Gram(Settings, Method):
             return server.after(weights=weights, memory=server.memory)
         half = server.memory["half"] + total["relations"]
         known = Evidence.of(server.memory) + self._a_round(server.plan, size=len(half))
-        weights = {**server.weights, **self._directions(half, known)}
+        weights = {**server.weights, **self._directions(half, known, server)}
         return server.after(weights=weights, memory={"half": half, **known.arrays()})
 
     def _head(
@@ -186,16 +189,35 @@ class Gram(Settings, Method):
         return {"counts": counts, **found}
 
     def _directions(
-        self, half: Float64[np.ndarray, "half"], known: Evidence
+        self, half: Float64[np.ndarray, "half"], known: Evidence, server: Server
     ) -> dict[str, np.ndarray]:
         """V and f, padded to the rank that may be kept."""
-        matrix = mirrored(half)
-        found = cleaned(matrix, deviation=known.deviation, rank=self.rank)
+        matrix, people = mirrored(half), known.people
+        within = self._within(server) if known.variance > 0 else None
+        found = cleaned(
+            matrix, deviation=known.deviation, rank=self.rank, within=within
+        )
+        ridge = self.ridge
+        if ridge is None:
+            n_items = min(len(server.catalog), self.max_head)
+            ridge = rule.ridge(known, n_items=n_items, side=len(matrix))
         vectors = np.zeros((len(matrix), min(self.rank, len(matrix))))
         strengths, n = np.zeros(vectors.shape[1]), len(found.strengths)
         vectors[:, :n] = found.vectors
-        strengths[:n] = found.strengths / (found.strengths + self.ridge * known.people)
+        # What any direction has, rest / (rest + ridge), would lift the history's own
+        # items and lower popularity, and tell nobody's taste: it is taken off.
+        above = found.strengths - found.rest
+        strengths[:n] = above / (found.strengths + ridge * people)
         return {"vectors": vectors, "strengths": strengths}
+
+    def _within(self, server: Server) -> Float64[np.ndarray, "head few"] | None:
+        """The directions along which items that are alike by content go together."""
+        if not self.content or "rows" in server.weights:
+            return None
+        content = Content(server.weights["labels"], server.weights["numbers"])
+        alike = content.smoothing(server.weights["head"], 1.0)
+        few, side = rule.likely_directions(len(alike)), len(alike)
+        return eigh(alike, subset_by_index=(side - few, side - 1))[1]
 
     # device
 

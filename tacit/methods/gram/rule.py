@@ -14,7 +14,10 @@ import numpy as np
 from tacit.models.spectrum import noise_edge
 from tacit.tree import Arrays
 
-COUNT_SHARE = 0.1  # of the budget, for the counting
+COUNT_SHARE = 0.1  # of the budget, for the counting: the least, and rarely more
+_COUNT_MORE = 8.0  # times the noise's edge, up to all but the least
+_RIDGE, _RIDGE_POWER, _RIDGE_NOISE = 1.2, -0.35, 0.1
+_CONTENT_SHARE = 8  # one in so many directions of the head lies within content
 _HEAD, _PEOPLE_TO_NOISE = 600, 4743.0  # the head is 600 where people / s is 4743
 _FEWEST_HEAD = 16
 _POPULARITY, _BROAD = 0.06, 0.02  # shares at the noise's edge
@@ -89,9 +92,24 @@ def head_size(known: Evidence, *, most: int) -> int:
     return min(most, max(_FEWEST_HEAD, int(size)))
 
 
-def hides_tastes(edge: float) -> bool:
-    """Whether nothing but popularity would stand out from the noise."""
-    return edge > _POPULARITY
+def count_share(edge: float) -> float:
+    """How much of the budget to count with: more where little can be related."""
+    return min(1 - COUNT_SHARE, max(COUNT_SHARE, _COUNT_MORE * edge))
+
+
+def ridge(known: Evidence, *, n_items: int, side: int) -> float:
+    """Lambda: how much of what a direction has is chance, a person.
+
+    Few people or few items leave more to chance, and so does noise. Found on catalogs
+    of 100 to 3,500 items and 700 to 40,000 people (docs/methods/gram.md).
+    """
+    sampled = _RIDGE * (n_items * known.people) ** _RIDGE_POWER
+    return float(sampled + _RIDGE_NOISE * known.edge(side))
+
+
+def likely_directions(side: int) -> int:
+    """In how many directions of public content tastes are looked for first."""
+    return max(1, side // _CONTENT_SHARE)
 
 
 def lean(edge: float) -> float:

@@ -26,7 +26,7 @@ class Settings:
     rank: int = 512  # the most directions kept
     weight_exponent: float = 0.3  # a
     count_share: float | None = None  # of the budget, for the counting
-    ridge: float = 0.006  # lambda
+    ridge: float | None = None  # lambda; by a rule
     count_rounds: int = 1  # the first so many rounds count, the others relate
     refresh: Refresh = "relations"  # what a run does that refreshes an earlier one
     weighting: Weighting = "once"  # how often an item counts: see models.histories
@@ -34,7 +34,7 @@ class Settings:
     content: tuple[str, ...] = ()  # public features of items that say who is alike
     content_scale: float = 7.0  # of numbers among them, such as years
     content_smoothing: float = 0.4  # g
-    content_weight: float = 0.3  # b
+    content_weight: float = 0.07  # b
     count_noise: float | None = None  # central: noise over sensitivity, a round
     relate_noise: float | None = None
     epsilon: float | None = None  # local: of one report
@@ -45,7 +45,9 @@ class Settings:
         check.at_least(0, count_rounds=self.count_rounds)
         check.one_of(get_args(Refresh), refresh=self.refresh)
         check.not_negative(weight_exponent=self.weight_exponent)
-        check.positive(ridge=self.ridge, content_scale=self.content_scale)
+        check.positive(content_scale=self.content_scale)
+        if self.ridge is not None:
+            check.positive(ridge=self.ridge)
         check.not_negative(content_weight=self.content_weight)
         check.rate(content_smoothing=self.content_smoothing)
         if self.count_share is not None:

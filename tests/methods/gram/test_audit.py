@@ -82,7 +82,7 @@ class BothTriangles(LongHalf):
             return super().layout(plan, catalog, round=round)
         return Layout({"relations": Slot("float64", (self._side(catalog) ** 2,))})
 
-    def _directions(self, half, known):
+    def _directions(self, half, known, server):
         return {}
 
 

@@ -227,7 +227,7 @@ def test_two_sums_cost_what_one_gaussian_of_their_budget_costs():
             delta=DELTA,
             target_epsilon=float(epsilon),
         )
-        method = Gram(privacy="central").calibrated(plan)
+        method = Gram(privacy="central", count_share=0.1).calibrated(plan)
         assert method.count_noise == pytest.approx(noise / 0.1**0.5, rel=1e-3)
         assert method.relate_noise == pytest.approx(noise / 0.9**0.5, rel=1e-3)
 
@@ -405,13 +405,16 @@ def test_content_smooths_what_is_sent_and_keeps_its_norm():
     ).mean() > 0.8
 
 
-def test_where_no_taste_stands_out_the_budget_counts():
+def test_where_few_tastes_stand_out_more_of_the_budget_counts():
     few = Plan(700, rounds=2, channel="secure_sum", delta=1e-6, target_epsilon=1.0)
     poor = Gram(privacy="central").calibrated(few)
-    assert poor.count_share == 0.9
+    usual = Gram(privacy="central", count_share=0.1).calibrated(few)
+    assert poor.count_share == pytest.approx(8 * usual.edge(few, side=usual.head))
     assert poor.count_noise < poor.relate_noise
-    many = replace(few, population=6000, groups={})
+    many = replace(few, population=20_000, groups={})
     assert Gram(privacy="central").calibrated(many).count_share == 0.1
+    fewer = replace(few, population=100, groups={})
+    assert Gram(privacy="central").calibrated(fewer).count_share == 0.9
     asked = Gram(privacy="central", count_share=0.3).calibrated(few)
     assert asked.count_share == 0.3
 
