@@ -41,7 +41,7 @@ Blocks = UInt64[np.ndarray, "clients blocks 4"]
 _DRAW, _DERIVE = 0, 1
 _MULTIPLY = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _BUMP = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
-_COMPILED_FROM = 50_000  # blocks; below, numpy needs less than 10 ms, loading numba 300
+_COMPILED_FROM = 4_000  # blocks; below, numpy needs about 1 ms, loading numba 300
 
 
 @dataclass(frozen=True, eq=False)

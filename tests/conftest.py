@@ -14,7 +14,8 @@ import pytest
 # Before anything imports tacit. Not the command line (Typer reads its signatures) and
 # not the kernels (numba compiles them).
 CHECKED = (
-    *("tacit.arrays", "tacit.keys", "tacit.tree", "tacit.data", "tacit.accounting"),
+    *("tacit.arrays", "tacit.keys", "tacit.leaves", "tacit.tree", "tacit.data"),
+    *("tacit.accounting",),
     *("tacit.models", "tacit.mechanisms", "tacit.aggregation", "tacit.transport"),
     *("tacit.sampling", "tacit.plan", "tacit.method", "tacit.methods"),
     *("tacit.baselines", "tacit.runtime", "tacit.results", "tacit.evaluation"),

@@ -10,7 +10,7 @@ from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.transport.channels import Delivery, Each, Noise, Sum, bare_sum, noisy_sum
 from tacit.transport.messages import Layout
-from tacit.tree import Array, add
+from tacit.tree import Array
 
 
 class Aggregator(Protocol):
@@ -54,7 +54,8 @@ class Mean:
         server's own view is not.
         """
         if isinstance(delivery, Sum):
-            return add([layout.zeros(), delivery.total])
+            layout.check_total(delivery.total)
+            return {**delivery.total}
         if not isinstance(delivery, Each):
             raise Refused(
                 f"Mean cannot read {type(delivery).__name__}; use a channel that "

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from tacit import arrays
 from tacit.errors import BadValue
 
+_COMPILED_FROM = 300_000  # values; below, numpy needs a few milliseconds
+
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
@@ -57,7 +59,23 @@ class Ragged:
     def take(self, rows: ArrayLike) -> Ragged:
         """Some of the rows, in the order given."""
         chosen = arrays.rows(rows, len(self))
-        return Ragged.of_lengths(self.lengths[chosen], self.values[self.places(chosen)])
+        [values] = self.columns_of(chosen, self.values)
+        return Ragged.of_lengths(self.lengths[chosen], values)
+
+    def columns_of(
+        self, rows: Int64[np.ndarray, "rows"], *columns: NDArray[Any]
+    ) -> list[NDArray[Any]]:
+        """What stands at some rows of columns that are as long as `values`."""
+        starts, offsets = self.offsets[rows], offsets_of(self.lengths[rows])
+        if offsets[-1] < _COMPILED_FROM:
+            places = self.places(rows)
+            return [column[places] for column in columns]
+        from tacit.kernels.ragged import gather  # loads numba
+
+        found = [np.empty(offsets[-1], column.dtype) for column in columns]
+        for column, out in zip(columns, found, strict=True):
+            gather(column, starts, offsets, out)
+        return found
 
     def places(self, rows: ArrayLike) -> Int64[np.ndarray, "total"]:
         """Where the values of some rows stand in `values`."""

@@ -37,11 +37,15 @@ class Shards:
         return cls(*columns, log.n_items, log.contexts)
 
     @classmethod
-    def of_history(cls, items: ArrayLike, *, n_items: int) -> Shards:
-        """One device that holds these items."""
+    def of_history(
+        cls, items: ArrayLike, *, n_items: int, value: float = 1.0
+    ) -> Shards:
+        """One device that holds these items, all of the same value."""
         held = arrays.integers(items, "items", below=n_items)
-        owner = np.zeros(len(held), np.int64)
-        log = Interactions.of_columns(owner, held, n_users=1, n_items=n_items)
+        owner, values = np.zeros(len(held), np.int64), np.full(len(held), value)
+        log = Interactions.of_columns(
+            owner, held, values=values, n_users=1, n_items=n_items
+        )
         return cls.of(log)
 
     def __len__(self) -> int:
@@ -71,7 +75,14 @@ class Shards:
     def take(self, rows: ArrayLike) -> Shards:
         """Some of the devices, in the order given."""
         chosen = arrays.rows(rows, len(self))
-        return self._pick(self.histories.places(chosen), self.lengths[chosen])
+        if self.contexts:
+            return self._pick(self.histories.places(chosen), self.lengths[chosen])
+        timed = () if self.times is None else (self.times,)
+        items, values, *times = self.histories.columns_of(
+            chosen, self.items, self.values, *timed
+        )
+        offsets = offsets_of(self.lengths[chosen])
+        return Shards(offsets, items, values, times[0] if times else None, self.n_items)
 
     def at_most(self, most: int, keys: Keys) -> Shards:
         """At most `most` distinct items a device, each equally likely to stay.

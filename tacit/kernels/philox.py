@@ -32,6 +32,18 @@ def _emit_high_product(_context, x, y):  # type: ignore[no-untyped-def]
 _high_product: Any = intrinsic(_emit_high_product)
 
 
+@njit(cache=True, nogil=True)
+def block(x, y, counter, domain):  # type: ignore[no-untyped-def]
+    """The four words of the key (x, y) at one counter."""
+    a, b, c, d = counter, _ZERO, _ZERO, domain
+    for _ in range(10):
+        hi0, lo0 = _high_product(a, _M0), a * _M0
+        hi1, lo1 = _high_product(c, _M1), c * _M1
+        a, b, c, d = hi1 ^ b ^ x, lo1, hi0 ^ d ^ y, lo0
+        x, y = x + _W0, y + _W1
+    return a, b, c, d
+
+
 @njit(
     types.uint64[:, :, ::1](
         types.Array(types.uint64, 2, "C", readonly=True),
@@ -47,12 +59,7 @@ def philox(words, first, blocks, domain):  # type: ignore[no-untyped-def]
     out = np.empty((len(words), blocks, 4), np.uint64)
     for i in range(len(words)):
         for j in range(blocks):
-            a, b, c, d = first[i] + np.uint64(j), _ZERO, _ZERO, np.uint64(domain)
-            x, y = words[i, 0], words[i, 1]
-            for _ in range(10):
-                hi0, lo0 = _high_product(a, _M0), a * _M0
-                hi1, lo1 = _high_product(c, _M1), c * _M1
-                a, b, c, d = hi1 ^ b ^ x, lo1, hi0 ^ d ^ y, lo0
-                x, y = x + _W0, y + _W1
-            out[i, j, 0], out[i, j, 1], out[i, j, 2], out[i, j, 3] = a, b, c, d
+            counter = first[i] + np.uint64(j)
+            made = block(words[i, 0], words[i, 1], counter, np.uint64(domain))
+            out[i, j, 0], out[i, j, 1], out[i, j, 2], out[i, j, 3] = made
     return out

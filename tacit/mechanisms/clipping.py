@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from tacit.errors import BadValue
-from tacit.tree import Array, Factored, Leaf, Tree
+from tacit.tree import Array, Dense, Factored, Grouped, Leaf, Tree
 
 SLACK = 1e-6  # by how much, relatively, rounding may leave a norm above its clip
 
@@ -79,10 +79,11 @@ def _clipped(tree: Tree, clip: Clip, norms_of: Callable[[Tree], Norms]) -> Tree:
     limits = _limits(clip, len(tree))
     tree = _without_halves(tree)
     norms = norms_of(tree)
-    if (norms <= limits).all() and _is_float(tree):
-        return tree  # nothing to copy
+    is_beyond = ~(norms <= limits * (1 + SLACK))
+    if not is_beyond.any() and _is_float(tree):
+        return tree  # nothing to copy; what was clipped once stays as it is
     tree = _zeroed(tree, ~np.isfinite(norms))
-    factors = np.divide(limits, norms, out=np.ones(len(tree)), where=norms > limits)
+    factors = np.divide(limits, norms, out=np.ones(len(tree)), where=is_beyond)
     scaled = tree.scale(factors)
     return _zeroed(scaled, ~(norms_of(scaled) <= limits * (1 + SLACK)))
 
@@ -103,12 +104,14 @@ def _limits(clip: Clip, clients: int) -> Norms:
 
 
 def _largest_norms(leaf: Leaf) -> Norms:
+    if isinstance(leaf, Grouped):
+        return _largest_norms(Dense(leaf.shares)) * _largest_norms(leaf.inner)
     norms = np.sqrt(leaf.squared_norms())
     if not isinstance(leaf, Factored):
         return norms  # squares do not cancel
     # Terms may cancel, their rounding errors do not (Higham 2002, section 3.1): those
     # of the norm, which is computed in float64, and those of the stored factors.
-    terms = _sizes_of_terms(leaf)
+    terms = norms if leaf.left.shape[1] == 1 else _sizes_of_terms(leaf)
     steps = sum(leaf.shape) + leaf.left.shape[1]
     lost = steps * np.finfo(np.float64).eps * terms**2
     return np.sqrt(norms**2 + lost) + 4 * _precision(leaf) * terms

@@ -69,5 +69,5 @@ class LaplaceSum:
         return LaplaceDpEvent(1 / self.epsilon)
 
 
-def _standard_laplace(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return np.asarray(generator.laplace(size=shape))
+def _standard_laplace(key: Key, shape: tuple[int, ...]) -> Array:
+    return np.asarray(key.generator().laplace(size=shape))

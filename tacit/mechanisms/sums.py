@@ -10,7 +10,10 @@ Sums are divided by the *planned* size of the cohort, after the noise, and that 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -52,7 +55,9 @@ class SumMechanism(Protocol):
         ...
 
 
-Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
+STREAM = 2**20  # numbers that one stream gives; longer leaves have several
+
+Draw = Callable[[Key, tuple[int, ...]], Array]
 
 
 def add_noise(
@@ -61,16 +66,37 @@ def add_noise(
     """Add scaled draws to every coordinate, in float64.
 
     Each leaf has a stream of its own, addressed by its name: no order of leaves and no
-    value of the total changes the noise.
+    value of the total changes the noise. Long leaves have several, drawn side by side.
     """
-    return {
-        name: _noisy(value, key.at(name).generator(), draw, scale(name))
+    noisy = {name: np.empty(np.shape(value)) for name, value in total.items()}
+    blocks = [
+        _Block(key.at(name), number, draw, scale(name), np.asarray(value), noisy[name])
         for name, value in total.items()
-    }
+        for number in range(-(-np.size(value) // STREAM))
+    ]
+    if len(blocks) <= len(total):
+        for block in blocks:
+            block.fill()
+    else:  # numpy draws without the interpreter's lock
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            _ = [*threads.map(_Block.fill, blocks)]
+    return noisy
 
 
-def _noisy(
-    value: Array, generator: np.random.Generator, draw: Draw, scale: float
-) -> Array:
-    noise = np.asarray(draw(generator, value.shape), np.float64)
-    return np.asarray(scale * noise + value)
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The numbers of a leaf that one stream is for."""
+
+    key: Key
+    number: int
+    draw: Draw
+    scale: float
+    value: Array
+    out: Array
+
+    def fill(self) -> None:
+        rows = slice(self.number * STREAM, (self.number + 1) * STREAM)
+        key = self.key.at("stream", self.number) if self.number else self.key
+        value, out = self.value.reshape(-1)[rows], self.out.reshape(-1)[rows]
+        noise = self.draw(key, value.shape)
+        np.add(self.scale * noise, value, out=out)

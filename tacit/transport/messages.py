@@ -20,6 +20,7 @@ from tacit.tree import (
     Arrays,
     Dense,
     Factored,
+    Grouped,
     Leaf,
     Symmetric,
     Tree,
@@ -83,18 +84,27 @@ class Slot:
     """One leaf of a report: its dtype and shape without the client axis.
 
     A factored slot has a rank: the leaf travels as rank × (rows + columns) numbers. A
-    symmetric one has a side as well, and travels as rank × side numbers.
+    symmetric one has a side as well, and travels as rank × side numbers. Of a grouped
+    one the first axis is the group, and a number a group travels beside the leaf.
     """
 
     dtype: str
     shape: tuple[int, ...]
     rank: int | None = None
     side: int | None = None
+    groups: int | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in _DTYPES:
             raise BadValue(f"dtype {check.unknown(self.dtype, _DTYPES)}")
-        if self.side is not None:
+        if self.groups is not None:
+            check.count(groups=self.groups)
+            if self.shape[:1] != (self.groups,):
+                raise BadValue(
+                    f"shape={self.shape} with groups={self.groups}: use Slot.grouped"
+                )
+            self._inner()  # refuses what the leaf itself would
+        elif self.side is not None:
             if self.rank is None or self.shape != (self.side * (self.side + 1) // 2,):
                 raise BadValue(
                     f"shape={self.shape}, rank={self.rank}, side={self.side}: use "
@@ -111,8 +121,18 @@ class Slot:
         """Half of a sum of `rank` squares of this side."""
         return cls(dtype, (side * (side + 1) // 2,), rank, side)
 
+    def grouped(self, groups: int) -> Slot:
+        """The same leaf in one of so many groups."""
+        shape = (groups, *self.shape)
+        return Slot(self.dtype, shape, self.rank, self.side, groups)
+
+    def _inner(self) -> Slot:
+        return Slot(self.dtype, self.shape[1:], self.rank, self.side)
+
     def parts(self) -> dict[str, tuple[int, ...]]:
         """The shapes that travel, by suffix."""
+        if self.groups is not None:
+            return {**self._inner().parts(), "#shares": (self.groups,)}
         if self.rank is not None and self.side is not None:
             return {"#root": (self.rank, self.side)}
         if self.rank is None:
@@ -122,6 +142,10 @@ class Slot:
 
     def leaf(self, parts: Mapping[str, Array]) -> Leaf:
         """The leaf of these stacked parts."""
+        if self.groups is not None:
+            inner = self._inner().leaf(parts)
+            assert not isinstance(inner, Grouped)
+            return Grouped(inner, parts["#shares"])
         if self.side is not None:
             return Symmetric(parts["#root"])
         if self.rank is None:
@@ -149,6 +173,12 @@ class Layout:
             name: np.zeros(slot.shape, _accumulator(slot.dtype))
             for name, slot in self.slots.items()
         }
+
+    def check_total(self, total: Arrays) -> None:
+        """Refuse a sum of other names or shapes."""
+        found = {name: value.shape for name, value in total.items()}
+        if found != {name: slot.shape for name, slot in self.slots.items()}:
+            raise BadValue(f"totals differ: {[*self.slots]} and {found}")
 
     def stored(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Name, dtype and shape of every array that travels."""

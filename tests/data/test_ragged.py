@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.data import ragged
 from tacit.data.ragged import Ragged, offsets_of
 from tacit.errors import BadValue
 
@@ -72,3 +73,19 @@ def test_bad_lengths_are_refused(lengths):
 def test_bad_rows_are_refused(rows):
     with pytest.raises(BadValue):
         ROWS.take(rows)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(0, 2**32))
+def test_twins_agree(lengths, seed):
+    """The compiled copy of many values, on a few."""
+    draw = np.random.default_rng(seed)
+    many = Ragged.of_lengths(lengths, draw.integers(0, 99, sum(lengths), np.int32))
+    other = draw.random(sum(lengths)).astype(np.float32)
+    rows = draw.integers(0, len(lengths), draw.integers(0, 12))
+    found = []
+    for limit in (2**62, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ragged, "_COMPILED_FROM", limit)
+            found.append(many.columns_of(rows, many.values, other))
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two, strict=True)

@@ -41,6 +41,8 @@ _MODULES = {
     "synthetic": "tacit.data.sources.synthetic",
     "synthetic-1m": "tacit.data.sources.synthetic",
     "synthetic-20m": "tacit.data.sources.synthetic",
+    "synthetic-fmf-ldp": "tacit.data.sources.frozen",
+    "synthetic-fmf-ldp-small": "tacit.data.sources.frozen",
     "synthetic-news": "tacit.data.sources.synthetic_news",
     "synthetic-news-50k": "tacit.data.sources.synthetic_news",
 }

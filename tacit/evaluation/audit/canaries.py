@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Bool, Int64
 
 from tacit.keys import Key, Keys
+from tacit.leaves.grouped import Whole
 from tacit.method import Clients, Method, Updates
 from tacit.transport.channels import Channel, Delivery, Errand, Sum
 from tacit.transport.messages import Cast, Reports
-from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Symmetric, Tree
+from tacit.tree import (
+    Array,
+    Arrays,
+    Dense,
+    Factored,
+    Grouped,
+    Leaf,
+    Symmetric,
+    Tree,
+)
 
 Numbers = Int64[np.ndarray, "clients"]
 Plant = Callable[[int, Numbers], Tree]  # the updates of devices in a round
@@ -136,6 +146,14 @@ class _OneHot:
     size: float
 
     def like(self, leaf: Leaf) -> Leaf:
+        if not isinstance(leaf, Grouped):
+            return self._whole(leaf)
+        size = math.prod(leaf.inner.shape)
+        shares = self._set(leaf.shares, self.places // size, 1.0)
+        inner = replace(self, places=self.places % size)
+        return Grouped(inner._whole(leaf.inner), shares)
+
+    def _whole(self, leaf: Whole) -> Whole:
         if isinstance(leaf, Dense):
             return Dense(self._set(leaf.values, self.places, self.size))
         if isinstance(leaf, Symmetric):
@@ -171,16 +189,22 @@ def _filled(template: Tree, norms: Mapping[str, float], key: Key) -> Tree:
             drawn = generator.standard_normal(shape) * (norm / math.sqrt(n))
             return np.asarray(drawn, like.dtype)
 
+    def whole(leaf: Whole, norm: float, draws: np.random.Generator) -> Whole:
+        if isinstance(leaf, Dense):
+            return Dense(full(leaf.values, norm, draws))
+        if isinstance(leaf, Symmetric):
+            return Symmetric(full(leaf.root, math.sqrt(norm), draws))
+        right = full(leaf.right, 1.0, draws)
+        return Factored(full(leaf.left, norm, draws), right)
+
     leaves: dict[str, Leaf] = {}
     for name, leaf in template.leaves.items():
         draws = key.at(name).generator()
-        if isinstance(leaf, Dense):
-            leaves[name] = Dense(full(leaf.values, norms[name], draws))
-        elif isinstance(leaf, Symmetric):
-            leaves[name] = Symmetric(full(leaf.root, math.sqrt(norms[name]), draws))
+        if isinstance(leaf, Grouped):
+            inner = whole(leaf.inner, norms[name], draws)
+            leaves[name] = Grouped(inner, full(leaf.shares, 1.0, draws))
         else:
-            right = full(leaf.right, 1.0, draws)
-            leaves[name] = Factored(full(leaf.left, norms[name], draws), right)
+            leaves[name] = whole(leaf, norms[name], draws)
     return Tree(leaves)
 
 

@@ -74,6 +74,6 @@ def place_for(method: Method, plan: Plan, *, coordinates: int) -> Place:
 
 
 def _coordinates(method: Method, plan: Plan, place: Place) -> int:
-    """How many numbers a report of the first round stands for, written out."""
-    layout = method.layout(plan, place.catalog, round=0)
-    return sum(math.prod(slot.shape) for slot in layout.slots.values())
+    """How many numbers an update of the first round stands for, written out."""
+    slots = method.layout(plan, place.catalog, round=0).slots.values()
+    return sum(math.prod(slot.shape) // (slot.groups or 1) for slot in slots)

@@ -1,0 +1,75 @@
+"""One array a client, written out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Shaped
+
+from tacit.errors import BadValue
+from tacit.leaves.stored import Array, Arrays, Change, as_float, is_whole
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """One array a client, written out."""
+
+    values: Shaped[np.ndarray, "clients ..."]
+
+    def __post_init__(self) -> None:
+        if self.values.ndim == 0:
+            raise BadValue("a leaf needs a client axis; a single number has none")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one client's array."""
+        return self.values.shape[1:]
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        """What travels, by suffix."""
+        return {"": self.values}
+
+    def with_parts(self, parts: Arrays) -> Dense:
+        """The same leaf of other stored arrays."""
+        return Dense(parts[""])
+
+    def squared_norms(self) -> Float64[np.ndarray, "clients"]:
+        """The squared L2 norm of each client's array."""
+        flat = self._flat()
+        return np.einsum("ij,ij->i", flat, flat, dtype=np.float64)
+
+    def scale(self, factors: Shaped[np.ndarray, "clients"]) -> Dense:
+        """Each client's array times that client's factor."""
+        shape = (-1,) + (1,) * len(self.shape)
+        return Dense(self.values * as_float(factors, self.values).reshape(shape))
+
+    def sum(self) -> Array:
+        """The sum over clients, exact for integers, in float64 for floats."""
+        wide = np.int64 if is_whole(self.values.dtype) else np.float64
+        return np.asarray(self.values.sum(axis=0, dtype=wide))
+
+    def add_to(self, total: Array) -> None:
+        """Add the sum over clients to a total, in place."""
+        total += self.sum()
+
+    def gram(self) -> Float64[np.ndarray, "clients clients"]:
+        """The inner products between clients."""
+        flat = self._flat().astype(np.float64)
+        return flat @ flat.T
+
+    def dense(self) -> Dense:
+        """Itself."""
+        return self
+
+    def map(self, change: Change) -> Dense:
+        """The leaf with `change` applied to what is stored."""
+        return Dense(change(self.values))
+
+    def _flat(self) -> Array:
+        return self.values.reshape(len(self), math.prod(self.shape))
