@@ -1,7 +1,7 @@
 """What somebody gets to see, and under which guarantee.
 
 A `Release` has a `Cell` for each unit and view. Cells of the usual protections are made
-by `unprotected`, `summed` and `local`, from the event of the mechanism itself.
+by `unprotected`, `summed`, `local` and `shuffled`, from the mechanism's own event.
 """
 
 from __future__ import annotations
@@ -128,6 +128,43 @@ def local(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
     seen = composed(event, plan.sampler.most_participations(plan))
     cell = Cell(Standing.PROVEN, reason, seen, Adjacency.REPLACE_ONE, each=event)
     return {(unit, view): cell for unit in Unit for view in View}
+
+
+def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells:
+    """Cells of local reports that a relay cuts into messages of `epsilon` each.
+
+    Whoever sees what the relay delivers does not know whose a message is. That is worth
+    something only if enough people are mixed: the plan's `min_contributors`, below
+    which the relay delivers nothing. A relay that sides with the server undoes it.
+
+    Assumes: a person's messages are independent of each other, given their data, and
+    the j-th of everyone comes from the same randomizer.
+    """
+    from tacit.accounting.events import ShuffledDpEvent, pure_local
+
+    bare = local(plan, composed(pure_local(epsilon), messages), reason=reason)
+    if not is_mixed(plan):
+        return bare
+    each = composed(ShuffledDpEvent(epsilon, plan.min_contributors), messages)
+    seen = composed(each, plan.sampler.most_participations(plan))
+    mixed = Cell(
+        Standing.PROVEN,
+        f"{reason}; shuffled among clones (Feldman, McMillan and Talwar 2021)",
+        seen,
+        Adjacency.REPLACE_ONE,
+        "a relay that does not side with the server; at least "
+        f"{plan.min_contributors} honest devices in every round",
+        each=each,
+    )
+    return {
+        (unit, view): cell if view is View.COLLUSION else mixed
+        for (unit, view), cell in bare.items()
+    }
+
+
+def is_mixed(plan: Plan) -> bool:
+    """Whether a relay hides every message among those of others, and promises it."""
+    return plan.channel == "shuffle" and plan.min_contributors > 1
 
 
 def noise_for_target(

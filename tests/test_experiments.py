@@ -6,7 +6,7 @@ import pytest
 
 from tacit.experiment.settings import read_experiment
 
-FILES = sorted((Path(__file__).parents[1] / "experiments").glob("*.toml"))
+FILES = sorted((Path(__file__).parents[1] / "experiments").rglob("*.toml"))
 
 
 def test_there_are_experiments():

@@ -2,57 +2,115 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli import console
 from tacit.cli.options import Json
 
+if TYPE_CHECKING:
+    from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
+
+_BESIDE = (
+    "popularity",
+    "MF-NP",
+    "random",
+    "printed rate",
+)  # the rest is in the documents
+
 
 def reproduce(
     paper: Annotated[
         str,
-        typer.Argument(metavar="PAPER", help="Such as privrec.", show_default=False),
+        typer.Argument(
+            metavar="PAPER", help="Such as privrec or fmf-ldp.", show_default=False
+        ),
     ],
     table: Annotated[
-        int | None,
+        str | None,
         typer.Option(help="Its number in the paper; all if left out."),
+    ] = None,
+    scale: Annotated[
+        str, typer.Option(help="quick: a minute or two; full: as large as the paper.")
+    ] = "quick",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the answer and its charts into this directory."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Show a paper's tables: published, reproduced literally, and provable.
 
-    The exit code is 1 if a published figure could not be reproduced.
+    The exit code is 1 if a figure differs from the published one without a reason.
     """
+    from tacit import check
     from tacit.reproduction import reproduce as make
 
+    check.one_of(("quick", "full"), scale=scale)
     console.note("computing …")
-    found = make(paper, table=table)
+    found = make(paper, table=table, scale="full" if scale == "full" else "quick")
+    if out is not None:
+        _write(found, paper, out)
     if json:
         console.print_json(found)
     else:
         _print(found)
-    if not all(row.ok for t in found.tables for row in t.rows):
+    if found.unexplained:
         raise typer.Exit(1)
 
 
-def _print(found: object) -> None:
-    from rich.table import Table
+def _write(found: Reproduction, paper: str, out: Path) -> None:
+    """The same document as `--json`, and a page with the charts."""
+    import json
 
-    from tacit.reproduction.tables import Reproduction
+    from tacit.reproduction.page import render
 
-    assert isinstance(found, Reproduction)
+    out.mkdir(parents=True, exist_ok=True)
+    document = json.dumps(dataclasses.asdict(found), indent=2, ensure_ascii=False)
+    (out / f"{paper}.json").write_text(document + "\n", "utf-8")
+    (out / f"{paper}.html").write_text(render(found, paper), "utf-8")
+    console.note(f"wrote {paper}.json and {paper}.html into {out}")
+
+
+def _print(found: Reproduction) -> None:
     out = console.out()
     for table in found.tables:
-        shown = Table("", "published", "as published", "provable", "", title=table.name)
-        for row in table.rows:
-            numbers = [
-                "–" if x is None else f"{x:.4f}"
-                for x in (row.published, row.paper, row.sound)
-            ]
-            shown.add_row(row.label, *numbers, "same" if row.ok else "DIFFERS")
-        out.print(shown)
+        _print_table(table)
     for claim in found.claims:
         verdict = "holds" if claim.ok else "does not hold"
         out.print(f"{claim.text}: {verdict}; {claim.evidence}", markup=False)
+    reasons = {r.reason for t in found.tables for r in t.rows if r.reason}
+    for reason in sorted(reasons):
+        out.print(f"DIFFERS: {reason}", markup=False)
+
+
+def _print_table(table: ReproducedTable) -> None:
+    from rich.table import Table
+
+    others = [name for name in _BESIDE if any(name in r.beside for r in table.rows)]
+    spent = ["spent"] if any(row.budget for row in table.rows) else []
+    shown = Table(
+        *("", "published", "as published", "provable", "", *others, *spent),
+        title=table.name,
+    )
+    for row in table.rows:
+        figures = [_number(x) for x in (row.published, row.paper, row.sound)]
+        beside = [_number(row.beside.get(name)) for name in others]
+        budget = [row.budget] if spent else []
+        shown.add_row(row.label, *figures, _verdict(row), *beside, *budget)
+    console.out().print(shown)
+
+
+def _verdict(row: Row) -> str:
+    if not row.ok:
+        return "DIFFERS"
+    return "" if row.published is None else "same"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.4f}"

@@ -148,5 +148,14 @@ _PROTOCOLS: Mapping[str, Mapping[str, NamedProtocol]] = {
         "lastfm": _fedvae(200),
         "filmtrust": _fedvae(200, k=20),
     },
-    "fmf-ldp": {"movielens-20m": _FMF_LDP},
+    # Only ML-20M is the paper's; the others stand in where it is not at hand.
+    "fmf-ldp": dict.fromkeys(
+        (
+            "movielens-20m",
+            "movielens-1m",
+            "synthetic-fmf-ldp",
+            "synthetic-fmf-ldp-small",
+        ),
+        _FMF_LDP,
+    ),
 }

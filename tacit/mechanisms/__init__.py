@@ -11,6 +11,7 @@ on a trusted sum
     banded_noise         noise correlated over rounds, for training without sampling
 on one device
     randomized_response  one of k values
+    flipped_bits         every bit of a row
     one_bit, priv_unit   vectors: a few bits of them, or the whole
     private_attention    interests, noisy; padding hides single interactions
     label_choice         the clicked item of an impression

@@ -1,12 +1,13 @@
 """One-bit reports: a few random coordinates of a vector, one randomised bit each.
 
-A coordinate x in [-1, 1] becomes a bit in two steps: rounded to 0 or 1 without bias,
-then flipped with chance 1 / (e^eps + 1). Together that is the usual
+A coordinate x in [-1, 1] becomes a bit with the usual
 
     Pr[1] = (x (e^eps - 1) + e^eps + 1) / (2 e^eps + 2)
 
-and, unlike the formula, it never rounds the chance of a flip down to zero. The server
-reads a bit as ±(d/k) (e^eps + 1) / (e^eps - 1): with k *distinct* coordinates of d, a
+kept within [f, 1 - f], f the least multiple of 2^-32 that is not below 1 / (e^eps + 1).
+A draw is a multiple of 2^-32 too, so that neither bit is ever rarer than f, whatever
+was rounded on the way: the ratio of two chances is at most e^eps. The server reads a
+bit as ±(d/k) (e^eps + 1) / (e^eps - 1): with k *distinct* coordinates of d, a
 coordinate is reported with chance k/d.
 """
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Float64, Int32, UInt8
+from jaxtyping import Float, Float64, Int32, Int64, UInt8
 
 from tacit import check
 from tacit.errors import BadValue
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 BEST_EPSILON = 2.1773  # a bit; least variance for a given total (smallest e coth²(e/2))
-_STEP = 2.0**-53
+_STEP = 2.0**-32  # of a draw: half a word
+_COMPILED_FROM = 200_000  # draws; below, numpy needs less than loading numba
 
 Coordinates = Int32[np.ndarray, "clients count"]
 Values = Float[np.ndarray, "clients count"]
@@ -129,16 +131,70 @@ class OneBit:
 
 
 def randomized_bits(
-    values: Values, keys: Keys, *, epsilon: float
+    values: Values, keys: Keys, *, epsilon: float, bound: float = 1.0
 ) -> UInt8[np.ndarray, "clients count"]:
-    """One bit for each value: rounded without bias, then flipped now and then."""
-    clients, count = values.shape
-    if clients != len(keys):
-        raise BadValue(f"values of {clients} clients for {len(keys)} keys")
-    known = np.nan_to_num(np.clip(values.astype(np.float64), -1.0, 1.0), nan=0.0)
-    bits = keys.at("round").uniform(count) < (1.0 + known) / 2
-    flip = max(1.0 / (math.exp(min(epsilon, 700.0)) + 1.0), _STEP)
-    return (bits ^ (keys.at("flip").uniform(count) < flip)).astype(np.uint8)
+    """One bit for each value, clipped to ±`bound`; NaN counts as 0."""
+    if len(values) != len(keys):
+        raise BadValue(f"values of {len(values)} clients for {len(keys)} keys")
+    own, exact = keys.at("bit"), np.ascontiguousarray(values, np.float64)
+    least = _least_chance(epsilon)
+    if exact.size < _COMPILED_FROM:
+        return _bits_plain(own, exact, bound, least)
+    from tacit.kernels.bits import bits  # loads numba
+
+    out = np.empty(exact.shape, np.uint8)
+    bits(np.ascontiguousarray(own.words), exact, float(bound), least, out)
+    return out
+
+
+def _bits_plain(
+    keys: Keys, values: Values, bound: float, least: float
+) -> UInt8[np.ndarray, "clients count"]:
+    """The twin of the compiled one; equal bit for bit."""
+    none = np.nan_to_num(0.5 - values * ((0.5 - least) / bound), nan=0.5)
+    none = np.clip(none, least, 1.0 - least)
+    return (_units(keys, values.shape[1]) >= none).astype(np.uint8)
+
+
+def _least_chance(epsilon: float) -> float:
+    """The module's f: 1 / (e^eps + 1), rounded up to what a draw can have."""
+    chance = math.nextafter(1.0 / (math.exp(min(epsilon, 700.0)) + 1.0), 1.0)
+    return min(0.5, math.ceil(chance / _STEP) * _STEP)
+
+
+def one_of_each(
+    keys: Keys,
+    starts: Int64[np.ndarray, "count"],
+    sizes: Int64[np.ndarray, "count"],
+) -> Coordinates:
+    """For each client, one of `sizes[j]` numbers from `starts[j]` on, for every j.
+
+    A number's chance is off by less than 2**-32.
+    """
+    if len(keys) * len(sizes) < _COMPILED_FROM:
+        return _places_plain(keys, starts, sizes)
+    from tacit.kernels.bits import places  # loads numba
+
+    out = np.empty((len(keys), len(sizes)), np.int32)
+    places(np.ascontiguousarray(keys.words), starts, sizes, out)
+    return out
+
+
+def _places_plain(
+    keys: Keys,
+    starts: Int64[np.ndarray, "count"],
+    sizes: Int64[np.ndarray, "count"],
+) -> Coordinates:
+    """The twin of the compiled one; equal number for number."""
+    drawn = (_units(keys, len(sizes)) * sizes).astype(np.int64)
+    return (starts + drawn).astype(np.int32)
+
+
+def _units(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
+    """Uniform on [0, 1) in steps of 2**-32, two a word, the lower half first."""
+    words = keys.bits(-(-n // 2))
+    halves = words & np.uint64(2**32 - 1), words >> np.uint64(32)
+    return np.stack(halves, axis=2).reshape(len(keys), -1)[:, :n] * _STEP
 
 
 def distinct(keys: Keys, count: int, *, below: int) -> Coordinates:

@@ -152,6 +152,46 @@ def attacks(bars: Sequence[Attacked], *, metric: str, chance: float) -> str:
     return _svg(figure, f"attacks {metric}")
 
 
+def lines(
+    name: str,
+    series: Mapping[str, Sequence[tuple[float, float, float]]],
+    *,
+    x: str,
+    y: str,
+    levels: Mapping[str, float] | None = None,
+) -> str:
+    """A line a series through (x, mean, standard error); levels as lines across.
+
+    The x axis is logarithmic where places spread over more than a factor of ten.
+    """
+    figure, axes = _canvas(3.4, grid="y")
+    for number, (label, points) in enumerate(series.items()):
+        at, means, errors = zip(*sorted(points), strict=True)
+        style: dict[str, Any] = {"lw": 2, "marker": "o", "ms": 4}
+        color = PALETTE[number % len(PALETTE)]
+        axes.errorbar(at, means, errors, color=color, label=_label(label), **style)
+    for label, level in (levels or {}).items():
+        axes.axhline(level, color=QUIET, lw=1, ls="--")
+        axes.annotate(
+            _label(label),
+            (1, level),
+            xycoords=("axes fraction", "data"),
+            xytext=(-4, 3),
+            textcoords="offset points",
+            ha="right",
+            color=_INK,
+        )
+    places = sorted({place for points in series.values() for place, _, _ in points})
+    if places[0] > 0 and places[-1] > 10 * places[0]:
+        axes.set_xscale("log")
+    axes.set_xticks(places, [f"{place:g}" for place in places])
+    axes.minorticks_off()
+    axes.set_xlabel(_label(x))
+    axes.set_ylabel(_label(y))
+    _legend(figure, len(series))
+    return _svg(figure, name)
+
+
 # --- Details -------------------------------------------------------------------------
 
 

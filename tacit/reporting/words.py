@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.statement import Statement
 
+_LARGEST = 20.0  # whose factor, half a billion, is still written out
+
 WHO = {
     View.RELEASE: "Other people, who see what is published",
     View.SERVER: "The server",
@@ -54,8 +56,12 @@ def times(epsilon: float) -> str:
 
     >>> times(1.0), times(8.0)
     ('2.72 times', '2,981 times, which is a weak promise')
+    >>> times(5000.0)
+    'e^5,000 times, which is a weak promise'
     """
-    factor = math.exp(min(epsilon, 700.0))
+    if epsilon > _LARGEST:
+        return f"e^{math.ceil(epsilon):,} times, which is a weak promise"
+    factor = math.exp(epsilon)
     if factor >= 1000:
         return f"{math.ceil(factor):,} times, which is a weak promise"
     return f"{math.ceil(factor * 100) / 100:g} times"

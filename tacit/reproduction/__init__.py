@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Literal
 
 from tacit import check
 from tacit.errors import BadValue
 from tacit.reproduction.tables import Reproduction
 
-_PAPERS: Mapping[str, str] = {"privrec": "tacit.reproduction.privrec"}
+Scale = Literal["quick", "full"]
+Tables = Mapping[str, Callable[[Scale], Reproduction]]
+
+_PAPERS: Mapping[str, str] = {
+    "privrec": "tacit.reproduction.privrec",
+    "fmf-ldp": "tacit.reproduction.fmf_ldp",
+}
 
 
 def papers() -> tuple[str, ...]:
@@ -21,15 +28,20 @@ def papers() -> tuple[str, ...]:
     return tuple(_PAPERS)
 
 
-def reproduce(paper: str, *, table: int | None = None) -> Reproduction:
-    """A paper's tables, or one of them by its number in the paper."""
+def reproduce(
+    paper: str, *, table: int | str | None = None, scale: Scale = "quick"
+) -> Reproduction:
+    """A paper's tables and figures, or one of them by its number in the paper.
+
+    `quick` takes a minute or two, `full` may take hours.
+    """
     if paper not in _PAPERS:
         raise BadValue(f"paper {check.unknown(paper, _PAPERS)}")
-    tables: Mapping[int, Callable[[], Reproduction]]
-    tables = import_module(_PAPERS[paper]).TABLES
+    check.one_of(("quick", "full"), scale=scale)
+    tables: Tables = import_module(_PAPERS[paper]).TABLES
     if table is None:
-        return Reproduction.joined([make() for make in tables.values()])
-    if table not in tables:
-        known = ", ".join(map(str, tables))
+        return Reproduction.joined([make(scale) for make in tables.values()])
+    if str(table) not in tables:
+        known = ", ".join(tables)
         raise BadValue(f"table {table} of {paper} is not here yet; known: {known}")
-    return tables[table]()
+    return tables[str(table)](scale)

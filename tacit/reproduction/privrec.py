@@ -19,6 +19,7 @@ from tacit.accounting.published import (
     fixed_size_epsilons,
     privrec_epsilon,
 )
+from tacit.reproduction import Scale
 from tacit.reproduction.tables import Claim, ReproducedTable, Reproduction, Row
 
 
@@ -29,7 +30,12 @@ def epsilon_table(table: EpsilonTable) -> Reproduction:
         for size in table.rows
         for place in range(len(table.deltas))
     )
-    below = all(row.sound is not None and row.sound < row.published for row in rows)
+    below = all(
+        row.sound is not None
+        and row.published is not None
+        and row.sound < row.published
+        for row in rows
+    )
     claim = Claim(
         f"{table.name}: the stated budgets cover {PRIVREC_ROUNDS} rounds",
         below,
@@ -61,10 +67,10 @@ def _row(table: EpsilonTable, size: int, place: int) -> Row:
     )
 
 
-def _made(table: EpsilonTable) -> Callable[[], Reproduction]:
-    return lambda: epsilon_table(table)
+def _made(table: EpsilonTable) -> Callable[[Scale], Reproduction]:
+    return lambda _: epsilon_table(table)
 
 
-TABLES: Mapping[int, Callable[[], Reproduction]] = {
-    number: _made(table) for number, table in zip((3, 4), PRIVREC_TABLES, strict=True)
+TABLES: Mapping[str, Callable[[Scale], Reproduction]] = {
+    number: _made(table) for number, table in zip("34", PRIVREC_TABLES, strict=True)
 }

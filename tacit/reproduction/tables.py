@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of a published table: theirs, ours as published, ours as proven."""
+    """One cell of a published table: theirs, ours as published, ours as proven.
+
+    `published` is None where the paper draws a figure and states no number.
+    """
 
     label: str
-    published: float
+    published: float | None
     paper: float | None
     sound: float | None
-    ok: bool  # whether `paper` is the published figure to its digits
+    ok: bool  # whether `paper` is the published figure as near as the table asks
     note: str = ""
+    reason: str = ""  # why it is not, where it is not
+    budget: str = ""  # what a person spends for `paper`
+    beside: Mapping[str, float] = field(default_factory=dict)  # others, judged alike
+    se: float | None = None  # of `paper`, over people
 
 
 @dataclass(frozen=True)
@@ -36,11 +43,32 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Line:
+    """One line of a chart: a value and its standard error at each place."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    se: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure of a paper, redrawn; `levels` are lines across."""
+
+    name: str
+    x: str
+    y: str
+    lines: Mapping[str, Line]
+    levels: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Reproduction:
-    """Tables and claims."""
+    """Tables, claims and charts."""
 
     tables: tuple[ReproducedTable, ...]
     claims: tuple[Claim, ...]
+    charts: tuple[Chart, ...] = ()
 
     @classmethod
     def joined(cls, parts: Sequence[Reproduction]) -> Reproduction:
@@ -48,4 +76,11 @@ class Reproduction:
         return cls(
             tuple(table for part in parts for table in part.tables),
             tuple(claim for part in parts for claim in part.claims),
+            tuple(chart for part in parts for chart in part.charts),
         )
+
+    @property
+    def unexplained(self) -> tuple[Row, ...]:
+        """Rows that differ from what was published and do not say why."""
+        rows = (row for table in self.tables for row in table.rows)
+        return tuple(row for row in rows if not row.ok and not row.reason)

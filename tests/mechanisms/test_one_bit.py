@@ -184,7 +184,7 @@ def test_reports_cut_into_single_bits_give_the_same_estimate():
 
 
 def test_a_huge_epsilon_still_flips_now_and_then(monkeypatch):
-    """Of 2**53 equally likely draws, the first flips for any epsilon."""
+    """Of 2**32 equally likely draws, the first flips for any epsilon."""
     monkeypatch.setattr("tacit.keys.Keys.bits", lambda self, n: np.zeros((1, n), "u8"))
     for epsilon in (1.0, 60.0, 5000.0):
         assert randomized_bits(np.ones((1, 1)), clients(0, 1), epsilon=epsilon) == 0

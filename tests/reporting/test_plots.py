@@ -126,3 +126,14 @@ plots.learning_curve(Curve("HR", (1,), (Estimate(0.5),)))
 assert "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(("places", "is_log"), [((1.0, 2.0), False), ((1, 50), True)])
+def test_lines_with_levels_across(places, is_log):
+    series = {"k = 1": [(x, 0.1, 0.01) for x in places], "k = 50": [(1.0, 0.3, 0.0)]}
+    drawn = plots.lines("Figure 2", series, x="epsilon", y="HR@10", levels={"pop": 0.2})
+    for text in ("k = 1", "k = 50", "epsilon", "HR@10", "pop", f"{places[1]:g}"):
+        assert text in drawn
+    assert drawn == plots.lines(
+        "Figure 2", series, x="epsilon", y="HR@10", levels={"pop": 0.2}
+    )

@@ -50,4 +50,4 @@ def test_one_table_by_its_number():
 def test_what_is_not_here(paper, table, complaint):
     with pytest.raises(BadValue, match=complaint):
         reproduce(paper, table=table)
-    assert papers() == ("privrec",)
+    assert papers() == ("privrec", "fmf-ldp")

@@ -9,6 +9,7 @@
     PublishedClipping    DP-PrivRec, Alg. 2  a bit that is always 1, a bound that falls
                                              whatever happens, noise that the step size
                                              does not scale
+    PublishedSum         DP-PrivRec, Alg. 2  the same, as a round's mechanism of sums
     PublishedBits        FMF-LDP, Alg. 1     count · eps for a report, as claimed; the
                                              estimate is count times too large
     optimal_clip         DP-VAE, Alg. 2      nothing: bound and noise tell how large the
@@ -24,13 +25,14 @@ from tacit.mechanisms.published.classic import classic_sigma
 from tacit.mechanisms.published.dpvae import clip_error, noisy_prior, optimal_clip
 from tacit.mechanisms.published.fmf_ldp import PublishedBits
 from tacit.mechanisms.published.privaterec import PublishedAttention, PublishedLabels
-from tacit.mechanisms.published.privrec import PublishedClipping
+from tacit.mechanisms.published.privrec import PublishedClipping, PublishedSum
 
 __all__ = [
     "PublishedAttention",
     "PublishedBits",
     "PublishedClipping",
     "PublishedLabels",
+    "PublishedSum",
     "classic_sigma",
     "clip_error",
     "noisy_prior",

@@ -11,7 +11,12 @@ from jaxtyping import Float, Float64
 
 from tacit import check
 from tacit.keys import Keys
-from tacit.mechanisms.one_bit import Bits, randomized_bits
+from tacit.mechanisms.one_bit import (
+    Bits,
+    Coordinates,
+    one_of_each,
+    randomized_bits,
+)
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -53,12 +58,21 @@ class PublishedBits:
         """B of Equation 8: what a bit of 1 counts for."""
         return self.dimension / math.tanh(self.epsilon / 2)
 
+    @property
+    def scales(self) -> Float64[np.ndarray, "dimension"]:
+        """The same at every coordinate."""
+        return np.full(self.dimension, self.scale)
+
+    def coordinates(self, keys: Keys) -> Coordinates:
+        """Which coordinates clients report, with replacement."""
+        sizes = np.full(self.count, self.dimension)
+        return one_of_each(keys.at("coordinates"), np.zeros_like(sizes), sizes)
+
     def privatize(
         self, values: Float[np.ndarray, "clients dimension"], keys: Keys
     ) -> Bits:
         """One report a client."""
-        drawn = keys.at("coordinates").integers(self.count, below=self.dimension)
-        at = drawn.astype(np.int32)
+        at = self.coordinates(keys)
         chosen = np.take_along_axis(values, at, 1)
         return Bits(at, randomized_bits(chosen, keys, epsilon=self.epsilon))
 

@@ -10,6 +10,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from tacit import check
+from tacit.keys import Key
+from tacit.mechanisms.adaptive_clip import BIT
+from tacit.mechanisms.clipping import clip_by_norm, joint_norms
+from tacit.mechanisms.gaussian import standard_normal
+from tacit.mechanisms.sums import add_noise
+from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -76,3 +82,62 @@ class PublishedClipping:
         from dp_accounting import GaussianDpEvent
 
         return GaussianDpEvent(2 * self.effective_noise(step))
+
+
+@dataclass(frozen=True)
+class PublishedSum:
+    """One round of Algorithm 2 as a mechanism of sums.
+
+    The server takes alpha3 times the noisy mean, so the noise that line 9 adds outside
+    that product is divided by alpha3 here: the same model comes out.
+
+    Guarantee: `event` for a round, under replace_one or zero_out.
+    Assumes: a trusted sum; whole cohorts of the stated size.
+    Source: Wang et al. 2021, Algorithm 2, lines 8 to 11, 22 and 23.
+    """
+
+    clipping: PublishedClipping
+    clip: float  # S
+    _: KW_ONLY
+    step: float  # alpha3
+
+    def __post_init__(self) -> None:
+        check.positive(clip=self.clip, step=self.step)
+
+    def bound(self, tree: Tree) -> Tree:
+        """Lines 22 and 23: clipped, and a bit that is 1 for every update."""
+        bits = self.clipping.bits(joint_norms(tree), bound=self.clip)
+        clipped = clip_by_norm(tree, self.clip)
+        return Tree({**clipped.leaves, BIT: Dense(bits.astype(np.float64))})
+
+    def enforce(self, tree: Tree) -> Tree:
+        """Reports that arrive: updates clipped again, bits kept between 0 and 1."""
+        bits = np.clip(np.nan_to_num(tree[BIT], posinf=0.0, neginf=0.0), 0.0, 1.0)
+        update = Tree({n: leaf for n, leaf in tree.leaves.items() if n != BIT})
+        return Tree({**clip_by_norm(update, self.clip).leaves, BIT: Dense(bits)})
+
+    def add(self, total: Arrays, key: Key) -> dict[str, Array]:
+        """The noisy totals of updates and bits, in float64."""
+        return add_noise(total, key, draw=standard_normal, scale=self.scale)
+
+    def scale(self, leaf: str) -> float:
+        """The deviation of the noise on a total: M times that on the mean."""
+        cohort = self.clipping.cohort
+        if leaf == BIT:
+            return cohort * self.clipping.bit_sigma
+        return cohort * self.clipping.update_sigma(self.clip) / self.step
+
+    def next_clip(self, total: Arrays) -> float:
+        """Line 11, from the noisy bits; it may be below zero."""
+        mean = float(total[BIT]) / self.clipping.cohort
+        return self.clipping.next_bound(self.clip, noisy_mean=mean)
+
+    @property
+    def sensitivity(self) -> float:
+        """The joint norm of update and bit; their noises differ, see `scale`."""
+        return math.hypot(self.clip, 1.0)
+
+    @property
+    def event(self) -> DpEvent:
+        """Both totals of a round, as one."""
+        return self.clipping.event(self.step)

@@ -8,7 +8,10 @@ from dp_accounting import get_epsilon_gaussian
 
 from tacit.accounting.epsilon import epsilon as account
 from tacit.errors import BadValue
-from tacit.mechanisms.published import PublishedClipping
+from tacit.keys import Key
+from tacit.mechanisms.adaptive_clip import BIT
+from tacit.mechanisms.published import PublishedClipping, PublishedSum
+from tacit.tree import Tree
 
 PAPER = PublishedClipping(1.0, 30, balance=0.7, rate=0.2, quantile=0.4)
 
@@ -58,3 +61,39 @@ def test_nonsense_is_refused():
             )
     with pytest.raises(BadValue, match="step"):
         PAPER.effective_noise(0.0)
+
+
+# the same as a mechanism of sums
+
+ROUND = PublishedSum(PAPER, 40.0, step=0.5)
+
+
+def test_the_noise_of_a_sum_is_that_of_its_mean_before_the_step():
+    """α₃ (Σ Δ + noise) / M has line 9's σ; the bits have line 10's."""
+    assert 0.5 * ROUND.scale("theta") / 30 == pytest.approx(PAPER.update_sigma(40.0))
+    assert ROUND.scale(BIT) / 30 == pytest.approx(PAPER.bit_sigma)
+    noisy = ROUND.add({"theta": np.zeros(4000), BIT: np.zeros(())}, Key.from_seed(0))
+    assert noisy["theta"].std() == pytest.approx(ROUND.scale("theta"), rel=0.06)
+
+
+def test_contributions_over_noise_are_what_the_event_says():
+    """Both leaves at their bounds, in units of their noise, twice for an exchange."""
+    update, bit = 40.0 / ROUND.scale("theta"), 1.0 / ROUND.scale(BIT)
+    assert 1 / math.hypot(update, bit) == pytest.approx(ROUND.event.noise_multiplier)
+    assert ROUND.event.noise_multiplier == 2 * PAPER.effective_noise(0.5)
+
+
+def test_every_update_is_said_to_be_within_and_liars_are_bounded():
+    tree = Tree.dense(theta=np.array([[3.0, 4.0], [300.0, 400.0]]))
+    sent = ROUND.bound(tree)
+    np.testing.assert_allclose(sent["theta"], [[3.0, 4.0], [24.0, 32.0]])
+    assert sent[BIT].tolist() == [1.0, 1.0]
+    lie = Tree.dense(theta=np.full((2, 2), 1e9), **{BIT: np.array([7.0, np.nan])})
+    held = ROUND.enforce(lie)
+    assert held[BIT].tolist() == [1.0, 0.0]
+    assert np.linalg.norm(held["theta"], axis=1) == pytest.approx(40.0)
+
+
+def test_the_next_clip_by_hand():
+    """40 - 0.2 (27 / 30 - 0.4)."""
+    assert ROUND.next_clip({BIT: np.array(27.0)}) == pytest.approx(39.9)

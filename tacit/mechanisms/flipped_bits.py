@@ -1,0 +1,116 @@
+"""Flipped bits: every bit of a row is reported, each flipped with a known chance.
+
+    q = 1 / (e^eps + 1)                        the chance that a bit is flipped
+    s, S                                       how often a 1, and two of them, are said
+    c = (s - n q) / (1 - 2q)                   how many of n rows have the bit
+    C = (S - q s - q sᵀ + n q²) / (1 - 2q)²    how many have both of two bits
+
+Rows travel packed, eight bits a byte. Both estimates are unbiased: bits of a row are
+flipped independently.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Float64, Num, UInt8
+
+from tacit import check
+from tacit.errors import BadValue
+from tacit.keys import Keys
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+_STEP = 2.0**-53  # the smallest chance that a uniform draw can have
+_DRAWS_AT_ONCE = 2**22
+
+Packed = UInt8[np.ndarray, "clients bytes"]
+
+
+@dataclass(frozen=True)
+class FlippedBits:
+    """Reports every bit of a row of `dimension`, each by randomised response.
+
+    Guarantee: `epsilon` pure local DP for one bit; `dimension * epsilon` for the row,
+    which is what a person's whole history is.
+    Assumes: nothing of the row.
+    Source: Warner 1965; Gao et al. 2020 for histories.
+    """
+
+    epsilon: float  # of one bit
+    dimension: int
+
+    def __post_init__(self) -> None:
+        check.positive(epsilon=self.epsilon)
+        check.count(dimension=self.dimension)
+
+    @property
+    def total_epsilon(self) -> float:
+        """What one row costs, at delta 0."""
+        return self.dimension * self.epsilon
+
+    @property
+    def event(self) -> DpEvent:
+        """What one row costs its sender."""
+        from dp_accounting import SelfComposedDpEvent
+
+        from tacit.accounting.events import pure_local
+
+        return SelfComposedDpEvent(pure_local(self.epsilon), self.dimension)
+
+    @property
+    def flip(self) -> float:
+        """The chance that a bit is flipped; rounded up, never down to zero."""
+        return max(1.0 / (math.exp(min(self.epsilon, 700.0)) + 1.0), _STEP)
+
+    def privatize(self, rows: Packed, keys: Keys) -> Packed:
+        """One row a client; some clients at a time, whom that does not change."""
+        if rows.shape != (len(keys), packed_size(self.dimension)):
+            raise BadValue(
+                f"rows of shape {rows.shape}; needed are {packed_size(self.dimension)} "
+                f"bytes for each of {len(keys)} clients"
+            )
+        out = np.empty_like(rows)
+        step = max(1, _DRAWS_AT_ONCE // self.dimension)
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            flips = keys[some].uniform(self.dimension) < self.flip
+            out[some] = rows[some] ^ np.packbits(flips, axis=1)
+        return out
+
+    def counts(
+        self, said: Num[np.ndarray, "dimension"], *, rows: float
+    ) -> Float64[np.ndarray, "dimension"]:
+        """How many of `rows` rows have each bit: unbiased, may be negative."""
+        return (said - rows * self.flip) / (1 - 2 * self.flip)
+
+    def pairs(
+        self,
+        said: Num[np.ndarray, "some dimension"],
+        *,
+        one: Num[np.ndarray, "some"],
+        other: Num[np.ndarray, "dimension"],
+        rows: float,
+    ) -> Float[np.ndarray, "some dimension"]:
+        """How many rows have both of two different bits: unbiased, may be negative.
+
+        `said` is how often both were reported, `one` and `other` how often each was.
+        """
+        q = self.flip
+        both = said - q * np.add.outer(one, other) + rows * q**2
+        both /= (1 - 2 * q) ** 2
+        return both
+
+    def pair_deviation(self, rows: float) -> float:
+        """Of the estimate for a pair of bits that no row has."""
+        q = self.flip
+        return math.sqrt(rows) * q * (1 - q) / (1 - 2 * q) ** 2
+
+
+def packed_size(dimension: int) -> int:
+    """The bytes of a row of so many bits."""
+    return -(-dimension // 8)

@@ -1,0 +1,159 @@
+"""Matrix factorisation for clicks: people in closed form, items by gradient.
+
+    V       items × factors, a row v an item
+    r       how often an item is in a person's history
+    p       1 where r > 0, else 0
+    c       1 + alpha r: how much a preference is trusted
+    x       (Vᵀ C V + ridge I)⁻¹ Vᵀ C p             Eq. 4: the person's factors
+    g       -2 c (p - x·v) x, a row an item          Eqs. 5 and 6: the items' gradient
+
+Equations of Minto et al. 2021, after Hu, Koren and Volinsky 2008 and Ammad-ud-din et
+al. 2019. V is the same for everyone: Vᵀ C V is Vᵀ V and a few rows of the history. A
+coordinate of g needs one row of V; nobody's gradient is written down for a few of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Float64, Int32
+
+from tacit.data.shards import Shards
+
+_COMPILED_FROM = 200_000  # people times items; below, numpy needs a few milliseconds
+
+Items = Float64[np.ndarray, "items factors"]
+People = Float64[np.ndarray, "clients factors"]
+Coordinates = Int32[np.ndarray, "clients count"]  # item · factors + factor
+Values = Float64[np.ndarray, "clients count"]
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitFactors:
+    """Item factors, and what devices compute with them."""
+
+    items: Items
+    alpha: float
+    ridge: float
+
+    def people(self, shards: Shards) -> People:
+        """Everyone's factors; zero without a history."""
+        nothing = np.zeros((len(shards), 0), np.int32)
+        return self._solved(shards, nothing)[0]
+
+    def gradients_at(self, shards: Shards, coordinates: Coordinates) -> Values:
+        """A few coordinates of everyone's gradient."""
+        return self._solved(shards, coordinates)[1]
+
+    def gradients(self, shards: Shards) -> Float64[np.ndarray, "clients items factors"]:
+        """Everyone's whole gradient."""
+        x = self.people(shards)
+        if self._is_small(shards):
+            return self._spread_plain(shards, x)
+        from tacit.kernels.fmf import spread  # loads numba
+
+        out = np.empty((len(x), *self.items.shape))
+        spread(shards.offsets, shards.items, self.items, float(self.alpha), x, out)
+        return out
+
+    def parts(self, shards: Shards, item: int) -> Float64[np.ndarray, "events"]:
+        """How much each event of one person adds to x·v of an item; they add up to it.
+
+        x is linear in the rows of the history once Vᵀ C V is known.
+        """
+        counts = _counts(shards)
+        toward = np.linalg.solve(self._systems(counts)[0], self.items[item])
+        repeats = counts.toarray()[0, shards.items]
+        confidence = 1.0 + self.alpha * repeats
+        return confidence / repeats * (self.items[shards.items] @ toward)
+
+    def _solved(
+        self, shards: Shards, coordinates: Coordinates
+    ) -> tuple[People, Values]:
+        if self._is_small(shards):
+            return self._solved_plain(shards, coordinates)
+        from tacit.kernels.fmf import solver  # loads numba
+
+        factors = self.items.shape[1]
+        people = np.empty((len(shards), factors))
+        values = np.empty(coordinates.shape)
+        solver(factors)(
+            *(shards.offsets, shards.items, self._table(), self._common()),
+            *(float(self.alpha), coordinates, people, values),
+        )
+        return people, values
+
+    def _is_small(self, shards: Shards) -> bool:
+        return len(shards) * len(self.items) < _COMPILED_FROM
+
+    def _solved_plain(
+        self, shards: Shards, coordinates: Coordinates
+    ) -> tuple[People, Values]:
+        """The twin of the compiled one."""
+        counts = _counts(shards)
+        confident = counts.copy()
+        confident.data = 1.0 + self.alpha * counts.data
+        right = confident @ self.items
+        x = np.linalg.solve(self._systems(counts), right[:, :, None])[:, :, 0]
+        item, factor = np.divmod(coordinates.astype(np.int64), self.items.shape[1])
+        rows = np.arange(len(shards))[:, None]
+        scores = np.einsum("cf,ckf->ck", x, self.items[item])
+        found = self._residuals(scores, counts.toarray()[rows, item])
+        return x, -2.0 * found * x[rows, factor]
+
+    def _spread_plain(
+        self, shards: Shards, x: People
+    ) -> Float64[np.ndarray, "clients items factors"]:
+        """The twin of the compiled one."""
+        found = self._residuals(x @ self.items.T, _counts(shards).toarray())
+        return -2.0 * found[:, :, None] * x[:, None, :]
+
+    def _residuals(
+        self, scores: Float64[np.ndarray, "*any"], counts: Float64[np.ndarray, "*any"]
+    ) -> Float64[np.ndarray, "*any"]:
+        """The part of g that every factor shares: c (p - x·v)."""
+        return (1.0 + self.alpha * counts) * ((counts > 0) - scores)
+
+    def _systems(
+        self, counts: sp.csr_array
+    ) -> Float64[np.ndarray, "clients factors factors"]:
+        """Vᵀ C V + ridge I of each person: what all share, and the touched rows."""
+        f = self.items.shape[1]
+        outer = (self.items[:, :, None] * self.items[:, None, :]).reshape(-1, f * f)
+        return self._common() + self.alpha * (counts @ outer).reshape(-1, f, f)
+
+    def _common(self) -> Float64[np.ndarray, "factors factors"]:
+        """Vᵀ V + ridge I."""
+        return self.items.T @ self.items + self.ridge * np.eye(self.items.shape[1])
+
+    def _table(self) -> Float64[np.ndarray, "items columns"]:
+        """Of each item v, then the lower triangle of v vᵀ where alpha asks for it."""
+        if self.alpha == 0:
+            return self.items
+        i, j = np.tril_indices(self.items.shape[1])
+        return np.hstack([self.items, self.items[:, i] * self.items[:, j]])
+
+
+def _counts(shards: Shards) -> sp.csr_array:
+    """How often each item is in each history; people × items."""
+    shape = (len(shards), shards.n_items)
+    ones = np.ones(len(shards.items))
+    made = sp.csr_array((ones, shards.items, shards.offsets), shape, copy=True)
+    made.sum_duplicates()
+    return made
+
+
+def descend(
+    items: Items,
+    gradient: Items,
+    *,
+    rate: float,
+    ridge: float,
+    steps: int,
+) -> Items:
+    """So many steps with the same gradient: V - rate (gradient + 2 ridge V)."""
+    for _ in range(steps):
+        items = items - rate * (gradient + 2.0 * ridge * items)
+    return items

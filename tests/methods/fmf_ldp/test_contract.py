@@ -1,0 +1,46 @@
+"""What every method keeps, for each kind of report."""
+
+import numpy as np
+
+from tacit.method import Method
+from tacit.methods.fmf_ldp import FmfLdp
+from tacit.plan import Plan
+from tacit.testing.contract import MethodContract, ScoreFunction, SmallWorld
+
+START = {"factors": 3, "init_mean": 0.1, "init_deviation": 0.1}
+
+
+class TestBare(MethodContract):
+    """Federated collaborative filtering."""
+
+    def method(self) -> Method:
+        return FmfLdp("none", learning_rate=0.02, **START)
+
+    def answer_plan(self, world: SmallWorld) -> Plan:
+        return Plan(len(world.shards), rounds=40)
+
+    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+        """Even people like even items: the one they lack stands above all odd ones."""
+        own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
+        scores = score(world.shards)
+        lowest = np.where(own, scores, np.inf).min(axis=1)
+        highest = np.where(own, -np.inf, scores).max(axis=1)
+        assert (lowest > highest).all()
+
+
+class TestVotes(TestBare):
+    """Hardly any flips, and every coordinate of the small world."""
+
+    rounds = 2
+
+    def method(self) -> Method:
+        votes = {"report": "one_bit", "votes": 36, "epsilon": 8.0, "clip": 0.25}
+        return FmfLdp(learning_rate=0.05, **votes, **START)
+
+
+class TestWhole(TestBare):
+    rounds = 2
+
+    def method(self) -> Method:
+        whole = {"epsilon": 500.0, "clip": 4.0}
+        return FmfLdp(learning_rate=0.02, **whole, **START)
