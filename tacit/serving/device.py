@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Int64
 
 from tacit import check
 from tacit.data.catalog import Catalog, Profiles
@@ -16,6 +17,8 @@ from tacit.keys import Key, Keys
 from tacit.method import Candidates, Clients, Method, Scores
 from tacit.serving.topk import top_k
 from tacit.transport.messages import Cast
+
+_PEOPLE_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Recommender:
         """
         check.at_least(1, k=k)
         held = self.catalog.indices(list(history))
-        shard = Shards.of_history(held, n_items=len(self.catalog))
+        shard = self._shard(held)
         scores = self.score(shard, stranger(self.method, self.cast, len(shard)))
         best = top_k(scores, shard.histories, k=k)[0]
         return [
@@ -72,7 +75,7 @@ class Recommender:
         """
         check.at_least(1, n=n)
         held = self.catalog.indices(list(dict.fromkeys(history)))
-        shard = Shards.of_history(held, n_items=len(self.catalog))
+        shard = self._shard(held)
         target = int(self.catalog.indices([item])[0])
         speaks = np.maximum(self.method.reasons(self.cast, shard, target), 0.0)
         total = speaks.sum()
@@ -86,10 +89,23 @@ class Recommender:
     def score(
         self, shards: Shards, clients: Clients, keys: Keys | None = None
     ) -> Scores:
-        """A score for each person and item of the catalog."""
+        """A score for each person and item of the catalog.
+
+        A few hundred people at a time: a taste may be a whole network of its own.
+        """
         own = keys or Key.from_os().each(np.arange(len(shards)))
-        tastes = self.method.represent(self.cast, clients, shards, own)
-        return self.method.score(self.cast, tastes, Candidates.all_of(self.catalog))
+        every, parts = Candidates.all_of(self.catalog), []
+        for first in range(0, max(1, len(shards)), _PEOPLE_AT_ONCE):
+            rows = np.arange(first, min(first + _PEOPLE_AT_ONCE, len(shards)))
+            people = clients.take(rows), shards.take(rows), own[rows]
+            tastes = self.method.represent(self.cast, *people)
+            parts.append(self.method.score(self.cast, tastes, every))
+        return np.concatenate(parts)
+
+    def _shard(self, held: Int64[np.ndarray, "items"]) -> Shards:
+        """A history of items that somebody likes."""
+        liked = self.method.liked
+        return Shards.of_history(held, n_items=len(self.catalog), value=liked)
 
 
 def stranger(method: Method, cast: Cast, n: int = 1) -> Clients:

@@ -112,6 +112,10 @@ class MethodContract(ABC):
     def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
         """Assert that the known answer of `answer_world` was found."""
 
+    def world(self) -> SmallWorld:
+        """The world of the other tests; with features for a method that needs some."""
+        return mixed_world()
+
     def answer_world(self) -> SmallWorld:
         """A world with a known answer."""
         return checkerboard()
@@ -294,7 +298,7 @@ class MethodContract(ABC):
 
     def test_releases_speak_for_every_unit_and_view(self) -> None:
         """And the plan can say what they amount to."""
-        plan = self.plan(mixed_world())
+        plan = self.plan(self.world())
         check_plan(self.method(), plan)
         told = account(plan, self.method().releases(plan))
         assert told.releases
@@ -314,7 +318,7 @@ class MethodContract(ABC):
         plan: Plan | None = None,
         chunk: int | None = None,
     ) -> Simulation:
-        world = world or mixed_world()
+        world = world or self.world()
         return Simulation(
             self.method(),
             plan or self.plan(world),

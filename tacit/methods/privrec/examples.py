@@ -1,0 +1,91 @@
+"""Histories as labelled examples: what was liked, what was not, what was never seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Bool, Float32, Int64
+
+from tacit.data.ragged import Ragged, offsets_of
+from tacit.data.shards import Shards
+from tacit.keys import Keys
+from tacit.models.feature_mlp import Encoded
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Examples end to end, client by client, each with the event it comes from."""
+
+    offsets: Int64[np.ndarray, "clients_and_one"]
+    items: Int64[np.ndarray, "examples"]
+    labels: Float32[np.ndarray, "examples"]
+    events: Int64[np.ndarray, "examples"]
+    is_drawn: Bool[np.ndarray, "examples"]  # never touched
+
+
+def labelled(
+    shards: Shards, labels: Float32[np.ndarray, "events"], *, negatives: int, keys: Keys
+) -> Labelled:
+    """Every event with its label, and for each positive one `negatives` others.
+
+    Those are items that the client has no event with, drawn at random, with label 0 and
+    in the situation of the event. A client who has every item gets none.
+    """
+    events, items = drawn(shards, labels > 0, each=negatives, keys=keys)
+    n = len(shards.items)
+    whose = np.concatenate([shards.owners, shards.owners[events]])
+    order = np.argsort(whose, kind="stable")
+    nothing = np.zeros(len(events), np.float32)
+    return Labelled(
+        offsets_of(np.bincount(whose, minlength=len(shards))),
+        np.concatenate([shards.items, items])[order].astype(np.int64),
+        np.concatenate([labels, nothing])[order],
+        np.concatenate([np.arange(n), events])[order],
+        order >= n,
+    )
+
+
+def drawn(
+    shards: Shards, is_positive: Bool[np.ndarray, "events"], *, each: int, keys: Keys
+) -> tuple[Int64[np.ndarray, "drawn"], Int64[np.ndarray, "drawn"]]:
+    """For every positive event `each` items that its client never touched."""
+    taken = _distinct(shards)
+    free = shards.n_items - taken.lengths
+    positive = np.flatnonzero(is_positive & (free > 0)[shards.owners])
+    events = np.repeat(positive, each)
+    who = shards.owners[events]
+    counts = np.bincount(who, minlength=len(shards))
+    numbers = (keys.uniform_ragged(counts) * free[who]).astype(np.int64)
+    return events, _skip(numbers, who, taken)
+
+
+def _distinct(shards: Shards) -> Ragged:
+    """The items of each client, sorted, each once."""
+    pairs = np.unique(shards.owners * shards.n_items + shards.items)
+    owners, items = np.divmod(pairs, max(1, shards.n_items))
+    return Ragged.of_lengths(np.bincount(owners, minlength=len(shards)), items)
+
+
+def _skip(
+    numbers: Int64[np.ndarray, "drawn"], who: Int64[np.ndarray, "drawn"], taken: Ragged
+) -> Int64[np.ndarray, "drawn"]:
+    """Number r of a client becomes the r-th item that is not taken."""
+    owners = taken.owners
+    free_before = taken.values - (np.arange(len(owners)) - taken.offsets[owners])
+    apart = int(max(numbers.max(initial=0), free_before.max(initial=0))) + 1
+    line, wanted = owners * apart + free_before, who * apart + numbers
+    skipped = np.searchsorted(line, wanted, side="right") - taken.offsets[who]
+    return numbers + skipped
+
+
+def usual(situations: Encoded, shards: Shards) -> Encoded:
+    """The mean of a client's situations: that in which lists are made."""
+    n, events, fields = len(shards), len(shards.items), situations.n_fields
+    share = 1.0 / np.maximum(1, shards.lengths)[shards.owners]
+    mean = sp.csr_array((share, (shards.owners, np.arange(events))), shape=(n, events))
+    numbers = np.asarray(mean @ situations.numbers, situations.numbers.dtype)
+    each = sp.kron(mean, sp.eye_array(fields), format="csr")  # field by field
+    shares = sp.csr_array(each @ situations.shares, dtype=situations.shares.dtype)
+    return Encoded(shares, numbers, fields)

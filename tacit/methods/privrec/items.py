@@ -1,0 +1,88 @@
+"""The catalog as PrivRec's network reads it; public, a part of every Cast.
+
+Items with the same features are one kind: nothing tells them apart, so they are told,
+learnt and scored once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Int32
+from numpy.typing import DTypeLike
+
+from tacit.data.catalog import Catalog
+from tacit.data.features import Features, Numeric
+from tacit.models.feature_mlp import Encoded, Fields
+from tacit.models.feature_mlp.inputs import kinds
+from tacit.tree import Array, Arrays
+
+_PREFIX = "catalog."
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The kinds of items, and of which kind each is."""
+
+    fields: Fields
+    kinds: Encoded
+    of: Int32[np.ndarray, "items"]
+
+    @classmethod
+    def of_catalog(
+        cls, catalog: Catalog, fields: Fields, *, rows: int, scaled: bool
+    ) -> Items:
+        """The kinds of a catalog; `scaled` numbers have mean 0 and deviation 1."""
+        features = _scaled(catalog.features) if scaled else catalog.features
+        every = fields.encode(features, len(catalog), rows=rows, dtype=np.float32)
+        of, first = kinds(every)
+        return cls(fields, every.take(first), of)
+
+    def told(self) -> dict[str, Array]:
+        """What everyone is told."""
+        held = self.kinds.shares
+        parts = {
+            "labels": np.array([*self.fields.labels.values()], np.int64),
+            "kinds": self.of,
+            "offsets": held.indptr.astype(np.int64),
+            "rows": held.indices.astype(np.int32),
+            "shares": held.data,
+            "numbers": self.kinds.numbers,
+        }
+        return {_PREFIX + name: value for name, value in parts.items()}
+
+    @classmethod
+    def heard(cls, weights: Arrays, *, first: int, dtype: DTypeLike) -> Items:
+        """The same on a device; fields have numbers for names."""
+        part = {k.removeprefix(_PREFIX): v for k, v in weights.items() if is_told(k)}
+        counts = enumerate(part["labels"].tolist())
+        fields = Fields({str(place): n for place, n in counts}, first)
+        shape = (len(part["offsets"]) - 1, first + fields.n_rows)
+        held = part["shares"].astype(dtype), part["rows"], part["offsets"]
+        shares = sp.csr_array(held, shape=shape)
+        numbers = part["numbers"].astype(dtype)
+        read = Encoded(shares, numbers, len(fields.categories))
+        return cls(fields, read, part["kinds"])
+
+
+def is_told(name: str) -> bool:
+    """Whether this is a part of the catalog and not a weight."""
+    return name.startswith(_PREFIX)
+
+
+def _scaled(features: Features) -> Features:
+    """Numbers over the catalog's mean and deviation; an unknown one is the mean."""
+
+    def scaled(column: Numeric) -> Numeric:
+        known = column.values[~np.isnan(column.values)].astype(np.float64)
+        if not len(known):
+            return column
+        spread = known.std() or 1.0
+        return Numeric(((column.values - known.mean()) / spread).astype(np.float32))
+
+    return {
+        name: scaled(column) if isinstance(column, Numeric) else column
+        for name, column in features.items()
+    }

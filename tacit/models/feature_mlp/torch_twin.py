@@ -1,0 +1,81 @@
+"""The same network in torch, for those who differentiate through it.
+
+Second derivatives, other optimizers, export: what `training` does not do. Needs the
+extra `train`. Clients stand on axis 0 here too; one client is a stack of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.errors import MissingExtra
+from tacit.models.feature_mlp.inputs import Encoded
+from tacit.models.feature_mlp.network import (
+    EMBEDDINGS,
+    Network,
+    Side,
+    bias,
+    block,
+    weights,
+)
+from tacit.tree import Arrays
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def tensors(stacked: Arrays, *, requires_grad: bool = True) -> dict[str, Tensor]:
+    """Weights as leaves of a graph."""
+    torch = _torch()
+    return {
+        name: torch.tensor(np.array(value), requires_grad=requires_grad)
+        for name, value in stacked.items()
+    }
+
+
+def logits(
+    network: Network, stacked: Mapping[str, Tensor], inputs: Mapping[Side, Encoded]
+) -> Tensor:
+    """Clients × examples, from as many things a client on every side, or one.
+
+    Things of a side stand client by client.
+    """
+    torch = _torch()
+    activation = torch.relu if network.activation == "relu" else torch.sigmoid
+    clients = len(stacked[EMBEDDINGS])
+    z = stacked[bias(1)][:, None]
+    for side in network.sides:
+        x = _inputs(stacked[EMBEDDINGS], inputs[side], clients)
+        z = z + x @ stacked[block(side)]
+    h = activation(z)
+    for layer in range(2, network.n_layers + 1):
+        h = activation(h @ stacked[weights(layer)] + stacked[bias(layer)][:, None])
+    last = network.n_layers + 1
+    return (h @ stacked[weights(last)] + stacked[bias(last)][:, None])[..., 0]
+
+
+def _inputs(embeddings: Tensor, of: Encoded, clients: int) -> Tensor:
+    """Clients × things × width."""
+    torch = _torch()
+    each = len(of) // clients
+    held, size = of.shares.tocoo(), embeddings.shape[-1]
+    owner = torch.from_numpy(held.row // max(1, each * of.n_fields))
+    rows = embeddings[owner, torch.from_numpy(held.col)]
+    share = torch.from_numpy(held.data).to(embeddings.dtype)[:, None]
+    empty = torch.zeros(of.shares.shape[0], size, dtype=embeddings.dtype)
+    summed = empty.index_add(0, torch.from_numpy(held.row), share * rows)
+    numbers = torch.from_numpy(of.numbers).to(embeddings.dtype)
+    x = torch.cat([summed.reshape(len(of), -1), numbers], dim=1)
+    return x.reshape(clients, each, -1)
+
+
+def _torch() -> ModuleType:
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtra("torch", "train") from error
+    return torch
