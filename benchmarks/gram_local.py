@@ -1,0 +1,98 @@
+"""Gram's local form beside the central one at its exchange rate: a table of its page.
+
+    python -m benchmarks.gram_local
+
+Invented worlds of 100 items; ten rounds of which three count; everyone speaks once.
+N reports of PrivUnitG have the noise of one central release at mu = kappa sqrt(N), so
+both columns should agree within the spread of their draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from tacit.data.sources.synthetic import World
+from tacit.data.splits.by_person import new_users
+from tacit.data.splits.split import Split
+from tacit.evaluation.evaluate import evaluate
+from tacit.keys import Key
+from tacit.mechanisms.priv_unit import PrivUnit
+from tacit.methods.gram import Gram
+from tacit.plan import Plan
+from tacit.runtime.simulate import Simulation
+from tacit.sampling import Once
+from tacit.serving.device import Recommender, stranger
+
+ITEMS, HEAD = 100, 40
+ROUNDS, COUNTING = 10, 3
+DRAWS = {5_000: 20, 50_000: 5, 1_000_000: 2}
+
+
+def main() -> None:
+    """Print a line for each world and epsilon."""
+    for people, draws in DRAWS.items():
+        split = world(people)
+        for epsilon in (1.0, 2.0, 4.0, 8.0):
+            both = np.array([[*pair(split, epsilon, seed)] for seed in range(draws)])
+            error = both.std(axis=0, ddof=1) / math.sqrt(draws)
+            local, central = (
+                f"{m:.4f} ± {e:.4f}"
+                for m, e in zip(both.mean(axis=0), error, strict=True)
+            )
+            print(f"{people:>9,} people, epsilon {epsilon:g}: {local} | {central}")
+
+
+def world(people: int) -> Split:
+    """People of an invented world, 2,000 of them to test."""
+    made = World(users=people, items=ITEMS, events_per_user=12, rank=4, seed=1)
+    key = Key.from_seed(0)
+    return new_users(made.dataset(), n_validation=200, n_test=2000, key=key)
+
+
+def pair(split: Split, epsilon: float, seed: int) -> Iterator[float]:
+    """NDCG@20 of the local form, then of the central one at its exchange rate."""
+    local = Gram(
+        privacy="local", head=HEAD, count_rounds=COUNTING, epsilon=epsilon, rank=32
+    )
+    yield ndcg(split, local, "direct", seed)
+    people = len(split.users) / ROUNDS
+    central = Gram(
+        privacy="central",
+        head=HEAD,
+        count_rounds=COUNTING,
+        count_noise=noise(epsilon, ITEMS, people),
+        relate_noise=noise(epsilon, HEAD * (HEAD + 1) // 2, people),
+        rank=32,
+    )
+    yield ndcg(split, central, "secure_sum", seed)
+
+
+def noise(epsilon: float, size: int, people: float) -> float:
+    """The multiplier 1 / (kappa sqrt(N)) over 1 / N, of a round's reports."""
+    return math.sqrt(people * PrivUnit(epsilon, size).variance(1.0))
+
+
+def ndcg(split: Split, method: Gram, channel: str, seed: int) -> float:
+    """NDCG@20 of the test people after one run."""
+    plan = Plan(len(split.users), rounds=ROUNDS, sampler=Once(), channel=channel)
+    people = split.profiles.take(split.users)
+    key = Key.from_seed(seed)
+    simulation = Simulation(method, plan, split.catalog, people, split.train, key)
+    *_, (state, _) = simulation.run(simulation.start())
+    told = Recommender(method, method.broadcast(state.server), split.catalog)
+    return (
+        evaluate(
+            lambda shards: told.score(shards, stranger(method, told.cast, len(shards))),
+            split.test,
+            metrics=("ndcg@20",),
+        )
+        .metrics()["ndcg@20"]
+        .mean
+    )
+
+
+if __name__ == "__main__":
+    main()
