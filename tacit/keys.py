@@ -201,7 +201,8 @@ def _positions(counts: Int64[np.ndarray, "clients"]) -> Int64[np.ndarray, "total
 
 def _philox(words: Words, first: Counters, n: int, domain: int) -> Blocks:
     """Blocks at counters (first, 0, 0, domain) and the `n` - 1 after, for each key."""
-    if len(words) * n < _COMPILED_FROM:
+    is_loaded = _philox_compiled.cache_info().currsize > 0
+    if len(words) * n < _COMPILED_FROM and not is_loaded:
         return _philox_plain(words, first, n, domain)
     return _philox_compiled()(np.ascontiguousarray(words), first, n, domain)
 

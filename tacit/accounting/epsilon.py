@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tacit import check
 from tacit.accounting.losses import has_loss, largest_loss, loss
 from tacit.accounting.parts import (
@@ -190,4 +192,6 @@ def _is_fine_enough(grid: float, *, coarser: float, value: float) -> bool:
 
 
 def _on_grid(parts: Parts, delta: float, grid: float) -> float:
-    return float(loss(parts, grid=grid).get_epsilon_for_delta(delta))
+    # A ratio beyond all floats is infinite: then basic composition has the last word.
+    with np.errstate(over="ignore"):
+        return float(loss(parts, grid=grid).get_epsilon_for_delta(delta))

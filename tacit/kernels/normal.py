@@ -63,16 +63,11 @@ def _exponentials(one, two):  # type: ignore[no-untyped-def]
     return beyond, -math.log1p(-np.float64(two >> _ELEVEN) * _STEP)
 
 
-@njit(
-    types.float64[::1](types.Array(types.uint64, 1, "C", readonly=True), types.int64),
-    cache=True,
-    nogil=True,
-)
-def normal(state, n):  # type: ignore[no-untyped-def]
-    """`n` draws from an SFC64 state of four words."""
-    out = np.empty(n)
+@njit(types.void(types.uint64[::1], types.float64[::1]), cache=True, nogil=True)
+def normal(state, out):  # type: ignore[no-untyped-def]
+    """Fill `out`, from an SFC64 state of four words that moves on."""
     a, b, c, d = state[0], state[1], state[2], state[3]
-    for i in range(n):
+    for i in range(len(out)):
         while True:
             a, b, c, d, word = _next(a, b, c, d)
             layer, place = np.int64(word & _LAYER), (word >> _NINE) & _PLACE
@@ -98,4 +93,4 @@ def normal(state, n):  # type: ignore[no-untyped-def]
                 x = _sided(_EDGE + beyond, word >> _SEVENTEEN)
                 break
         out[i] = x
-    return out
+    state[0], state[1], state[2], state[3] = a, b, c, d

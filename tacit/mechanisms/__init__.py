@@ -12,7 +12,8 @@ on a trusted sum
 on one device
     randomized_response  one of k values
     flipped_bits         every bit of a row
-    one_bit, priv_unit   vectors: a few bits of them, or the whole
+    one_bit, spread_bits vectors: a few bits of them
+    priv_unit            the whole vector
     private_attention    interests, noisy; padding hides single interactions
     label_choice         the clicked item of an impression
 in paper mode only

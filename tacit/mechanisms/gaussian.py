@@ -13,7 +13,7 @@ from tacit import check
 from tacit.accounting.calibration import gaussian_noise
 from tacit.keys import Key, Keys
 from tacit.mechanisms.clipping import clip_by_norm
-from tacit.mechanisms.sums import add_noise
+from tacit.mechanisms.sums import Fill, add_noise
 from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:
@@ -154,17 +154,18 @@ def gaussian_event(noise_multiplier: float) -> GaussianDpEvent:
     return GaussianDpEvent(noise_multiplier)
 
 
-def standard_normal(key: Key, shape: tuple[int, ...]) -> Array:
-    """Standard normal draws of this shape, in float64."""
-    n = math.prod(shape)
+def standard_normal(key: Key, n: int) -> Fill:
+    """What fills arrays with standard normal draws in float64, `n` in all."""
     if n < _COMPILED_FROM:
-        return np.asarray(key.generator().standard_normal(shape))
+        generator = key.generator()
+        return lambda out: generator.standard_normal(out=out)
     from tacit.kernels.normal import normal  # loads numba
 
-    return np.asarray(normal(_stream(key), n)).reshape(shape)
+    state = fast_stream(key)
+    return lambda out: normal(state, out)
 
 
-def _stream(key: Key) -> UInt64[np.ndarray, "4"]:
-    """The state of an SFC64 stream of this key: four times as fast as its Philox."""
+def fast_stream(key: Key) -> UInt64[np.ndarray, "4"]:
+    """The state of a key's SFC64 stream, which is twice as fast as its Philox."""
     bits = np.random.SFC64(key.words)
-    return np.asarray(bits.state["state"]["state"], np.uint64)
+    return np.array(bits.state["state"]["state"], np.uint64)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tacit import check
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_l1_norm
-from tacit.mechanisms.sums import add_noise
+from tacit.mechanisms.sums import Fill, add_noise
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:
@@ -69,5 +67,10 @@ class LaplaceSum:
         return LaplaceDpEvent(1 / self.epsilon)
 
 
-def _standard_laplace(key: Key, shape: tuple[int, ...]) -> Array:
-    return np.asarray(key.generator().laplace(size=shape))
+def _standard_laplace(key: Key, _n: int) -> Fill:
+    generator = key.generator()
+
+    def fill(out: Array) -> None:
+        out[:] = generator.laplace(size=len(out))
+
+    return fill

@@ -157,10 +157,14 @@ class SecureSum:
 
 def bare_sum(trees: Iterable[Tree], layout: Layout) -> dict[str, Array]:
     """The sum of reports; zero where nobody spoke."""
-    total = layout.zeros()
+    total: dict[str, Array] = {}
     for tree in trees:
-        tree.add_to(total)
-    return total
+        if total:
+            tree.add_to(total)
+        else:
+            total = tree.sum()
+            layout.check_total(total)
+    return total or layout.zeros()
 
 
 def noisy_sum(

@@ -253,3 +253,10 @@ def test_a_coarser_grid_is_an_upper_bound():
     rough = [epsilon(event, delta=1e-6, finest=g).value for g in (1e-2, 1e-3, 1e-4)]
     assert rough == sorted(rough, reverse=True)
     assert rough[0] - rough[2] < 0.02
+
+
+def test_a_ratio_beyond_all_floats_leaves_basic_composition():
+    """A hundred bits of 8 are next to no protection, and no warning either."""
+    event = SelfComposedDpEvent(pure_local(8.0), 108)
+    found = epsilon(event, delta=1e-6, adjacency="replace_one")
+    assert 700 < found.value <= 864

@@ -69,8 +69,13 @@ class RepeatsItsNoise(GaussianSum):
 @dataclass(frozen=True)
 class UniformNoise(GaussianSum):
     def add(self, total, key):
-        def draw(generator, shape):
-            return generator.uniform(-np.sqrt(3), np.sqrt(3), shape)
+        def draw(key, n):
+            draws = iter(key.generator().uniform(-np.sqrt(3), np.sqrt(3), n))
+
+            def fill(out):
+                out[:] = [next(draws) for _ in out]
+
+            return fill
 
         return add_noise(total, key, draw=draw, scale=self.scale)
 

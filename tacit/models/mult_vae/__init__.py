@@ -1,0 +1,11 @@
+"""Mult-VAE (Liang et al. 2018): the network, its inputs, and a cohort's gradients.
+
+network    shapes, first weights, and the forward pass a device ranks with (numpy)
+inputs     histories as sparse rows, and what a training pass drops and draws
+gradients  every client's gradient as factors, from one pass for all (torch)
+"""
+
+from tacit.models.mult_vae.inputs import Held, Pass
+from tacit.models.mult_vae.network import Init, Network
+
+__all__ = ["Held", "Init", "Network", "Pass"]

@@ -1,0 +1,87 @@
+"""Histories as sparse rows of length 1, and what one training pass makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from tacit.data.ragged import offsets_of
+from tacit.data.shards import Shards
+from tacit.keys import Keys
+from tacit.tree import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Which of some items each person holds, once each, end to end."""
+
+    offsets: Int64[np.ndarray, "people_and_one"]
+    columns: Int64[np.ndarray, "held"]
+    n_items: int
+    draws_at: Int64[np.ndarray, "held"]  # the event that each was taken from
+    lengths_drawn: Int64[np.ndarray, "people"]  # events a person, kept or not
+
+    @classmethod
+    def of(cls, shards: Shards, items: Int64[np.ndarray, "columns"]) -> Held:
+        """What people hold of `items`, which stand in columns in the order given."""
+        place = np.full(shards.n_items, -1)
+        place[items] = np.arange(len(items))
+        at, n = place[shards.items], max(1, len(items))
+        events = np.flatnonzero(at >= 0)
+        cells = shards.owners[events] * n + at[events]
+        if (cells[1:] <= cells[:-1]).any():  # not sorted, or something is there twice
+            cells, first = np.unique(cells, return_index=True)
+            events = events[first]
+        owners, columns = np.divmod(cells, n)
+        lengths = np.bincount(owners, minlength=len(shards))
+        return cls(offsets_of(lengths), columns, len(items), events, shards.lengths)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, "people"]:
+        """How many items each person holds."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> Int64[np.ndarray, "held"]:
+        """The person of each entry."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @property
+    def values(self) -> Float64[np.ndarray, "held"]:
+        """The entries of rows of length 1."""
+        return np.repeat(1 / np.sqrt(np.maximum(self.lengths, 1)), self.lengths)
+
+    def dense(
+        self, values: Float64[np.ndarray, "held"], dtype: str = "float64"
+    ) -> Array:
+        """The rows with these entries, written out."""
+        out = np.zeros((len(self), self.n_items), dtype)
+        out[self.owners, self.columns] = values
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """One training pass of a cohort: inputs after dropout, and noise for the latent."""
+
+    values: Float64[np.ndarray, "held"]
+    noise: Float64[np.ndarray, "people latent"]
+
+    @classmethod
+    def drawn(cls, held: Held, keys: Keys, *, dropout: float, latent: int) -> Pass:
+        """Every person's own draws, whoever else is there.
+
+        An entry stays with probability 1 - dropout and is then that much larger.
+        `latent` is 0 where nothing is sampled.
+        """
+        values = held.values
+        if dropout > 0:
+            draws = keys.at("dropout").uniform_ragged(held.lengths_drawn)
+            stays = draws[held.draws_at] >= dropout
+            values = np.where(stays, values / (1 - dropout), 0.0)
+        return cls(values, keys.at("latent").normal(latent))

@@ -1,0 +1,122 @@
+"""The network of Mult-VAE: its shapes, its first weights and its forward pass.
+
+    x    a history over the items, of length 1           (people, items)
+    z    where the encoder puts it: a mean μ, and a log variance while training
+    f    what the decoder makes of z: a score an item    (people, items)
+
+    encoder   items -> hidden … -> latent       tanh between layers
+    decoder   latent -> … hidden -> items       the same widths backwards
+
+A layer is one matrix: a row an input and a last row for the bias, so that the gradient
+of a layer, its bias included, is one outer product. The first matrix is item-major.
+
+Source: Liang, Krishnan, Hoffman and Jebara 2018.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from tacit import check
+from tacit.errors import BadValue
+from tacit.keys import Key
+from tacit.tree import Array, Arrays
+
+Init = Literal["normal", "xavier"]
+"""normal: every number, biases too, from N(0, 1); xavier: N(0, 2 / (inputs + outputs))
+and biases of zero (Glorot and Bengio 2010)."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Widths, and what is left out: the sampling, or a decoder matrix of its own."""
+
+    n_items: int
+    hidden: tuple[int, ...] = (600,)
+    latent: int = 200
+    is_variational: bool = True  # without it, Mult-DAE: no variance, nothing sampled
+    is_tied: bool = False  # the last matrix is the first one, transposed
+
+    def __post_init__(self) -> None:
+        check.count(n_items=self.n_items, latent=self.latent)
+        for width in self.hidden:
+            check.count(hidden=width)
+        if self.is_tied and not self.hidden and self.is_variational:
+            raise BadValue(
+                "is_tied without a hidden layer: the first matrix makes means and "
+                "variances, the last reads means; add a hidden layer, or leave the "
+                "variances out"
+            )
+
+    @property
+    def encoder(self) -> tuple[str, ...]:
+        """The names of its layers."""
+        return tuple(f"encoder/{i}" for i in range(len(self.hidden) + 1))
+
+    @property
+    def decoder(self) -> tuple[str, ...]:
+        """The names of its layers; the last has a bias only if the network is tied."""
+        return tuple(f"decoder/{i}" for i in range(len(self.hidden) + 1))
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Rows, the last of them the bias, and columns of every layer."""
+        out = self.latent * (2 if self.is_variational else 1)
+        down = pairwise((self.n_items, *self.hidden, out))
+        up = pairwise((self.latent, *reversed(self.hidden), self.n_items))
+        names = (*self.encoder, *self.decoder)
+        made = {n: (a + 1, b) for n, (a, b) in zip(names, (*down, *up), strict=True)}
+        if self.is_tied:
+            made[self.decoder[-1]] = (1, self.n_items)
+        return made
+
+    @property
+    def ranks(self) -> dict[str, int]:
+        """How many outer products one example's gradient of each layer has."""
+        return {
+            name: 2 if self.is_tied and name == self.encoder[0] else 1
+            for name in self.shapes
+        }
+
+    def start(self, key: Key, *, init: Init, dtype: str) -> dict[str, Array]:
+        """The first weights."""
+        check.one_of(("normal", "xavier"), init=init)
+        made = {}
+        for name, shape in self.shapes.items():
+            drawn = key.at(name).generator().standard_normal(shape)
+            if init == "xavier":
+                drawn *= math.sqrt(2 / (shape[0] - 1 + shape[1]))
+                drawn[-1] = 0.0
+            made[name] = drawn.astype(dtype)
+        return made
+
+    def encode(
+        self, weights: Arrays, x: Shaped[np.ndarray, "people items"]
+    ) -> Float[np.ndarray, "people latent"]:
+        """The means μ of histories of length 1."""
+        out = x
+        for name in self.encoder[:-1]:
+            out = np.tanh(_through(weights[name], out))
+        return _through(weights[self.encoder[-1]][:, : self.latent], out)
+
+    def decode(
+        self, weights: Arrays, z: Float[np.ndarray, "people latent"]
+    ) -> Float[np.ndarray, "people items"]:
+        """A score for every item; the softmax of them is the model's guess."""
+        out: Array = z
+        for name in self.decoder[:-1]:
+            out = np.tanh(_through(weights[name], out))
+        last = weights[self.decoder[-1]]
+        if self.is_tied:
+            return out @ weights[self.encoder[0]][:-1].T + last[-1]
+        return _through(last, out)
+
+
+def _through(layer: Array, a: Array) -> Array:
+    return a @ layer[:-1] + layer[-1]
