@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
-from tacit.data.features import Categories, Category, Numeric, Text
+from tacit.data.features import Categories, Category, Numeric, Text, Vectors
 from tacit.data.impressions import Impressions, Slates
 from tacit.data.interactions import Interactions
 from tacit.data.ragged import Ragged
@@ -25,7 +25,7 @@ _PARTS = {
     for part in (
         *(Dataset, Interactions, Impressions, Slates, Catalog, Profiles),
         *(Ragged, Strings),
-        *(Category, Categories, Numeric, Text),
+        *(Category, Categories, Numeric, Vectors, Text),
     )
 }
 

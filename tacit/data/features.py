@@ -1,4 +1,4 @@
-"""Columns that describe items or users: one category, several, or a number."""
+"""Columns that describe items or users: categories, a number, a vector, or text."""
 
 from __future__ import annotations
 
@@ -105,6 +105,35 @@ class Numeric:
 
 
 @dataclass(frozen=True, eq=False)
+class Vectors:
+    """A vector a row, such as one that stands for a text; zeros mean unknown.
+
+    Any similarity of items can be given as one: rows whose products it is.
+    """
+
+    values: Float32[np.ndarray, "rows axes"]
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 2 or self.values.dtype != np.float32:
+            raise BadValue(
+                f"vectors are {self.values.dtype} of shape {self.values.shape}; needed "
+                "is float32, a row a vector"
+            )
+        if not np.isfinite(self.values).all():
+            raise BadValue("a vector is not finite; write zeros where it is unknown")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, row: int) -> Float32[np.ndarray, "axes"]:
+        return self.values[row]
+
+    def take(self, rows: ArrayLike) -> Vectors:
+        """Some of the rows."""
+        return Vectors(self.values[arrays.rows(rows, len(self))])
+
+
+@dataclass(frozen=True, eq=False)
 class Text:
     """Free text a row."""
 
@@ -121,7 +150,7 @@ class Text:
         return Text(self.texts.take(rows))
 
 
-Feature = Category | Categories | Numeric | Text
+Feature = Category | Categories | Numeric | Vectors | Text
 Features = Mapping[str, Feature]
 
 

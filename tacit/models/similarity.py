@@ -1,31 +1,40 @@
 """How alike two items are by what is publicly known of them.
 
-The cosine of their labels (genres, topics) times exp(-|difference| / scale) for each
-number (a year). A feature that an item lacks takes no side: an item without labels is
-alike to none, an unknown number is taken as the median.
+The cosine of their labels (genres, topics), vectors and words, at least zero, times
+exp(-|difference| / scale) for each number (a year). A feature that an item lacks takes
+no side: an item without labels is alike to none, an unknown number is taken as the
+median. Words count by how few items have them (the logarithm of the share) and are
+hashed into a few hundred columns.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
 from tacit import check
 from tacit.data.catalog import Catalog
-from tacit.data.features import Categories, Category, Numeric
-from tacit.errors import BadValue
+from tacit.data.features import Categories, Category, Numeric, Text, Vectors
 
 Matrix = Float[np.ndarray, "rows columns"]
 
 _AT_ONCE = 2**22  # numbers of a block of similarities
+_WORD_COLUMNS = 512
+_WORD = re.compile(r"\w{2,}")
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Items as rows of labels, each of norm 1 or 0, and of numbers in their scale."""
+    """Items as rows of labels, each of norm 1 or 0, and of numbers in their scale.
+
+    Vectors and words stand among the labels, each feature with norm 1.
+    """
 
     labels: Float32[np.ndarray, "items labels"]
     numbers: Float32[np.ndarray, "items numbers"]
@@ -43,13 +52,9 @@ class Content:
             elif isinstance(column, Category | Categories):
                 labels.append(_indicator(column))
             else:
-                raise BadValue(
-                    f"content='{name}' is text; name categories or numbers, or give "
-                    "vectors of the text as numbers"
-                )
-        joined = np.concatenate(labels, axis=1)
-        norms = np.linalg.norm(joined, axis=1, keepdims=True)
-        return cls(joined / np.maximum(norms, 1.0), np.concatenate(numbers, axis=1))
+                labels.append(_unit(_vectors(column)))
+        joined = _unit(np.concatenate(labels, axis=1))
+        return cls(joined, np.concatenate(numbers, axis=1))
 
     def between(
         self, rows: Int[np.ndarray, "rows"], columns: Int[np.ndarray, "columns"]
@@ -60,7 +65,7 @@ class Content:
             apart += np.abs(number[rows][:, None] - number[columns])
         alike = np.exp(-apart)
         if self.labels.shape[1]:
-            alike *= self.labels[rows] @ self.labels[columns].T
+            alike *= np.maximum(self.labels[rows] @ self.labels[columns].T, 0.0)
         return alike
 
     def spread(self, x: Matrix) -> Matrix:
@@ -90,6 +95,29 @@ def _indicator(column: Category | Categories) -> Float32[np.ndarray, "items labe
     out = np.zeros((len(column), len(column.labels)), np.float32)
     out[known, column.codes[known]] = 1.0
     return out
+
+
+def _vectors(column: Vectors | Text) -> Float32[np.ndarray, "items axes"]:
+    if isinstance(column, Vectors):
+        return column.values
+    words = [_WORD.findall(column[row].lower()) for row in range(len(column))]
+    having = Counter(word for row in words for word in set(row))
+    out = np.zeros((len(words), _WORD_COLUMNS), np.float32)
+    for item, row in enumerate(words):
+        for word in set(row):
+            out[item, _column(word)] += np.log(len(words) / having[word])
+    return out
+
+
+def _column(word: str) -> int:
+    digest = blake2b(word.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % _WORD_COLUMNS
+
+
+def _unit(rows: Float32[np.ndarray, "items axes"]) -> Float32[np.ndarray, "items axes"]:
+    """Each row over its norm; a row of zeros stays."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(norms > 0, norms, 1.0).astype(np.float32)
 
 
 def _known(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.data.features import Categories, Category, Numeric, Text, take
+from tacit.data.features import Categories, Category, Numeric, Text, Vectors, take
 from tacit.data.ragged import Ragged
 from tacit.data.strings import Strings
 from tacit.errors import BadValue
@@ -43,6 +43,7 @@ def test_columns_are_taken_together():
         "tags": Categories.of([["x", "y"], [], ["x"]]),
         "year": Numeric(np.array([1979, np.nan, 2001], np.float32)),
         "plot": Text(Strings.of(["one", "two", "three"])),
+        "tone": Vectors(np.array([[1, 0], [0, 1], [2, 2]], np.float32)),
     }
     taken = take(columns, [2, 0, 2])
     assert {name: len(column) for name, column in taken.items()} == dict.fromkeys(
@@ -52,12 +53,13 @@ def test_columns_are_taken_together():
     assert [taken["tags"][i] for i in range(3)] == [("x",), ("x", "y"), ("x",)]
     assert [taken["year"][i] for i in range(3)] == [2001.0, 1979.0, 2001.0]
     assert [taken["plot"][i] for i in range(3)] == ["three", "one", "three"]
+    assert [taken["tone"][i].tolist() for i in range(3)] == [[2, 2], [1, 0], [2, 2]]
     assert taken["genre"].labels is columns["genre"].labels
     masked = take(columns, np.array([False, True, False]))
-    assert [len(column) for column in masked.values()] == [1, 1, 1, 1]
+    assert [len(column) for column in masked.values()] == [1, 1, 1, 1, 1]
     assert masked["tags"][0] == ()
     assert np.isnan(masked["year"][0])
-    assert [len(column) for column in take(columns, []).values()] == [0, 0, 0, 0]
+    assert [len(column) for column in take(columns, []).values()] == [0, 0, 0, 0, 0]
     for bad in ([3], [-1], [True]):
         for column in columns.values():
             with pytest.raises(BadValue):
@@ -83,3 +85,10 @@ def test_numbers_are_float32_and_not_infinite():
         Numeric(np.array([1, 2]))
     with pytest.raises(BadValue, match="infinite"):
         Numeric(np.array([1, np.inf], np.float32))
+
+
+def test_vectors_are_rows_of_float32():
+    with pytest.raises(REFUSED, match=r"values|a row a vector"):
+        Vectors(np.array([1, 2], np.float32))
+    with pytest.raises(REFUSED, match=r"values|a row a vector"):
+        Vectors(np.array([[1, 2]]))

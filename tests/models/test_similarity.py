@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.data.catalog import Catalog
-from tacit.data.features import Categories, Category, Numeric, Text
+from tacit.data.features import Categories, Category, Numeric, Text, Vectors
 from tacit.data.strings import Strings
 from tacit.errors import BadValue
 from tacit.models.similarity import Content
@@ -65,8 +65,40 @@ def test_smoothing_is_the_identity_without_a_share(catalog):
     np.testing.assert_allclose(content.smoothing(some, 0.4), expected, rtol=1e-6)
 
 
+def alike(feature):
+    ids = Strings.of([str(n) for n in range(len(feature))])
+    catalog = Catalog(ids, ids, {"about": feature})
+    every = np.arange(len(feature))
+    return Content.of(catalog, ["about"], scale=1.0).between(every, every)
+
+
+def test_vectors_are_alike_by_their_cosine_and_opposites_not_at_all():
+    rows = np.array([[2, 0], [1, 1], [-3, 0], [0, 0]], np.float32)
+    half = 0.5**0.5
+    expected = [[1, half, 0, 0], [half, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
+    np.testing.assert_allclose(alike(Vectors(rows)), expected, atol=1e-6)
+
+
+def test_any_similarity_can_be_given_as_vectors():
+    wanted = np.array([[1, 0.3, 0.5], [0.3, 1, 0], [0.5, 0, 1]])
+    rows = np.linalg.cholesky(wanted).astype(np.float32)
+    np.testing.assert_allclose(alike(Vectors(rows)), wanted, atol=1e-6)
+
+
+def test_texts_are_alike_by_the_words_that_few_have():
+    texts = ["The Alien returns", "Alien: the beginning", "the The return of love", ""]
+    found = alike(Text(Strings.of(texts)))
+    assert found[0, 1] > 0.2  # an alien, which two have
+    assert found[0, 2] < found[0, 1]  # "the", which three have
+    assert found[0, 0] == pytest.approx(1)
+    assert not found[3].any()
+
+
+def test_a_vector_that_is_not_finite_is_refused():
+    with pytest.raises(BadValue, match="zeros where it is unknown"):
+        Vectors(np.array([[np.nan, 1]], np.float32))
+
+
 def test_what_cannot_be_compared_is_refused(catalog):
-    with pytest.raises(BadValue, match="is text"):
-        Content.of(catalog, ["plot"], scale=1.0)
     with pytest.raises(BadValue, match="genres"):
         Content.of(catalog, ["genre"], scale=1.0)
