@@ -167,6 +167,16 @@ def is_mixed(plan: Plan) -> bool:
     return plan.channel == "shuffle" and plan.min_contributors > 1
 
 
+def given(value: float | None, name: str) -> float:
+    """The value of a setting that may follow from a plan; refused while it does not."""
+    if value is None:
+        raise BadValue(
+            f"{name} is not set: set it, or give the plan a target (target_epsilon and "
+            "delta) and calibrate the method to it"
+        )
+    return value
+
+
 def noise_for_target(
     plan: Plan, event: Callable[[float], DpEvent] | None = None
 ) -> float:

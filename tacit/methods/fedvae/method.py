@@ -52,7 +52,7 @@ from tacit.models.histories import rows
 from tacit.models.mult_vae import Held, Init, Network, Pass
 from tacit.models.relations import unit
 from tacit.plan import Plan
-from tacit.release import Cells, Release, Unit, View, noise_for_target
+from tacit.release import Cells, Release, Unit, View, given, noise_for_target
 from tacit.sampling import Once
 from tacit.transport.channels import Delivery, Noise
 from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
@@ -178,7 +178,7 @@ class FedVae(Method):
             count, train = self._noises(plan)
             made = replace(made, count_noise=count, noise_multiplier=train)
         if made.clip_quantile is not None and made.bit_noise is None:
-            noise = _given(made.noise_multiplier, "noise_multiplier")
+            noise = given(made.noise_multiplier, "noise_multiplier")
             # Few devices: noise of z leaves the update 1.15 times its own.
             least = max(_BIT_SHARE * plan.cohort_size, noise)
             made = replace(made, bit_noise=least)
@@ -346,7 +346,7 @@ class FedVae(Method):
         counted = protection.cells(counting, is_counting=True)
         if isinstance(plan.sampler, Once) and isinstance(protection, Central):
             # Everyone is in one of the two, so what it costs is the dearer of them.
-            count = _given(self.count_noise, "count_noise")
+            count = given(self.count_noise, "count_noise")
             is_dearer = count < protection.noise_multiplier
             cells = counted if is_dearer else trained
             return (_release("sums of histories and of gradients", cells),)
@@ -361,15 +361,15 @@ class FedVae(Method):
     def _protection(self) -> Protection:
         if self.privacy == "none":
             return Bare(self.mode == "paper")
-        noise = _given(self.noise_multiplier, "noise_multiplier")
-        count = _given(self.count_noise, "count_noise") if self.count_rounds else None
+        noise = given(self.noise_multiplier, "noise_multiplier")
+        count = given(self.count_noise, "count_noise") if self.count_rounds else None
         if self.clip_quantile is None:
             return Central(noise, self.clip, count)
         return Central.following(
             self.clip_quantile,
             noise_multiplier=noise,
             clip=self.clip,
-            bit_noise=_given(self.bit_noise, "bit_noise"),
+            bit_noise=given(self.bit_noise, "bit_noise"),
             count_noise=count,
         )
 
@@ -462,12 +462,3 @@ def _places(counts: Float64[np.ndarray, "items"]) -> Int64[np.ndarray, "items"]:
 
 def _release(what: str, cells: Cells) -> Release:
     return Release(what, "server, and everyone through the model", "each round", cells)
-
-
-def _given(value: float | None, name: str) -> float:
-    if value is None:
-        raise BadValue(
-            f"{name} is not set: set it, or give the plan a target (target_epsilon and "
-            "delta) and calibrate the method to it"
-        )
-    return value

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tacit.methods.gram import rule
-from tacit.methods.gram.settings import given
 from tacit.plan import Plan
-from tacit.release import Unit, View, epsilon_a_report, noise_for_target
+from tacit.release import Unit, View, epsilon_a_report, given, noise_for_target
 from tacit.sampling import Once
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from tacit.methods.gram.refresh import Refresh
 from tacit.methods.gram.rule import Evidence
 from tacit.models.histories import Weighting
 from tacit.plan import Plan
+from tacit.release import given
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,3 @@ class Settings:
                 f"{self.count_rounds}: Gram counts first, then relates; use rounds = 2"
             )
         return replace(plan, rounds=rounds)
-
-
-def given(value: float | None, name: str) -> float:
-    """The value of a setting that may follow from a plan; refused while it does not."""
-    if value is None:
-        raise BadValue(
-            f"{name} is not set: set it, or give the plan a target (target_epsilon and "
-            "delta) and calibrate the method to it"
-        )
-    return value
