@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 PLAIN_SECONDS = 5.0  # between progress lines where there is no terminal
 
@@ -102,6 +105,36 @@ class Bar:
             self.last_line = now
             of = "" if total is None else f" of {total:,}"
             self.console.print(f"{self.label}: {done:,}{of}  {beside}", markup=False)
+
+
+@contextmanager
+def newest_line(logger: str, label: str) -> Iterator[None]:
+    """Shows the newest line that a logger gets: a status on a terminal, else lines."""
+    lines = err()
+    with lines.status(label) as status:
+        told = _Told(status.update if lines.is_terminal else lines.print, label)
+        source = logging.getLogger(logger)
+        before = source.level
+        source.addHandler(told)
+        source.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            source.removeHandler(told)
+            source.setLevel(before)
+
+
+class _Told(logging.Handler):
+    """Counts what it is told and passes it on."""
+
+    def __init__(self, show: Callable[[Text], object], label: str) -> None:
+        super().__init__()
+        self.show, self.label, self.count = show, label, 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += 1
+        said = f"{self.label}, step {self.count}: {record.getMessage()}"
+        self.show(Text(said, "dim"))
 
 
 def _beside(facts: Mapping[str, Any]) -> str:

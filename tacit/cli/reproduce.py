@@ -50,8 +50,8 @@ def reproduce(
     from tacit.reproduction import reproduce as make
 
     check.one_of(("quick", "full"), scale=scale)
-    console.note("computing …")
-    found = make(paper, table=table, scale="full" if scale == "full" else "quick")
+    with console.newest_line("tacit.reproduction", f"reproducing {paper}"):
+        found = make(paper, table=table, scale="full" if scale == "full" else "quick")
     if out is not None:
         _write(found, paper, out)
     if json:

@@ -30,6 +30,7 @@ class Bench:
     epsilons: tuple[float, ...]
     every: int  # epochs between two looks, in Figure 3
     most: int  # people judged
+    seeds: int = 1
 
     def cell(
         self, people: int | None, items: int | None, *, which: Which = "random"
@@ -61,6 +62,7 @@ _ML_1M = Bench(
     epsilons=(0.5, 2.5, 5.0),
     every=5,
     most=4_000,
+    seeds=3,
 )
 _FROZEN = Bench(
     WORLD,
@@ -79,7 +81,7 @@ def benches(scale: Scale) -> tuple[Bench, ...]:
     real = (_ML_1M,) if _is_here(REAL) else ()
     if scale == "full":
         return (*real, _FROZEN)
-    return real or (replace(_ML_1M, source=SMALL_WORLD),)
+    return real or (replace(_ML_1M, source=SMALL_WORLD, seeds=1),)
 
 
 def for_each(scale: Scale, make: Callable[[Bench], Reproduction]) -> Reproduction:

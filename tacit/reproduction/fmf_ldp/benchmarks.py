@@ -85,7 +85,7 @@ def _row(judge: Judge, name: str, cell: Subset, place: int) -> Row:
         ok=is_close,
         reason="" if is_close else why(cell, others),
         budget=_budget(_CONTENDERS[name], cell),
-        beside={"full ranking": found.full.metrics()[f"hr@{k}"].mean},
+        beside={"full ranking": found.hr_of_all(k)},
         se=found.se(k),
     )
 

@@ -23,7 +23,7 @@ from tacit.reproduction.fmf_ldp.trials import (
     Judged,
     Paper,
     Sound,
-    trial,
+    trials,
 )
 from tacit.reproduction.tables import Claim, Line, Row
 from tacit.results import Evaluation, Groups
@@ -45,8 +45,8 @@ class Judge:
     bench: Bench
 
     def of(self, contender: Contender, subset: Subset) -> Judged:
-        """The trial, on as many people as the bench allows."""
-        return trial(contender, subset, most=self.bench.most)
+        """The trial, with all seeds and people of the bench."""
+        return trials(contender, subset, most=self.bench.most, seeds=self.bench.seeds)
 
     def row(
         self,
@@ -61,8 +61,8 @@ class Judge:
         """HR@10 of a cell with all that stands beside it."""
         found = self.of(paper, subset)
         beside = {name: self.of(rival, subset).hr() for name, rival in others.items()}
-        beside["full ranking"] = found.full.metrics()["hr@10"].mean
-        popularity = self.of(POPULARITY, subset).full.metrics()["hr@10"].mean
+        beside["full ranking"] = found.hr_of_all()
+        popularity = self.of(POPULARITY, subset).hr_of_all()
         beside["popularity, full ranking"] = popularity
         close = published is None or abs(found.hr() - published) <= CLOSE
         return Row(
@@ -115,10 +115,15 @@ def said(found: Difference) -> str:
 
 def difference(a: Judged, b: Judged) -> Difference:
     """A - b over the people whom both judged."""
-    users = np.intersect1d(a.sampled.users, b.sampled.users)
-    pair = (_only(a.sampled, users), _only(b.sampled, users))
+    seeds = zip(a.sampled, b.sampled, strict=True)
+    ours, others = zip(*(_both(one, other) for one, other in seeds), strict=True)
     key = Key.from_seed(0).at("bootstrap")
-    return paired_bootstrap(*pair, key=key, resamples=2_000)["hr@10"]
+    return paired_bootstrap(ours, others, key=key, resamples=2_000)["hr@10"]
+
+
+def _both(a: Evaluation, b: Evaluation) -> tuple[Evaluation, Evaluation]:
+    users = np.intersect1d(a.users, b.users)
+    return _only(a, users), _only(b, users)
 
 
 def _only(evaluation: Evaluation, users: np.ndarray) -> Evaluation:

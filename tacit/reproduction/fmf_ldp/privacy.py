@@ -5,17 +5,12 @@ The paper prints no numbers here; what its text says became claims.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
 from tacit.reproduction import Scale
 from tacit.reproduction.fmf_ldp.benches import Bench, for_each
 from tacit.reproduction.fmf_ldp.comparing import CLOSE, Judge, line
 from tacit.reproduction.fmf_ldp.subsets import Subset
-from tacit.reproduction.fmf_ldp.trials import NEGATIVES, POPULARITY, Paper
+from tacit.reproduction.fmf_ldp.trials import NEGATIVES, POPULARITY, Paper, trials
 from tacit.reproduction.tables import Chart, Claim, ReproducedTable, Reproduction
-from tacit.results import standard_error
 
 VOTES = (1, 50, 100, 250)
 _SEEDS = 5
@@ -64,12 +59,11 @@ def _one_report(judge: Judge, cell: Subset) -> Claim:
     Over seeds, not people: nearly untrained factors favor some items by chance, for
     everyone.
     """
-    seeds = [replace(cell, seed=seed) for seed in range(_SEEDS)]
-    found = np.array([judge.of(Paper(1), one).hr() for one in seeds])
-    error, chance = standard_error(found) or 0.0, 10 / (NEGATIVES + 1)
-    is_random = abs(found.mean() - chance) <= CLOSE
-    evidence = f"HR@10 {found.mean():.3f} ± {error:.3f} over {_SEEDS} seeds"
-    return Claim(f"{judge.bench.source}: k = 1 is random", bool(is_random), evidence)
+    found = trials(Paper(1), cell, most=judge.bench.most, seeds=_SEEDS)
+    chance = 10 / (NEGATIVES + 1)
+    evidence = f"HR@10 {found.hr():.3f} ± {found.se():.3f} over {_SEEDS} seeds"
+    is_random = abs(found.hr() - chance) <= CLOSE
+    return Claim(f"{judge.bench.source}: k = 1 is random", is_random, evidence)
 
 
 def _chart(judge: Judge, cell: Subset, epsilons: tuple[float, ...]) -> Chart:

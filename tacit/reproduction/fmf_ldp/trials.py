@@ -9,8 +9,9 @@ A trial is made once in a process, whichever figures ask for it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
@@ -31,7 +32,7 @@ from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.rivals.dplcf import Dplcf
 from tacit.plan import Plan
 from tacit.reproduction.fmf_ldp.subsets import Subset, first
-from tacit.results import Evaluation
+from tacit.results import Evaluation, pool
 from tacit.runtime.rounds import State
 from tacit.runtime.simulate import Simulation
 
@@ -40,6 +41,8 @@ NEGATIVES = 99
 METRICS = ("hr@2", "hr@5", "hr@10")
 DELTA = 1e-6
 RATE = 1e-4  # a tenth of the printed one: docs/reproduction/fmf_ldp.md
+
+log = logging.getLogger("tacit.reproduction")
 
 Users = Int64[np.ndarray, "people"]
 
@@ -56,24 +59,42 @@ class Contender(Protocol):
 
 @dataclass(frozen=True)
 class Judged:
-    """One contender on one cell."""
+    """One contender on one cell; an evaluation a seed."""
 
-    sampled: Evaluation  # among 99 drawn items, as in the paper
-    full: Evaluation  # among all items the person does not have
+    sampled: tuple[Evaluation, ...]  # among 99 drawn items, as in the paper
+    full: tuple[Evaluation, ...]  # among all items the person does not have
 
     def hr(self, k: int = 10) -> float:
         """The paper's metric."""
-        return self.sampled.metrics()[f"hr@{k}"].mean
+        return pool(self.sampled)[f"hr@{k}"].mean
+
+    def hr_of_all(self, k: int = 10) -> float:
+        """The same among all items."""
+        return pool(self.full)[f"hr@{k}"].mean
 
     def se(self, k: int = 10) -> float:
-        """Its standard error over people."""
-        return self.sampled.metrics()[f"hr@{k}"].se or 0.0
+        """The standard error of `hr`: over seeds, of one seed over people."""
+        found = pool(self.sampled)[f"hr@{k}"]
+        return (found.se_people if found.se_seeds is None else found.se_seeds) or 0.0
+
+
+def trials(contender: Contender, subset: Subset, *, most: int, seeds: int) -> Judged:
+    """The same trial with seeds 0, 1, …; everyone's item to find is drawn anew."""
+    made = [
+        trial(contender, replace(subset, seed=seed), most=most) for seed in range(seeds)
+    ]
+    return Judged(*(sum(parts, ()) for parts in zip(*map(_parts, made), strict=True)))
+
+
+def _parts(judged: Judged) -> tuple[tuple[Evaluation, ...], tuple[Evaluation, ...]]:
+    return judged.sampled, judged.full
 
 
 @cache
 def trial(contender: Contender, subset: Subset, *, most: int) -> Judged:
     """The contender on at most `most` people of the cell, who lack 99 items to draw."""
     split = subset.split()
+    log.info("%s, seed %d: %s", subset, subset.seed, contender)
     people = first(split.test, most, free=NEGATIVES)
     return judge(contender.trained(split, subset), people, subset)
 
@@ -82,7 +103,7 @@ def judge(score: Scorer, people: Heldout, subset: Subset) -> Judged:
     """Ranked twice: among 99 drawn items and among all."""
     drawn = SampledCandidates(NEGATIVES, subset.key.at("candidates"))
     made = (
-        evaluate(score, people, metrics=METRICS, protocol=protocol)
+        (evaluate(score, people, metrics=METRICS, protocol=protocol),)
         for protocol in (drawn, FullRanking())
     )
     return Judged(*made)
@@ -148,6 +169,7 @@ class Paper:
 
     def curve(self, subset: Subset, *, most: int, every: int) -> dict[int, Evaluation]:
         """On validation people, after every few epochs."""
+        log.info("%s: %s, a curve", subset, self)
         split = subset.split()
         plan = self.plan(len(split.users))
         people = first(split.validation, most, free=NEGATIVES)

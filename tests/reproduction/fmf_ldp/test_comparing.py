@@ -18,7 +18,7 @@ def judged(users: list[int], hits: list[float]) -> Judged:
     values = {"hr@10": np.array(hits, float)}
     everyone = Groups.everyone(len(users))
     made = Evaluation("p", np.array(users), values, everyone)
-    return Judged(made, made)
+    return Judged((made,), (made,))
 
 
 def test_a_difference_is_over_the_people_both_have():

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from tacit.release import Unit, View
@@ -12,6 +15,7 @@ from tacit.reproduction.fmf_ldp.trials import (
     Paper,
     Sound,
     trial,
+    trials,
 )
 
 
@@ -34,11 +38,20 @@ def test_what_must_be_better_is(tiny):
 
 def test_both_protocols_stand_beside_each_other(tiny):
     found = trial(POPULARITY, tiny.many, most=50)
-    assert found.sampled.protocol == "sampled 99 candidates"
-    assert found.full.protocol == "full ranking"
+    (sampled,), (full,) = found.sampled, found.full
+    assert sampled.protocol == "sampled 99 candidates"
+    assert full.protocol == "full ranking"
     assert found.hr(2) <= found.hr(5) <= found.hr(10)
-    assert len(found.sampled) == 50
+    assert len(sampled) == 50
     assert found.se() > 0
+
+
+def test_seeds_are_pooled(tiny):
+    found = trials(RANDOM, tiny.few, most=30, seeds=3)
+    each = [trial(RANDOM, replace(tiny.few, seed=s), most=30).hr() for s in range(3)]
+    assert found.hr() == pytest.approx(np.mean(each))
+    assert found.se() == pytest.approx(np.std(each, ddof=1) / np.sqrt(3))
+    assert len(set(each)) > 1
 
 
 def test_a_trial_is_made_once(tiny):
