@@ -94,7 +94,10 @@ class Tree:
         return Tree({name: leaf.scale(f) for name, leaf in self.leaves.items()})
 
     def sum(self) -> dict[str, Array]:
-        """The sum over clients: dense, int64 for integers, float64 for floats."""
+        """The sum over clients: dense, int64 for integers, float64 for floats.
+
+        Except that a factored leaf of float32 stays float32.
+        """
         return {name: leaf.sum() for name, leaf in self.leaves.items()}
 
     def add_to(self, total: dict[str, Array]) -> None:

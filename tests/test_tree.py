@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from tacit.errors import BadValue
+from tacit.leaves import factored as factored_leaf
+from tacit.leaves import stored
 from tacit.tree import Dense, Factored, Symmetric, Tree, add, halved, mirrored
 
 REFUSED = (BadValue, jaxtyping.TypeCheckError)  # annotations are checked in tests
@@ -56,7 +58,7 @@ def test_factored_equals_dense(leaf):
     assert_close(tree.norms(), twin.norms(), dtype)
     assert_close(tree.gram(), twin.gram(), dtype)
     assert_close(tree.sum()["w"], twin.sum()["w"], dtype)
-    assert tree.sum()["w"].dtype == np.float64
+    assert tree.sum()["w"].dtype == (np.float32 if dtype == np.float32 else np.float64)
     scaled = tree.scale(factors)
     assert_close(scaled.to_dense()["w"], twin.scale(factors)["w"], dtype)
     assert scaled.leaves["w"].left.dtype == dtype
@@ -382,3 +384,29 @@ def test_squares_refuse_what_has_no_root():
         squares().scale(np.array([1.0, -1.0, 1.0, 1.0]))
     with pytest.raises(BadValue, match="needed are floats"):
         Symmetric(np.ones((2, 1, 3), np.int64))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_norms_are_the_plain_ones(dtype, monkeypatch):
+    """To 1e-14 of the square: only the order of additions differs."""
+    rows = draw(3, 7, 301, dtype=dtype)
+    plain = Dense(rows).squared_norms()
+    monkeypatch.setattr(stored, "_COMPILED_FROM", 0)
+    np.testing.assert_allclose(Dense(rows).squared_norms(), plain, rtol=1e-14)
+    broken = np.where(np.arange(7)[:, None] == [2], np.nan, rows)
+    assert np.flatnonzero(np.isnan(Dense(broken).squared_norms())).tolist() == [2]
+    strided = rows[:, ::2]
+    expected = (strided.astype(np.float64) ** 2).sum(axis=1)
+    np.testing.assert_allclose(Dense(strided).squared_norms(), expected, rtol=1e-14)
+
+
+def test_a_sparse_left_side_sums_as_a_dense_one(monkeypatch):
+    left = draw(1, 9, 2, 40) * (draw(2, 9, 2, 40) > 2)
+    leaf = Factored(left, draw(3, 9, 2, 5))
+    plain = leaf.sum()
+    assert 0 < np.count_nonzero(left) < 0.05 * left.size
+    monkeypatch.setattr(factored_leaf, "_COMPILED_FROM", 0)
+    np.testing.assert_allclose(leaf.sum(), plain, rtol=0, atol=1e-12)
+    total = np.ones_like(plain)
+    leaf.add_to(total)
+    np.testing.assert_allclose(total, plain + 1, rtol=0, atol=1e-12)

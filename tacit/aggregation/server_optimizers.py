@@ -1,22 +1,25 @@
 """How the server moves its weights along an aggregated gradient.
 
 State comes in and goes out as plain arrays, so it can be checkpointed with everything
-else; `torch.optim` does the arithmetic underneath (extra `train`). After the noise, any
-step is post-processing and costs no privacy.
+else, and every step makes new ones. After the noise, any step is post-processing and
+costs no privacy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from tacit import check
-from tacit.errors import BadValue, MissingExtra
+from tacit.errors import BadValue
 from tacit.tree import Array, Arrays
+
+_COMPILED_FROM = 2**18  # numbers of all weights; below, numpy needs a millisecond
 
 Stepped = tuple[dict[str, Array], dict[str, Array]]
 
@@ -80,11 +83,13 @@ class Sgd:
         self, weights: Arrays, memory: Arrays, gradient: Arrays, *, epoch: int = 0
     ) -> Stepped:
         """One step."""
-        torch = _torch()
-        parameters = _parameters(torch, weights, gradient)
+        _refuse_others(weights, gradient)
         rate = _rate(self.rate, epoch)
-        torch.optim.SGD(parameters.values(), lr=rate).step()
-        return _arrays(parameters), {}
+        moved = {
+            name: value - (rate * gradient[name]).astype(value.dtype)
+            for name, value in weights.items()
+        }
+        return moved, {}
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class Adam:
         """Both moments at zero."""
         moments = {
             f"adam/{moment}/{name}": np.zeros_like(value)
-            for moment in ("exp_avg", "exp_avg_sq")
+            for moment in _MOMENTS
             for name, value in weights.items()
         }
         return {"adam/step": np.zeros((), np.float32), **moments}
@@ -113,69 +118,87 @@ class Adam:
         self, weights: Arrays, memory: Arrays, gradient: Arrays, *, epoch: int = 0
     ) -> Stepped:
         """One step."""
-        torch = _torch()
-        parameters = _parameters(torch, weights, gradient)
-        adam = torch.optim.Adam(
-            parameters.values(),
-            lr=_rate(self.rate, epoch),
-            betas=(self.beta1, self.beta2),
-            eps=self.epsilon,
-            fused=True,
+        _refuse_others(weights, gradient)
+        steps = float(memory["adam/step"]) + 1
+        rate = _rate(self.rate, epoch) / (1 - self.beta1**steps)
+        root = math.sqrt(1 - self.beta2**steps)
+        shares = (self.beta1, 1 - self.beta1, self.beta2, 1 - self.beta2)
+        one = _Step(shares, (rate, root, self.epsilon))
+        moved = one.all_moved(weights, memory, gradient)
+        kept = {
+            f"adam/{moment}/{name}": made[1 + place]
+            for place, moment in enumerate(_MOMENTS)
+            for name, made in moved.items()
+        }
+        count = np.array(steps, np.float32)
+        return {n: made[0] for n, made in moved.items()}, {"adam/step": count, **kept}
+
+
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+Moved = tuple[Array, Array, Array]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Numbers of one step of Adam: see `kernels.adam`."""
+
+    shares: tuple[float, float, float, float]
+    constants: tuple[float, float, float]
+
+    def all_moved(
+        self, weights: Arrays, memory: Arrays, gradient: Arrays
+    ) -> dict[str, Moved]:
+        """The next weights and moments; large ones side by side."""
+        given = [
+            (w, *(memory[f"adam/{m}/{n}"] for m in _MOMENTS), gradient[n])
+            for n, w in weights.items()
+        ]
+        if sum(w.size for w in weights.values()) < _COMPILED_FROM:
+            made = [self.plain(*arrays) for arrays in given]
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                made = [*threads.map(lambda arrays: self.compiled(*arrays), given)]
+        return dict(zip(weights, made, strict=True))
+
+    def plain(self, weights: Array, mean: Array, square: Array, g: Array) -> Moved:
+        """As the formulas say."""
+        old, new, old_square, new_square = self.shares
+        rate, root, floor = self.constants
+        g = g.astype(weights.dtype, copy=False)
+        m = np.asarray(old * mean + new * g, weights.dtype)
+        v = np.asarray(old_square * square + new_square * g * g, weights.dtype)
+        moved = weights - rate * m / (np.sqrt(v) / root + floor)
+        return np.asarray(moved, weights.dtype), m, v
+
+    def compiled(self, weights: Array, mean: Array, square: Array, g: Array) -> Moved:
+        """The same in one pass over memory."""
+        from tacit.kernels.adam import adam  # loads numba
+
+        kind = weights.dtype.type
+        flat = [
+            np.ravel(a).astype(kind, copy=False) for a in (weights, mean, square, g)
+        ]
+        shares, constants = (
+            tuple(map(kind, of)) for of in (self.shares, self.constants)
         )
-        for name, parameter in parameters.items():
-            adam.state[parameter] = _state(torch, memory, name)
-        adam.step()
-        return _arrays(parameters), _memory(adam, parameters)
+        # Memory from numpy: it asks for large pages, a kernel does not.
+        after = tuple(np.empty_like(flat[0]) for _ in range(3))
+        adam(tuple(flat[:3]), flat[3], shares, constants, after)
+        moved, m, v = (a.reshape(weights.shape) for a in after)
+        return moved, m, v
 
 
-def _state(torch: ModuleType, memory: Arrays, name: str) -> dict[str, Any]:
-    return {
-        "step": torch.tensor(float(memory["adam/step"])),
-        "exp_avg": torch.from_numpy(memory[f"adam/exp_avg/{name}"].copy()),
-        "exp_avg_sq": torch.from_numpy(memory[f"adam/exp_avg_sq/{name}"].copy()),
-    }
-
-
-def _memory(adam: Any, parameters: Mapping[str, Any]) -> dict[str, Array]:
-    out = {
-        f"adam/{moment}/{name}": adam.state[parameter][moment].numpy()
-        for moment in ("exp_avg", "exp_avg_sq")
-        for name, parameter in parameters.items()
-    }
-    steps = [float(adam.state[parameter]["step"]) for parameter in parameters.values()]
-    return {"adam/step": np.array(steps[0], np.float32), **out}
-
-
-def _parameters(torch: ModuleType, weights: Arrays, gradient: Arrays) -> dict[str, Any]:
-    """Copies of the weights as torch parameters that carry their gradients."""
+def _refuse_others(weights: Arrays, gradient: Arrays) -> None:
     if _shapes(weights) != _shapes(gradient):
         raise BadValue(
             f"gradient is {_shapes(gradient)}; the weights are {_shapes(weights)}"
         )
-    parameters = {}
-    for name, value in weights.items():
-        parameter = torch.nn.Parameter(torch.from_numpy(np.array(value)))
-        # np.array: gradients arrive in float64, whatever the weights are.
-        parameter.grad = torch.from_numpy(np.array(gradient[name], value.dtype))
-        parameters[name] = parameter
-    return parameters
 
 
 def _shapes(arrays: Arrays) -> dict[str, tuple[int, ...]]:
     return {name: value.shape for name, value in arrays.items()}
 
 
-def _arrays(parameters: Mapping[str, Any]) -> dict[str, Array]:
-    return {name: p.detach().numpy() for name, p in parameters.items()}
-
-
 def _rate(rate: Rate, epoch: int) -> float:
     return rate.at(epoch) if isinstance(rate, DecayingBoost) else rate
-
-
-def _torch() -> ModuleType:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtra("torch", "train") from error
-    return torch

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 
 _EDGE = 3.6541528853610088  # where the tail begins
 _AREA = 0.0049286732339746519  # of each layer
@@ -63,9 +63,12 @@ def _exponentials(one, two):  # type: ignore[no-untyped-def]
     return beyond, -math.log1p(-np.float64(two >> _ELEVEN) * _STEP)
 
 
-@njit(types.void(types.uint64[::1], types.float64[::1]), cache=True, nogil=True)
-def normal(state, out):  # type: ignore[no-untyped-def]
-    """Fill `out`, from an SFC64 state of four words that moves on."""
+@njit(cache=True, nogil=True)
+def add_normal(state, scale, values, out):  # type: ignore[no-untyped-def]
+    """Values plus scaled draws into `out`, summed in double precision.
+
+    From an SFC64 state of four words that moves on.
+    """
     a, b, c, d = state[0], state[1], state[2], state[3]
     for i in range(len(out)):
         while True:
@@ -92,5 +95,5 @@ def normal(state, out):  # type: ignore[no-untyped-def]
                     beyond, height = _exponentials(one, two)
                 x = _sided(_EDGE + beyond, word >> _SEVENTEEN)
                 break
-        out[i] = x
+        out[i] = values[i] + scale * x
     state[0], state[1], state[2], state[3] = a, b, c, d

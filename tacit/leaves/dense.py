@@ -9,7 +9,14 @@ import numpy as np
 from jaxtyping import Float64, Shaped
 
 from tacit.errors import BadValue
-from tacit.leaves.stored import Array, Arrays, Change, as_float, is_whole
+from tacit.leaves.stored import (
+    Array,
+    Arrays,
+    Change,
+    as_float,
+    is_whole,
+    squared_rows,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +48,7 @@ class Dense:
 
     def squared_norms(self) -> Float64[np.ndarray, "clients"]:
         """The squared L2 norm of each client's array."""
-        flat = self._flat()
-        return np.einsum("ij,ij->i", flat, flat, dtype=np.float64)
+        return squared_rows(self._flat())
 
     def scale(self, factors: Shaped[np.ndarray, "clients"]) -> Dense:
         """Each client's array times that client's factor."""

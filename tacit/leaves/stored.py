@@ -6,17 +6,30 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Float64, Shaped
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Change = Callable[[Array], Array]
 
+_COMPILED_FROM = 2**15  # numbers; below, numpy needs 40 us
+
 
 def as_float(factors: Array, like: Array) -> Array:
     """Factors in the type of the floats they scale; float64 for integers."""
     return factors.astype(np.float64 if is_whole(like.dtype) else like.dtype)
+
+
+def squared_rows(
+    rows: Shaped[np.ndarray, "clients n"],
+) -> Float64[np.ndarray, "clients"]:
+    """The squared norm of each row, in float64."""
+    if rows.size < _COMPILED_FROM or rows.dtype.kind != "f" or rows.dtype.itemsize < 4:
+        return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    from tacit.kernels.squares import squared_rows as compiled  # loads numba
+
+    return np.asarray(compiled(rows))
 
 
 def flat_rank(factor: Shaped[np.ndarray, "clients rank n"]) -> Array:

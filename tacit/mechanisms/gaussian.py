@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from tacit import check
 from tacit.accounting.calibration import gaussian_noise
 from tacit.keys import Key, Keys
 from tacit.mechanisms.clipping import clip_by_norm
-from tacit.mechanisms.sums import Fill, add_noise
+from tacit.mechanisms.sums import AddTo, add_noise, filled
 from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class GaussianSum:
         return self.bound(tree)
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
-        """The noisy total, in float64."""
+        """The noisy total, computed in float64; float32 if the total is."""
         return add_noise(total, key, draw=standard_normal, scale=self.scale)
 
     def scale(self, leaf: str) -> float:
@@ -154,15 +155,14 @@ def gaussian_event(noise_multiplier: float) -> GaussianDpEvent:
     return GaussianDpEvent(noise_multiplier)
 
 
-def standard_normal(key: Key, n: int) -> Fill:
-    """What fills arrays with standard normal draws in float64, `n` in all."""
+def standard_normal(key: Key, n: int) -> AddTo:
+    """What adds scaled standard normal draws in float64, `n` in all."""
     if n < _COMPILED_FROM:
         generator = key.generator()
-        return lambda out: generator.standard_normal(out=out)
-    from tacit.kernels.normal import normal  # loads numba
+        return filled(lambda out: generator.standard_normal(out=out))
+    from tacit.kernels.normal import add_normal  # loads numba
 
-    state = fast_stream(key)
-    return lambda out: normal(state, out)
+    return partial(add_normal, fast_stream(key))
 
 
 def fast_stream(key: Key) -> UInt64[np.ndarray, "4"]:

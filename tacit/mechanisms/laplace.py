@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tacit import check
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_l1_norm
-from tacit.mechanisms.sums import Fill, add_noise
+from tacit.mechanisms.sums import AddTo, add_noise, filled
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class LaplaceSum:
         return LaplaceDpEvent(1 / self.epsilon)
 
 
-def _standard_laplace(key: Key, _n: int) -> Fill:
+def _standard_laplace(key: Key, _n: int) -> AddTo:
     generator = key.generator()
 
     def fill(out: Array) -> None:
         out[:] = generator.laplace(size=len(out))
 
-    return fill
+    return filled(fill)

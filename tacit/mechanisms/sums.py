@@ -59,18 +59,21 @@ STREAM = 2**20  # numbers that one stream gives; longer leaves have several
 _AT_ONCE = 2**15  # a quarter of a megabyte of them, which stays in a cache
 
 Fill = Callable[[Array], Any]  # writes the next draws into an array
-Draw = Callable[[Key, int], Fill]  # of a stream, and how many it will be asked for
+AddTo = Callable[
+    [float, Array, Array], Any
+]  # scale, values, where their noisy sum goes
+Draw = Callable[[Key, int], AddTo]  # of a stream, and how many it will be asked for
 
 
 def add_noise(
     total: Arrays, key: Key, *, draw: Draw, scale: Callable[[str], float]
 ) -> dict[str, Array]:
-    """Add scaled draws to every coordinate, in float64.
+    """Add scaled draws to every coordinate, in float64; a float32 total stays one.
 
     Each leaf has a stream of its own, addressed by its name: no order of leaves and no
     value of the total changes the noise. Long leaves have several, drawn side by side.
     """
-    noisy = {name: np.empty(np.shape(value)) for name, value in total.items()}
+    noisy = {name: np.empty(np.shape(v), _kept(v)) for name, v in total.items()}
     blocks = [
         _Block(key.at(name), number, draw, scale(name), np.asarray(value), noisy[name])
         for name, value in total.items()
@@ -100,10 +103,25 @@ class _Block:
         rows = slice(self.number * STREAM, (self.number + 1) * STREAM)
         key = self.key.at("stream", self.number) if self.number else self.key
         value, out = self.value.reshape(-1)[rows], self.out.reshape(-1)[rows]
-        draw, noise = self.draw(key, len(out)), np.empty(min(_AT_ONCE, len(out)))
+        self.draw(key, len(out))(self.scale, value, out)
+
+
+def filled(fill: Fill) -> AddTo:
+    """Adds what `fill` draws, some at a time."""
+
+    def add(scale: float, values: Array, out: Array) -> None:
+        noise = np.empty(min(_AT_ONCE, len(out)))
         for start in range(0, len(out), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
             part = noise[: len(out[some])]
-            draw(part)
-            part *= self.scale
-            np.add(part, value[some], out=out[some])
+            fill(part)
+            part *= scale
+            part += values[some]
+            out[some] = part
+
+    return add
+
+
+def _kept(total: Array) -> type[np.generic]:
+    """Rounding what noise has protected costs nothing; widening it would."""
+    return np.float32 if np.asarray(total).dtype == np.float32 else np.float64

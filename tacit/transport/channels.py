@@ -156,15 +156,27 @@ class SecureSum:
 
 
 def bare_sum(trees: Iterable[Tree], layout: Layout) -> dict[str, Array]:
-    """The sum of reports; zero where nobody spoke."""
-    total: dict[str, Array] = {}
-    for tree in trees:
-        if total:
-            tree.add_to(total)
-        else:
-            total = tree.sum()
-            layout.check_total(total)
-    return total or layout.zeros()
+    """The sum of reports; zero where nobody spoke.
+
+    Several chunks are added up in double precision, and the sum has the type that one
+    chunk's has: how many there were changes nothing.
+    """
+    chunks = iter(trees)
+    one = next(chunks, None)
+    if one is None:
+        return layout.zeros()
+    total = one.sum()
+    layout.check_total(total)
+    kinds = {name: value.dtype for name, value in total.items()}
+    for tree in chunks:
+        total = {name: _widened(value) for name, value in total.items()}
+        tree.add_to(total)
+    return {name: v.astype(kinds[name], copy=False) for name, v in total.items()}
+
+
+def _widened(total: Array) -> Array:
+    wide = np.float64 if total.dtype.kind == "f" else total.dtype
+    return total.astype(wide, copy=False)
 
 
 def noisy_sum(

@@ -3,15 +3,15 @@
 import numpy as np
 from scipy.stats import kstest, norm
 
-from tacit.kernels.normal import normal
+from tacit.kernels.normal import add_normal
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import fast_stream
 
 
 def drawn(key, n, *, cuts=()):
-    out, state = np.empty(n), fast_stream(key)
+    out, state = np.zeros(n), fast_stream(key)
     for part in np.split(out, cuts):
-        normal(state, part)
+        add_normal(state, 1.0, part, part)
     return out
 
 
@@ -39,3 +39,12 @@ def test_streams_differ_and_repeat():
     one, other = (drawn(Key.from_seed(s), 1000) for s in (5, 6))
     assert (drawn(Key.from_seed(5), 1000) == one).all()
     assert abs(np.corrcoef(one, other)[0, 1]) < 0.15
+
+
+def test_values_get_scaled_draws_and_keep_their_type():
+    """Single precision is rounded once, after the sum."""
+    values = np.linspace(-5, 5, 1000).astype(np.float32)
+    out = np.empty_like(values)
+    add_normal(fast_stream(Key.from_seed(7)), 0.3, values, out)
+    exact = values + 0.3 * drawn(Key.from_seed(7), 1000)
+    np.testing.assert_array_equal(out, exact.astype(np.float32), strict=True)

@@ -50,6 +50,7 @@ from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Up
 from tacit.methods.fedvae.protection import Bare, Central, Protection
 from tacit.models.histories import rows
 from tacit.models.mult_vae import Held, Init, Network, Pass
+from tacit.models.mult_vae.gradients import gradients
 from tacit.models.relations import unit
 from tacit.plan import Plan
 from tacit.release import Cells, Release, Unit, View, given, noise_for_target
@@ -261,8 +262,6 @@ class FedVae(Method):
         """Line 2, raw; in the first rounds the history, of length 1."""
         if cast.round < self.count_rounds:
             return clients.state, Updates(Tree.dense(counts=unit(rows(shards))))
-        from tacit.models.mult_vae.gradients import gradients  # loads torch
-
         held = Held.of(shards, cast.weights["head"])
         network = self._network(held.n_items)
         tree = gradients(

@@ -2,7 +2,7 @@
 
 network    shapes, first weights, and the forward pass a device ranks with (numpy)
 inputs     histories as sparse rows, and what a training pass drops and draws
-gradients  every client's gradient as factors, from one pass for all (torch)
+gradients  every client's gradient as factors, from one pass for all
 """
 
 from tacit.models.mult_vae.inputs import Held, Pass

@@ -1,15 +1,13 @@
 """Factored gradients equal the literal loop, in every form of the network."""
 
-import sys
-
 import numpy as np
 import pytest
 from models.mult_vae import literal
 
-from tacit.errors import MissingExtra
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.models.mult_vae import Held, Network, Pass
+from tacit.models.mult_vae import gradients as module
 from tacit.models.mult_vae.gradients import gradients
 from tacit.testing.contract import mixed_world
 
@@ -106,8 +104,11 @@ def test_nothing_has_the_size_of_clients_times_weights():
         assert stored == len(held) * (rows + columns)
 
 
-def test_without_torch_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    network = Network(15, (), 3)
-    with pytest.raises(MissingExtra, match=r"tacit\[train\]"):
-        gradients(network, *case(network), beta=0.2)
+def test_the_compiled_first_layer_is_the_dense_one(monkeypatch):
+    network = Network(15, (6,), 3)
+    weights, held, passes = case(network)
+    plain = gradients(network, weights, held, passes, beta=0.2).to_dense()
+    monkeypatch.setattr(module, "_COMPILED_FROM", 0)
+    compiled = gradients(network, weights, held, passes, beta=0.2).to_dense()
+    for name in network.shapes:
+        np.testing.assert_allclose(compiled[name], plain[name], rtol=0, atol=1e-12)
