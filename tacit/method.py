@@ -34,6 +34,7 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
+from tacit.models.formula import Formula
 from tacit.plan import Plan
 from tacit.release import Release
 from tacit.transport.channels import Delivery, Noise
@@ -212,6 +213,17 @@ class Method(ABC):
         self, cast: Cast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """A score for each person and candidate; larger is better."""
+
+    def formula(self, cast: Cast) -> Formula:
+        """`represent` and `score` of all items, for devices without Python.
+
+        For somebody who never took part. Refused where it cannot be written down, which
+        is the default.
+        """
+        raise Refused(
+            f"{type(self).__name__} has no formula from a history to scores, so a "
+            "device needs this package to rank with it"
+        )
 
     def reasons(
         self, cast: Cast, shards: Shards, item: int

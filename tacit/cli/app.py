@@ -17,6 +17,7 @@ from tacit.cli import (
     data,
     demo,
     evaluate,
+    export,
     init,
     ledger,
     plan,
@@ -75,6 +76,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)
 app.command("report")(report.report)
+app.command("export")(export.export)
 app.command("reproduce")(reproduce.reproduce)
 app.command("audit")(audit.audit)
 app.add_typer(ledger.app, name="ledger")

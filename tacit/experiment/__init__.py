@@ -9,6 +9,7 @@
     grid.py, comparing.py   methods, targets and seeds side by side
     card.py       the privacy card of a run, as JSON and as a page
     saved.py      a run that is there: load its model, recommend
+    exporting.py  its model as ONNX and JSON, for devices without Python
 
 What belongs here: putting the parts together. What does not: mathematics, printing.
 """

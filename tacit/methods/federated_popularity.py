@@ -39,6 +39,7 @@ from tacit.mechanisms.gaussian import GaussianSum
 from tacit.mechanisms.priv_unit import PrivUnit
 from tacit.mechanisms.randomized_response import RandomizedResponse
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
+from tacit.models.formula import HISTORIES, Formula
 from tacit.models.histories import rows
 from tacit.models.similarity import Content
 from tacit.plan import Plan
@@ -155,6 +156,15 @@ class FederatedPopularity(Method):
             alike = person.tree["alike"][:, candidates.items]
             return np.maximum(share, 0.0) * alike + 1e-9 * share
         return np.broadcast_to(share, (len(person.tree), len(share)))
+
+    def formula(self, cast: Cast) -> Formula:
+        """Line 4, from histories on."""
+        share, held = cast.weights["share"], HISTORIES.held()
+        if not self.content:
+            return held * 0.0 + share
+        known = Content(cast.weights["labels"], cast.weights["numbers"])
+        alike = known.spread_formula(held)
+        return alike * np.maximum(share, 0.0) + 1e-9 * share
 
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
         """One number an item."""

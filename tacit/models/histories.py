@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from tacit.data.shards import Shards
+from tacit.models.formula import HISTORIES, Formula
 
 Weighting = Literal["once", "values", "log"]
 """once: 1 for an item that is there; values: the sum of its values (stars, plays);
@@ -48,6 +49,14 @@ def rows(
         np.maximum.at(fresh, cells, aged)
         flat *= fresh
     return total
+
+
+def rows_formula(weighting: Weighting) -> Formula:
+    """`rows` over all items, written down; what comes in has values and no times."""
+    if weighting == "once":
+        return HISTORIES.held()
+    values = HISTORIES.maximum(0.0)
+    return values if weighting == "values" else (values + 1.0).log()
 
 
 def _ages(shards: Shards) -> Float64[np.ndarray, "events"]:

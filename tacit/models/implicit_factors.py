@@ -21,6 +21,8 @@ import scipy.sparse as sp
 from jaxtyping import Float64, Int32
 
 from tacit.data.shards import Shards
+from tacit.errors import Refused
+from tacit.models.formula import HISTORIES, Formula
 
 _COMPILED_FROM = 200_000  # people times items; below, numpy needs a few milliseconds
 
@@ -68,6 +70,16 @@ class ImplicitFactors:
         repeats = counts.toarray()[0, shards.items]
         confidence = 1.0 + self.alpha * repeats
         return confidence / repeats * (self.items[shards.items] @ toward)
+
+    def formula(self) -> Formula:
+        """x·v of all items, written down; with alpha = 0 one matrix is everyone's."""
+        if self.alpha:
+            raise Refused(
+                f"alpha={self.alpha} gives everyone a system of equations of their "
+                "own, which cannot be written as a formula; train with alpha = 0"
+            )
+        solved = np.linalg.solve(self._common(), self.items.T).T
+        return HISTORIES.held() @ solved @ self.items.T
 
     def _solved(
         self, shards: Shards, coordinates: Coordinates

@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from tacit.models.folding import Fold
+from tacit.models.formula import Formula
 from tacit.models.similarity import Content
 from tacit.tree import Arrays
 
@@ -144,6 +145,27 @@ class Relations:
         scores = head.min(axis=1, keepdims=True, initial=0.0) + after
         scores[:, self.head] = head
         return scores
+
+    def formula(self, x: Formula, *, content_weight: float | None) -> Formula:
+        """`parted`, `loads` and `score`, written down for weighted histories.
+
+        None where content plays no part. A fold needs no step of its own: V stands here
+        with a row an item.
+        """
+        y = (x.columns(self.head) * self.weights).unit(least=_NEARLY_NOTHING)
+        popular = y @ self.popularity[:, None]
+        vectors = Formula.constant(self._unfolded(self.vectors.T).T)
+        r = y - popular * self.popularity
+        head = ((r @ vectors) * self.strengths) @ vectors.transposed()
+        head = head + popular * self.popularity
+        after = Formula.constant(-1 - self._places() / len(self.counts))
+        if content_weight is not None:
+            alike = self.content.spread_formula(x) * np.maximum(self.counts, 0.0)
+            alike = alike.unit(least=_NEARLY_NOTHING)
+            head = head + alike.columns(self.head) * (content_weight * self.lean)
+            after = alike - 2.0 + after * 1e-9
+        rest = after + head.smallest().minimum(0.0)
+        return head.placed(self.head, among=rest, n_items=len(self.counts))
 
     def reasons(
         self, x: Rows, items: Int64[np.ndarray, "events"], target: int

@@ -21,6 +21,7 @@ from jaxtyping import Float, Float32, Int
 from tacit import check
 from tacit.data.catalog import Catalog
 from tacit.data.features import Categories, Category, Numeric, Text, Vectors
+from tacit.models.formula import Formula
 
 Matrix = Float[np.ndarray, "rows columns"]
 
@@ -76,6 +77,20 @@ class Content:
             block = everything[start : start + step]
             out[:, block] = x[:, held] @ self.between(held, block)
         return out
+
+    def spread_formula(self, x: Formula) -> Formula:
+        """`spread`, written down; it compares held items with all, as `spread` does."""
+        held = x.any_row()
+        apart = Formula.constant(np.zeros((1, len(self.labels))))
+        for number in self.numbers.T:
+            own = Formula.constant(number[:, None]).rows(held)
+            apart = apart - (own - number).absolute()
+        alike = apart.exp()
+        if self.labels.shape[1]:
+            labels = Formula.constant(self.labels)
+            common = labels.rows(held) @ labels.transposed()
+            alike = alike * common.maximum(0.0)
+        return x.columns(held) @ alike
 
     def smoothing(
         self, items: Int[np.ndarray, "rows"], share: float

@@ -7,7 +7,7 @@ import tacit as package
 
 COMMANDS = (
     *("demo", "init", "data", "plan", "train"),
-    *("evaluate", "recommend", "report", "reproduce", "audit"),
+    *("evaluate", "recommend", "report", "export", "reproduce", "audit"),
 )
 
 

@@ -47,7 +47,9 @@ from tacit.keys import Key, Keys
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.sums import SumMechanism
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
+from tacit.methods.fedvae import exported
 from tacit.methods.fedvae.protection import Bare, Central, Protection
+from tacit.models.formula import Formula
 from tacit.models.histories import rows
 from tacit.models.mult_vae import Held, Init, Network, Pass
 from tacit.models.mult_vae.gradients import gradients
@@ -316,6 +318,11 @@ class FedVae(Method):
         scores = found.min(axis=1, keepdims=True) + after
         scores[:, head] = found
         return scores[:, candidates.items]
+
+    def formula(self, cast: Cast) -> Formula:
+        """Encoder and decoder in one, from histories on."""
+        network = self._network(len(cast.weights["head"]))
+        return exported.formula(network, cast.weights)
 
     # account
 

@@ -46,6 +46,7 @@ from tacit.mechanisms.spread_bits import SpreadBits
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
 from tacit.methods.fmf_ldp.budget import Budget
 from tacit.methods.fmf_ldp.protection import Bare, Protection, Reader, Votes, Whole
+from tacit.models.formula import Formula
 from tacit.models.implicit_factors import ImplicitFactors, descend
 from tacit.plan import Plan
 from tacit.release import Release
@@ -185,6 +186,10 @@ class FmfLdp(Method):
         items = cast.weights["items"].astype(np.float64)
         return person.tree["person"] @ items[candidates.items].T
 
+    def formula(self, cast: Cast) -> Formula:
+        """Lines 2 and 7."""
+        return self._told(cast).formula()
+
     def reasons(
         self, cast: Cast, shards: Shards, item: int
     ) -> Float64[np.ndarray, "events"]:
@@ -238,10 +243,13 @@ class FmfLdp(Method):
 
     def _model(self, cast: Cast, shards: Shards) -> ImplicitFactors:
         """What was told, if it is as large as was agreed."""
+        found, agreed = cast.weights["items"].shape, (shards.n_items, self.factors)
+        if found != agreed:
+            raise BadMessage(f"item factors of shape {found}; agreed is {agreed}")
+        return self._told(cast)
+
+    def _told(self, cast: Cast) -> ImplicitFactors:
         items = cast.weights["items"].astype(np.float64)
-        agreed = (shards.n_items, self.factors)
-        if items.shape != agreed:
-            raise BadMessage(f"item factors of shape {items.shape}; agreed is {agreed}")
         return ImplicitFactors(items, self.alpha, self.user_ridge)
 
     def _protection(self, n_items: int | None = None) -> Protection:

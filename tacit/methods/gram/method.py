@@ -59,7 +59,8 @@ from tacit.methods.gram.refresh import KEPT, check_content, check_same
 from tacit.methods.gram.rule import Evidence
 from tacit.methods.gram.settings import Settings
 from tacit.models.folding import fold_of
-from tacit.models.histories import rows
+from tacit.models.formula import Formula
+from tacit.models.histories import rows, rows_formula
 from tacit.models.relations import Relations, head_of, unit
 from tacit.models.similarity import Content
 from tacit.models.spectrum import cleaned
@@ -264,6 +265,12 @@ class Gram(Settings, Method):
         taste, known = person.tree, Relations.told(cast.weights)
         parts = (taste["loads"], taste["popular"], taste["alike"])
         return known.score(*parts, weight=self.content_weight)[:, candidates.items]
+
+    def formula(self, cast: Cast) -> Formula:
+        """Line 5, from histories on."""
+        known, weight = Relations.told(cast.weights), self.content_weight
+        used = weight if self.content else None
+        return known.formula(rows_formula(self.weighting), content_weight=used)
 
     def reasons(
         self, cast: Cast, shards: Shards, item: int

@@ -1,0 +1,74 @@
+"""`tacit export`: a trained model for devices, as ONNX and JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Json, RunPath
+
+if TYPE_CHECKING:
+    from tacit.experiment.exporting import Exported
+
+
+def export(
+    run: RunPath,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A new directory; by default `export` in the run.",
+            show_default=False,
+        ),
+    ] = None,
+    double: Annotated[
+        bool,
+        typer.Option(
+            "--double", help="Compute in float64; the file is twice as large."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Write a finished run's model as model.onnx and model.json.
+
+    From a history to a score for every item, on any device with an ONNX runtime; items
+    and the privacy statements stand in the JSON.
+    """
+    from tacit.experiment.exporting import export as write
+
+    made = write(run, out, precision="float64" if double else "float32")
+    if json:
+        _print_json(made)
+    else:
+        _print(made)
+
+
+def _print_json(made: Exported) -> None:
+    """The document without its list of items, which may be long."""
+    items = made.document["items"]
+    shown = {k: v for k, v in made.document.items() if k != "items"}
+    paths = {"model": made.model, "facts": made.facts}
+    console.print_json({**shown, **paths, "n_items": len(items)})
+
+
+def _print(made: Exported) -> None:
+    from tacit.experiment.showing import statement_of
+    from tacit.reporting.words import in_words
+
+    out, facts = console.out(), made.document["onnx"]
+    out.print(
+        f"{made.model}: {facts['bytes']:,} bytes, {facts['input']['type']}, "
+        f"{facts['input']['name']} to {facts['output']['name']}\n"
+        f"{made.facts}: {len(made.document['items']):,} items, what goes in and comes "
+        "out, privacy statements",
+        markup=False,
+    )
+    told = [statement_of(line) for line in made.document["epsilons"]]
+    for sentence in in_words(told):
+        out.print(f"- {sentence}", markup=False)
+    both = [statement_of(line) for line in made.document["epsilons_with_earlier"]]
+    for sentence in in_words(both):
+        out.print(f"- Of who was in the earlier runs too: {sentence}", markup=False)

@@ -1,0 +1,136 @@
+"""A run for devices that have neither Python nor this package: two files.
+
+model.onnx   from histories to scores
+model.json   what goes in and comes out, the items, and what was promised to whom
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import BadRun, Refused
+from tacit.experiment.card import current_card
+from tacit.experiment.registry import method_class, method_names
+from tacit.experiment.saved import SavedRun, load
+from tacit.method import Method
+from tacit.models.formula import Formula
+from tacit.runtime.checkpoint import write_atomically, write_json
+from tacit.runtime.run import RunDirectory
+from tacit.serving.device import Recommender
+from tacit.serving.export import INPUT, OPSET, OUTPUT, Precision, to_onnx
+from tacit.version import __version__
+
+FORMAT = 1
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Where the two files are, and what stands in the second."""
+
+    model: Path
+    facts: Path
+    document: Json
+
+
+def export(
+    run: Path, out: Path | None = None, *, precision: Precision = "float32"
+) -> Exported:
+    """Write the model of a finished run into `out`, a new directory.
+
+    By default `export` in the run's own. All of it is known to everyone already, so
+    nothing is released.
+    """
+    directory = SavedRun.at(run).directory
+    folder = directory.path / "export" if out is None else out
+    _refuse_what_is_there(folder)
+    recommender = load(run)
+    content = to_onnx(
+        _formula(recommender), n_items=len(recommender.catalog), precision=precision
+    )
+    document = {
+        "format": FORMAT,
+        "tacit": __version__,
+        "onnx": _onnx_facts(content, precision),
+        **_model_facts(directory),
+        "items": _items(recommender),
+        **_privacy_facts(directory),
+    }
+    made = Exported(folder / "model.onnx", folder / "model.json", document)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(made.model, content)
+    write_json(made.facts, document)
+    return made
+
+
+def exportable() -> list[str]:
+    """The installed methods that have a formula."""
+    has = {n: method_class(n).formula is not Method.formula for n in method_names()}
+    return [name for name, is_written in has.items() if is_written]
+
+
+def _refuse_what_is_there(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadRun(
+            f"{folder} is there already, and nothing is overwritten; remove it, or "
+            "choose another directory with --out"
+        )
+
+
+def _formula(recommender: Recommender) -> Formula:
+    try:
+        return recommender.method.formula(recommender.cast)
+    except Refused as error:
+        known = ", ".join(exportable())
+        raise Refused(f"{error}. Methods that can be exported: {known}") from error
+
+
+def _onnx_facts(content: bytes, precision: Precision) -> Json:
+    end = {"type": precision, "axes": ["people", "items"]}
+    return {
+        "file": "model.onnx",
+        "bytes": len(content),
+        "sha256": sha256(content).hexdigest(),
+        "opset": OPSET,
+        "input": {
+            "name": INPUT,
+            **end,
+            "meaning": "a row a person: 1 at every item the person has, or its value "
+            "where the method weighs values; else 0",
+        },
+        "output": {
+            "name": OUTPUT,
+            **end,
+            "meaning": "larger is better; leave out what the person has, and of equal "
+            "scores take the earlier item first",
+        },
+    }
+
+
+def _model_facts(directory: RunDirectory) -> Json:
+    """What the run's own `model.json` says of the method."""
+    facts = json.loads(directory.model_facts.read_text(encoding="utf-8"))
+    return {name: facts[name] for name in ("method", "round", "plan")}
+
+
+def _items(recommender: Recommender) -> list[Json]:
+    """The items in the order of the axis."""
+    catalog = recommender.catalog
+    pairs = zip(catalog.ids, catalog.titles, strict=True)
+    return [{"id": own, "title": title} for own, title in pairs]
+
+
+def _privacy_facts(directory: RunDirectory) -> Json:
+    """The totals of the privacy card, each with its standing."""
+    card = current_card(directory)
+    return {
+        "simulation": card["simulation"],
+        "epsilons": card["totals"],
+        "epsilons_with_earlier": card["both"],
+        "contact": card["contact"],
+    }
