@@ -26,6 +26,7 @@ from tacit.models.similarity import Content
 from tacit.tree import Arrays
 
 _NEARLY_NOTHING = 1e-5  # of a unit vector; less is rounding
+_TIES = 1e-9  # what the order by count adds to a score
 _HAIR_MORE = 1 + 1e-12
 _BLOCK = 128  # rows that stay in a cache between two looks
 
@@ -135,13 +136,16 @@ class Relations:
         *,
         weight: float,
     ) -> Float64[np.ndarray, "people items"]:
-        """All items; `alike` has no columns where content plays no part."""
+        """All items; `alike` has no columns where content plays no part.
+
+        Ties go by count, and so does everything for somebody without a history.
+        """
         head = self._unfolded(loads @ self.vectors.T)
-        head += popular * self.popularity
         after = -1 - self._places() / len(self.counts)
+        head += popular * self.popularity + _TIES * after[self.head]
         if alike.shape[1]:
             head += weight * self.lean * alike[:, self.head]
-            after = -2 + alike + 1e-9 * after  # by what is alike, then by counts
+            after = -2 + alike + _TIES * after  # by what is alike, then by counts
         scores = head.min(axis=1, keepdims=True, initial=0.0) + after
         scores[:, self.head] = head
         return scores
@@ -157,13 +161,14 @@ class Relations:
         vectors = Formula.constant(self._unfolded(self.vectors.T).T)
         r = y - popular * self.popularity
         head = ((r @ vectors) * self.strengths) @ vectors.transposed()
-        head = head + popular * self.popularity
-        after = Formula.constant(-1 - self._places() / len(self.counts))
+        by_count = -1 - self._places() / len(self.counts)
+        head = head + popular * self.popularity + _TIES * by_count[self.head]
+        after = Formula.constant(by_count)
         if content_weight is not None:
             alike = self.content.spread_formula(x) * np.maximum(self.counts, 0.0)
             alike = alike.unit(least=_NEARLY_NOTHING)
             head = head + alike.columns(self.head) * (content_weight * self.lean)
-            after = alike - 2.0 + after * 1e-9
+            after = alike - 2.0 + after * _TIES
         rest = after + head.smallest().minimum(0.0)
         return head.placed(self.head, among=rest, n_items=len(self.counts))
 

@@ -38,6 +38,12 @@ def test_without_directions_everyone_gets_popularity_then_the_tail():
     assert np.argsort(-found[0]).tolist() == [1, 2, 0, 3, 4]
 
 
+def test_without_a_history_items_go_by_count():
+    known, nothing = told(), np.zeros((1, 0))
+    found = known.score(nothing, np.zeros((1, 1)), nothing, weight=0.0)
+    assert np.argsort(-found[0]).tolist() == [1, 2, 0, 3, 4]
+
+
 def test_scores_are_the_formula():
     rng = np.random.default_rng(0)
     vectors = np.linalg.qr(rng.normal(size=(3, 2)))[0]
