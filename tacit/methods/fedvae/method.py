@@ -29,148 +29,41 @@ Source: Polato 2021, "Federated Variational Autoencoder for Collaborative Filter
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Literal, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from tacit import check
-from tacit.aggregation.bucketed import Bucketed, Statistic
-from tacit.aggregation.krum import Krum
+from tacit.aggregation.bucketed import Bucketed
 from tacit.aggregation.mean import Mean
-from tacit.aggregation.server_optimizers import Adam, DecayingBoost
 from tacit.data.catalog import Catalog
 from tacit.data.shards import Shards
-from tacit.errors import BadValue, Refused
 from tacit.keys import Key, Keys
 from tacit.mechanisms.adaptive_clip import BIT
-from tacit.mechanisms.sums import SumMechanism
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
 from tacit.methods.fedvae import exported
-from tacit.methods.fedvae.protection import Bare, Central, Protection
+from tacit.methods.fedvae.protection import Central
+from tacit.methods.fedvae.settings import Settings
 from tacit.models.formula import Formula
 from tacit.models.histories import rows
-from tacit.models.mult_vae import Held, Init, Network, Pass
+from tacit.models.mult_vae import Held, Pass
 from tacit.models.mult_vae.gradients import gradients
 from tacit.models.relations import unit
+from tacit.phases import Noises
 from tacit.plan import Plan
-from tacit.release import Cells, Release, Unit, View, given, noise_for_target
+from tacit.release import Cells, Release, given
 from tacit.sampling import Once
 from tacit.transport.channels import Delivery, Noise
 from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
 from tacit.tree import Array, Arrays, Tree
 
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-
-Dtype = Literal["float32", "float64"]
-
 _BIT_SHARE = 0.05  # of the planned cohort: the noise on the sum of clip bits
 
 
 @dataclass(frozen=True)
-class FedVae(Method):
+class FedVae(Settings, Method):
     """Leave the noise out to have it follow from the plan's target."""
-
-    mode: Literal["sound", "paper"] = "sound"
-    privacy: Literal["none", "central"] = "none"
-    # the network
-    hidden: tuple[int, ...] = (600,)
-    latent: int = 200
-    variational: bool = True  # without it Mult-DAE: nothing is sampled, no KL
-    tied: bool = False  # the last matrix is the first, transposed
-    init: Init | None = None  # None: "normal" in mode="paper", else "xavier"
-    dtype: Dtype | None = None  # None: "float64" where `init` is "normal"
-    # a device's loss
-    dropout: float = 0.5
-    beta: float = 0.2
-    beta_rounds: int = 0  # rounds over which β rises from 0; 0: it is fixed
-    loss: Literal["sum", "mean"] = "sum"  # over a person's items
-    local_passes: int = 1
-    local_rate: float = 0.0  # of a device's own steps between its passes
-    # the server's step
-    rate: float = 1e-3  # η
-    beta1: float = 0.9
-    beta2: float = 0.999
-    adam_epsilon: float = 1e-8
-    boost: float = 0.0  # γ
-    decay: float = 0.9  # δ
-    # against attackers
-    attackers: int | None = None  # f; None: no filter
-    keep: int | None = None  # m; None: all but f
-    groups: int | None = None
-    statistic: Statistic = "median"
-    trim: int = 1
-    # counting
-    count_rounds: int = 0
-    count_share: float = 0.1  # of the budget
-    head: int | None = None  # None: the whole catalog
-    # privacy
-    clip: float = 0.1  # S
-    clip_quantile: float | None = None  # None: the clip is fixed
-    noise_multiplier: float | None = None  # z
-    count_noise: float | None = None
-    bit_noise: float | None = None
-
-    def __post_init__(self) -> None:
-        check.one_of(("sound", "paper"), mode=self.mode)
-        check.one_of(("none", "central"), privacy=self.privacy)
-        check.one_of(("sum", "mean"), loss=self.loss)
-        check.one_of(("float32", "float64"), dtype=self._dtype)
-        self._network(1)
-        if not 0 <= self.dropout < 1:
-            raise BadValue(f"dropout={self.dropout} must be in [0, 1)")
-        check.not_negative(beta=self.beta, local_rate=self.local_rate)
-        check.at_least(0, beta_rounds=self.beta_rounds, count_rounds=self.count_rounds)
-        check.count(local_passes=self.local_passes)
-        check.fraction(count_share=self.count_share)
-        check.positive(clip=self.clip)
-        _ = self._optimizer, self.aggregator
-        self._check_paper()
-        self._check_counting()
-        self._check_central()
-
-    def _check_paper(self) -> None:
-        if self.mode == "sound":
-            return
-        default = {f.name: f.default for f in fields(self)}
-        added = ("privacy", "groups", "count_rounds", "variational", "tied", "loss")
-        for name in added:
-            if getattr(self, name) != default[name]:
-                raise BadValue(
-                    f"{name}={getattr(self, name)!r} is not in the paper; "
-                    "use mode='sound'"
-                )
-
-    def _check_counting(self) -> None:
-        if self.head is not None:
-            check.count(head=self.head)
-            if not self.count_rounds:
-                raise BadValue(
-                    f"head={self.head} needs counts: set count_rounds to 1 or more"
-                )
-        if self.count_rounds and self.attackers is not None:
-            raise BadValue(
-                f"attackers={self.attackers} with count_rounds={self.count_rounds}: "
-                "Krum compares gradients and cannot count; use groups, or "
-                "count_rounds = 0"
-            )
-
-    def _check_central(self) -> None:
-        if self.clip_quantile is not None:
-            check.fraction(clip_quantile=self.clip_quantile)
-        if self.privacy == "central" and self.attackers is not None:
-            raise BadValue(
-                f"attackers={self.attackers}: Krum looks at reports before the noise, "
-                "and no sensitivity follows; use groups"
-            )
-        for name in ("noise_multiplier", "count_noise", "bit_noise", "clip_quantile"):
-            value = getattr(self, name)
-            if value is not None and self.privacy != "central":
-                raise BadValue(f"{name} belongs to privacy='central' only")
-            if value is not None:
-                check.positive(**{name: value})
 
     # server
 
@@ -178,8 +71,11 @@ class FedVae(Method):
         """The same method with the least noise for the plan's target."""
         made = self
         if self.privacy == "central" and self.noise_multiplier is None:
-            count, train = self._noises(plan)
-            made = replace(made, count_noise=count, noise_multiplier=train)
+            fixed = replace(self, clip_quantile=None)  # the bits of a moving clip fit
+            found = self._phases.calibrated(
+                plan, lambda noises: fixed._noisy(noises).releases(plan)
+            )
+            made = self._noisy(found)
         if made.clip_quantile is not None and made.bit_noise is None:
             noise = given(made.noise_multiplier, "noise_multiplier")
             # Few devices: noise of z leaves the update 1.15 times its own.
@@ -202,17 +98,6 @@ class FedVae(Method):
         """The network, its items, the counts, and the clip where it moves."""
         clip = {name: server.memory[name] for name in self._protection.start()}
         return Cast(server.round, server.plan.digest, {**server.weights, **clip})
-
-    @property
-    def aggregator(self) -> Mean | Krum | Bucketed:
-        """A mean, behind a filter or over groups if attackers are expected."""
-        if self.attackers is not None and self.groups is not None:
-            raise BadValue("attackers and groups are two defenses; set one of them")
-        if self.attackers is not None:
-            return Krum(self.attackers, self.keep)
-        if self.groups is not None:
-            return Bucketed(self.groups, self.statistic, self.trim)
-        return Mean()
 
     def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
         """Lines 3 to 5, or one more round of counting."""
@@ -363,55 +248,9 @@ class FedVae(Method):
 
     # details
 
-    @property
-    def _protection(self) -> Protection:
-        if self.privacy == "none":
-            return Bare(self.mode == "paper")
-        noise = given(self.noise_multiplier, "noise_multiplier")
-        count = given(self.count_noise, "count_noise") if self.count_rounds else None
-        if self.clip_quantile is None:
-            return Central(noise, self.clip, count)
-        return Central.following(
-            self.clip_quantile,
-            noise_multiplier=noise,
-            clip=self.clip,
-            bit_noise=given(self.bit_noise, "bit_noise"),
-            count_noise=count,
-        )
-
-    def _mechanism(self, round: int, told: Arrays) -> SumMechanism | None:
-        if round < self.count_rounds:
-            return self._protection.counting()
-        return self._protection.training(told)
-
-    def _network(self, n_items: int) -> Network:
-        return Network(n_items, self.hidden, self.latent, self.variational, self.tied)
-
-    @property
-    def _optimizer(self) -> Adam:
-        boosted = DecayingBoost(self.rate, self.boost, self.decay)
-        return Adam(boosted, self.beta1, self.beta2, self.adam_epsilon)
-
-    @property
-    def _init(self) -> Init:
-        if self.init is not None:
-            return self.init
-        return "normal" if self.mode == "paper" else "xavier"
-
-    @property
-    def _dtype(self) -> Dtype:
-        """Variances of first weights from N(0, 1) leave the range of float32."""
-        if self.dtype is not None:
-            return self.dtype
-        return "float64" if self._init == "normal" else "float32"
-
     def _pass(self, held: Held, keys: Keys) -> Pass:
         latent = self.latent if self.variational else 0
         return Pass.drawn(held, keys, dropout=self.dropout, latent=latent)
-
-    def _beta(self, round: int) -> float:
-        done = round - self.count_rounds
-        return self.beta * min(1.0, done / self.beta_rounds if self.beta_rounds else 1)
 
     def _epoch(self, server: Server) -> int:
         """The epoch of this round, from 1: M rounds in which M R >= the population."""
@@ -419,44 +258,9 @@ class FedVae(Method):
         an_epoch = math.ceil(plan.population / plan.cohort_size)
         return 1 + (server.round - self.count_rounds) // an_epoch
 
-    def _columns(self, catalog: Catalog) -> int:
-        return len(catalog) if self.head is None else min(self.head, len(catalog))
-
-    def _training(self, plan: Plan) -> Plan:
-        """The part of the plan that trains."""
-        rounds = plan.rounds - self.count_rounds
-        if rounds < 1:
-            raise Refused(
-                f"rounds={plan.rounds} must be more than count_rounds="
-                f"{self.count_rounds}: FedVAE counts first, then trains"
-            )
-        return replace(plan, rounds=rounds)
-
-    def _noises(self, plan: Plan) -> tuple[float | None, float]:
-        """The noise of counting and of training, so that both meet the target.
-
-        As if one release of multiplier 1 / mu were shared: `count_share` of mu² for the
-        counting. A device that speaks once spends all of it on the one sum it is in.
-        """
-        if not self.count_rounds:
-            return None, noise_for_target(plan)
-        if isinstance(plan.sampler, Once):
-            noise = noise_for_target(plan)
-            return noise, noise
-        often = plan.cohort_size / plan.population  # a device's rounds, on average
-        train = math.sqrt(self._training(plan).rounds * often / (1 - self.count_share))
-        count = math.sqrt(self.count_rounds * often / self.count_share)
-
-        def both(z: float) -> DpEvent:
-            from dp_accounting import ComposedDpEvent
-
-            fixed = replace(self, clip_quantile=None)  # its bits are within z
-            made = replace(fixed, count_noise=z * count, noise_multiplier=z * train)
-            cells = [r.cells[Unit.USER, View.RELEASE] for r in made.releases(plan)]
-            return ComposedDpEvent([cell.event for cell in cells])
-
-        noise = noise_for_target(plan, both)
-        return noise * count, noise * train
+    def _noisy(self, noises: Noises) -> Self:
+        count, train = noises
+        return replace(self, count_noise=count, noise_multiplier=train)
 
 
 def _places(counts: Float64[np.ndarray, "items"]) -> Int64[np.ndarray, "items"]:

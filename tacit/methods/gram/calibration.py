@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tacit.methods.gram import rule
+from tacit.phases import CountFirst, Noises
 from tacit.plan import Plan
-from tacit.release import Unit, View, epsilon_a_report, given, noise_for_target
-from tacit.sampling import Once
+from tacit.release import epsilon_a_report, given
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-
     from tacit.methods.gram.method import Gram
 
     G = TypeVar("G", bound=Gram)
@@ -37,7 +34,10 @@ def calibrated(method: G, plan: Plan) -> G:
 
 def _calibrated(method: G, plan: Plan) -> G:
     if method.privacy == "central" and _lacks_noise(method):
-        method = _noisy(method, plan, _noise(method, plan))
+        share = given(method.count_share, "count_share") if method.count_rounds else 0.0
+        phases = CountFirst(method.count_rounds, share)
+        found = phases.calibrated(plan, lambda n: _noisy(method, n).releases(plan))
+        method = _noisy(method, found)
     if method.privacy == "local" and method.epsilon is None:
         method = replace(method, epsilon=epsilon_a_report(plan))
     if method.head is None:
@@ -52,34 +52,6 @@ def _lacks_noise(method: Gram) -> bool:
     return counts_bare or method.relate_noise is None
 
 
-def _noise(method: Gram, plan: Plan) -> float:
-    """The multiplier of one release that would cost what the whole run may."""
-    if isinstance(plan.sampler, Once):
-        return noise_for_target(plan)
-
-    def whole(z: float) -> DpEvent:
-        from dp_accounting import ComposedDpEvent
-
-        releases = _noisy(method, plan, z).releases(plan)
-        cells = [release.cells[Unit.USER, View.RELEASE] for release in releases]
-        return ComposedDpEvent([cell.event for cell in cells])
-
-    return noise_for_target(plan, whole)
-
-
-def _noisy(method: G, plan: Plan, noise: float) -> G:
-    """The noise of either kind of round, as if one release of `noise` were shared.
-
-    `count_share` of mu² = 1 / noise² for the counting, the rest for the relating. A
-    device that speaks once spends all of it on the one sum it is in.
-    """
-    relating = method.relating(plan).rounds
-    if isinstance(plan.sampler, Once):
-        count = relate = noise
-    else:
-        often = plan.cohort_size / plan.population  # a device's rounds, on average
-        share = given(method.count_share, "count_share") if method.count_rounds else 0.0
-        count = noise * math.sqrt(method.count_rounds * often / (share or 1.0))
-        relate = noise * math.sqrt(relating * often / (1 - share))
-    counting = count if method.count_rounds else None
-    return replace(method, count_noise=counting, relate_noise=relate)
+def _noisy(method: G, noises: Noises) -> G:
+    count, relate = noises
+    return replace(method, count_noise=count, relate_noise=relate)

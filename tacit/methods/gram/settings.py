@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tacit import check
 from tacit.data.catalog import Catalog
-from tacit.errors import BadValue, Refused
+from tacit.errors import BadValue
 from tacit.methods.gram.protection import Bare, Central, Local, Protection
 from tacit.methods.gram.refresh import Refresh
 from tacit.methods.gram.rule import Evidence
 from tacit.models.histories import Weighting
+from tacit.phases import CountFirst
 from tacit.plan import Plan
 from tacit.release import given
 
@@ -115,10 +116,5 @@ class Settings:
 
     def relating(self, plan: Plan) -> Plan:
         """The part of the plan that relates."""
-        rounds = plan.rounds - self.count_rounds
-        if rounds < 1:
-            raise Refused(
-                f"rounds={plan.rounds} must be more than count_rounds="
-                f"{self.count_rounds}: Gram counts first, then relates; use rounds = 2"
-            )
-        return replace(plan, rounds=rounds)
+        phases = CountFirst(self.count_rounds, self.count_share or 0.0)
+        return phases.others(plan, what="Gram counts first, then relates")

@@ -1,0 +1,67 @@
+"""A run in two parts on one budget: its first rounds count, the others do the work.
+
+Both parts release Gaussian sums. They share the budget as if it were one release of
+multiplier z: `share` of 1 / z² for the counting, the rest for the others, each part
+divided among its rounds. A device that speaks once is in one of the two parts only, and
+spends everything there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tacit.errors import Refused
+from tacit.plan import Plan
+from tacit.release import Release, Unit, View, noise_for_target
+from tacit.sampling import Once
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+Noises = tuple[float | None, float]  # of counting, None if nothing is; of the others
+
+
+@dataclass(frozen=True)
+class CountFirst:
+    """So many rounds count, for so much of the budget."""
+
+    rounds: int
+    share: float
+
+    def others(self, plan: Plan, *, what: str) -> Plan:
+        """The part of the plan that does not count."""
+        rounds = plan.rounds - self.rounds
+        if rounds < 1:
+            raise Refused(
+                f"rounds={plan.rounds} must be more than count_rounds={self.rounds}: "
+                f"{what}; use rounds = {self.rounds + 1} or more"
+            )
+        return replace(plan, rounds=rounds)
+
+    def calibrated(
+        self, plan: Plan, releases: Callable[[Noises], tuple[Release, ...]]
+    ) -> Noises:
+        """The least noises with which the releases meet the plan's target."""
+
+        def whole(z: float) -> DpEvent:
+            from dp_accounting import ComposedDpEvent
+
+            made = releases(self._noises(plan, z))
+            cells = [release.cells[Unit.USER, View.RELEASE] for release in made]
+            return ComposedDpEvent([cell.event for cell in cells])
+
+        once = isinstance(plan.sampler, Once)
+        return self._noises(plan, noise_for_target(plan, None if once else whole))
+
+    def _noises(self, plan: Plan, z: float) -> Noises:
+        others = plan.rounds - self.rounds
+        if isinstance(plan.sampler, Once):
+            return z if self.rounds else None, z
+        often = plan.cohort_size / plan.population  # a device's rounds, on average
+        if not self.rounds:
+            return None, z * math.sqrt(others * often)
+        counting = z * math.sqrt(self.rounds * often / self.share)
+        return counting, z * math.sqrt(others * often / (1 - self.share))

@@ -1,0 +1,86 @@
+"""Counting first, on one budget."""
+
+import pytest
+
+from tacit.accounting.epsilon import epsilon
+from tacit.errors import Refused
+from tacit.mechanisms.gaussian import gaussian_event
+from tacit.phases import CountFirst
+from tacit.plan import Plan
+from tacit.release import Release, Unit, View, summed
+from tacit.sampling import Once, Poisson
+
+PLAN = Plan(
+    1000, rounds=5, channel="secure_sum", delta=1e-6, target_epsilon=2.0
+)  # everyone, every round
+
+
+def released(plan, phases):
+    """What a method of two parts would say it releases."""
+
+    def releases(noises):
+        count, other = noises
+        parts = [(plan.rounds - phases.rounds, other)]
+        if count is not None:
+            parts.append((phases.rounds, count))
+        return tuple(
+            Release(
+                "a sum",
+                "server",
+                "each round",
+                summed(
+                    Plan(plan.population, n, plan.sampler, channel="secure_sum"),
+                    gaussian_event(noise),
+                    reason="a test",
+                ),
+            )
+            for n, noise in parts
+        )
+
+    return releases
+
+
+def spent(plan, releases):
+    from dp_accounting import ComposedDpEvent
+
+    events = [r.cells[Unit.USER, View.RELEASE].event for r in releases]
+    return epsilon(ComposedDpEvent(events), delta=1e-6, adjacency="zero_out").value
+
+
+def test_the_budget_is_shared_as_asked():
+    """Without sampling 1 / z² of all rounds adds up, and a fifth of it counts."""
+    phases = CountFirst(rounds=2, share=0.2)
+    count, other = phases.calibrated(PLAN, released(PLAN, phases))
+    assert (2 / count**2) / (2 / count**2 + 3 / other**2) == pytest.approx(0.2)
+    assert spent(PLAN, released(PLAN, phases)((count, other))) == pytest.approx(
+        2.0, rel=1e-3
+    )
+
+
+def test_nothing_counted_and_all_for_the_others():
+    phases = CountFirst(rounds=0, share=0.2)
+    count, other = phases.calibrated(PLAN, released(PLAN, phases))
+    assert count is None
+    spends = spent(PLAN, released(PLAN, phases)((None, other)))
+    assert 1.99 < spends <= 2.0
+
+
+def test_sampling_is_counted():
+    plan = Plan(
+        1000, 30, Poisson(0.2), channel="secure_sum", delta=1e-6, target_epsilon=2.0
+    )
+    phases = CountFirst(rounds=1, share=0.1)
+    found = phases.calibrated(plan, released(plan, phases))
+    assert 1.98 < spent(plan, released(plan, phases)(found)) <= 2.0
+
+
+def test_who_speaks_once_spends_everything_there():
+    plan = Plan(1000, 4, Once(), channel="secure_sum", delta=1e-6, target_epsilon=2.0)
+    count, other = CountFirst(1, 0.1).calibrated(plan, lambda _: ())
+    assert count == other
+
+
+def test_a_run_that_only_counts_is_refused():
+    with pytest.raises(Refused, match=r"rounds=5 must be more than count_rounds=5.*6"):
+        CountFirst(5, 0.1).others(PLAN, what="it counts first")
+    assert CountFirst(2, 0.1).others(PLAN, what="").rounds == 3
