@@ -10,7 +10,9 @@
 One person is in one group, so zeroing a person out moves the g sums together by one
 clip, as it moves a single sum: the account is the same. What it costs is noise, about
 g times the variance, as g sums have it. An attacker spoils one group only: the median
-holds as long as fewer than half of the groups have one, even if liars choose theirs.
+holds as long as fewer than half of the groups have one, even if liars choose theirs. A
+server that sees reports counts each in one group, whatever it claims. In a sum nobody
+can: there a liar may spread one clip over all groups (docs/poisoning.md).
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from tacit.aggregation.mean import Mean
 from tacit.errors import BadValue
 from tacit.keys import Key, Keys
 from tacit.transport.channels import Delivery, Each, Noise, Sum
-from tacit.transport.messages import Layout
-from tacit.tree import Array, Grouped, Tree
+from tacit.transport.messages import Layout, Reports
+from tacit.tree import Array, Grouped, Leaf, Tree
 
 Statistic = Literal["median", "trimmed"]
 """median of the groups, or their mean without the lowest and highest `trim` of them."""
@@ -82,6 +84,8 @@ class Bucketed:
         key: Key | None = None,
     ) -> dict[str, Array]:
         """Line 3 over the planned cohort; leaves without groups are just summed."""
+        if isinstance(delivery, Each):
+            delivery = Each(Reports(_in_one(chunk.tree)) for chunk in delivery.chunks)
         sums = Mean().mean(delivery, layout, planned=planned, noise=noise, key=key)
         return {
             name: value if layout.slots[name].groups is None else self._robust(value)
@@ -93,3 +97,19 @@ class Bucketed:
             return np.median(sums, axis=0) * self.groups
         kept = np.sort(sums, axis=0)[self.trim : self.groups - self.trim]
         return kept.mean(axis=0) * self.groups
+
+
+def _in_one(tree: Tree) -> Tree:
+    """Every report in the group that it claims most of; honest ones stay as they are.
+
+    Without this a liar who claims all groups spoils every one of them.
+    """
+
+    def placed(leaf: Leaf) -> Leaf:
+        if not isinstance(leaf, Grouped):
+            return leaf
+        chosen = np.abs(leaf.shares).argmax(axis=1)
+        only = np.eye(leaf.shares.shape[1], dtype=leaf.shares.dtype)[chosen]
+        return Grouped(leaf.inner, only)
+
+    return Tree({name: placed(leaf) for name, leaf in tree.leaves.items()})

@@ -47,7 +47,7 @@ def audit(
     with console.Bar("audit") as bar:
         document = audit_named(name, seed=seed, progress=bar.advance)
     if leaks:
-        document["leaks"] = _attacks(seed, page)
+        document["leaks"] = _attacks(document["method"], seed, page)
     if json:
         console.print_json(document)
     else:
@@ -56,13 +56,13 @@ def audit(
         raise typer.Exit(1)
 
 
-def _attacks(seed: int, page: Path) -> list[dict[str, Any]]:
+def _attacks(method: str, seed: int, page: Path) -> list[dict[str, Any]]:
     from tacit.evaluation import leaks
     from tacit.reporting.leaks import render
     from tacit.runtime.checkpoint import write_atomically
 
     console.note("audit: attacks with the mechanism off and on")
-    found = [finding.to_json() for finding in leaks.run(seed=seed)]
+    found = [finding.to_json() for finding in leaks.run(method=method, seed=seed)]
     write_atomically(page, render(found).encode())
     console.note(f"audit: wrote {page}")
     return found

@@ -19,6 +19,7 @@ _BESIDE = (
     "MF-NP",
     "random",
     "printed rate",
+    "shown in top 10",
 )  # the rest is in the documents
 
 

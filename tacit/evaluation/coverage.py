@@ -22,12 +22,12 @@ def coverage(score: Scorer, heldout: Heldout, *, k: int) -> float:
     missed = np.ones(n_items)
     for people in chunks(heldout, width=n_items):
         scores = score_matrix(score, people)
-        chance = _chance_of_first(scores, FullRanking().excluded(people), k)
+        chance = chance_of_first(scores, FullRanking().excluded(people), k)
         missed *= np.prod(1.0 - chance, axis=0)
     return float(1.0 - missed.mean())
 
 
-def _chance_of_first(
+def chance_of_first(
     scores: Scores, excluded: Ragged, k: int
 ) -> Float64[np.ndarray, "people items"]:
     """The probability that an item is among a person's first k candidates."""

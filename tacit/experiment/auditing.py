@@ -99,6 +99,7 @@ def audit_named(
         for one in subject.audits(key.at(subject.name), steps)
     ]
     document = _document(Path(name).name, seed, found, time.perf_counter() - started)
+    document["method"] = name if _is_method(name) else subjects[0].name
     if not _is_method(name):
         write_json(Path(name) / FILE, document)
     return document

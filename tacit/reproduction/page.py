@@ -30,7 +30,7 @@ def _chart(chart: Chart) -> str:
         for name, line in chart.lines.items()
     }
     drawn = plots.lines(chart.name, lines, x=chart.x, y=chart.y, levels=chart.levels)
-    caption = f"{chart.name}; bars are one standard error over people."
+    caption = f"{chart.name}; bars are one standard error over {chart.over}."
     return elements.figure(drawn, caption)
 
 

@@ -22,7 +22,7 @@ class Row:
     reason: str = ""  # why it is not, where it is not
     budget: str = ""  # what a person spends for `paper`
     beside: Mapping[str, float] = field(default_factory=dict)  # others, judged alike
-    se: float | None = None  # of `paper`, over people
+    se: float | None = None  # over people, or over seeds if there are several
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class Chart:
     y: str
     lines: Mapping[str, Line]
     levels: Mapping[str, float] = field(default_factory=dict)
+    over: str = "people"  # or "seeds": what standard errors are over
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.transport.channels import Each, Errand, SecureSum
 from tacit.transport.messages import Layout, Reports, Slot
-from tacit.tree import Dense, Factored, Tree
+from tacit.tree import Dense, Factored, Grouped, Tree
 
 BARE = Layout({"w": Slot("float64", (5, 4), 2), "b": Slot("float64", (3,))})
 ROBUST = Bucketed(5)
@@ -74,6 +74,23 @@ def test_two_spoilt_groups_of_five_do_not_matter(statistic, trim):
         found = robust._robust(spoilt[name]) / 5
         assert (found <= honest[name].max(axis=0)).all()
         assert (found >= honest[name].min(axis=0)).all()
+
+
+def test_a_liar_who_claims_all_groups_is_counted_in_one():
+    """Claims of 1 or 1000 everywhere: the median stays among the honest groups."""
+    tree = ROBUST.placed(updates(), keys())
+    honest = tree.select(slice(1, None)).sum()
+    for share in (1.0, -1000.0):
+        liar = {}
+        for name, leaf in tree.leaves.items():
+            shares, inner = leaf.shares.copy(), leaf.scale(np.r_[1e6, np.ones(39)])
+            shares[0] = share
+            liar[name] = Grouped(inner.inner, shares)
+        delivery = Each([Reports(Tree(liar))])
+        found = ROBUST.mean(delivery, LAYOUT, planned=5.0)
+        for name, value in found.items():
+            assert (value <= honest[name].max(axis=0)).all()
+            assert (value >= honest[name].min(axis=0)).all()
 
 
 def test_one_person_moves_all_group_sums_by_one_clip_together():

@@ -32,6 +32,7 @@ def failing(monkeypatch):
         progress(1, 1)
         check = {"subject": "toy", "name": "noise", "claimed": 1e-4, "measured": None}
         return {
+            "method": "toy",
             "ok": False,
             "checks": [check | {"ok": False, "detail": "no [bold]noise[/] at all"}],
             "monitoring": [],
@@ -58,6 +59,19 @@ def test_leaks_are_added_and_drawn(tacit, failing, monkeypatch, tmp_path):
     answer = tacit("audit", "toy", "--leaks", "--page", page, "--json")
     assert [finding["name"] for finding in answer.json["leaks"]] == ["item_gradient"]
     assert "<svg" in page.read_text(encoding="utf-8")
+
+
+def test_the_attacks_on_the_audited_method_run(tacit, failing, monkeypatch, tmp_path):
+    asked, found = [], leaks.run(("item_gradient",), people=40)
+
+    def run(*, method, seed):
+        asked.append((method, seed))
+        return found
+
+    monkeypatch.setattr("tacit.evaluation.leaks.run", run)
+    page = tmp_path / "leaks.html"
+    tacit("audit", "toy", "--leaks", "--page", page, "--seed", "3", "--json")
+    assert asked == [("toy", 3)]
 
 
 def test_nothing_promised(tacit, experiment, tmp_path):

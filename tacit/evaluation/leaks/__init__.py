@@ -54,6 +54,11 @@ class Leak(Protocol):
         """What the attacker wants to know, and who the attacker is."""
         ...
 
+    @property
+    def method(self) -> str | None:
+        """The method whose reports it attacks; None: it needs none."""
+        ...
+
     def attack(self, histories: Histories, key: Key) -> tuple[Attempt, ...]:
         """Attack what leaves without the mechanism, then with it."""
         ...
@@ -67,22 +72,20 @@ def known() -> tuple[str, ...]:
 def run(
     names: Sequence[str] | None = None,
     *,
+    method: str | None = None,
     source: str = "synthetic",
     seed: int = 0,
     people: int = 600,
     where: Path | None = None,
 ) -> tuple[Finding, ...]:
-    """Run attacks, all if none is named, on at most `people` of a data set's people.
+    """Run attacks on at most `people` of a data set's people.
 
+    If none is named: all that need no method, and those on `method` if it is given.
     `where` is the archive, as for `sources.load`. Frappe is refused: its terms.
     """
-    found = _found()
-    wanted = [*found] if names is None else [*names]
-    for name in wanted:
-        check.one_of(found, leak=name)
+    leaks = _chosen(names, method)
     key = Key.from_seed(seed)
     histories = _histories(source, people=people, where=where, key=key.at("people"))
-    leaks: list[Leak] = [found[name].load()() for name in wanted]
     return tuple(
         Finding(
             name=leak.name,
@@ -95,6 +98,16 @@ def run(
         )
         for leak in leaks
     )
+
+
+def _chosen(names: Sequence[str] | None, method: str | None) -> list[Leak]:
+    found = _found()
+    for name in names or ():
+        check.one_of(found, leak=name)
+    leaks: list[Leak] = [found[n].load()() for n in (found if names is None else names)]
+    if names is not None:
+        return leaks
+    return [leak for leak in leaks if leak.method in (None, method)]
 
 
 def _found() -> dict[str, EntryPoint]:

@@ -51,6 +51,7 @@ class ItemGradient:
     clip: float = 3.0  # public; about the root of a short history
     delta: float = 1e-6
     name: str = "item_gradient"
+    method: str | None = None
     question: str = (
         "The server gets a device's item gradient. Which items are in the history?"
     )

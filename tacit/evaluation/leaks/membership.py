@@ -53,6 +53,7 @@ class MembershipByLoss:
     ridge: float = 0.3
     repeats: int = 10  # training sets, each with its own coins and noise
     name: str = "membership_by_loss"
+    method: str | None = None
     question: str = (
         "A participant holds the model and somebody's history. Did that person train?"
     )

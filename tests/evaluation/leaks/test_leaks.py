@@ -21,6 +21,7 @@ class Spy:
     """An attack that came with a method."""
 
     name: str = "spy"
+    method: str | None = "toy"
     question: str = "who?"
 
     def attack(self, histories: Histories, key: Key) -> tuple[Attempt, ...]:
@@ -73,6 +74,17 @@ def test_an_attack_can_come_with_a_method(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(leaks, "entry_points", lambda group: [entry])
     [found] = leaks.run(["spy"], people=30)
     assert found.attempts[0].scores == {"seen": Score(0.5, None, 0.25)}
+
+
+def test_attacks_on_a_method_run_where_it_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = EntryPoint("spy", f"{__name__}:Spy", "tacit.leaks")
+    monkeypatch.setattr(EntryPoint, "load", lambda self: Spy)
+    monkeypatch.setattr(leaks, "_OWN", {})
+    monkeypatch.setattr(leaks, "entry_points", lambda group: [entry])
+    assert len(leaks.run(method="toy", people=30)) == 1
+    assert leaks.run(method="other", people=30) == leaks.run(people=30) == ()
 
 
 @pytest.mark.data

@@ -44,3 +44,15 @@ class TestWhole(TestBare):
     def method(self) -> Method:
         whole = {"epsilon": 500.0, "clip": 4.0}
         return FmfLdp(learning_rate=0.02, **whole, **START)
+
+
+class TestPaper(TestBare):
+    """As published, with so many votes of so large an epsilon that it must learn."""
+
+    rounds = 2
+
+    def method(self) -> Method:
+        votes = {"votes": 200, "epsilon": 8.0}
+        return FmfLdp(
+            mode="paper", learning_rate=0.0005, user_ridge=1.0, **votes, **START
+        )
