@@ -27,7 +27,7 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            metavar="PAPER", help="Such as privrec or fmf-ldp.", show_default=False
+            metavar="PAPER", help="privrec, fmf-ldp or fedvae.", show_default=False
         ),
     ],
     table: Annotated[

@@ -20,6 +20,7 @@ Tables = Mapping[str, Callable[[Scale], Reproduction]]
 _PAPERS: Mapping[str, str] = {
     "privrec": "tacit.reproduction.privrec",
     "fmf-ldp": "tacit.reproduction.fmf_ldp",
+    "fedvae": "tacit.reproduction.fedvae",
 }
 
 

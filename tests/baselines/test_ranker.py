@@ -12,6 +12,7 @@ from tacit.baselines.bpr import Bpr
 from tacit.baselines.ease import Ease
 from tacit.baselines.ials import Ials
 from tacit.baselines.item_knn import ItemKnn
+from tacit.baselines.mult_vae import MultVae
 from tacit.baselines.popularity import Popularity
 from tacit.baselines.pure_svd import PureSvd
 from tacit.baselines.random import Random
@@ -34,6 +35,7 @@ PERSONAL = [
     PureSvd(4),
     Ials(4, regularization=1.0),
     Bpr(4, iterations=30),
+    MultVae((8,), 4, epochs=15, batch=15, rate=0.03),
 ]
 ALL = [Random(), Popularity(), *PERSONAL]
 FACTORED = [PureSvd(4), Ials(4, regularization=1.0), Bpr(4, iterations=30)]

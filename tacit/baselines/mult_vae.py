@@ -1,0 +1,138 @@
+"""Mult-VAE: a network that says how likely each item is for a history (Liang 2018).
+
+x          a history of length 1, part of it dropped while training
+z          where the encoder puts it: a mean and, while training, a normal draw
+loss       -Σ over held ln softmax(decoder(z)) + β KL(z ‖ N(0, 1)), mean over a batch
+score      the decoder's output at the mean
+
+Its network and gradients are those that devices of FedVAE use. Needs the extra `train`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Int64
+from numpy.random import Generator
+
+from tacit import check
+from tacit.baselines.ranker import Grid, Scores
+from tacit.data.shards import Shards
+from tacit.errors import BadValue, MissingExtra
+from tacit.keys import Key
+from tacit.models.mult_vae import Held, Network, Pass
+from tacit.tree import Array, Arrays
+
+
+@dataclass(frozen=True)
+class MultVae:
+    """Trained by Adam for a fixed number of epochs; β may rise over the first ones."""
+
+    hidden: tuple[int, ...] = (600,)
+    latent: int = 200
+    epochs: int = 45
+    batch: int = 100
+    rate: float = 1e-3
+    beta: float = 0.2
+    beta_epochs: int = 0  # over which β rises from 0; 0: it is fixed
+    dropout: float = 0.5
+
+    GRID: ClassVar[Grid] = {"epochs": (30, 45, 60), "beta": (0.1, 0.2, 0.5)}
+
+    def __post_init__(self) -> None:
+        check.count(epochs=self.epochs, batch=self.batch)
+        check.at_least(0, beta_epochs=self.beta_epochs)
+        check.positive(rate=self.rate)
+        check.not_negative(beta=self.beta)
+        if not 0 <= self.dropout < 1:
+            raise BadValue(f"dropout={self.dropout} must be in [0, 1)")
+        self.network(1)
+
+    def network(self, n_items: int) -> Network:
+        """Its shape over so many items."""
+        return Network(n_items, self.hidden, self.latent)
+
+    def fit(self, train: Shards, *, key: Key) -> FittedMultVae:
+        """Train to the last epoch."""
+        *_, last = self.course(train, key=key)
+        return last
+
+    def course(self, train: Shards, *, key: Key) -> Iterator[FittedMultVae]:
+        """The model after every epoch; the next epoch changes it in place."""
+        network = self.network(train.n_items)
+        weights = network.start(key.at("weights"), init="xavier", dtype="float32")
+        descent = _Descent(network, weights, self.rate)
+        for epoch in range(self.epochs):
+            draw = key.at("epoch", epoch).generator()
+            for place, rows in enumerate(self._batches(len(train), draw)):
+                held = Held.of(train.take(rows), np.arange(train.n_items))
+                beta = self._beta(epoch + place * self.batch / len(train))
+                descent.step(held, self._pass(held, draw), beta=beta)
+            yield FittedMultVae(network, weights)
+
+    def _batches(self, n: int, draw: Generator) -> list[Int64[np.ndarray, "batch"]]:
+        return np.array_split(draw.permutation(n), range(self.batch, n, self.batch))
+
+    def _pass(self, held: Held, draw: Generator) -> Pass:
+        """Draws that no client owns: one fast stream for all."""
+        stays = draw.random(len(held.columns)) >= self.dropout
+        values = np.where(stays, held.values / (1 - self.dropout), 0.0)
+        return Pass(values, draw.standard_normal((len(held), self.latent)))
+
+    def _beta(self, epoch: float) -> float:
+        return self.beta * min(1.0, epoch / self.beta_epochs if self.beta_epochs else 1)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMultVae:
+    """The network and its weights."""
+
+    network: Network
+    weights: Arrays
+
+    def score(self, history: Shards) -> Scores:
+        """What the decoder makes of the encoder's mean."""
+        held = Held.of(history, np.arange(self.network.n_items))
+        means = self.network.encode(self.weights, held.dense(held.values, "float32"))
+        return self.network.decode(self.weights, means)
+
+
+class _Descent:
+    """Adam on weights and gradients that stay where they are: nothing is copied."""
+
+    def __init__(
+        self, network: Network, weights: Mapping[str, Array], rate: float
+    ) -> None:
+        torch = _torch()
+        self.network, self.weights = network, weights
+        self.gradient = {name: np.zeros_like(w) for name, w in weights.items()}
+        self.adam: Any = torch.optim.Adam(
+            [self._parameter(torch, name) for name in weights], lr=rate, fused=True
+        )
+
+    def step(self, held: Held, one: Pass, *, beta: float) -> None:
+        """One step along the mean gradient of a batch."""
+        from tacit.models.mult_vae.gradients import gradients  # loads torch
+
+        tree = gradients(self.network, self.weights, held, [one], beta=beta)
+        for total in self.gradient.values():
+            total.fill(0.0)
+        tree.scale(1 / len(held)).add_to(self.gradient)
+        self.adam.step()
+
+    def _parameter(self, torch: ModuleType, name: str) -> Any:
+        parameter = torch.nn.Parameter(torch.from_numpy(self.weights[name]))
+        parameter.grad = torch.from_numpy(self.gradient[name])
+        return parameter
+
+
+def _torch() -> ModuleType:
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtra("torch", "train") from error
+    return torch
