@@ -5,27 +5,28 @@ z          where the encoder puts it: a mean and, while training, a normal draw
 loss       -Σ over held ln softmax(decoder(z)) + β KL(z ‖ N(0, 1)), mean over a batch
 score      the decoder's output at the mean
 
-Its network and gradients are those that devices of FedVAE use. Needs the extra `train`.
+Its network and gradients are those that devices of FedVAE use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Int64
 from numpy.random import Generator
 
 from tacit import check
+from tacit.aggregation.server_optimizers import Adam
 from tacit.baselines.ranker import Grid, Scores
 from tacit.data.shards import Shards
-from tacit.errors import BadValue, MissingExtra
+from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.models.mult_vae import Held, Network, Pass
-from tacit.tree import Array, Arrays
+from tacit.models.mult_vae.gradients import gradients
+from tacit.tree import Arrays
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,19 @@ class MultVae:
         return last
 
     def course(self, train: Shards, *, key: Key) -> Iterator[FittedMultVae]:
-        """The model after every epoch; the next epoch changes it in place."""
-        network = self.network(train.n_items)
+        """The model after every epoch."""
+        network, adam = self.network(train.n_items), Adam(self.rate)
         weights = network.start(key.at("weights"), init="xavier", dtype="float32")
-        descent = _Descent(network, weights, self.rate)
+        memory = adam.start(weights)
         for epoch in range(self.epochs):
             draw = key.at("epoch", epoch).generator()
             for place, rows in enumerate(self._batches(len(train), draw)):
-                held = Held.of(train.take(rows), np.arange(train.n_items))
                 beta = self._beta(epoch + place * self.batch / len(train))
-                descent.step(held, self._pass(held, draw), beta=beta)
+                held = Held.of(train.take(rows), np.arange(train.n_items))
+                one = self._pass(held, draw)
+                tree = gradients(network, weights, held, [one], beta=beta)
+                mean = tree.scale(1 / len(held)).sum()
+                weights, memory = adam.step(weights, memory, mean)
             yield FittedMultVae(network, weights)
 
     def _batches(self, n: int, draw: Generator) -> list[Int64[np.ndarray, "batch"]]:
@@ -99,40 +103,3 @@ class FittedMultVae:
         held = Held.of(history, np.arange(self.network.n_items))
         means = self.network.encode(self.weights, held.dense(held.values, "float32"))
         return self.network.decode(self.weights, means)
-
-
-class _Descent:
-    """Adam on weights and gradients that stay where they are: nothing is copied."""
-
-    def __init__(
-        self, network: Network, weights: Mapping[str, Array], rate: float
-    ) -> None:
-        torch = _torch()
-        self.network, self.weights = network, weights
-        self.gradient = {name: np.zeros_like(w) for name, w in weights.items()}
-        self.adam: Any = torch.optim.Adam(
-            [self._parameter(torch, name) for name in weights], lr=rate, fused=True
-        )
-
-    def step(self, held: Held, one: Pass, *, beta: float) -> None:
-        """One step along the mean gradient of a batch."""
-        from tacit.models.mult_vae.gradients import gradients  # loads torch
-
-        tree = gradients(self.network, self.weights, held, [one], beta=beta)
-        for total in self.gradient.values():
-            total.fill(0.0)
-        tree.scale(1 / len(held)).add_to(self.gradient)
-        self.adam.step()
-
-    def _parameter(self, torch: ModuleType, name: str) -> Any:
-        parameter = torch.nn.Parameter(torch.from_numpy(self.weights[name]))
-        parameter.grad = torch.from_numpy(self.gradient[name])
-        return parameter
-
-
-def _torch() -> ModuleType:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtra("torch", "train") from error
-    return torch

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
+from tacit.baselines import mult_vae as module
 from tacit.baselines.ease import Ease
 from tacit.baselines.mult_vae import MultVae
 from tacit.data.shards import Shards
-from tacit.errors import BadValue, MissingExtra
+from tacit.errors import BadValue
 from tacit.evaluation.evaluate import evaluate
 from tacit.keys import Key
-from tacit.models.mult_vae import gradients as module
 
 KEY = Key.from_seed(0)
 SMALL = MultVae((6,), 3, epochs=4, batch=25, beta=0.4)
@@ -78,12 +76,6 @@ def test_repeats_change_nothing(shards, table):
     np.testing.assert_array_equal(fitted.score(twice), fitted.score(once))
 
 
-def test_without_torch_it_names_the_extra(shards, table, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtra, match=r"tacit\[train\]"):
-        SMALL.fit(shards(table), key=KEY)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -105,10 +97,10 @@ def test_what_makes_no_sense_is_refused(wrong):
 @pytest.mark.slow
 @pytest.mark.data
 def test_movielens_1m_is_near_ease(real_data):
-    """Validation people of one seed, on whom the number of epochs was chosen.
+    """Validation people of one seed, a third of the usual epochs.
 
-    There it has .947 of EASE's NDCG@100; runs with other draws differed by .001 to .005
-    of NDCG, and .92 is .011 away.
+    It has .90 of EASE's NDCG@100 then, and .95 at the end; runs with other draws
+    differed by .001 to .005 of NDCG, and .87 is .013 away.
     """
     from tacit.data.sources import load
     from tacit.data.splits import new_users
@@ -118,7 +110,7 @@ def test_movielens_1m_is_near_ease(real_data):
     split = new_users(data, n_validation=500, n_test=500, target_share=0.2, key=KEY)
     found = [
         evaluate(ranker.fit(split.train, key=KEY).score, split.validation)
-        for ranker in (MultVae(), Ease())
+        for ranker in (MultVae(epochs=15), Ease())
     ]
     mult_vae, ease = (one.metrics()["ndcg@100"].mean for one in found)
-    assert mult_vae >= 0.92 * ease
+    assert mult_vae >= 0.87 * ease
