@@ -50,7 +50,7 @@ def _on(bench: Bench) -> Reproduction:
             str(cell),
             Paper(),
             cell,
-            published=FIGURE_4.get((cell.people or 0, cell.items or 0)),
+            published=_published(cell),
             sound=Sound(),
             others={**RIVALS, "printed rate": PRINTED},
         )
@@ -58,6 +58,13 @@ def _on(bench: Bench) -> Reproduction:
     )
     tables = (ReproducedTable(name, rows), _popularity(judge))
     return Reproduction(tables, _claims(judge), (_chart(judge, name),))
+
+
+def _published(cell: Subset) -> float | None:
+    """Of the paper's cells, whose items are drawn at random."""
+    if cell.choice == "popular":
+        return None
+    return FIGURE_4.get((cell.people or 0, cell.items or 0))
 
 
 def _claims(judge: Judge) -> tuple[Claim, ...]:
