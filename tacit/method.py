@@ -243,6 +243,13 @@ class Method(ABC):
         """
         return None
 
+    def for_any_catalog(self) -> Self:
+        """The same protection for items of which other things are known.
+
+        An audit plays in an invented place. By default the method itself.
+        """
+        return self
+
     @abstractmethod
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
         """What every report of a round looks like, and so how large it is."""

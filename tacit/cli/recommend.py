@@ -40,16 +40,17 @@ def recommend(
 
     The model file and the history are all that is needed; nothing is sent anywhere.
     """
-    from tacit.experiment.saved import SavedRun, history_of, load
+    from tacit.experiment.saved import SavedRun, holding_of, load
 
     if (user is None) == (history is None):
         raise BadValue("give either --user ID or --history ID,ID,…")
     recommender = load(run)
     if user is not None:
-        held = history_of(recommender, SavedRun.at(run).experiment, user)
+        holding = holding_of(recommender, SavedRun.at(run).experiment, user)
+        held, best = holding.ids(recommender.catalog), recommender.recommend(holding, k)
     else:
         held = [item.strip() for item in (history or "").split(",") if item.strip()]
-    best = recommender.recommend(held, k=k)
+        best = recommender.recommend(held, k)
     because = {line.id: recommender.because(held, line.id) for line in best if why}
     if json:
         items = [

@@ -1,18 +1,21 @@
-"""A run that is there: its experiment, its model, a person's history in simulation."""
+"""A run that is there: its experiment, its model, what a simulated person holds."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tacit.data.shards import Shards
 from tacit.errors import BadRun, BadValue
 from tacit.experiment.fields import Problems
 from tacit.experiment.registry import method_class
 from tacit.experiment.settings import Experiment, read_experiment
 from tacit.runtime.run import RunDirectory
-from tacit.serving.device import Recommender
+from tacit.serving.device import Holding, Recommender
 from tacit.serving.model import load_model
 
 
@@ -66,17 +69,14 @@ class SavedRun:
         return document
 
 
-def history_of(
-    recommender: Recommender, experiment: Experiment, user: str
-) -> list[str]:
-    """The item ids a simulated person holds, as that person's device knows them."""
+def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> Holding:
+    """What the device of a simulated person holds: events, values, the profile."""
     from tacit.experiment.assemble import load_dataset
 
     dataset = load_dataset(experiment)
     row = dataset.profiles.index(user)
-    log = dataset.interactions
-    items = log.items[log.offsets[row] : log.offsets[row + 1]]
-    ids = [dataset.catalog.ids[int(item)] for item in dict.fromkeys(items.tolist())]
+    log = dataset.interactions.take_users(np.array([row]))
+    ids = [dataset.catalog.ids[item] for item in log.items.tolist()]
     known = recommender.catalog.ids.positions
     missing = [i for i in ids if i not in known]
     if missing:
@@ -84,4 +84,6 @@ def history_of(
             f"user '{user}' has items the model does not know, such as {missing[0]}; "
             "the data has changed since the run was trained"
         )
-    return ids
+    items = recommender.catalog.indices(ids).astype(np.int32)
+    log = replace(log, items=items, n_items=len(recommender.catalog))
+    return Holding(Shards.of(log), dataset.profiles.take([row]))

@@ -8,7 +8,7 @@ from typing import Any
 
 from tacit.evaluation.significance import Difference
 from tacit.experiment.comparing import Comparison, Line
-from tacit.experiment.saved import SavedRun, history_of, load
+from tacit.experiment.saved import SavedRun, holding_of, load
 from tacit.reporting.report import (
     Contender,
     Curve,
@@ -106,9 +106,8 @@ def _tradeoff(found: Comparison) -> Tradeoff | None:
 def person_of(run: SavedRun, user: str, *, k: int = 10) -> Person:
     """A simulated person's history and list, as their device would show them."""
     recommender = load(run.directory.path)
-    held = history_of(recommender, run.experiment, user)
-    catalog = recommender.catalog
-    titles = tuple(catalog.titles[int(i)] for i in catalog.indices(held))
+    held, catalog = holding_of(recommender, run.experiment, user), recommender.catalog
+    titles = tuple(catalog.titles[i] for i in catalog.indices(held.ids(catalog)))
     best = recommender.recommend(held, k=k)
     return Person(user, titles, tuple((line.title, line.score) for line in best))
 

@@ -40,6 +40,18 @@ class Reason:
 
 
 @dataclass(frozen=True, eq=False)
+class Holding:
+    """What one device holds of its person: events as they were, and a profile."""
+
+    shard: Shards  # of one device, over the model's catalog
+    profile: Profiles
+
+    def ids(self, catalog: Catalog) -> list[str]:
+        """The items held, each once, in the order they came."""
+        return [catalog.ids[item] for item in dict.fromkeys(self.shard.items.tolist())]
+
+
+@dataclass(frozen=True, eq=False)
 class Recommender:
     """A trained model as a device holds it."""
 
@@ -53,16 +65,18 @@ class Recommender:
                 f"{type(self.method).__name__} ranks on the server; ask it with a query"
             )
 
-    def recommend(self, history: Sequence[str], k: int = 10) -> list[Recommendation]:
+    def recommend(
+        self, history: Sequence[str] | Holding, k: int = 10
+    ) -> list[Recommendation]:
         """The best `k` items for someone with this history, without what they have.
 
-        The history is given as item ids and stays in this process.
+        Given as item ids, all of them liked and nothing known of the person; or as all
+        that a device holds. Either stays in this process.
         """
         check.at_least(1, k=k)
-        held = self.catalog.indices(list(history))
-        shard = self._shard(held)
-        scores = self.score(shard, stranger(self.method, self.cast, len(shard)))
-        best = top_k(scores, shard.histories, k=k)[0]
+        held = history if isinstance(history, Holding) else self._named(history)
+        who = stranger(self.method, self.cast, profiles=held.profile)
+        best = top_k(self.score(held.shard, who), held.shard.histories, k=k)[0]
         return [
             Recommendation(self.catalog.ids[i], self.catalog.titles[i], s)
             for i, s in zip(best.items.tolist(), best.scores.tolist(), strict=True)
@@ -102,16 +116,26 @@ class Recommender:
             parts.append(self.method.score(self.cast, tastes, every))
         return np.concatenate(parts)
 
+    def _named(self, history: Sequence[str]) -> Holding:
+        """Of someone who names what they like and tells no more."""
+        return Holding(self._shard(self.catalog.indices(list(history))), _nobody(1))
+
     def _shard(self, held: Int64[np.ndarray, "items"]) -> Shards:
         """A history of items that somebody likes."""
         liked = self.method.liked
         return Shards.of_history(held, n_items=len(self.catalog), value=liked)
 
 
-def stranger(method: Method, cast: Cast, n: int = 1) -> Clients:
-    """Devices that have never taken part: enrolled now, with nothing told of them."""
-    nobody = Profiles(Strings.of(str(i) for i in range(n)))
-    keys = Key.from_os().each(np.arange(n))
-    zeros = np.zeros(n, np.int64)
-    state = method.enrol(nobody, keys.at("enrol"))
-    return Clients(cast.plan_digest, np.arange(n), zeros, state)
+def stranger(
+    method: Method, cast: Cast, n: int = 1, *, profiles: Profiles | None = None
+) -> Clients:
+    """Devices that have never taken part: enrolled now, by default told nothing."""
+    people = _nobody(n) if profiles is None else profiles
+    keys = Key.from_os().each(np.arange(len(people)))
+    zeros = np.zeros(len(people), np.int64)
+    state = method.enrol(people, keys.at("enrol"))
+    return Clients(cast.plan_digest, np.arange(len(people)), zeros, state)
+
+
+def _nobody(n: int) -> Profiles:
+    return Profiles(Strings.of(str(i) for i in range(n)))

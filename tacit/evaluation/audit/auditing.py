@@ -35,6 +35,7 @@ def audit(
     The method has its noise already. Of `plan`, delta and the public groups count: the
     audit plays rounds of its own, in an invented place, in which everyone is asked.
     """
+    method = method.for_any_catalog()
     own = _own_plan(method, plan, group)
     claims = read_claims(method, own, group=group)
     name = subject or type(method).__name__

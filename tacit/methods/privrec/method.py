@@ -7,7 +7,7 @@
 
     device   1  θ_τ = θ₀; E₂ passes over mini-batches: θ_τ -= α₁ ∇ (loss + proximal)
              2  send Δ_τ, clipped jointly to S, and a bit: was it within?
-    server   3  θ₀ += α₃ (Σ Δ_τ + noise) / (devices planned)
+    server   3  θ₀ += α₃ (Σ Δ_τ + noise) / (devices planned), or Adam along it
              4  move S by the noisy bits
     ranking  5  adapt θ₀ on the device to its history; score items by their features
 
@@ -17,6 +17,7 @@
     S                S exp(-α₄ (b̄ - γ))               S - α₄ (b̄ - γ), with a floor
     noise            inside α₃, over secure_sum       outside α₃, by the server
     numbers          of items: standardised           raw; an event's value may be one
+    server's step    Reptile's or Adam's              Reptile's
 
 No id of a person or an item enters the network: people without a history and items that
 nobody has touched are scored like any other, and items of the same features tie.
@@ -36,8 +37,9 @@ import numpy as np
 
 from tacit import check
 from tacit.aggregation.mean import Mean
+from tacit.aggregation.reptile import Reptile
+from tacit.aggregation.server_optimizers import Adam, ServerOptimizer
 from tacit.data.catalog import Catalog, Profiles
-from tacit.data.features import Text
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key, Keys
@@ -45,8 +47,6 @@ from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.mechanisms.published.privrec import PublishedClipping
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
-from tacit.methods.privrec.devices import VALUE, Devices
-from tacit.methods.privrec.items import Items, is_told
 from tacit.methods.privrec.protection import (
     Adaptive,
     Bare,
@@ -56,10 +56,15 @@ from tacit.methods.privrec.protection import (
 )
 from tacit.models.feature_mlp import (
     Activation,
-    Fields,
-    Network,
+    Blueprint,
+    Devices,
+    Dislikes,
+    Labelling,
     Schedule,
 )
+from tacit.models.feature_mlp.blueprint import size
+from tacit.models.feature_mlp.devices import VALUE
+from tacit.models.feature_mlp.items import without_catalog
 from tacit.plan import Plan
 from tacit.release import Release, noise_for_target
 from tacit.sampling import Everyone, FixedSize
@@ -67,6 +72,7 @@ from tacit.transport.channels import Delivery, Noise
 from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
 from tacit.tree import Tree
 
+_ENOUGH = (64, 48, 24)  # widths with which an audit has coordinates to look at
 _BIT_SHARE = 0.05  # noise on the sum of bits, over the planned cohort
 
 
@@ -81,6 +87,7 @@ class PrivRec(Method):
     """
 
     items: tuple[str, ...] = ()  # features of the catalog; none named: all but text
+    by_value: tuple[str, ...] = ()  # numbers of items with a label for each value
     people: Mapping[str, int] = field(default_factory=dict)
     situations: Mapping[str, int] = field(default_factory=dict)
     mode: Literal["sound", "paper"] = "sound"
@@ -88,6 +95,7 @@ class PrivRec(Method):
     # what is learnt from
     positive_from: float | None = None  # the least value that is liked; None: any
     negatives: int = 2  # items never touched, for each that is liked
+    dislikes: Dislikes = "negative"  # what becomes of events that are not liked
     uses_value: bool = False  # an event's value is an input (Frappe's `count`)
     # the network
     embedding: int = 64
@@ -101,6 +109,7 @@ class PrivRec(Method):
     rate: float = 0.05  # alpha1
     pull: float = 0.01  # mu
     step: float = 1.0  # alpha3
+    server_step: Literal["reptile", "adam"] = "reptile"  # "adam": `step` is its rate
     adapt_epochs: int = 5  # 0: the weights of everyone
     adapt_rate: float = 0.05
     # Algorithm 2
@@ -118,14 +127,13 @@ class PrivRec(Method):
     def __post_init__(self) -> None:
         check.one_of(("sound", "paper"), mode=self.mode)
         check.one_of(("none", "central"), privacy=self.privacy)
-        check.not_negative(negatives=self.negatives, adapt_epochs=self.adapt_epochs)
+        check.one_of(("reptile", "adam"), server_step=self.server_step)
+        check.not_negative(adapt_epochs=self.adapt_epochs)
         check.count(local_epochs=self.local_epochs)
         check.positive(step=self.step, adapt_rate=self.adapt_rate, clip=self.clip)
         check.fraction(quantile=self.quantile, balance=self.balance)
-        # Both refuse what they cannot be.
-        Schedule(self.local_epochs, self.batch, self.rate, self.pull, head=self.head)
-        self._network(Fields({"any": 1}, self._first_item_row))
-        self._refuse_examples()
+        _ = self._schedule, self._blueprint, self._labelling  # refuse what cannot be
+        self._refuse_mixtures()
         for name in ("noise_multiplier", "bit_noise"):
             value = getattr(self, name)
             if value is not None:
@@ -139,12 +147,11 @@ class PrivRec(Method):
         if self.privacy != "central":
             raise BadValue(f"{name} belongs to privacy='central' only")
 
-    def _refuse_examples(self) -> None:
-        is_all_liked = self.head == "sigmoid" and self.positive_from is None
-        if is_all_liked and not self.negatives:
+    def _refuse_mixtures(self) -> None:
+        if self.mode == "paper" and self.server_step != "reptile":
             raise BadValue(
-                "every event would be liked and nothing disliked: set positive_from "
-                "(such as 4 stars), or draw negatives"
+                f"server_step='{self.server_step}' belongs to mode='sound': the paper "
+                "takes plain steps, and its noise is made for them"
             )
         if self.uses_value and self.mode != "paper":
             raise BadValue(
@@ -171,10 +178,10 @@ class PrivRec(Method):
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """Random weights."""
-        network = self._network_for(catalog)
-        told = self._items(catalog, network).told()
-        memory = {"clip": np.array(self._protection.start)}
-        return Server(plan, catalog, 0, {**network.start(key), **told}, memory)
+        weights = self._blueprint.start(catalog, key)
+        clip = {"clip": np.array(self._protection.start)}
+        memory = {**self._optimizer.start(without_catalog(weights)), **clip}
+        return Server(plan, catalog, 0, weights, memory)
 
     def broadcast(self, server: Server) -> Cast:
         """Weights, the catalog's features and the clip."""
@@ -187,33 +194,32 @@ class PrivRec(Method):
         return Mean()
 
     def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
-        """Lines 3 and 4: α₃ scales update and noise alike."""
+        """Lines 3 and 4: the step scales update and noise alike."""
         layout = self.layout(server.plan, server.catalog, round=server.round)
         protection, clip = self._protection, float(server.memory["clip"])
         noise, planned = protection.at(clip), server.plan.cohort_size
         total = self.aggregator.total(delivery, layout, noise=noise, key=key)
-        share = self.step / planned
-        moved = {
-            name: (value + share * total[name]).astype(value.dtype)
-            for name, value in server.weights.items()
-            if not is_told(name)
-        }
+        learnt = without_catalog(server.weights)
+        away = {name: -total[name] / planned for name in learnt}
+        moved, memory = self._optimizer.step(learnt, server.memory, away)
         clip = protection.following(clip, total, planned=planned)
         weights = {**server.weights, **moved}
-        return server.after(weights=weights, memory={"clip": np.array(clip)})
+        return server.after(weights=weights, memory={**memory, "clip": np.array(clip)})
 
     # device
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
         """What a person has told of themselves; it stays here."""
-        return Tree.dense(**self._person.columns(profiles.features, len(profiles)))
+        return Tree.dense(
+            **self._blueprint.person.columns(profiles.features, len(profiles))
+        )
 
     def local_update(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
         """Line 1, for all clients at once; lines 10 to 18 of Algorithm 1."""
-        device = self._devices(cast)
-        examples = device.examples(clients, shards, keys.at("negatives"))
+        device = self.devices(cast)
+        examples = device.examples(clients.state, shards, keys.at("negatives"))
         found = device.train(examples, self._schedule, keys.at("train"))
         return clients.state, Updates(Tree.dense(**found))
 
@@ -241,43 +247,48 @@ class PrivRec(Method):
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Line 5: adapted weights, folded to what ranking needs of them."""
-        device = self._devices(cast)
-        examples = device.examples(clients, shards, keys.at("negatives"))
-        situations = device.usual_situation(shards)
-        found = device.adapt(examples, situations, self._adaptation, keys.at("adapt"))
-        return Tastes(Tree.dense(**found))
+        device, how = self.devices(cast), self._adaptation
+        return Tastes(device.taste(clients.state, shards, how, keys))
 
     def score(
         self, cast: Cast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """Line 5, on the device: the logit, which orders as the probability does."""
-        device = self._devices(cast)
-        folded = {name: person.tree[name] for name in person.tree.leaves}
-        kinds = device.network.lookup(device.items.kinds)
-        of_kinds = device.network.logits(folded, kinds)
-        return of_kinds[:, device.items.of[candidates.items]]
+        """Line 5, on the device."""
+        return self.devices(cast).scores(person.tree, candidates.items)
 
     # account
 
     def outlook(self, plan: Plan, catalog: Catalog) -> str:
         """How many items the features tell apart, and how loud the noise is."""
-        network = self._network_for(catalog)
-        kinds = len(self._items(catalog, network).kinds)
+        kinds = len(self._blueprint.read(catalog).kinds)
         said = f"{len(catalog):,} items are {kinds:,} kinds; those of a kind tie"
         noise = self._protection.at(self._protection.start)
         if noise is None:
             return said
-        size = sum(int(np.prod(shape)) for shape in network.shapes.values())
+        n = size(self._blueprint.network(catalog))
         a_weight = noise.scale("") / plan.cohort_size
-        times = a_weight * np.sqrt(size) / self.clip
+        times = a_weight * np.sqrt(n) / self.clip
         return (
-            f"{said}. The noise of a round on {size:,} weights is {times:.1f} times as "
+            f"{said}. The noise of a round on {n:,} weights is {times:.1f} times as "
             "long as the longest mean update"
+        )
+
+    def for_any_catalog(self) -> Self:
+        """With whatever is known of items, and a network with numbers enough."""
+        is_small = len(self.widths) < 2 or self.widths[0] < _ENOUGH[0]
+        return replace(
+            self,
+            items=(),
+            by_value=(),
+            people={},
+            situations={},
+            embedding=max(16, self.embedding),
+            widths=_ENOUGH if is_small else self.widths,
         )
 
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
         """A number a weight, and the bit."""
-        shapes = self._network_for(catalog).shapes
+        shapes = self._blueprint.network(catalog).shapes
         slots = {name: Slot(self.precision, shape) for name, shape in shapes.items()}
         bit = {BIT: Slot("float64", ())} if self._protection.has_bits else {}
         return Layout({**slots, **bit})
@@ -295,54 +306,35 @@ class PrivRec(Method):
 
     # details
 
-    @property
-    def _person(self) -> Fields:
-        return Fields(self.people)
+    def devices(self, cast: Cast) -> Devices:
+        """The network that a Cast tells of, and how devices read a history."""
+        return self._blueprint.devices(cast.weights, self._labelling)
 
     @property
-    def _situation(self) -> Fields:
-        own = {VALUE: 0} if self.uses_value else {}
-        return Fields({**self.situations, **own}, self._person.n_rows)
-
-    @property
-    def _first_item_row(self) -> int:
-        return self._person.n_rows + self._situation.n_rows
-
-    def _items(self, catalog: Catalog, network: Network) -> Items:
-        is_scaled = self.mode == "sound"
-        return Items.of_catalog(
-            catalog, network.item, rows=network.n_rows, scaled=is_scaled
-        )
-
-    def _network_for(self, catalog: Catalog) -> Network:
-        known = catalog.features
-        every = tuple(n for n, column in known.items() if not isinstance(column, Text))
-        first = self._first_item_row
-        return self._network(Fields.of(known, self.items or every, first=first))
-
-    def _network(self, items: Fields) -> Network:
-        return Network(
-            self._person,
-            self._situation,
-            items,
+    def _blueprint(self) -> Blueprint:
+        return Blueprint(
+            items=self.items,
+            by_value=self.by_value,
+            people=self.people,
+            situations=self.situations,
+            uses_value=self.uses_value,
+            is_scaled=self.mode == "sound",
             embedding=self.embedding,
             widths=self.widths,
             activation=self.activation,
             dtype=self.precision,
         )
 
-    def _devices(self, cast: Cast) -> Devices:
-        first, told = self._first_item_row, cast.weights
-        items = Items.heard(told, first=first, dtype=self.precision)
-        network = self._network(items.fields)
-        return Devices(
-            network,
-            {name: told[name] for name in network.shapes},
-            items,
-            positive_from=self.positive_from,
-            negatives=self.negatives,
-            is_rating=self.head == "linear",
-        )
+    @property
+    def _labelling(self) -> Labelling:
+        return Labelling(self.positive_from, self.negatives, self.dislikes, self.head)
+
+    @property
+    def _optimizer(self) -> ServerOptimizer:
+        if self.server_step == "reptile":
+            return Reptile(self.step)
+        # Of Reddi et al. 2021, "Adaptive Federated Optimization", but a smaller floor.
+        return Adam(self.step, beta2=0.99, epsilon=1e-4)
 
     @property
     def _schedule(self) -> Schedule:

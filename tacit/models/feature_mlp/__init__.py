@@ -1,26 +1,40 @@
 """A multi-layer network over features of people, situations and items; no ids.
 
+    describing what is there to know of items
     inputs     features -> rows of one table of embeddings, and numbers
     network    shapes, starting weights, scores; all that serving needs
+    items      the catalog as the network reads it, a part of every Cast
+    blueprint  a network before its catalog is known
+    labels     histories as labelled examples
+    devices    a Cast, profiles and histories in; movement or adapted weights out
     batches    what clients learn from, and which of it in a step
     stack      the weights of some clients, and one gradient step of all
     training   many clients at once, many steps
+    maml       gradients through training, by torch
+    central    all data in one place, by torch
     torch_twin the same network for those who differentiate with torch
 
-numpy throughout, except for the twin: a device adapts and ranks without torch.
+numpy throughout, except for the last three: a device adapts and ranks without torch.
 """
 
 from tacit.models.feature_mlp.batches import Examples
+from tacit.models.feature_mlp.blueprint import Blueprint
+from tacit.models.feature_mlp.devices import Devices
 from tacit.models.feature_mlp.inputs import Encoded, Fields
+from tacit.models.feature_mlp.labels import Dislikes, Labelling
 from tacit.models.feature_mlp.network import Activation, Network
 from tacit.models.feature_mlp.schedule import Schedule
 from tacit.models.feature_mlp.training import train
 
 __all__ = [
     "Activation",
+    "Blueprint",
+    "Devices",
+    "Dislikes",
     "Encoded",
     "Examples",
     "Fields",
+    "Labelling",
     "Network",
     "Schedule",
     "train",

@@ -22,7 +22,7 @@ from tacit.models.feature_mlp.network import (
     block,
     weights,
 )
-from tacit.tree import Arrays
+from tacit.tree import Array, Arrays
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,6 +56,27 @@ def logits(
         h = activation(h @ stacked[weights(layer)] + stacked[bias(layer)][:, None])
     last = network.n_layers + 1
     return (h @ stacked[weights(last)] + stacked[bias(last)][:, None])[..., 0]
+
+
+def cross_entropy(said: Tensor, labels: Array, weights: Array) -> Tensor:
+    """The weighted sum of cross-entropies of logits."""
+    torch = _torch()
+    wanted, share = (
+        torch.from_numpy(np.array(a)).to(said.dtype) for a in (labels, weights)
+    )
+    each = torch.nn.functional.binary_cross_entropy_with_logits(
+        said, wanted, reduction="none"
+    )
+    return (share * each).sum()
+
+
+def slopes(
+    loss: Tensor, theta: Mapping[str, Tensor], *, keeps_graph: bool
+) -> dict[str, Tensor]:
+    """The derivative at every weight; with its graph, to differentiate again."""
+    torch = _torch()
+    found = torch.autograd.grad(loss, [*theta.values()], create_graph=keeps_graph)
+    return dict(zip(theta, found, strict=True))
 
 
 def _inputs(embeddings: Tensor, of: Encoded, clients: int) -> Tensor:

@@ -33,3 +33,18 @@ def test_the_published_bit_is_caught_and_nothing_else():
     """Its noise is what we state; its bit, after the clip, is 1 for the longest."""
     paper = replace(SOUND, mode="paper", bit_noise=None, cohort=2000, step=0.5)
     assert failed(paper) == ["canaries whose bit says within the clip"]
+
+
+def test_features_that_only_the_run_has_do_not_matter():
+    """A small network over genres is audited in a place that knows none."""
+    method = replace(
+        SOUND,
+        items=("genres", "year", "title"),
+        by_value=("year",),
+        embedding=4,
+        widths=(8,),
+        people={"age_group": 7},
+        server_step="adam",
+        step=0.02,
+    )
+    assert failed(method) == []

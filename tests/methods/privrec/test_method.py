@@ -102,6 +102,29 @@ class TestCentral(PrivRecContract):
         known.test_a_small_world_with_a_known_answer_is_learnt()
 
 
+def test_adam_belongs_to_sound_mode_and_needs_no_other_account():
+    """What the server does with a noisy sum costs nothing."""
+    with pytest.raises(BadValue, match="takes plain steps"):
+        PrivRec(mode="paper", server_step="adam")
+    plan = Plan(100, rounds=3, channel="secure_sum", delta=1e-6)
+    plain = TestCentral().method()
+    releases = [
+        replace(plain, server_step=step).releases(plan) for step in ("reptile", "adam")
+    ]
+    assert releases[0] == releases[1]
+
+
+def test_adam_takes_steps_of_its_rate():
+    """The first one is as long as its rate where anything moved at all."""
+    world, plan = mixed(), Plan(13, rounds=1)
+    method = PrivRec(**{**FULL, **FAST}, server_step="adam", step=0.01)
+    made = simulation(method, world, plan)
+    before, after = made.start().server.weights, last(made).server.weights
+    moved = np.abs(after["weights.2"] - before["weights.2"])
+    assert moved.max() == pytest.approx(0.01, rel=0.01)
+    np.testing.assert_array_equal(after["catalog.kinds"], before["catalog.kinds"])
+
+
 class TestPaper(PrivRecContract):
     settings = {  # noqa: RUF012
         "mode": "paper",
@@ -446,11 +469,11 @@ def test_candidates_have_no_value_and_a_usual_situation():
     world = mixed()
     method = PrivRec(**FULL, mode="paper", uses_value=True, positive_from=3.0)
     cast = method.broadcast(simulation(method, world).start().server)
-    devices = method._devices(cast)
+    devices = method.devices(cast)
     usual = devices.usual_situation(world.shards)
     assert not usual.numbers[:, -1].any()
     found = devices.examples(
-        strangers(method, Plan(13), 13),
+        strangers(method, Plan(13), 13).state,
         world.shards,
         Key.from_seed(0).each(np.arange(13)),
     )
@@ -474,7 +497,7 @@ def test_people_who_know_other_labels_are_refused():
 
 
 def test_settings_that_cannot_be():
-    with pytest.raises(BadValue, match="nothing disliked: set positive_from"):
+    with pytest.raises(BadValue, match="none disliked: draw negatives"):
         PrivRec(negatives=0)
     with pytest.raises(BadValue, match="uses_value=True belongs to mode='paper'"):
         PrivRec(uses_value=True)

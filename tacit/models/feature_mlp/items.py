@@ -1,4 +1,4 @@
-"""The catalog as PrivRec's network reads it; public, a part of every Cast.
+"""The catalog as a network reads it; public, a part of every Cast.
 
 Items with the same features are one kind: nothing tells them apart, so they are told,
 learnt and scored once.
@@ -13,10 +13,8 @@ import scipy.sparse as sp
 from jaxtyping import Int32
 from numpy.typing import DTypeLike
 
-from tacit.data.catalog import Catalog
 from tacit.data.features import Features, Numeric
-from tacit.models.feature_mlp import Encoded, Fields
-from tacit.models.feature_mlp.inputs import kinds
+from tacit.models.feature_mlp.inputs import Encoded, Fields, kinds
 from tacit.tree import Array, Arrays
 
 _PREFIX = "catalog."
@@ -28,24 +26,24 @@ class Items:
 
     fields: Fields
     kinds: Encoded
-    of: Int32[np.ndarray, "items"]
+    kind_of: Int32[np.ndarray, "items"]
 
     @classmethod
-    def of_catalog(
-        cls, catalog: Catalog, fields: Fields, *, rows: int, scaled: bool
+    def of(
+        cls, features: Features, fields: Fields, *, n: int, rows: int, scaled: bool
     ) -> Items:
-        """The kinds of a catalog; `scaled` numbers have mean 0 and deviation 1."""
-        features = _scaled(catalog.features) if scaled else catalog.features
-        every = fields.encode(features, len(catalog), rows=rows, dtype=np.float32)
-        of, first = kinds(every)
-        return cls(fields, every.take(first), of)
+        """The kinds of `n` items; `scaled` numbers have mean 0 and deviation 1."""
+        told = _scaled(features) if scaled else features
+        every = fields.encode(told, n, rows=rows, dtype=np.float32)
+        kind_of, first = kinds(every)
+        return cls(fields, every.take(first), kind_of)
 
     def told(self) -> dict[str, Array]:
         """What everyone is told."""
         held = self.kinds.shares
         parts = {
             "labels": np.array([*self.fields.labels.values()], np.int64),
-            "kinds": self.of,
+            "kinds": self.kind_of,
             "offsets": held.indptr.astype(np.int64),
             "rows": held.indices.astype(np.int32),
             "shares": held.data,
@@ -56,7 +54,11 @@ class Items:
     @classmethod
     def heard(cls, weights: Arrays, *, first: int, dtype: DTypeLike) -> Items:
         """The same on a device; fields have numbers for names."""
-        part = {k.removeprefix(_PREFIX): v for k, v in weights.items() if is_told(k)}
+        part = {
+            name.removeprefix(_PREFIX): value
+            for name, value in weights.items()
+            if name.startswith(_PREFIX)
+        }
         counts = enumerate(part["labels"].tolist())
         fields = Fields({str(place): n for place, n in counts}, first)
         shape = (len(part["offsets"]) - 1, first + fields.n_rows)
@@ -67,9 +69,9 @@ class Items:
         return cls(fields, read, part["kinds"])
 
 
-def is_told(name: str) -> bool:
-    """Whether this is a part of the catalog and not a weight."""
-    return name.startswith(_PREFIX)
+def without_catalog(weights: Arrays) -> dict[str, Array]:
+    """The weights alone, without what is told of items beside them."""
+    return {n: value for n, value in weights.items() if not n.startswith(_PREFIX)}
 
 
 def _scaled(features: Features) -> Features:

@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float, Int64
 
 from tacit.data.features import Numeric
 from tacit.data.shards import Shards
 from tacit.keys import Keys
-from tacit.method import Clients
-from tacit.methods.privrec.examples import labelled, usual
-from tacit.methods.privrec.items import Items
-from tacit.models.feature_mlp import (
-    Encoded,
-    Examples,
-    Network,
-    Schedule,
-    train,
-)
-from tacit.tree import Array, Arrays
+from tacit.models.feature_mlp.batches import Examples
+from tacit.models.feature_mlp.inputs import Encoded
+from tacit.models.feature_mlp.items import Items
+from tacit.models.feature_mlp.labels import Labelling, usual
+from tacit.models.feature_mlp.network import Network
+from tacit.models.feature_mlp.schedule import Schedule
+from tacit.models.feature_mlp.training import train
+from tacit.tree import Array, Arrays, Tree
 
 VALUE = "value"  # of an event, as the last number of its situation; paper mode only
 
@@ -32,23 +29,20 @@ class Devices:
     network: Network
     weights: Arrays
     items: Items
-    positive_from: float | None
-    negatives: int
-    is_rating: bool  # labels are values, not likes
+    labelling: Labelling
 
-    def examples(self, clients: Clients, shards: Shards, keys: Keys) -> Examples:
-        """What the devices learn from."""
-        likes = self._labels(shards)
-        found = labelled(shards, likes, negatives=self.negatives, keys=keys)
+    def examples(self, told: Tree, shards: Shards, keys: Keys) -> Examples:
+        """What the devices learn from; `told` is what each keeps of its person."""
+        found = self.labelling.of(shards, keys)
         situations = self._situations(shards).take(found.events)
         if self._uses_value:  # what never happened has no value
             situations.numbers[found.is_drawn, -1] = 0.0
         return Examples(
             found.offsets,
-            self.items.of[found.items].astype(np.int64),
+            self.items.kind_of[found.items].astype(np.int64),
             found.labels,
             situations,
-            self._people(clients),
+            self._people(told, len(shards)),
             self.items.kinds,
         )
 
@@ -66,21 +60,30 @@ class Devices:
             finish=lambda own, _: {name: own[name] - start[name] for name in own},
         )
 
-    def adapt(
-        self, examples: Examples, situations: Encoded, schedule: Schedule, keys: Keys
-    ) -> dict[str, Array]:
+    def taste(self, told: Tree, shards: Shards, schedule: Schedule, keys: Keys) -> Tree:
         """Each device's own weights, folded to what ranking needs of them."""
-        people, fold = examples.people, self.network.fold
-        return train(
+        examples = self.examples(told, shards, keys.at("negatives"))
+        people, situations = examples.people, self.usual_situation(shards)
+        fold = self.network.fold
+        found = train(
             self.network,
             self.weights,
             examples,
             schedule=schedule,
-            keys=keys,
+            keys=keys.at("adapt"),
             finish=lambda own, some: fold(
                 own, people.take(some), situations.take(some)
             ),
         )
+        return Tree.dense(**found)
+
+    def scores(
+        self, taste: Tree, items: Int64[np.ndarray, "candidates"]
+    ) -> Float[np.ndarray, "people candidates"]:
+        """Logits from what `taste` gave; they order as the probabilities do."""
+        folded = {name: taste[name] for name in taste.leaves}
+        kinds = self.network.lookup(self.items.kinds)
+        return self.network.logits(folded, kinds)[:, self.items.kind_of[items]]
 
     def usual_situation(self, shards: Shards) -> Encoded:
         """The mean of each device's situations; candidates have no value yet."""
@@ -93,19 +96,11 @@ class Devices:
     def _uses_value(self) -> bool:
         return VALUE in self.network.situation.labels
 
-    def _people(self, clients: Clients) -> Encoded:
-        net, state = self.network, clients.state
-        told = {name: state[name] for name in state.leaves}
-        return net.person.encode(told, len(clients), rows=net.n_rows, dtype=net.dtype)
+    def _people(self, told: Tree, n: int) -> Encoded:
+        net, columns = self.network, {name: told[name] for name in told.leaves}
+        return net.person.encode(columns, n, rows=net.n_rows, dtype=net.dtype)
 
     def _situations(self, shards: Shards) -> Encoded:
         net, n = self.network, len(shards.items)
         columns = {**shards.contexts, VALUE: Numeric(shards.values)}
         return net.situation.encode(columns, n, rows=net.n_rows, dtype=net.dtype)
-
-    def _labels(self, shards: Shards) -> Float32[np.ndarray, "events"]:
-        if self.is_rating:
-            return shards.values
-        if self.positive_from is None:
-            return np.ones_like(shards.values)
-        return (shards.values >= self.positive_from).astype(np.float32)

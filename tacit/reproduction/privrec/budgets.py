@@ -10,7 +10,6 @@ cohorts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 
 from tacit.accounting.published import (
     PRIVREC_ROUNDS,
@@ -19,8 +18,17 @@ from tacit.accounting.published import (
     fixed_size_epsilons,
     privrec_epsilon,
 )
-from tacit.reproduction import Scale
 from tacit.reproduction.tables import Claim, ReproducedTable, Reproduction, Row
+
+
+def table_3() -> Reproduction:
+    """MovieLens."""
+    return epsilon_table(PRIVREC_TABLES[0])
+
+
+def table_4() -> Reproduction:
+    """Frappe."""
+    return epsilon_table(PRIVREC_TABLES[1])
 
 
 def epsilon_table(table: EpsilonTable) -> Reproduction:
@@ -65,12 +73,3 @@ def _row(table: EpsilonTable, size: int, place: int) -> Row:
         ok=cut == published,
         note=f"by Rényi divergence {provable.rdp:.4f}",
     )
-
-
-def _made(table: EpsilonTable) -> Callable[[Scale], Reproduction]:
-    return lambda _: epsilon_table(table)
-
-
-TABLES: Mapping[str, Callable[[Scale], Reproduction]] = {
-    number: _made(table) for number, table in zip("34", PRIVREC_TABLES, strict=True)
-}

@@ -1,14 +1,19 @@
 """All 36 cells of DP-PrivRec's Tables 3 and 4."""
 
+from dataclasses import replace
+
 import pytest
 
+from tacit.accounting.published import PRIVREC_TABLES
 from tacit.errors import BadValue
 from tacit.reproduction import papers, reproduce
+from tacit.reproduction.privrec.budgets import epsilon_table
+from tacit.reproduction.tables import Reproduction
 
 
 @pytest.fixture(scope="module")
 def found():
-    return reproduce("privrec")
+    return Reproduction.joined([reproduce("privrec", table=n) for n in (3, 4)])
 
 
 def test_all_cells_are_the_published_ones(found):
@@ -28,11 +33,7 @@ def test_what_can_be_proven_stands_beside_them(found):
     assert [claim.ok for claim in found.claims] == [True, True]
 
 
-def test_a_changed_figure_would_be_noticed(monkeypatch):
-    from dataclasses import replace
-
-    from tacit.reproduction.privrec import PRIVREC_TABLES, epsilon_table
-
+def test_a_changed_figure_would_be_noticed():
     table = PRIVREC_TABLES[1]
     wrong = {2: tuple(value + 1e-4 for value in table.rows[2])}
     found = epsilon_table(replace(table, rows=wrong))
@@ -45,9 +46,9 @@ def test_one_table_by_its_number():
 
 @pytest.mark.parametrize(
     ("paper", "table", "complaint"),
-    [("privreck", None, "did you mean 'privrec'"), ("privrec", 9, "known: 3, 4")],
+    [("privreck", None, "did you mean 'privrec'"), ("privrec", 9, "known: 1, 2, 3, 4")],
 )
 def test_what_is_not_here(paper, table, complaint):
     with pytest.raises(BadValue, match=complaint):
         reproduce(paper, table=table)
-    assert papers() == ("privrec", "fmf-ldp")
+    assert "privrec" in papers()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Bool, Float32, Int64
 
+from tacit import check
 from tacit.data.ragged import Ragged, offsets_of
 from tacit.data.shards import Shards
+from tacit.errors import BadValue
 from tacit.keys import Keys
-from tacit.models.feature_mlp import Encoded
+from tacit.models.feature_mlp.inputs import Encoded
+from tacit.models.feature_mlp.schedule import Head
+
+Dislikes = Literal["negative", "unused"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,26 +31,58 @@ class Labelled:
     is_drawn: Bool[np.ndarray, "examples"]  # never touched
 
 
-def labelled(
-    shards: Shards, labels: Float32[np.ndarray, "events"], *, negatives: int, keys: Keys
-) -> Labelled:
-    """Every event with its label, and for each positive one `negatives` others.
+@dataclass(frozen=True)
+class Labelling:
+    """How the events of a history become examples."""
 
-    Those are items that the client has no event with, drawn at random, with label 0 and
-    in the situation of the event. A client who has every item gets none.
-    """
-    events, items = drawn(shards, labels > 0, each=negatives, keys=keys)
-    n = len(shards.items)
-    whose = np.concatenate([shards.owners, shards.owners[events]])
-    order = np.argsort(whose, kind="stable")
-    nothing = np.zeros(len(events), np.float32)
-    return Labelled(
-        offsets_of(np.bincount(whose, minlength=len(shards))),
-        np.concatenate([shards.items, items])[order].astype(np.int64),
-        np.concatenate([labels, nothing])[order],
-        np.concatenate([np.arange(n), events])[order],
-        order >= n,
-    )
+    positive_from: float | None = None  # the least value that is liked; None: any
+    negatives: int = 2  # items never touched, for each that is liked
+    dislikes: Dislikes = "negative"  # what becomes of events that are not liked
+    head: Head = "sigmoid"  # "linear": the label is the value
+
+    def __post_init__(self) -> None:
+        check.not_negative(negatives=self.negatives)
+        check.one_of(("negative", "unused"), dislikes=self.dislikes)
+        if self.head == "linear":
+            return
+        has_dislikes = self.positive_from is not None and self.dislikes == "negative"
+        if not has_dislikes and not self.negatives:
+            raise BadValue(
+                "every example would be liked and none disliked: draw negatives, or "
+                "set positive_from (such as 4 stars) with dislikes='negative'"
+            )
+
+    def of(self, shards: Shards, keys: Keys) -> Labelled:
+        """Every event with its label, and for each liked one `negatives` others.
+
+        Those are items that the client has no event with, drawn at random, with label 0
+        and in the situation of the event. A client who has every item gets none.
+        """
+        labels = self._labels(shards)
+        events, items = drawn(shards, labels > 0, each=self.negatives, keys=keys)
+        n = len(shards.items)
+        kept = np.flatnonzero(labels > 0) if self._leaves_out else np.arange(n)
+        whose = np.concatenate([shards.owners[kept], shards.owners[events]])
+        order = np.argsort(whose, kind="stable")
+        nothing = np.zeros(len(events), np.float32)
+        return Labelled(
+            offsets_of(np.bincount(whose, minlength=len(shards))),
+            np.concatenate([shards.items[kept], items])[order].astype(np.int64),
+            np.concatenate([labels[kept], nothing])[order],
+            np.concatenate([kept, events])[order],
+            order >= len(kept),
+        )
+
+    @property
+    def _leaves_out(self) -> bool:
+        return self.dislikes == "unused" and self.head == "sigmoid"
+
+    def _labels(self, shards: Shards) -> Float32[np.ndarray, "events"]:
+        if self.head == "linear":
+            return shards.values
+        if self.positive_from is None:
+            return np.ones_like(shards.values)
+        return (shards.values >= self.positive_from).astype(np.float32)
 
 
 def drawn(

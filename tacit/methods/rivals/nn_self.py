@@ -1,0 +1,198 @@
+"""NN-SELF: MAML over features; a start that is learnt through the steps from it.
+
+    θ₀       weights of everyone                        α, β  inner rate, server's step
+
+    device   1  divide the history: support and query
+             2  θ' = θ₀ - α ∇ loss(support; θ₀), a few times
+             3  send g = ∇_θ₀ loss(query; θ'), second derivatives and all     (leaves)
+    server   4  θ₀ -= β (mean of g), or Adam along it
+    ranking  5  adapt θ₀ on the device to its whole history; score items by features
+
+Inputs and network are those of PrivRec, as its authors arranged the comparison. Nothing
+protects g.
+
+Source: F. Chen, Z. Dong, Z. Li and X. He, "Federated Meta-Learning for Recommendation",
+2018, as PrivRec (Wang et al. 2021, Section 4.1) compares itself with it. What neither
+states: docs/methods/nn_self.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tacit import check
+from tacit.aggregation.mean import Mean
+from tacit.aggregation.server_optimizers import Adam, ServerOptimizer, Sgd
+from tacit.data.catalog import Catalog, Profiles
+from tacit.data.shards import Shards
+from tacit.keys import Key, Keys
+from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
+from tacit.models.feature_mlp import (
+    Activation,
+    Blueprint,
+    Devices,
+    Dislikes,
+    Labelling,
+    Schedule,
+)
+from tacit.models.feature_mlp.items import without_catalog
+from tacit.models.feature_mlp.maml import InnerLoop, meta_gradients
+from tacit.plan import Plan
+from tacit.release import Release, unprotected
+from tacit.transport.channels import Delivery
+from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
+from tacit.tree import Tree
+
+
+@dataclass(frozen=True)
+class NnSelf(Method):
+    """A network over features with a meta-learnt start. Not private.
+
+    `people` and `situations` say how many labels each feature has, 0 for a number.
+    """
+
+    items: tuple[str, ...] = ()  # features of the catalog; none named: all but text
+    by_value: tuple[str, ...] = ()  # numbers of items with a label for each value
+    people: Mapping[str, int] = field(default_factory=dict)
+    situations: Mapping[str, int] = field(default_factory=dict)
+
+    # what is learnt from
+    positive_from: float | None = None  # the least value that is liked; None: any
+    negatives: int = 2  # items never touched, for each that is liked
+    dislikes: Dislikes = "negative"  # what becomes of events that are not liked
+    # the network
+    embedding: int = 64
+    widths: tuple[int, ...] = (64, 32, 16, 8)
+    activation: Activation = "relu"
+    precision: Literal["float32", "float64"] = "float32"
+    # MAML
+    inner_steps: int = 5
+    batch: int = 32
+    rate: float = 0.05  # alpha
+    step: float = 1.0  # beta
+    server_step: Literal["sgd", "adam"] = "sgd"  # "adam": `step` is its rate
+    adapt_epochs: int = 5  # 0: the weights of everyone
+    adapt_rate: float = 0.05
+
+    def __post_init__(self) -> None:
+        check.one_of(("sgd", "adam"), server_step=self.server_step)
+        check.not_negative(adapt_epochs=self.adapt_epochs)
+        check.positive(step=self.step, adapt_rate=self.adapt_rate)
+        _ = self._inner, self._blueprint, self._labelling  # refuse what cannot be
+
+    # server
+
+    def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
+        """Random weights."""
+        weights = self._blueprint.start(catalog, key)
+        memory = self._optimizer.start(without_catalog(weights))
+        return Server(plan, catalog, 0, weights, memory)
+
+    @property
+    def aggregator(self) -> Mean:
+        """A plain sum."""
+        return Mean()
+
+    def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
+        """Line 4."""
+        layout = self.layout(server.plan, server.catalog, round=server.round)
+        total = self.aggregator.total(delivery, layout, noise=None, key=key)
+        learnt, planned = without_catalog(server.weights), server.plan.cohort_size
+        gradient = {name: total[name] / planned for name in learnt}
+        moved, memory = self._optimizer.step(learnt, server.memory, gradient)
+        return server.after(weights={**server.weights, **moved}, memory=memory)
+
+    # device
+
+    def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
+        """What a person has told of themselves; it stays here."""
+        told = self._blueprint.person.columns(profiles.features, len(profiles))
+        return Tree.dense(**told)
+
+    def local_update(
+        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> tuple[Tree, Updates]:
+        """Lines 1 to 3, for all clients at once."""
+        device = self._devices(cast)
+        examples = device.examples(clients.state, shards, keys.at("negatives"))
+        found = meta_gradients(
+            device.network,
+            device.weights,
+            examples,
+            inner=self._inner,
+            keys=keys.at("halves"),
+        )
+        return clients.state, Updates(Tree.dense(**found))
+
+    def privatize(
+        self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
+    ) -> Reports:
+        """Line 3: as they are."""
+        return Reports(updates.tree)
+
+    # serving
+
+    @property
+    def liked(self) -> float:
+        """The least that counts as liked."""
+        return 1.0 if self.positive_from is None else self.positive_from
+
+    def represent(
+        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tastes:
+        """Line 5: adapted weights, folded to what ranking needs of them."""
+        how = Schedule(self.adapt_epochs, self.batch, self.adapt_rate)
+        return Tastes(self._devices(cast).taste(clients.state, shards, how, keys))
+
+    def score(
+        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+    ) -> Scores:
+        """Line 5, on the device."""
+        return self._devices(cast).scores(person.tree, candidates.items)
+
+    # account
+
+    def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
+        """A number a weight."""
+        shapes = self._blueprint.network(catalog).shapes
+        return Layout({n: Slot(self.precision, shape) for n, shape in shapes.items()})
+
+    def releases(self, plan: Plan) -> tuple[Release, ...]:
+        """The gradients themselves."""
+        cells = unprotected("gradients are sent as they are; nothing protects them")
+        seen_by = "server, and everyone through the model"
+        return (Release("sum of gradients", seen_by, "each round", cells),)
+
+    # details
+
+    @property
+    def _blueprint(self) -> Blueprint:
+        return Blueprint(
+            items=self.items,
+            by_value=self.by_value,
+            people=self.people,
+            situations=self.situations,
+            embedding=self.embedding,
+            widths=self.widths,
+            activation=self.activation,
+            dtype=self.precision,
+        )
+
+    @property
+    def _labelling(self) -> Labelling:
+        return Labelling(self.positive_from, self.negatives, self.dislikes)
+
+    @property
+    def _inner(self) -> InnerLoop:
+        return InnerLoop(self.inner_steps, self.batch, self.rate)
+
+    @property
+    def _optimizer(self) -> ServerOptimizer:
+        if self.server_step == "sgd":
+            return Sgd(self.step)
+        return Adam(self.step, beta2=0.99, epsilon=1e-4)  # as PrivRec's
+
+    def _devices(self, cast: Cast) -> Devices:
+        return self._blueprint.devices(cast.weights, self._labelling)

@@ -1,0 +1,101 @@
+"""Which features a network reads and how large it is; one network a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tacit.data.catalog import Catalog
+from tacit.keys import Key
+from tacit.models.feature_mlp.describing import described
+from tacit.models.feature_mlp.devices import VALUE, Devices
+from tacit.models.feature_mlp.inputs import Fields
+from tacit.models.feature_mlp.items import Items
+from tacit.models.feature_mlp.labels import Labelling
+from tacit.models.feature_mlp.network import Activation, Network
+from tacit.tree import Array, Arrays
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A network before its catalog is known.
+
+    `people` and `situations` say how many labels each feature has, 0 for a number; what
+    is there to know of items is read off the catalog, which is public.
+    """
+
+    items: tuple[str, ...] = ()  # features of the catalog; see `described`
+    by_value: tuple[str, ...] = ()  # numbers of items with a label for each value
+    people: Mapping[str, int] = field(default_factory=dict)
+    situations: Mapping[str, int] = field(default_factory=dict)
+    uses_value: bool = False  # an event's value is a part of its situation
+    is_scaled: bool = True  # whether numbers of items are standardised
+    embedding: int = 64
+    widths: tuple[int, ...] = (64, 32, 16, 8)
+    activation: Activation = "relu"
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        self._network(
+            Fields({"any": 1}, self._first_item_row)
+        )  # refuses what cannot be
+
+    def network(self, catalog: Catalog) -> Network:
+        """The network for these items."""
+        features = described(catalog, self.items, self.by_value)
+        first = self._first_item_row
+        return self._network(Fields.of(features, tuple(features), first=first))
+
+    def read(self, catalog: Catalog) -> Items:
+        """The items as the network sees them."""
+        network = self.network(catalog)
+        return Items.of(
+            described(catalog, self.items, self.by_value),
+            network.item,
+            n=len(catalog),
+            rows=network.n_rows,
+            scaled=self.is_scaled,
+        )
+
+    def start(self, catalog: Catalog, key: Key) -> dict[str, Array]:
+        """Random weights, and with them what everyone is told of the items."""
+        return {**self.network(catalog).start(key), **self.read(catalog).told()}
+
+    def devices(self, told: Arrays, labelling: Labelling) -> Devices:
+        """What devices make of weights and items that they are told."""
+        items = Items.heard(told, first=self._first_item_row, dtype=self.dtype)
+        network = self._network(items.fields)
+        own = {name: told[name] for name in network.shapes}
+        return Devices(network, own, items, labelling)
+
+    @property
+    def person(self) -> Fields:
+        """What a person may tell."""
+        return Fields(self.people)
+
+    @property
+    def _situation(self) -> Fields:
+        own = {VALUE: 0} if self.uses_value else {}
+        return Fields({**self.situations, **own}, self.person.n_rows)
+
+    @property
+    def _first_item_row(self) -> int:
+        return self.person.n_rows + self._situation.n_rows
+
+    def _network(self, items: Fields) -> Network:
+        return Network(
+            self.person,
+            self._situation,
+            items,
+            embedding=self.embedding,
+            widths=self.widths,
+            activation=self.activation,
+            dtype=self.dtype,
+        )
+
+
+def size(network: Network) -> int:
+    """How many weights it has."""
+    return sum(int(np.prod(shape)) for shape in network.shapes.values())

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from tacit.data.catalog import Catalog
+from tacit.data.features import Categories, Category, Numeric, Text
+from tacit.data.strings import Strings
+from tacit.errors import BadValue
+from tacit.models.feature_mlp.describing import described, shared_words
+
+TITLES = ("Alien (1979)", "Aliens (1986)", "Alien 3 (1992)", "The Omen (1976)")
+CATALOG = Catalog(
+    Strings.of("abcd"),
+    Strings.of(TITLES),
+    {
+        "year": Numeric(np.array([1979, 1986, 1979, np.nan], np.float32)),
+        "plot": Text(Strings.of("wxyz")),
+        "maker": Category.of(["p", "q", "", "p"]),
+    },
+)
+
+
+def test_words_that_titles_share():
+    """Not years in brackets, and no word of a single title: it would be an id."""
+    words = shared_words(CATALOG.titles)
+    assert list(words.labels) == ["alien"]
+    assert [words[i] for i in range(4)] == [("alien",), (), ("alien",), ()]
+
+
+def test_all_but_text_where_nothing_is_named():
+    assert [*described(CATALOG, (), ())] == ["year", "maker"]
+
+
+def test_a_number_with_a_label_for_each_value():
+    found = described(CATALOG, ("year",), ("year",))["year"]
+    assert isinstance(found, Category)
+    assert [found[i] for i in range(4)] == ["1979", "1986", "1979", ""]
+
+
+def test_titles_by_name():
+    found = described(CATALOG, ("maker", "title"), ())
+    assert isinstance(found["title"], Categories)
+
+
+@pytest.mark.parametrize(
+    ("names", "by_value", "complaint"),
+    [
+        (("yaer",), (), "did you mean 'year'"),
+        (("maker",), ("year",), "by_value"),
+        (("maker",), ("maker",), "has labels already"),
+    ],
+)
+def test_what_is_not_there(names, by_value, complaint):
+    with pytest.raises(BadValue, match=complaint):
+        described(CATALOG, names, by_value)
