@@ -31,7 +31,8 @@ class GaussianSum:
     Guarantee: one round is a Gaussian release of `noise_multiplier` for a whole user,
         under zero_out; replace_one moves the sum by two clips.
     Assumes: a trusted sum; `clip` is public; the sum is divided by the planned size.
-        Noise is float64, so its low bits are not covered (Mironov 2012).
+        Sums are floats, of factored leaves in single precision, and noise is float64:
+        what rounding tells in the low bits is not covered (Mironov 2012).
     Source: Dwork and Roth 2014, Appendix A; McMahan et al. 2018, Algorithm 1.
     """
 

@@ -59,9 +59,7 @@ STREAM = 2**20  # numbers that one stream gives; longer leaves have several
 _AT_ONCE = 2**15  # a quarter of a megabyte of them, which stays in a cache
 
 Fill = Callable[[Array], Any]  # writes the next draws into an array
-AddTo = Callable[
-    [float, Array, Array], Any
-]  # scale, values, where their noisy sum goes
+AddTo = Callable[[float, Array, Array], Any]  # scale; values; where the sum goes
 Draw = Callable[[Key, int], AddTo]  # of a stream, and how many it will be asked for
 
 
