@@ -28,7 +28,7 @@ from tacit.mechanisms.gaussian import GaussianSum, gaussian_event
 from tacit.mechanisms.label_choice import LabelChoice, negatives
 from tacit.mechanisms.one_bit import OneBit, randomized_bits
 from tacit.mechanisms.randomized_response import respond
-from tacit.mechanisms.sums import add_noise
+from tacit.mechanisms.sums import add_noise, filled
 from tacit.methods.federated_popularity import Central, FederatedPopularity
 from tacit.release import Release, summed
 from tacit.transport.channels import Each
@@ -75,7 +75,7 @@ class UniformNoise(GaussianSum):
             def fill(out):
                 out[:] = [next(draws) for _ in out]
 
-            return fill
+            return filled(fill)
 
         return add_noise(total, key, draw=draw, scale=self.scale)
 
