@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 
@@ -22,13 +23,29 @@ def weighted_rows(matrix, offsets, columns, values, out):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True)
-def add_outer(left, right, out):  # type: ignore[no-untyped-def]
-    """The twin of `out += left.T @ right`; zero entries of `left` cost nothing."""
-    for i in range(left.shape[0]):
-        theirs = right[i]
-        for row in range(left.shape[1]):
-            value = left[i, row]
-            if value != 0:
-                mine = out[row]
-                for j in range(len(theirs)):
-                    mine[j] += value * theirs[j]
+def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
+    """The twin of `out = left.T @ right`; zero entries of `left` cost nothing.
+
+    A row of `out` at a time: it stays in the nearest cache while it is added to.
+    """
+    people, rows = left.shape
+    ends = np.zeros(rows + 1, np.int64)
+    for i in range(people):
+        for row in range(rows):
+            ends[row + 1] += left[i, row] != 0
+    for row in range(rows):
+        ends[row + 1] += ends[row]
+    owners, places = np.empty(ends[rows], np.int32), ends[:-1].copy()
+    for i in range(people):
+        for row in range(rows):
+            if left[i, row] != 0:
+                owners[places[row]] = i
+                places[row] += 1
+    for row in range(rows):
+        mine = out[row]
+        mine[:] = 0
+        for place in range(ends[row], ends[row + 1]):
+            person = owners[place]
+            value, theirs = left[person, row], right[person]
+            for j in range(len(theirs)):
+                mine[j] += value * theirs[j]

@@ -89,10 +89,10 @@ class Factored:
         left, right = (flat_rank(f.astype(self._dtype, copy=False)) for f in self._both)
         if left.size < _COMPILED_FROM or np.count_nonzero(left) > _SPARSE * left.size:
             return left.T @ right
-        from tacit.kernels.rows import add_outer  # loads numba
+        from tacit.kernels.rows import outer_sum  # loads numba
 
-        out = np.zeros(self.shape, self._dtype)
-        add_outer(left, right, out)
+        out = np.empty(self.shape, self._dtype)
+        outer_sum(left, right, out)
         return out
 
     def gram(self) -> Float64[np.ndarray, "clients clients"]:
