@@ -10,6 +10,7 @@ Read `tacit.method` first: it says what a federated recommender is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from tacit.serving.device import Recommender
 
 __all__ = ["__version__", "load", "train"]
+
+# numpy's threads look out for work for 2^26 cycles after a matrix product and take a
+# core from whatever comes next. Here 2^4, if numpy is not loaded yet
+# (docs/decisions/numpy_base.md).
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 def train(

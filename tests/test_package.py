@@ -148,3 +148,22 @@ def test_plan_works_from_the_base_install(installed: Path, tmp_path: Path) -> No
         assert {"what", "seen_by", "unit", "view", "epsilon", "standing"} <= set(entry)
         if entry["standing"] != "PROVEN":
             assert entry["epsilon"] is None, entry
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, "4"), ("20", "20")])
+def test_threads_of_numpy_sleep_soon_unless_told_otherwise(given, found):
+    name = "OPENBLAS_THREAD_TIMEOUT"
+    environment = {k: v for k, v in os.environ.items() if k != name}
+    if given is not None:
+        environment[name] = given
+    script = (
+        f"import tacit, os, sys; print(os.environ['{name}'], 'numpy' in sys.modules)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.split() == [found, "False"]
