@@ -68,7 +68,11 @@ Rate = float | DecayingBoost
 
 @dataclass(frozen=True)
 class Sgd:
-    """Plain steps: weights minus rate times gradient."""
+    """Plain steps: weights minus rate times gradient.
+
+    With θ₀ minus the clients' mean as gradient it is Reptile's (Nichol, Achiam and
+    Schulman 2018): a share of the way to where clients went.
+    """
 
     rate: Rate = 1.0
 
@@ -86,7 +90,7 @@ class Sgd:
         _refuse_others(weights, gradient)
         rate = _rate(self.rate, epoch)
         moved = {
-            name: value - (rate * gradient[name]).astype(value.dtype)
+            name: np.asarray(value - rate * gradient[name], value.dtype)
             for name, value in weights.items()
         }
         return moved, {}

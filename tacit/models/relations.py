@@ -197,11 +197,17 @@ class Relations:
         rows = self.vectors @ (self.vectors[row] * self.strengths) * share
         return self._unfolded(rows[None])[0]
 
-    def _places(self) -> Float64[np.ndarray, "items"]:
-        """0, 1, … by count, the most counted first."""
-        places = np.empty(len(self.counts))
-        places[np.argsort(-self.counts, kind="stable")] = np.arange(len(places))
-        return places
+    def _places(self) -> Int64[np.ndarray, "items"]:
+        return places_by_count(self.counts)
+
+
+def places_by_count(
+    counts: Float64[np.ndarray, "items"],
+) -> Int64[np.ndarray, "items"]:
+    """0, 1, … by count, the most counted first."""
+    places = np.empty(len(counts), np.int64)
+    places[np.argsort(-counts, kind="stable")] = np.arange(len(places))
+    return places
 
 
 def _fold_told(arrays: Arrays) -> Fold | None:

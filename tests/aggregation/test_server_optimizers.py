@@ -48,6 +48,15 @@ def test_sgd_by_hand():
     assert memory == {}
 
 
+def test_sgd_is_torchs():
+    torch = pytest.importorskip("torch")
+    theirs = torch.nn.Parameter(torch.from_numpy(WEIGHTS["a"].copy()))
+    theirs.grad = torch.from_numpy(GRADIENT["a"].copy())
+    torch.optim.SGD([theirs], lr=0.3).step()
+    ours, _ = Sgd(0.3).step(WEIGHTS, {}, GRADIENT)
+    np.testing.assert_allclose(ours["a"], theirs.detach().numpy(), rtol=1e-15)
+
+
 def test_the_first_adam_step_has_the_size_of_the_rate():
     """m̂ = g and v̂ = g², so the step is rate · g / (|g| + ε)."""
     adam = Adam(rate=0.1, epsilon=0.5)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tacit.models.formula import HISTORIES, Formula
 from tacit.models.mult_vae import Network
+from tacit.models.relations import places_by_count
 from tacit.tree import Arrays
 
 
@@ -16,7 +15,7 @@ def formula(network: Network, weights: Arrays) -> Formula:
     if "counts" not in weights:
         return found
     n_items = len(weights["counts"])
-    places = np.argsort(np.argsort(-weights["counts"], kind="stable"))
+    places = places_by_count(weights["counts"])
     after = found.smallest() + (-1 - places / n_items)
     return found.placed(head, among=after, n_items=n_items)
 

@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64
 
 from tacit.aggregation.bucketed import Bucketed
 from tacit.aggregation.mean import Mean
@@ -49,7 +49,7 @@ from tacit.models.formula import Formula
 from tacit.models.histories import rows
 from tacit.models.mult_vae import Held, Pass
 from tacit.models.mult_vae.gradients import gradients
-from tacit.models.relations import unit
+from tacit.models.relations import places_by_count, unit
 from tacit.phases import Noises
 from tacit.plan import Plan
 from tacit.release import Cells, Release, given
@@ -199,7 +199,9 @@ class FedVae(Settings, Method):
         found = self._network(len(head)).decode(cast.weights, person.tree["latent"])
         if "counts" not in cast.weights:
             return found[:, candidates.items]
-        after = -1 - _places(cast.weights["counts"]) / len(cast.weights["counts"])
+        after = -1 - places_by_count(cast.weights["counts"]) / len(
+            cast.weights["counts"]
+        )
         scores = found.min(axis=1, keepdims=True) + after
         scores[:, head] = found
         return scores[:, candidates.items]
@@ -261,13 +263,6 @@ class FedVae(Settings, Method):
     def _noisy(self, noises: Noises) -> Self:
         count, train = noises
         return replace(self, count_noise=count, noise_multiplier=train)
-
-
-def _places(counts: Float64[np.ndarray, "items"]) -> Int64[np.ndarray, "items"]:
-    """0, 1, … by count, the most counted first."""
-    places = np.empty(len(counts), np.int64)
-    places[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return places
 
 
 def _release(what: str, cells: Cells) -> Release:

@@ -37,8 +37,7 @@ import numpy as np
 
 from tacit import check
 from tacit.aggregation.mean import Mean
-from tacit.aggregation.reptile import Reptile
-from tacit.aggregation.server_optimizers import Adam, ServerOptimizer
+from tacit.aggregation.server_optimizers import Adam, ServerOptimizer, Sgd
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, Refused
@@ -332,7 +331,7 @@ class PrivRec(Method):
     @property
     def _optimizer(self) -> ServerOptimizer:
         if self.server_step == "reptile":
-            return Reptile(self.step)
+            return Sgd(self.step)
         # Of Reddi et al. 2021, "Adaptive Federated Optimization", but a smaller floor.
         return Adam(self.step, beta2=0.99, epsilon=1e-4)
 

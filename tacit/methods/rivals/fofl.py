@@ -25,8 +25,7 @@ import numpy as np
 
 from tacit import check
 from tacit.aggregation.mean import Mean
-from tacit.aggregation.reptile import Reptile
-from tacit.aggregation.server_optimizers import Adam, ServerOptimizer
+from tacit.aggregation.server_optimizers import Adam, ServerOptimizer, Sgd
 from tacit.data.catalog import Catalog
 from tacit.data.features import Category
 from tacit.data.shards import Shards
@@ -171,7 +170,7 @@ class Fofl(Method):
     @property
     def _optimizer(self) -> ServerOptimizer:
         if self.server_step == "reptile":
-            return Reptile(self.step)
+            return Sgd(self.step)
         return Adam(self.step, beta2=0.99, epsilon=1e-4)  # as PrivRec's
 
     def _devices(self, cast: Cast) -> Devices:
