@@ -199,9 +199,8 @@ class FedVae(Settings, Method):
         found = self._network(len(head)).decode(cast.weights, person.tree["latent"])
         if "counts" not in cast.weights:
             return found[:, candidates.items]
-        after = -1 - places_by_count(cast.weights["counts"]) / len(
-            cast.weights["counts"]
-        )
+        counts = cast.weights["counts"]
+        after = -1 - places_by_count(counts) / len(counts)
         scores = found.min(axis=1, keepdims=True) + after
         scores[:, head] = found
         return scores[:, candidates.items]
