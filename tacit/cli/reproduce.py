@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,7 +40,10 @@ def reproduce(
     ] = "quick",
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the answer and its charts into this directory."),
+        typer.Option(
+            help="Write the answer and its charts into this directory. Steps are kept "
+            "in it as they are made: the same command, once stopped, goes on from them."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -49,9 +53,12 @@ def reproduce(
     """
     from tacit import check
     from tacit.reproduction import reproduce as make
+    from tacit.reproduction.kept import keeping
 
     check.one_of(("quick", "full"), scale=scale)
-    with console.newest_line("tacit.reproduction", f"reproducing {paper}"):
+    steps = nullcontext() if out is None else keeping(out / "steps")
+    told = console.newest_line("tacit.reproduction", f"reproducing {paper}")
+    with steps, told:
         found = make(paper, table=table, scale="full" if scale == "full" else "quick")
     if out is not None:
         _write(found, paper, out)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 
 import numpy as np
@@ -30,7 +30,8 @@ from tacit.methods.fedvae import FedVae
 from tacit.plan import Plan
 from tacit.reproduction.fedvae_poisoning.attacks import ATTACKS
 from tacit.reproduction.fmf_ldp.subsets import restricted
-from tacit.results import Metric
+from tacit.reproduction.kept import kept
+from tacit.results import Json, Metric
 from tacit.runtime.rounds import State
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import FixedSize, Poisson
@@ -85,6 +86,11 @@ class Outcome:
     in_10: Metric  # are shown the promoted item though it is nothing to them
     in_20: Metric
 
+    @classmethod
+    def from_json(cls, document: Json) -> Outcome:
+        """What `asdict` made of it."""
+        return cls(**{name: Metric(**one) for name, one in document.items()})
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -99,7 +105,7 @@ class Cell:
         return _pooled([trial(bench, self, seed) for seed in bench.seeds])
 
 
-@cache
+@kept(asdict, Outcome.from_json)
 def trial(bench: Bench, cell: Cell, seed: int) -> Outcome:
     """One run."""
     _LOG.info("poisoning: seed %d, %g %% %s", seed, 100 * cell.share, cell.attack)

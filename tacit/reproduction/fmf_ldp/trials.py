@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -32,7 +31,8 @@ from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.rivals.dplcf import Dplcf
 from tacit.plan import Plan
 from tacit.reproduction.fmf_ldp.subsets import Subset, first
-from tacit.results import Evaluation, pool
+from tacit.reproduction.kept import kept
+from tacit.results import Evaluation, Json, pool
 from tacit.runtime.rounds import State
 from tacit.runtime.simulate import Simulation
 
@@ -77,6 +77,17 @@ class Judged:
         found = pool(self.sampled)[f"hr@{k}"]
         return (found.se_people if found.se_seeds is None else found.se_seeds) or 0.0
 
+    def to_json(self) -> Json:
+        """Both, with every person's numbers."""
+        sampled, full = ([one.to_json() for one in of] for of in _parts(self))
+        return {"sampled": sampled, "full": full}
+
+    @classmethod
+    def from_json(cls, document: Json) -> Judged:
+        """What `to_json` wrote."""
+        read = Evaluation.from_json
+        return cls(**{n: tuple(read(one) for one in of) for n, of in document.items()})
+
 
 def trials(contender: Contender, subset: Subset, *, most: int, seeds: int) -> Judged:
     """The same trial with seeds 0, 1, …; everyone's item to find is drawn anew."""
@@ -90,7 +101,7 @@ def _parts(judged: Judged) -> tuple[tuple[Evaluation, ...], tuple[Evaluation, ..
     return judged.sampled, judged.full
 
 
-@cache
+@kept(Judged.to_json, Judged.from_json)
 def trial(contender: Contender, subset: Subset, *, most: int) -> Judged:
     """The contender on at most `most` people of the cell, who lack 99 items to draw."""
     split = subset.split()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 from jaxtyping import Int64
@@ -31,10 +30,11 @@ from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.privrec import PrivRec
 from tacit.models.feature_mlp.central import CentralTraining
 from tacit.plan import Plan
+from tacit.reproduction.kept import kept
 from tacit.reproduction.privrec.benches import Bench
 from tacit.reproduction.privrec.published import DEPTHS
 from tacit.reproduction.privrec.settings import AsPublished, AsWeWould
-from tacit.results import Evaluation
+from tacit.results import Evaluation, Json
 from tacit.runtime.simulate import Simulation
 from tacit.serving.device import Recommender
 
@@ -66,8 +66,19 @@ class Judged:
         found = self.full.metrics()
         return {f"{name}, all items": found[name].mean for name in _FULL}
 
+    def to_json(self) -> Json:
+        """Both, with every person's numbers."""
+        return {"alone": self.alone.to_json(), "full": self.full.to_json()}
 
-@cache
+    @classmethod
+    def from_json(cls, document: Json) -> Judged:
+        """What `to_json` wrote."""
+        return cls(
+            **{name: Evaluation.from_json(one) for name, one in document.items()}
+        )
+
+
+@kept(Judged.to_json, Judged.from_json)
 def trial(name: str, bench: Bench) -> Judged:
     """The contender of this name, trained and judged on the test people."""
     _LOG.info("%s on %s", name, bench.source)
