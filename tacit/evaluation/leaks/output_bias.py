@@ -25,13 +25,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
-from tacit.data.catalog import Catalog, Profiles
-from tacit.data.interactions import Interactions
-from tacit.data.shards import Shards
-from tacit.data.strings import Strings
 from tacit.errors import BadValue
 from tacit.evaluation.leaks import Histories
 from tacit.evaluation.leaks.finding import Attempt, Score, stated
+from tacit.evaluation.leaks.place import place_of
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
@@ -48,7 +45,6 @@ KNOWING = "recall, knowing the model"
 
 Guess = Bool[np.ndarray, "people items"]
 Matrix = Float64[np.ndarray, "people items"]
-Place = tuple[Catalog, Profiles, Shards]
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ class _Target:
 
     @classmethod
     def of(cls, form: Form, histories: Histories, key: Key) -> _Target:
-        method, (catalog, profiles, shards) = form.method, _place(histories)
+        method, (catalog, profiles, shards) = form.method, place_of(histories)
         run = Simulation(method, form.plan, catalog, profiles, shards, key)
         state = run.start()
         while state.server.round < form.round:
@@ -177,14 +173,6 @@ class _Target:
 
 def _bias_rows(leaf: Factored) -> Matrix:
     return (leaf.right[:, 0] * leaf.left[:, 0, -1:]).astype(np.float64)
-
-
-def _place(histories: Histories) -> Place:
-    """The same people as devices; nothing is known of them or of the items."""
-    people, items = (tuple(map(str, range(n))) for n in histories.shape)
-    users, held = np.nonzero(histories)
-    log = Interactions.of_columns(users, held, n_users=len(people), n_items=len(items))
-    return Catalog.of_ids(items), Profiles(Strings.of(people)), Shards.of(log)
 
 
 def _said(form: Form) -> Statement:
