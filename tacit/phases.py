@@ -13,9 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+from jaxtyping import Float64
+
 from tacit.errors import Refused
 from tacit.plan import Plan
-from tacit.release import Release, Unit, View, noise_for_target
+from tacit.release import Cells, Release, Unit, View, noise_for_target
 from tacit.sampling import Once
 
 if TYPE_CHECKING:
@@ -56,6 +59,37 @@ class CountFirst:
         once = isinstance(plan.sampler, Once)
         return self._noises(plan, noise_for_target(plan, None if once else whole))
 
+    def releases(
+        self,
+        plan: Plan,
+        *,
+        counted: Callable[[Plan], Cells],
+        others: Cells,
+        of: str,
+        noises: Noises | None,
+    ) -> tuple[Release, ...]:
+        """The sums of histories, if any, and those `of` what the others send.
+
+        `noises` are None if nothing is protected.
+        """
+        if not self.rounds:
+            return (_release(f"sum of {of}", others),)
+        first = counted(replace(plan, rounds=self.rounds))
+        if isinstance(plan.sampler, Once) and noises is not None:
+            # Everyone is in one of the two, so what it costs is the dearer of them.
+            count, other = noises
+            dearer = first if count is not None and count < other else others
+            return (_release(f"sums of histories and of {of}", dearer),)
+        return _release("sum of histories", first), _release(f"sum of {of}", others)
+
+    def logarithms(
+        self, counts: Float64[np.ndarray, "items"], *, noise: float | None
+    ) -> Float64[np.ndarray, "items"]:
+        """Of counts; what noise may have made counts as no more than the noise."""
+        least = (noise or 0.0) * math.sqrt(self.rounds)
+        logs: Float64[np.ndarray, "items"] = np.log(np.maximum(counts, max(1.0, least)))
+        return logs
+
     def _noises(self, plan: Plan, z: float) -> Noises:
         others = plan.rounds - self.rounds
         if isinstance(plan.sampler, Once):
@@ -65,3 +99,7 @@ class CountFirst:
             return None, z * math.sqrt(others * often)
         counting = z * math.sqrt(self.rounds * often / self.share)
         return counting, z * math.sqrt(others * often / (1 - self.share))
+
+
+def _release(what: str, cells: Cells) -> Release:
+    return Release(what, "server, and everyone through the model", "each round", cells)

@@ -109,6 +109,14 @@ class Adam:
         check.positive(rate=_rate(self.rate, 0), epsilon=self.epsilon)
         check.fraction(beta1=self.beta1, beta2=self.beta2)
 
+    @classmethod
+    def federated(cls, rate: float) -> Adam:
+        """For means of clients' walks, as Reddi et al. 2021; its floor is smaller.
+
+        Source: "Adaptive Federated Optimization", ICLR 2021.
+        """
+        return cls(rate, beta2=0.99, epsilon=1e-4)
+
     def start(self, weights: Arrays) -> dict[str, Array]:
         """Both moments at zero."""
         moments = {

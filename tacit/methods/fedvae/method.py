@@ -52,8 +52,7 @@ from tacit.models.mult_vae.gradients import gradients
 from tacit.models.relations import places_by_count, unit
 from tacit.phases import Noises
 from tacit.plan import Plan
-from tacit.release import Cells, Release, given
-from tacit.sampling import Once
+from tacit.release import Release, given
 from tacit.transport.channels import Delivery, Noise
 from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
 from tacit.tree import Array, Arrays, Tree
@@ -131,15 +130,10 @@ class FedVae(Settings, Method):
             head = np.argsort(-counts, kind="stable")[: len(weights["head"])]
             last = self._network(len(head)).decoder[-1]
             layer = weights[last].copy()
-            layer[-1] = self._bias(counts[head])
+            logs = self._phases.logarithms(counts[head], noise=self.count_noise)
+            layer[-1] = logs - logs.mean()
             weights |= {"head": head, last: layer}
         return server.after(weights=weights, memory=server.memory)
-
-    def _bias(self, counts: Float64[np.ndarray, "head"]) -> Float64[np.ndarray, "head"]:
-        """Logarithms; what noise may have made counts as no more than the noise."""
-        noise = (self.count_noise or 0.0) * math.sqrt(self.count_rounds)
-        logs = np.log(np.maximum(counts, max(1.0, noise)))
-        return logs - logs.mean()
 
     # device
 
@@ -230,21 +224,15 @@ class FedVae(Settings, Method):
 
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """The sums of histories, if any, and of gradients; all else follows."""
-        training, protection = self._training(plan), self._protection
-        trained = protection.cells(training, is_counting=False)
-        if not self.count_rounds:
-            return (_release("sum of gradients", trained),)
-        counting = replace(plan, rounds=self.count_rounds)
-        counted = protection.cells(counting, is_counting=True)
-        if isinstance(plan.sampler, Once) and isinstance(protection, Central):
-            # Everyone is in one of the two, so what it costs is the dearer of them.
-            count = given(self.count_noise, "count_noise")
-            is_dearer = count < protection.noise_multiplier
-            cells = counted if is_dearer else trained
-            return (_release("sums of histories and of gradients", cells),)
-        return (
-            _release("sum of histories", counted),
-            _release("sum of gradients", trained),
+        protection, noises = self._protection, None
+        if isinstance(protection, Central):
+            noises = protection.count_noise, protection.noise_multiplier
+        return self._phases.releases(
+            plan,
+            counted=lambda part: protection.cells(part, is_counting=True),
+            others=protection.cells(self._training(plan), is_counting=False),
+            of="gradients",
+            noises=noises,
         )
 
     # details
@@ -262,7 +250,3 @@ class FedVae(Settings, Method):
     def _noisy(self, noises: Noises) -> Self:
         count, train = noises
         return replace(self, count_noise=count, noise_multiplier=train)
-
-
-def _release(what: str, cells: Cells) -> Release:
-    return Release(what, "server, and everyone through the model", "each round", cells)

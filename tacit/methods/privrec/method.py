@@ -29,136 +29,45 @@ leaves open: docs/methods/privrec.md; its errors: docs/errata/privrec.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
+from jaxtyping import Float64
 
-from tacit import check
 from tacit.aggregation.mean import Mean
-from tacit.aggregation.server_optimizers import Adam, ServerOptimizer, Sgd
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
-from tacit.errors import BadValue, Refused
+from tacit.errors import Refused
 from tacit.keys import Key, Keys
-from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip
-from tacit.mechanisms.gaussian import GaussianSum
-from tacit.mechanisms.published.privrec import PublishedClipping
+from tacit.mechanisms.adaptive_clip import BIT
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
-from tacit.methods.privrec.protection import (
-    Adaptive,
-    Bare,
-    Constant,
-    Protection,
-    Published,
-)
-from tacit.models.feature_mlp import (
-    Activation,
-    Blueprint,
-    Devices,
-    Dislikes,
-    Labelling,
-    Schedule,
-)
+from tacit.methods.privrec.settings import Settings, whole_cohort
+from tacit.models.feature_mlp import Devices
 from tacit.models.feature_mlp.blueprint import size
-from tacit.models.feature_mlp.devices import VALUE
 from tacit.models.feature_mlp.items import without_catalog
+from tacit.models.histories import rows
+from tacit.models.relations import unit
+from tacit.phases import Noises
 from tacit.plan import Plan
-from tacit.release import Release, noise_for_target
-from tacit.sampling import Everyone, FixedSize
+from tacit.release import Cells, Release, given, summed, unprotected
 from tacit.transport.channels import Delivery, Noise
 from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
-from tacit.tree import Tree
+from tacit.tree import Arrays, Tree
 
 _ENOUGH = (64, 48, 24)  # widths with which an audit has coordinates to look at
+_COUNTED = "Gaussian mechanism on a sum of histories of length 1"
 _BIT_SHARE = 0.05  # noise on the sum of bits, over the planned cohort
 
 
 @dataclass(frozen=True)
-class PrivRec(Method):
+class PrivRec(Settings, Method):
     """A network over features that every device adapts to its user.
 
-    `people` and `situations` say how many labels each feature has, 0 for a number:
-    everyone must know that beforehand, for it cannot be taken from private data.
-
-    Leave `noise_multiplier` out to have it calibrated to the plan's target.
+    Leave the noise out to have it follow from the plan's target.
     """
 
-    items: tuple[str, ...] = ()  # features of the catalog; none named: all but text
-    by_value: tuple[str, ...] = ()  # numbers of items with a label for each value
-    people: Mapping[str, int] = field(default_factory=dict)
-    situations: Mapping[str, int] = field(default_factory=dict)
-    mode: Literal["sound", "paper"] = "sound"
-    privacy: Literal["none", "central"] = "none"
-    # what is learnt from
-    positive_from: float | None = None  # the least value that is liked; None: any
-    negatives: int = 2  # items never touched, for each that is liked
-    dislikes: Dislikes = "negative"  # what becomes of events that are not liked
-    uses_value: bool = False  # an event's value is an input (Frappe's `count`)
-    # the network
-    embedding: int = 64
-    widths: tuple[int, ...] = (64, 32, 16, 8)
-    activation: Activation = "relu"
-    head: Literal["sigmoid", "linear"] = "sigmoid"
-    precision: Literal["float32", "float64"] = "float32"
-    # Algorithm 1
-    local_epochs: int = 5  # E2
-    batch: int = 32
-    rate: float = 0.05  # alpha1
-    pull: float = 0.01  # mu
-    step: float = 1.0  # alpha3
-    server_step: Literal["reptile", "adam"] = "reptile"  # "adam": `step` is its rate
-    adapt_epochs: int = 5  # 0: the weights of everyone
-    adapt_rate: float = 0.05
-    # Algorithm 2
-    clip: float = 1.0  # S, or the first S
-    is_adaptive: bool = True  # sound: whether S moves
-    quantile: float = 0.5  # gamma
-    clip_rate: float = 0.2  # alpha4
-    least_clip: float = 1e-3
-    most_clip: float = 1e3
-    balance: float = 0.7  # h; paper only
-    noise_multiplier: float | None = None  # z
-    bit_noise: float | None = None  # sound: calibrated to the planned cohort
-    cohort: int | None = None  # paper: M, taken from the plan
-
-    def __post_init__(self) -> None:
-        check.one_of(("sound", "paper"), mode=self.mode)
-        check.one_of(("none", "central"), privacy=self.privacy)
-        check.one_of(("reptile", "adam"), server_step=self.server_step)
-        check.not_negative(adapt_epochs=self.adapt_epochs)
-        check.count(local_epochs=self.local_epochs)
-        check.positive(step=self.step, adapt_rate=self.adapt_rate, clip=self.clip)
-        check.fraction(quantile=self.quantile, balance=self.balance)
-        _ = self._schedule, self._blueprint, self._labelling  # refuse what cannot be
-        self._refuse_mixtures()
-        for name in ("noise_multiplier", "bit_noise"):
-            value = getattr(self, name)
-            if value is not None:
-                check.positive(**{name: value})
-                self._only_central(name)
-        if self.cohort is not None:
-            check.count(cohort=self.cohort)
-            self._only_central("cohort")
-
-    def _only_central(self, name: str) -> None:
-        if self.privacy != "central":
-            raise BadValue(f"{name} belongs to privacy='central' only")
-
-    def _refuse_mixtures(self) -> None:
-        if self.mode == "paper" and self.server_step != "reptile":
-            raise BadValue(
-                f"server_step='{self.server_step}' belongs to mode='sound': the paper "
-                "takes plain steps, and its noise is made for them"
-            )
-        if self.uses_value and self.mode != "paper":
-            raise BadValue(
-                "uses_value=True belongs to mode='paper': the value of an event tells "
-                "whether it happened, and no candidate has one"
-            )
-        if VALUE in self.situations:
-            raise BadValue(f"situations: '{VALUE}' is the event's own; see uses_value")
+    # server
 
     def calibrated(self, plan: Plan) -> Self:
         """The same method with the noise of the plan's target, and its cohort."""
@@ -166,20 +75,32 @@ class PrivRec(Method):
             return self
         if self.mode == "paper":
             noise = self.noise_multiplier or 1.0  # Section 4.4: z = 1
-            return replace(self, noise_multiplier=noise, cohort=_whole_cohort(plan))
-        noise = self.noise_multiplier or noise_for_target(plan)
-        bits = self.bit_noise or max(_BIT_SHARE * plan.cohort_size, noise)
-        if not self.is_adaptive:
-            return replace(self, noise_multiplier=noise)
-        return replace(self, noise_multiplier=noise, bit_noise=bits)
+            return replace(self, noise_multiplier=noise, cohort=whole_cohort(plan))
+        made = self
+        if self.noise_multiplier is None:
+            fixed = replace(self, is_adaptive=False)  # the bits of a moving clip fit
+            found = self._phases.calibrated(
+                plan, lambda noises: fixed._noisy(noises).releases(plan)
+            )
+            made = self._noisy(found)
+        if not self.is_adaptive or self.bit_noise is not None:
+            return made
+        noise = given(made.noise_multiplier, "noise_multiplier")
+        # Few devices: noise of z leaves the update 1.15 times its own.
+        return replace(made, bit_noise=max(_BIT_SHARE * plan.cohort_size, noise))
 
-    # server
+    def _noisy(self, noises: Noises) -> Self:
+        count, train = noises
+        return replace(self, count_noise=count, noise_multiplier=train)
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Random weights."""
+        """Random weights; nothing is counted."""
+        self._training(plan)
         weights = self._blueprint.start(catalog, key)
-        clip = {"clip": np.array(self._protection.start)}
-        memory = {**self._optimizer.start(without_catalog(weights)), **clip}
+        memory = self._optimizer.start(without_catalog(weights))
+        memory["clip"] = np.array(self._protection.start)
+        if self.count_rounds:
+            memory["counts"] = np.zeros(len(catalog))
         return Server(plan, catalog, 0, weights, memory)
 
     def broadcast(self, server: Server) -> Cast:
@@ -193,17 +114,35 @@ class PrivRec(Method):
         return Mean()
 
     def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
-        """Lines 3 and 4: the step scales update and noise alike."""
+        """Lines 3 and 4, or one more round of counting."""
         layout = self.layout(server.plan, server.catalog, round=server.round)
-        protection, clip = self._protection, float(server.memory["clip"])
-        noise, planned = protection.at(clip), server.plan.cohort_size
+        noise = self._mechanism(server.round, float(server.memory["clip"]))
         total = self.aggregator.total(delivery, layout, noise=noise, key=key)
+        if server.round < self.count_rounds:
+            return self._counted(server, total["counts"])
+        return self._stepped(server, total)
+
+    def _counted(self, server: Server, found: Float64[np.ndarray, "items"]) -> Server:
+        """Counts so far; after the last of them they are a feature of the items."""
+        counts, weights = server.memory["counts"] + found, server.weights
+        if server.round == self.count_rounds - 1:
+            logs = self._phases.logarithms(counts, noise=self.count_noise)
+            items = self._blueprint.read(server.catalog, logs)
+            weights = {**without_catalog(weights), **items.told()}
+        return server.after(weights=weights, memory={**server.memory, "counts": counts})
+
+    def _stepped(self, server: Server, total: Arrays) -> Server:
+        """The step scales update and noise alike."""
+        planned, clip = server.plan.cohort_size, float(server.memory["clip"])
         learnt = without_catalog(server.weights)
         away = {name: -total[name] / planned for name in learnt}
         moved, memory = self._optimizer.step(learnt, server.memory, away)
-        clip = protection.following(clip, total, planned=planned)
-        weights = {**server.weights, **moved}
-        return server.after(weights=weights, memory={**memory, "clip": np.array(clip)})
+        clip = self._protection.following(clip, total, planned=planned)
+        kept = {n: server.memory[n] for n in ("counts",) if n in server.memory}
+        return server.after(
+            weights={**server.weights, **moved},
+            memory={**memory, **kept, "clip": np.array(clip)},
+        )
 
     # device
 
@@ -216,8 +155,11 @@ class PrivRec(Method):
     def local_update(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
-        """Line 1, for all clients at once; lines 10 to 18 of Algorithm 1."""
+        """Line 1, for all at once; in the first rounds the likes, of length 1."""
         device = self.devices(cast)
+        if cast.round < self.count_rounds:
+            likes = device.labelling.liked(shards)
+            return clients.state, Updates(Tree.dense(counts=unit(rows(likes))))
         examples = device.examples(clients.state, shards, keys.at("negatives"))
         found = device.train(examples, self._schedule, keys.at("train"))
         return clients.state, Updates(Tree.dense(**found))
@@ -226,14 +168,14 @@ class PrivRec(Method):
         self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
     ) -> Reports:
         """Line 2."""
-        mechanism = self._protection.at(float(cast.weights["clip"]))
+        mechanism = self._mechanism(cast.round, float(cast.weights["clip"]))
         if mechanism is None:
             return Reports(updates.tree)
         return Reports(mechanism.bound(updates.tree))
 
     def noise(self, cast: Cast) -> Noise | None:
         """What a trusted sum adds."""
-        return self._protection.at(float(cast.weights["clip"]))
+        return self._mechanism(cast.round, float(cast.weights["clip"]))
 
     # serving
 
@@ -286,113 +228,40 @@ class PrivRec(Method):
         )
 
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
-        """A number a weight, and the bit."""
+        """A number an item while counting; then one a weight, and the bit."""
+        if round < self.count_rounds:
+            return Layout({"counts": Slot("float64", (len(catalog),))})
         shapes = self._blueprint.network(catalog).shapes
         slots = {name: Slot(self.precision, shape) for name, shape in shapes.items()}
         bit = {BIT: Slot("float64", ())} if self._protection.has_bits else {}
         return Layout({**slots, **bit})
 
     def releases(self, plan: Plan) -> tuple[Release, ...]:
-        """The sum of updates with its bits; models and clips follow from it."""
-        if self.cohort is not None and self.cohort != _whole_cohort(plan):
+        """The sums of likes, if any, and of updates with their bits."""
+        if self.cohort is not None and self.cohort != whole_cohort(plan):
             raise Refused(
                 f"cohort={self.cohort}, and the plan asks {plan.cohort_size:g} devices "
                 "a round: leave cohort out and it is taken from the plan"
             )
-        cells = self._protection.cells(plan)
-        seen_by = "server, and everyone through the model"
-        return (Release("sum of updates", seen_by, "each round", cells),)
+        is_private = self.privacy == "central"
+        return self._phases.releases(
+            plan,
+            counted=self._counting_cells,
+            others=self._protection.cells(self._training(plan)),
+            of="updates",
+            noises=(self.count_noise, self.noise_multiplier or 0.0)
+            if is_private
+            else None,
+        )
+
+    def _counting_cells(self, plan: Plan) -> Cells:
+        counting = self._counting
+        if counting is None:
+            return unprotected("likes are sent as they are; nothing protects them")
+        return summed(plan, counting.event, reason=_COUNTED)
 
     # details
 
     def devices(self, cast: Cast) -> Devices:
         """The network that a Cast tells of, and how devices read a history."""
         return self._blueprint.devices(cast.weights, self._labelling)
-
-    @property
-    def _blueprint(self) -> Blueprint:
-        return Blueprint(
-            items=self.items,
-            by_value=self.by_value,
-            people=self.people,
-            situations=self.situations,
-            uses_value=self.uses_value,
-            is_scaled=self.mode == "sound",
-            embedding=self.embedding,
-            widths=self.widths,
-            activation=self.activation,
-            dtype=self.precision,
-        )
-
-    @property
-    def _labelling(self) -> Labelling:
-        return Labelling(self.positive_from, self.negatives, self.dislikes, self.head)
-
-    @property
-    def _optimizer(self) -> ServerOptimizer:
-        if self.server_step == "reptile":
-            return Sgd(self.step)
-        # Of Reddi et al. 2021, "Adaptive Federated Optimization", but a smaller floor.
-        return Adam(self.step, beta2=0.99, epsilon=1e-4)
-
-    @property
-    def _schedule(self) -> Schedule:
-        return Schedule(
-            epochs=self.local_epochs,
-            batch=self.batch,
-            rate=self.rate,
-            pull=self.pull,
-            is_squared=self.mode == "sound",
-            head=self.head,
-        )
-
-    @property
-    def _adaptation(self) -> Schedule:
-        return replace(self._schedule, epochs=self.adapt_epochs, rate=self.adapt_rate)
-
-    @property
-    def _protection(self) -> Protection:
-        if self.privacy == "none":
-            return Bare()
-        noise = _given(self.noise_multiplier, "noise_multiplier")
-        if self.mode == "paper":
-            rule = PublishedClipping(
-                noise,
-                int(_given(self.cohort, "cohort")),
-                balance=self.balance,
-                rate=self.clip_rate,
-                quantile=self.quantile,
-            )
-            return Published(rule, self.clip, least=self.least_clip, step=self.step)
-        if not self.is_adaptive:
-            return Constant(GaussianSum(self.clip, noise))
-        return Adaptive(
-            AdaptiveClip(
-                self.clip,
-                least=self.least_clip,
-                most=self.most_clip,
-                noise_multiplier=noise,
-                bit_noise=_given(self.bit_noise, "bit_noise"),
-                quantile=self.quantile,
-                rate=self.clip_rate,
-            )
-        )
-
-
-def _whole_cohort(plan: Plan) -> int:
-    """M; the paper's noise is made for cohorts of one size."""
-    if not isinstance(plan.sampler, FixedSize | Everyone):
-        raise Refused(
-            f"mode='paper' needs cohorts of a fixed size and the plan has "
-            f"{type(plan.sampler).__name__}; use fixed_size, or mode='sound'"
-        )
-    return int(plan.cohort_size)
-
-
-def _given(value: float | None, name: str) -> float:
-    if value is None:
-        raise BadValue(
-            f"{name} is not set: set it, or calibrate the method to a plan (with "
-            "target_epsilon and delta)"
-        )
-    return value

@@ -192,7 +192,7 @@ class NnSelf(Method):
     def _optimizer(self) -> ServerOptimizer:
         if self.server_step == "sgd":
             return Sgd(self.step)
-        return Adam(self.step, beta2=0.99, epsilon=1e-4)  # as PrivRec's
+        return Adam.federated(self.step)
 
     def _devices(self, cast: Cast) -> Devices:
         return self._blueprint.devices(cast.weights, self._labelling)

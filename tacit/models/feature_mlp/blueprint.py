@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import Float64
 
 from tacit.data.catalog import Catalog
+from tacit.data.features import Feature, Numeric
 from tacit.keys import Key
 from tacit.models.feature_mlp.describing import described
 from tacit.models.feature_mlp.devices import VALUE, Devices
@@ -16,6 +18,8 @@ from tacit.models.feature_mlp.items import Items
 from tacit.models.feature_mlp.labels import Labelling
 from tacit.models.feature_mlp.network import Activation, Network
 from tacit.tree import Array, Arrays
+
+_COUNTS = "(counts)"  # no catalog has a feature of this name
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Blueprint:
     people: Mapping[str, int] = field(default_factory=dict)
     situations: Mapping[str, int] = field(default_factory=dict)
     uses_value: bool = False  # an event's value is a part of its situation
+    has_counts: bool = False  # how often an item is liked is one of its features
     is_scaled: bool = True  # whether numbers of items are standardised
     embedding: int = 64
     widths: tuple[int, ...] = (64, 32, 16, 8)
@@ -44,15 +49,17 @@ class Blueprint:
 
     def network(self, catalog: Catalog) -> Network:
         """The network for these items."""
-        features = described(catalog, self.items, self.by_value)
+        features = self._described(catalog)
         first = self._first_item_row
         return self._network(Fields.of(features, tuple(features), first=first))
 
-    def read(self, catalog: Catalog) -> Items:
-        """The items as the network sees them."""
+    def read(
+        self, catalog: Catalog, counts: Float64[np.ndarray, "items"] | None = None
+    ) -> Items:
+        """The items as the network sees them; before counting all counts are zero."""
         network = self.network(catalog)
         return Items.of(
-            described(catalog, self.items, self.by_value),
+            self._described(catalog, counts),
             network.item,
             n=len(catalog),
             rows=network.n_rows,
@@ -83,6 +90,15 @@ class Blueprint:
     @property
     def _first_item_row(self) -> int:
         return self.person.n_rows + self._situation.n_rows
+
+    def _described(
+        self, catalog: Catalog, counts: Float64[np.ndarray, "items"] | None = None
+    ) -> dict[str, Feature]:
+        features = described(catalog, self.items, self.by_value)
+        if not self.has_counts:
+            return features
+        known = np.zeros(len(catalog)) if counts is None else counts
+        return {**features, _COUNTS: Numeric(known.astype(np.float32))}
 
     def _network(self, items: Fields) -> Network:
         return Network(

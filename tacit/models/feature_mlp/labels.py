@@ -73,6 +73,11 @@ class Labelling:
             order >= len(kept),
         )
 
+    def liked(self, shards: Shards) -> Shards:
+        """The events that are liked."""
+        log = shards.log
+        return Shards.of(log.keep(self._labels(shards) > 0))
+
     @property
     def _leaves_out(self) -> bool:
         return self.dislikes == "unused" and self.head == "sigmoid"

@@ -89,16 +89,21 @@ class Knows(Answering):
 
 
 class TestCentral(PrivRecContract):
+    """One round counts, the others train."""
+
+    rounds = 3
     settings = {  # noqa: RUF012
         "privacy": "central",
         "clip": 0.5,
         "noise_multiplier": 0.02,
         "bit_noise": 0.05,
+        "count_rounds": 1,
+        "count_noise": 0.01,
     }
 
     def test_a_small_world_with_a_known_answer_is_learnt(self):
         known = Knows()
-        known.settings = self.settings
+        known.settings, known.rounds = self.settings, 4
         known.test_a_small_world_with_a_known_answer_is_learnt()
 
 
@@ -245,7 +250,7 @@ assert "torch" not in sys.modules
 @pytest.mark.parametrize("form", [TestCentral, TestPaper])
 def test_layers_are_clipped_together(form):
     """Every layer at the clip would be a longer whole; a broken update is nothing."""
-    method = form().method()
+    method = replace(form().method(), count_rounds=0, count_noise=None)
     plan = Plan(4, rounds=1)
     server = method.start(plan, mixed().catalog, Key.from_seed(0))
     cast, clip = method.broadcast(server), method.clip
@@ -505,7 +510,7 @@ def test_settings_that_cannot_be():
         PrivRec(situations={"value": 0})
     with pytest.raises(BadValue, match="noise_multiplier belongs to privacy='central'"):
         PrivRec(noise_multiplier=1.0)
-    with pytest.raises(BadValue, match="noise_multiplier is not set: set it, or calib"):
+    with pytest.raises(BadValue, match="noise_multiplier is not set: set it, or give"):
         PrivRec(privacy="central").releases(Plan(10))
     with pytest.raises(BadValue, match="width=0 must be >= 1"):
         PrivRec(widths=(4, 0))
