@@ -128,6 +128,16 @@ class Evaluation:
             if mine.any()
         }
 
+    @classmethod
+    def joined(cls, parts: Sequence[Evaluation]) -> Evaluation:
+        """Several sets of people as one; whoever is in two of them counts twice."""
+        users = np.concatenate([part.users for part in parts])
+        values = {
+            name: np.concatenate([part.values[name] for part in parts])
+            for name in parts[0].values
+        }
+        return cls(parts[0].protocol, users, values, Groups.everyone(len(users)))
+
     def to_json(self) -> Json:
         """Summaries in `metrics` and `groups`; every person's numbers in `people`."""
         return {

@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,8 @@ from tacit.transport.codec import (
 )
 from tacit.transport.messages import Cast, Layout, Reports
 from tacit.tree import Array, Arrays, Tree
+
+_STEPS = ("_spend", "_append", "save_checkpoint")  # of a round, in their order
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,36 +256,39 @@ class MethodContract(ABC):
     def test_killed_anywhere_and_resumed_equals_uninterrupted(
         self, tmp_path: Path
     ) -> None:
-        """After any number of chunks, in any round, server and clients agree."""
-        simulation = self._simulation(chunk=3)
-        whole = _play_to_the_end(simulation, tmp_path / "whole")
-        chunks = _Counted()
-        _play_to_the_end(replace(simulation, channel=chunks), tmp_path / "counted")
-        for lives in range(chunks.seen):
-            path = tmp_path / str(lives)
-            with pytest.raises(_Killed):
-                _play_to_the_end(replace(simulation, channel=_Mortal(lives)), path)
-            _assert_same(_play_to_the_end(simulation, path), whole)
-            logged = RunDirectory(path).rounds_logged()
-            assert [line["round"] for line in logged] == list(range(self.rounds))
+        """After any number of chunks, in any round, server and clients agree.
 
-    @pytest.mark.parametrize("step", ["_spend", "_append", "save_checkpoint"])
-    @pytest.mark.parametrize("when", ["before", "after"])
-    def test_killed_between_the_steps_of_a_round(
-        self, step: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Whatever was written last: ledger, metrics or checkpoint."""
-        simulation = self._simulation()
+        One run dies at every chunk in turn; each life gets one chunk further.
+        """
+        simulation, path = self._simulation(chunk=3), tmp_path / "mortal"
         whole = _play_to_the_end(simulation, tmp_path / "whole")
-        for call in range(self.rounds):
-            path = tmp_path / str(call)
+        mortal, deaths = replace(simulation, channel=_Mortal()), 0
+        while (ended := _lived(mortal, path)) is None:
+            deaths += 1
+        assert deaths > self.rounds
+        _assert_same(ended, whole)
+        logged = RunDirectory(path).rounds_logged()
+        assert [line["round"] for line in logged] == list(range(self.rounds))
+
+    def test_killed_between_the_steps_of_a_round(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever was written last: ledger, metrics or checkpoint.
+
+        One run dies before and after every step of every round in turn.
+        """
+        simulation, path = self._simulation(), tmp_path / "mortal"
+        whole = _play_to_the_end(simulation, tmp_path / "whole")
+        deaths = product(range(self.rounds), _STEPS, ("before", "after"))
+        for t, step, when in deaths:
             with monkeypatch.context() as patch:
-                patch.setattr(run, step, _dying(getattr(run, step), call, when))
-                with pytest.raises(_Killed):
-                    _play_to_the_end(simulation, path)
-            _assert_same(_play_to_the_end(simulation, path), whole)
-            logged = RunDirectory(path).rounds_logged()
-            assert [line["round"] for line in logged] == list(range(self.rounds))
+                patch.setattr(run, step, _dying(getattr(run, step), when))
+                assert _lived(simulation, path) is None
+            logged = [line["round"] for line in RunDirectory(path).rounds_logged()]
+            assert logged in (list(range(t)), list(range(t + 1)))
+        _assert_same(_play_to_the_end(simulation, path), whole)
+        logged = [line["round"] for line in RunDirectory(path).rounds_logged()]
+        assert logged == list(range(self.rounds))
 
     def test_a_small_world_with_a_known_answer_is_learnt(self) -> None:
         """The method does what it is for."""
@@ -390,40 +396,21 @@ class _Reordered:
         return Each([everything.select(rows) for rows in np.array_split(order, 3)])
 
 
-@dataclass
-class _Counted(_Reordered):
-    """Counts the chunks of all rounds."""
-
-    seen: int = 0
-
-    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
-        return Each(self._count(chunks))
-
-    def _count(self, chunks: Iterable[Reports]) -> Iterator[Reports]:
-        for chunk in chunks:
-            self.seen += 1
-            yield chunk
-
-
-@dataclass
 class _Mortal(_Reordered):
-    """Dies after so many chunks."""
+    """Dies at every chunk that it has not carried before, and carries it next time."""
 
-    lives: int = 0
-    seen: int = 0
-
-    def __init__(self, lives: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.lives = lives
+        self.known: set[tuple[Key, int]] = set()
 
     def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
-        return Each(self._die(chunks))
+        return Each(self._die(chunks, errand.key))
 
-    def _die(self, chunks: Iterable[Reports]) -> Iterator[Reports]:
-        for chunk in chunks:
-            if self.seen == self.lives:
+    def _die(self, chunks: Iterable[Reports], key: Key) -> Iterator[Reports]:
+        for place, chunk in enumerate(chunks):
+            if (key, place) not in self.known:
+                self.known.add((key, place))
                 raise _Killed
-            self.seen += 1
             yield chunk
 
 
@@ -441,17 +428,13 @@ class _RefuseEven:
         return willing
 
 
-def _dying(step: Callable[..., None], call: int, when: str) -> Callable[..., None]:
-    """The step, killed before or after its n-th call."""
-    calls = iter(range(call + 1))
+def _dying(step: Callable[..., None], when: str) -> Callable[..., None]:
+    """The step, killed before or after its first call."""
 
     def die(*args: object, **named: object) -> None:
-        is_last = next(calls) == call
-        if is_last and when == "before":
-            raise _Killed
-        step(*args, **named)
-        if is_last:
-            raise _Killed
+        if when == "after":
+            step(*args, **named)
+        raise _Killed
 
     return die
 
@@ -461,6 +444,14 @@ def _play_to_the_end(simulation: Simulation, path: Path) -> State:
     for _ in play(simulation, directory, digest="x", observe=lambda _s, _t: {}):
         pass
     return load_checkpoint(directory.checkpoint, simulation.start(), digest="x")
+
+
+def _lived(simulation: Simulation, path: Path) -> State | None:
+    """The end of the run, or None for a death before it."""
+    try:
+        return _play_to_the_end(simulation, path)
+    except _Killed:
+        return None
 
 
 def _scorer(method: Method, state: State, world: SmallWorld) -> ScoreFunction:

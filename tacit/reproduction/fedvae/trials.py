@@ -11,7 +11,7 @@ the paper's, and every curve runs to its last epoch. A curve is made once in a p
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -32,7 +32,7 @@ from tacit.plan import Plan
 from tacit.reproduction.fedvae.benches import Bench
 from tacit.reproduction.fedvae.published import DECAY
 from tacit.reproduction.kept import kept
-from tacit.results import Evaluation, Groups, Json
+from tacit.results import Evaluation, Json
 from tacit.runtime.rounds import State
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import FixedSize
@@ -151,16 +151,9 @@ def judged(scorer: Scorer, bench: Bench) -> Evaluation:
     """On everyone held out, both halves of them."""
     split, metrics = bench.split(), bench.metrics
     halves = (split.validation, split.test)
-    return _joined([evaluate(scorer, half, metrics=metrics) for half in halves])
-
-
-def _joined(parts: Sequence[Evaluation]) -> Evaluation:
-    users = np.concatenate([part.users for part in parts])
-    values = {
-        name: np.concatenate([part.values[name] for part in parts])
-        for name in parts[0].values
-    }
-    return Evaluation(parts[0].protocol, users, values, Groups.everyone(len(users)))
+    return Evaluation.joined(
+        [evaluate(scorer, half, metrics=metrics) for half in halves]
+    )
 
 
 def _scorer(method: FedVae, state: State, split: Split, bench: Bench) -> Personal:

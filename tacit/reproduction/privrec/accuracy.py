@@ -17,7 +17,12 @@ from tacit.reproduction import Scale
 from tacit.reproduction.privrec.benches import Bench, Source
 from tacit.reproduction.privrec.published import DEPTHS, TABLE_1, TABLE_2, Figures
 from tacit.reproduction.privrec.settings import DELTA, AsPublished, AsWeWould
-from tacit.reproduction.privrec.trials import CONTENDERS, COUNTED, PUBLISHED, trial
+from tacit.reproduction.privrec.trials import (
+    CONTENDERS,
+    COUNTED,
+    PUBLISHED,
+    trials,
+)
 from tacit.reproduction.tables import (
     Chart,
     Claim,
@@ -32,6 +37,7 @@ CLOSE = 0.01
 _METRICS = {"Hits": "hr", "nDCG": "ndcg"}  # theirs -> ours
 _NAMES = (
     "PrivRec",
+    "PrivRec, counting",
     "DP-PrivRec",
     "PrivRec-CEN",
     "NN-SELF",
@@ -72,7 +78,9 @@ def accuracy(number: str, published: Published, bench: Bench) -> Reproduction:
         for place in range(len(DEPTHS))
     )
     claims = (*_orders(number, bench), follows(number, published))
-    chart = Chart(name, "k", "Hits@k", {who: _line(who, bench) for who in _NAMES})
+    lines = {who: hits_by_depth(who, bench) for who in _NAMES}
+    over = "people" if bench.n_seeds == 1 else "seeds"
+    chart = Chart(name, "k", "Hits@k", lines, over=over)
     return Reproduction((ReproducedTable(name, rows),), claims, (chart,))
 
 
@@ -82,7 +90,7 @@ def _literal(who: str) -> str:
 
 
 def _row(who: str, metric: str, place: int, published: Published, bench: Bench) -> Row:
-    k, literal = DEPTHS[place], trial(_literal(who), bench)
+    k, literal = DEPTHS[place], trials(_literal(who), bench)
     theirs = (
         published[who][[*_METRICS].index(metric)][place] if who in published else None
     )
@@ -93,11 +101,11 @@ def _row(who: str, metric: str, place: int, published: Published, bench: Bench) 
         f"{who}, {metric}@{k}",
         theirs,
         paper=found,
-        sound=trial(who, bench).mean(_METRICS[metric], k) if has_two else None,
+        sound=trials(who, bench).mean(_METRICS[metric], k) if has_two else None,
         ok=is_close,
         reason="" if is_close else _why(who, metric, bench),
         budget=_budget(who, bench),
-        beside=trial(who, bench).beside(),
+        beside=trials(who, bench).beside(),
         se=literal.se(_METRICS[metric], k),
     )
 
@@ -105,7 +113,7 @@ def _row(who: str, metric: str, place: int, published: Published, bench: Bench) 
 def _why(who: str, metric: str, bench: Bench) -> str:
     """Why the published figure is not reached, or passed."""
     counted, popular = (
-        trial(name, bench).mean("hr", 10) for name in (COUNTED, "popularity")
+        trials(name, bench).mean("hr", 10) for name in (COUNTED, "popularity")
     )
     ours = "FCF states no settings; ours stand in docs/methods/fmf_ldp.md"
     cause = ours if who == "FCF" else _CAUSES[bench.source]
@@ -145,15 +153,19 @@ def _orders(number: str, bench: Bench) -> Iterator[Claim]:
 
 
 def _order(number: str, bench: Bench, less: str, more: str) -> Claim:
-    pair = trial(more, bench).alone, trial(less, bench).alone
+    pair = (trials(who, bench).alone for who in (more, less))
     key = Key.from_seed(0).at("bootstrap")
     found = paired_bootstrap(*pair, key=key, resamples=2_000)["hr_each@10"]
     return Claim(
         f"{number}: {more} beats {less}",
         found.low > 0,
         f"Hits@10 {found.mean:+.3f}, 95 % interval {found.low:+.3f} to "
-        f"{found.high:+.3f}, {found.n:,} people",
+        f"{found.high:+.3f}, {found.n:,} people{_seeds(bench)}",
     )
+
+
+def _seeds(bench: Bench) -> str:
+    return "" if bench.n_seeds == 1 else f" of {bench.n_seeds} seeds"
 
 
 def follows(number: str, published: Published) -> Claim:
@@ -183,8 +195,9 @@ def _gains(hits: Figures, ndcg: Figures) -> Iterator[tuple[int, int, float, floa
         yield DEPTHS[i], DEPTHS[i + 1], max(more, 0.0), gain
 
 
-def _line(who: str, bench: Bench) -> Line:
-    found = trial(who, bench)
+def hits_by_depth(who: str, bench: Bench) -> Line:
+    """A line of a chart."""
+    found = trials(who, bench)
     return Line(
         tuple(map(float, DEPTHS)),
         tuple(found.mean("hr", k) for k in DEPTHS),

@@ -43,6 +43,11 @@ class Bench:
         return 0.1 if self.scale == "quick" else 1.0
 
     @property
+    def n_seeds(self) -> int:
+        """How many seeds a table has, from `seed` on."""
+        return 1 if self.scale == "quick" else 3
+
+    @property
     def published_rounds(self) -> int:
         """E1 of what runs as published: above 40 its Figure 2 is flat."""
         return _LENGTHS[self.source, self.scale][0]

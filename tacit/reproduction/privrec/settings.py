@@ -23,6 +23,8 @@ DELTA = 1e-6
 
 _COHORT = 30  # M
 _FEW, _MANY = 48, 480  # people a round that we ask, without noise and with
+_COUNTING = 20  # rounds of few people; of many, two
+_DP_ROUNDS = 50
 _PEOPLE: Mapping[str, int] = {"age_group": 7, "gender": 2, "occupation": 21}
 _SITUATIONS: Mapping[str, int] = {
     "daytime": 7,
@@ -136,8 +138,13 @@ class AsWeWould:
         )
 
     @property
+    def counting(self) -> PrivRec:
+        """Told how often an item is liked; the first rounds count."""
+        return replace(self.privrec, count_rounds=_COUNTING)
+
+    @property
     def dp_privrec(self) -> PrivRec:
-        """A smaller network, which leaves less to add noise to."""
+        """It counts, and has a smaller network, which leaves less to add noise to."""
         own = self.privrec
         known = own.items if self.bench.source == "frappe" else ("genres", "year")
         return replace(
@@ -146,9 +153,11 @@ class AsWeWould:
             items=known,
             embedding=16,
             widths=(32, 16),
+            local_epochs=3,
             rate=0.2,
             step=0.05,
-            clip=0.3,
+            clip=0.6,
+            count_rounds=2,
         )
 
     @property
@@ -197,7 +206,7 @@ class AsWeWould:
         """Many people a round: noise does not grow with them."""
         return Plan(
             people,
-            rounds=min(150, self.bench.rounds),
+            rounds=min(_DP_ROUNDS, self.bench.rounds),
             sampler=Poisson(min(0.5, _MANY / people)),
             channel="secure_sum",
             delta=DELTA,

@@ -11,17 +11,18 @@ A trial is made once in a process. People are judged whom nothing was chosen on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 
 from tacit.baselines.ease import Ease
 from tacit.baselines.ials import Ials
 from tacit.baselines.popularity import Popularity
 from tacit.baselines.ranker import FactorFitted, Ranker
 from tacit.data.shards import Shards
+from tacit.data.splits import Heldout
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.protocols import EachTargetAlone, FullRanking
 from tacit.evaluation.ranking import Factors, Personal, Scorer
@@ -34,7 +35,7 @@ from tacit.reproduction.kept import kept
 from tacit.reproduction.privrec.benches import Bench
 from tacit.reproduction.privrec.published import DEPTHS
 from tacit.reproduction.privrec.settings import AsPublished, AsWeWould
-from tacit.results import Evaluation, Json
+from tacit.results import Evaluation, Groups, Json, pool
 from tacit.runtime.simulate import Simulation
 from tacit.serving.device import Recommender
 
@@ -48,55 +49,93 @@ Trained = Callable[[Bench], Scorer]
 
 @dataclass(frozen=True)
 class Judged:
-    """One contender on one bench."""
+    """One contender on one bench; an evaluation a seed."""
 
-    alone: Evaluation  # each target alone, as in the paper
-    full: Evaluation  # among all items that the person does not have
+    alone: tuple[Evaluation, ...]  # each target alone, as in the paper
+    full: tuple[Evaluation, ...]  # among all items that the person does not have
+
+    @classmethod
+    def joined(cls, seeds: Sequence[Judged]) -> Judged:
+        """Several seeds as one."""
+        return cls(
+            tuple(one for judged in seeds for one in judged.alone),
+            tuple(one for judged in seeds for one in judged.full),
+        )
 
     def mean(self, metric: str, k: int) -> float:
         """Of the paper's `hr` or `ndcg`."""
-        return self.alone.metrics()[f"{metric}_each@{k}"].mean
+        return pool(self.alone)[f"{metric}_each@{k}"].mean
 
     def se(self, metric: str, k: int) -> float | None:
-        """Its standard error over people."""
-        return self.alone.metrics()[f"{metric}_each@{k}"].se
+        """Its standard error: over seeds, of one seed over people."""
+        found = pool(self.alone)[f"{metric}_each@{k}"]
+        return found.se_people if found.se_seeds is None else found.se_seeds
 
     def beside(self) -> dict[str, float]:
         """The full ranking, by the metrics that are usual there."""
-        found = self.full.metrics()
+        found = pool(self.full)
         return {f"{name}, all items": found[name].mean for name in _FULL}
 
     def to_json(self) -> Json:
         """Both, with every person's numbers."""
-        return {"alone": self.alone.to_json(), "full": self.full.to_json()}
+        alone, full = ([one.to_json() for one in of] for of in (self.alone, self.full))
+        return {"alone": alone, "full": full}
 
     @classmethod
     def from_json(cls, document: Json) -> Judged:
         """What `to_json` wrote."""
-        return cls(
-            **{name: Evaluation.from_json(one) for name, one in document.items()}
-        )
+        read = Evaluation.from_json
+        return cls(**{n: tuple(read(one) for one in of) for n, of in document.items()})
+
+
+def trials(name: str, bench: Bench) -> Judged:
+    """The same trial with each seed of the scale; another seed has other people."""
+    seeds = range(bench.seed, bench.seed + bench.n_seeds)
+    return Judged.joined([trial(name, replace(bench, seed=seed)) for seed in seeds])
 
 
 @kept(Judged.to_json, Judged.from_json)
 def trial(name: str, bench: Bench) -> Judged:
     """The contender of this name, trained and judged on the test people."""
-    _LOG.info("%s on %s", name, bench.source)
-    score, people = CONTENDERS[name](bench), bench.split().test
-    alone = evaluate(score, people, metrics=_ALONE, protocol=EachTargetAlone())
-    full = evaluate(score, people, metrics=_FULL, protocol=FullRanking())
-    return Judged(alone, full)
+    _LOG.info("%s on %s, seed %d", name, bench.source, bench.seed)
+    return judge(CONTENDERS[name](bench), bench.split().test)
+
+
+def judge(score: Scorer, people: Heldout, *, groups: Groups | None = None) -> Judged:
+    """The paper's way, and among all items; one seed."""
+    protocols = (_ALONE, EachTargetAlone()), (_FULL, FullRanking())
+    alone, full = (
+        evaluate(score, people, metrics=metrics, protocol=protocol, groups=groups)
+        for metrics, protocol in protocols
+    )
+    return Judged((alone,), (full,))
 
 
 def federated(method: Method, plan: Plan, bench: Bench) -> Scorer:
     """After the last round of a simulation."""
-    split, own = bench.split(), method.calibrated(plan)
+    (_, scorer), *_ = course(method, plan, bench, rounds=(plan.rounds,))
+    return scorer
+
+
+def course(
+    method: Method, plan: Plan, bench: Bench, *, rounds: Sequence[int]
+) -> Iterator[tuple[int, Scorer]]:
+    """After each of these rounds of one simulation."""
+    own = method.calibrated(plan)
+    for server in servers(own, plan, bench):
+        if server.round in rounds:
+            yield server.round, on_devices(own, server, bench)
+
+
+def servers(method: Method, plan: Plan, bench: Bench) -> Iterator[Server]:
+    """What the server holds after each round of one simulation."""
+    split = bench.split()
     people = split.profiles.take(split.users)
     simulation = Simulation(
-        own, plan, split.catalog, people, split.train, bench.key.at("run")
+        method, plan, split.catalog, people, split.train, bench.key.at("run")
     )
-    *_, (state, _) = simulation.run(simulation.start())
-    return _on_devices(own, state.server, bench)
+    for state, _ in simulation.run(simulation.start()):
+        yield state.server
 
 
 def central(method: PrivRec, bench: Bench) -> Scorer:
@@ -108,11 +147,11 @@ def central(method: PrivRec, bench: Bench) -> Scorer:
     clients = enrol(method, plan, split.profiles.take(split.users), keys)
     device = method.devices(method.broadcast(server))
     examples = device.examples(clients.state, split.train, keys.at("negatives"))
-    learnt = CentralTraining().learnt(
+    own = CentralTraining().learnt(
         device.network, device.weights, examples, key=key.at("order")
     )
-    after = replace(server, weights={**server.weights, **learnt})
-    return _on_devices(method, after, bench)
+    after = replace(server, weights={**server.weights, **own})
+    return on_devices(method, after, bench)
 
 
 def ranked(ranker: Ranker, bench: Bench) -> Scorer:
@@ -123,22 +162,26 @@ def ranked(ranker: Ranker, bench: Bench) -> Scorer:
     return fitted.score
 
 
-def counted(method: PrivRec, bench: Bench) -> Scorer:
+def counted(
+    method: PrivRec, bench: Bench, *, known: Bool[np.ndarray, "items"] | None = None
+) -> Scorer:
     """Kinds of items by how many likes one of the kind has: one list for everybody.
 
-    What a model of the same features can know of items without knowing people.
+    What a model of the same features can know of items without knowing people. Where
+    not all items are `known`, a kind is judged by those that are.
     """
     split, plan = bench.split(), Plan(len(bench.split().users))
     server = method.start(plan, split.catalog, bench.key)
     kind_of = method.devices(method.broadcast(server)).items.kind_of
     liked = split.train.items[split.train.values >= method.liked]
     likes = np.bincount(liked, minlength=len(kind_of))
-    mean = np.bincount(kind_of, weights=likes) / np.bincount(kind_of)
+    sizes = np.maximum(1, np.bincount(kind_of, weights=known))
+    mean = np.bincount(kind_of, weights=likes) / sizes
     scores = mean[kind_of].astype(np.float32)
     return lambda history: np.broadcast_to(scores, (len(history), len(scores)))
 
 
-def _on_devices(method: Method, server: Server, bench: Bench) -> Personal:
+def on_devices(method: Method, server: Server, bench: Bench) -> Personal:
     """Scores of strangers: each device enrols with its profile and adapts."""
     split, key = bench.split(), bench.key.at("serve")
     recommender = Recommender(method, method.broadcast(server), split.catalog)
@@ -168,6 +211,7 @@ COUNTED = "its features, counted"
 CONTENDERS: Mapping[str, Trained] = {
     f"PrivRec{PUBLISHED}": lambda b: _published(b, AsPublished(b).privrec),
     "PrivRec": lambda b: _ours(b, AsWeWould(b).privrec),
+    "PrivRec, counting": lambda b: _ours(b, AsWeWould(b).counting),
     f"DP-PrivRec{PUBLISHED}": lambda b: _published(b, AsPublished(b).dp_privrec),
     "DP-PrivRec": lambda b: federated(
         AsWeWould(b).dp_privrec, AsWeWould(b).dp_plan(_people(b)), b

@@ -12,6 +12,7 @@ from tacit.data.interactions import Interactions
 from tacit.data.splits import adapt_half
 from tacit.data.strings import Strings
 from tacit.keys import Key
+from tacit.reproduction.privrec import settings
 from tacit.reproduction.privrec.benches import Bench
 
 N_PEOPLE, N_ITEMS = 40, 20
@@ -51,6 +52,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Bench:
         films(), train_share=0.6, min_target_value=4.0, key=Key.from_seed(1)
     )
     monkeypatch.setattr(Bench, "split", lambda self: split)
-    for name in ("rounds", "published_rounds", "local_epochs"):
+    monkeypatch.setattr(Bench, "rounds", 3)
+    monkeypatch.setattr(settings, "_COUNTING", 1)
+    for name in ("published_rounds", "local_epochs"):
         monkeypatch.setattr(Bench, name, 1)
     return Bench("movielens-1m", "quick", seed=7)

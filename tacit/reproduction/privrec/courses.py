@@ -1,0 +1,67 @@
+"""PrivRec with other lengths, cohorts and bounds: Hits@20 after some of its rounds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from tacit.evaluation.evaluate import evaluate
+from tacit.evaluation.protocols import EachTargetAlone
+from tacit.methods.privrec import PrivRec
+from tacit.plan import Plan
+from tacit.reproduction.kept import kept
+from tacit.reproduction.privrec.benches import Bench
+from tacit.reproduction.privrec.trials import course
+from tacit.reproduction.tables import Line
+from tacit.results import Evaluation, Json, Metric
+
+METRICS = ("hr_each@10", "hr_each@20")
+HITS = METRICS[-1]  # which Figures 2 and 5 show
+
+Looks = dict[int, Evaluation]  # round -> what test people got
+
+_LOG = logging.getLogger("tacit.reproduction")
+
+
+def _written(found: Looks) -> Json:
+    return {str(t): one.to_json() for t, one in found.items()}
+
+
+def _read(document: Json) -> Looks:
+    return {int(t): Evaluation.from_json(one) for t, one in document.items()}
+
+
+@kept(_written, _read)
+def looked(
+    method: PrivRec, plan: Plan, bench: Bench, *, rounds: tuple[int, ...]
+) -> Looks:
+    """One run, judged on test people after each of these rounds."""
+    _LOG.info(
+        "%s: %d rounds of %g people, %d local epochs, S = %g, gamma = %g",
+        bench.source,
+        max(rounds),
+        plan.cohort_size,
+        method.local_epochs,
+        method.clip,
+        method.quantile,
+    )
+    people, alone = bench.split().test, EachTargetAlone()
+    return {
+        t: evaluate(scorer, people, metrics=METRICS, protocol=alone)
+        for t, scorer in course(method, plan, bench, rounds=rounds)
+    }
+
+
+def after(method: PrivRec, plan: Plan, bench: Bench) -> Evaluation:
+    """After the last round."""
+    return looked(method, plan, bench, rounds=(plan.rounds,))[plan.rounds]
+
+
+def line(places: Sequence[float], found: Sequence[Evaluation]) -> Line:
+    """A line of a chart."""
+    hits = [Metric.of(one.values[HITS]) for one in found]
+    return Line(
+        tuple(places),
+        tuple(one.mean for one in hits),
+        tuple(one.se or 0.0 for one in hits),
+    )

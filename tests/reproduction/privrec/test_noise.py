@@ -1,0 +1,72 @@
+"""Figures 3 to 5 and the frontier: what stands in them, from runs that are invented."""
+
+import numpy as np
+import pytest
+from reproduction.privrec.test_accuracy import judged
+
+from tacit.release import View
+from tacit.reproduction.privrec import accuracy, noise
+from tacit.reproduction.privrec.courses import METRICS
+from tacit.results import Evaluation, Groups
+from tacit.statement import account
+
+LEVELS = {
+    "PrivRec": 0.2,
+    "DP-PrivRec": 0.19,
+    "PrivRec, as published": 0.02,
+    "DP-PrivRec, as published": 0.01,
+    "popularity": 0.15,
+}
+
+
+@pytest.fixture
+def runs(monkeypatch, tiny):
+    """Every run that is asked for; Hits@20 falls with S, and with less epsilon."""
+    asked = []
+
+    def after(method, plan, bench):
+        asked.append((method, plan, bench))
+        found = 0.3 - method.clip / 1000 - 0.01 / (plan.target_epsilon or 1.0)
+        values = {name: found + np.linspace(-1e-4, 1e-4, 20) for name in METRICS}
+        return Evaluation("alone", np.arange(20), values, Groups.everyone(20))
+
+    monkeypatch.setattr(noise, "after", after)
+    for module in (accuracy, noise):
+        monkeypatch.setattr(module, "trials", lambda who, _: judged(LEVELS[who]))
+    return asked
+
+
+def test_figures_3_and_4_set_noise_beside_none(runs):
+    found = noise.figures_3_and_4("quick")
+    assert len(found.charts) == 2
+    for chart in found.charts:
+        assert {*chart.lines} == {*LEVELS} - {"popularity"}
+    assert [claim.ok for claim in found.claims] == [False, True] * 2
+
+
+def test_figure_5_has_every_gamma_and_bound_of_the_paper(runs):
+    found = noise.figure_5("full")
+    grid = {(method.quantile, method.clip) for method, _, _ in runs}
+    assert grid == {(g, s) for g in noise.GAMMAS for s in noise.BOUNDS}
+    assert {method.mode for method, _, _ in runs} == {"paper"}
+    holds = {claim.text: claim.ok for claim in found.claims}
+    assert holds == {
+        "Figure 5: a larger gamma is better": False,  # invented alike
+        "Figure 5: the largest first S is worse": True,
+    }
+
+
+def test_the_frontier_spends_what_it_says(runs):
+    found = noise.frontier("quick")
+    assert [row.budget for row in found.tables[0].rows] == ["1", "2", "4", "8"]
+    for row in found.tables[0].rows:
+        assert row.beside["popularity"] == pytest.approx(0.15)
+    assert [plan.target_epsilon for _, plan, _ in runs[:4]] == [1, 2, 4, 8]
+    method, plan, _ = runs[1]
+    releases = method.calibrated(plan).releases(plan)
+    assert 1.9 < account(plan, releases).worst(view=View.RELEASE) <= 2.0
+
+
+def test_full_has_three_seeds(runs):
+    noise.frontier("full")
+    assert {bench.seed for _, _, bench in runs} == {0, 1, 2}
