@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tacit.evaluation.significance import Difference, paired_bootstrap
-from tacit.keys import Key
 from tacit.reproduction.fedvae.trials import Curve
 from tacit.reproduction.tables import Line
 from tacit.results import Evaluation, Metric
@@ -34,12 +32,6 @@ def largest_drop(curve: Curve, metric: str) -> float:
         best = max(best, mean)
         drop = max(drop, best - mean)
     return drop
-
-
-def difference(a: Curve, b: Curve, metric: str) -> Difference:
-    """A less b after their last epochs, on the same people."""
-    key = Key.from_seed(0).at("bootstrap")
-    return paired_bootstrap(last(a), last(b), key=key, resamples=2_000)[metric]
 
 
 def line(curve: Curve, metric: str) -> Line:

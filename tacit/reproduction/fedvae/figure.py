@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tacit.evaluation.significance import Difference
 from tacit.reproduction import Scale
+from tacit.reproduction.claims import difference, evidence, is_above
 from tacit.reproduction.fedvae import curves
 from tacit.reproduction.fedvae.benches import Bench, benches, left_out
 from tacit.reproduction.fedvae.trials import (
@@ -121,10 +121,11 @@ class Panel:
         yield self._ends_above(boosted, CENTRAL)
 
     def _reaches(self) -> Claim:
-        found = curves.difference(self.curve(PLAIN), self.curve(CENTRAL), self.ndcg)
+        plain, central = (curves.last(self.curve(who)) for who in (PLAIN, CENTRAL))
+        found = difference(plain, central, self.ndcg)
         text = f"FedVAE reaches Mult-VAE within {self.bench.epochs} epochs"
-        evidence = f"{self.gap():+.1%}; {self._said(found)}"
-        return self._claim(text, self.gap() >= -_CLOSE, evidence)
+        said = f"{self.gap():+.1%}; {evidence(found, self.ndcg)}"
+        return self._claim(text, self.gap() >= -_CLOSE, said)
 
     def _is_faster(self, boosted: Federated) -> Claim:
         ours, plain = (
@@ -133,30 +134,24 @@ class Panel:
         )
         assert plain is not None, "FedVAE passes 95 % of its own last value"
         text = f"{boosted}, is sooner at 95 % of FedVAE's last {self.ndcg}"
-        evidence = f"{ours or 'more than all'} epochs, FedVAE {plain}"
-        return self._claim(text, ours is not None and ours < plain, evidence)
+        said = f"{ours or 'more than all'} epochs, FedVAE {plain}"
+        return self._claim(text, ours is not None and ours < plain, said)
 
     def _is_steadier(self, boosted: Federated, larger: Federated) -> Claim:
         steady, shaky = (
             curves.largest_drop(self.curve(who), self.ndcg) for who in (boosted, larger)
         )
         text = f"{larger}, is less stable than with decay"
-        evidence = f"at worst {shaky:.3f} below its best so far; with it {steady:.3f}"
-        return self._claim(text, shaky > steady, evidence)
+        said = f"at worst {shaky:.3f} below its best so far; with it {steady:.3f}"
+        return self._claim(text, shaky > steady, said)
 
     def _ends_above(self, more: Contender, less: Contender) -> Claim:
-        found = curves.difference(self.curve(more), self.curve(less), self.ndcg)
-        text = f"{more}, ends above {less}"
-        return self._claim(text, found.low > 0, self._said(found))
+        ends = (curves.last(self.curve(who)) for who in (more, less))
+        text = f"{self.bench.source}: {more}, ends above {less}"
+        return is_above(text, *ends, metric=self.ndcg)
 
-    def _claim(self, text: str, is_so: bool, evidence: str) -> Claim:
-        return Claim(f"{self.bench.source}: {text}", is_so, evidence)
-
-    def _said(self, found: Difference) -> str:
-        return (
-            f"{self.ndcg} {found.mean:+.3f}, 95 % interval {found.low:+.3f} to "
-            f"{found.high:+.3f}, {found.n:,} people"
-        )
+    def _claim(self, text: str, is_so: bool, said: str) -> Claim:
+        return Claim(f"{self.bench.source}: {text}", is_so, said)
 
     def _charts(self) -> Iterable[Chart]:
         """As in the paper: left without decay, right with it; both metrics."""

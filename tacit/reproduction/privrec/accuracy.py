@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from tacit.evaluation.significance import paired_bootstrap
-from tacit.keys import Key
 from tacit.release import View
 from tacit.reproduction import Scale
+from tacit.reproduction.claims import is_above
 from tacit.reproduction.privrec.benches import Bench, Source
 from tacit.reproduction.privrec.published import DEPTHS, TABLE_1, TABLE_2, Figures
 from tacit.reproduction.privrec.settings import DELTA, AsPublished, AsWeWould
@@ -154,18 +153,9 @@ def _orders(number: str, bench: Bench) -> Iterator[Claim]:
 
 def _order(number: str, bench: Bench, less: str, more: str) -> Claim:
     pair = (trials(who, bench).alone for who in (more, less))
-    key = Key.from_seed(0).at("bootstrap")
-    found = paired_bootstrap(*pair, key=key, resamples=2_000)["hr_each@10"]
-    return Claim(
-        f"{number}: {more} beats {less}",
-        found.low > 0,
-        f"Hits@10 {found.mean:+.3f}, 95 % interval {found.low:+.3f} to "
-        f"{found.high:+.3f}, {found.n:,} people{_seeds(bench)}",
+    return is_above(
+        f"{number}: {more} beats {less}", *pair, metric="hr_each@10", name="Hits@10"
     )
-
-
-def _seeds(bench: Bench) -> str:
-    return "" if bench.n_seeds == 1 else f" of {bench.n_seeds} seeds"
 
 
 def follows(number: str, published: Published) -> Claim:

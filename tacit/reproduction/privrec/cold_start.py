@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tacit.evaluation.significance import paired_bootstrap
-from tacit.keys import Key
 from tacit.reproduction import Scale
+from tacit.reproduction.claims import is_above
 from tacit.reproduction.privrec.benches import Bench, Source
 from tacit.reproduction.privrec.cold_start_items import UnseenItems
 from tacit.reproduction.privrec.cold_start_trials import (
@@ -172,12 +171,4 @@ def _claims_of_items(source: Source, found: Found) -> Iterator[Claim]:
 
 
 def _above(text: str, more: Judged, less: Judged) -> Claim:
-    key = Key.from_seed(0).at("bootstrap")
-    pair = more.alone, less.alone
-    found = paired_bootstrap(*pair, key=key, resamples=2_000)["hr_each@10"]
-    return Claim(
-        text,
-        found.low > 0,
-        f"Hits@10 {found.mean:+.3f}, 95 % interval {found.low:+.3f} to "
-        f"{found.high:+.3f}, {found.n:,} people",
-    )
+    return is_above(text, more.alone, less.alone, metric="hr_each@10", name="Hits@10")

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tacit.evaluation.significance import paired_bootstrap
-from tacit.keys import Key
 from tacit.reproduction import Scale
+from tacit.reproduction.claims import is_above
 from tacit.reproduction.privrec.accuracy import hits_by_depth
 from tacit.reproduction.privrec.benches import Bench, Source
 from tacit.reproduction.privrec.courses import HITS, after, line
@@ -104,20 +103,12 @@ def _at(gamma: float, bound: float, bench: Bench) -> Evaluation:
 def _said_of_5(grid: dict[float, list[Evaluation]]) -> Iterator[Claim]:
     low, high = min(grid), max(grid)
     small, large = (tuple(found[i] for found in grid.values()) for i in (0, -1))
-    yield _above(
-        "Figure 5: a larger gamma is better", tuple(grid[high]), tuple(grid[low])
-    )
-    yield _above("Figure 5: the largest first S is worse", small, large)
-
-
-def _above(
-    text: str, more: tuple[Evaluation, ...], less: tuple[Evaluation, ...]
-) -> Claim:
-    key = Key.from_seed(0).at("bootstrap")
-    found = paired_bootstrap(more, less, key=key, resamples=2_000)[HITS]
-    interval = f"95 % interval {found.low:+.4f} to {found.high:+.4f}"
-    evidence = f"Hits@20 {found.mean:+.4f}, {interval}"
-    return Claim(text, found.low > 0, evidence)
+    pairs = {
+        "Figure 5: a larger gamma is better": (grid[high], grid[low]),
+        "Figure 5: the largest first S is worse": (small, large),
+    }
+    for text, pair in pairs.items():
+        yield is_above(text, *pair, metric=HITS, name="Hits@20")
 
 
 def frontier(scale: Scale) -> Reproduction:

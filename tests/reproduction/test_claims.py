@@ -1,0 +1,46 @@
+"""One contender above another: by the whole interval, and on the same people."""
+
+import numpy as np
+import pytest
+
+from tacit.errors import BadValue
+from tacit.reproduction.claims import difference, evidence, is_above
+from tacit.results import Evaluation, Groups
+
+
+def found(values, first=0):
+    users, everyone = (
+        np.arange(first, first + len(values)),
+        Groups.everyone(len(values)),
+    )
+    return Evaluation("p", users, {"ndcg@10": np.array(values)}, everyone)
+
+
+LOW, HIGH = found([0.25, 0.5]), found([0.5, 0.75])
+WIDE = found([0.1, 0.9])
+
+
+def test_a_difference_that_everyone_has():
+    made = difference(HIGH, LOW, "ndcg@10")
+    assert (made.mean, made.low, made.high) == pytest.approx((0.25, 0.25, 0.25))
+    assert evidence(made, "nDCG") == (
+        "nDCG +0.250, 95 % interval +0.250 to +0.250, 2 people"
+    )
+
+
+def test_a_claim_holds_if_the_whole_interval_is_above():
+    assert is_above("it is", HIGH, LOW, metric="ndcg@10").ok
+    assert not is_above("it is", LOW, HIGH, metric="ndcg@10").ok
+    assert not is_above("perhaps", WIDE, LOW, metric="ndcg@10").ok
+
+
+def test_several_seeds():
+    pair = [HIGH, found([0.9], first=1)], [LOW, found([0.5], first=1)]
+    claim = is_above("it is", *pair, metric="ndcg@10", name="nDCG")
+    assert claim.evidence.startswith("nDCG +0.300")
+    assert claim.evidence.endswith("2 people")
+
+
+def test_other_people_cannot_be_compared():
+    with pytest.raises(BadValue, match="different people"):
+        is_above("no", HIGH, found([0.1, 0.2], first=5), metric="ndcg@10")
