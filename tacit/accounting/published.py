@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from jaxtyping import Float64
@@ -122,6 +123,7 @@ class Provable:
     pld: float
 
 
+@cache
 def fixed_size_epsilons(
     size: int, *, population: int, noise_multiplier: float, rounds: int, delta: float
 ) -> Provable:

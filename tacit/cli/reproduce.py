@@ -33,7 +33,9 @@ def reproduce(
     ],
     table: Annotated[
         str | None,
-        typer.Option(help="Its number in the paper; all if left out."),
+        typer.Option(
+            help="Its number in the paper, or a name such as frontier; all if left out."
+        ),
     ] = None,
     scale: Annotated[
         str, typer.Option(help="quick: a minute or two; full: as large as the paper.")
@@ -47,7 +49,7 @@ def reproduce(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show a paper's tables: published, reproduced literally, and provable.
+    """Show a paper's tables: published, reproduced literally, and as we would.
 
     The exit code is 1 if a figure differs from the published one without a reason.
     """
@@ -101,7 +103,7 @@ def _print_table(table: ReproducedTable) -> None:
     others = [name for name in _BESIDE if any(name in r.beside for r in table.rows)]
     spent = ["spent"] if any(row.budget for row in table.rows) else []
     shown = Table(
-        *("", "published", "as published", "provable", "", *others, *spent),
+        *("", "published", "paper mode", "sound mode", "", *others, *spent),
         title=table.name,
     )
     for row in table.rows:
