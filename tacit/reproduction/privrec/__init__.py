@@ -9,6 +9,7 @@ accuracy    Tables 1 and 2
 knobs       Figure 2
 noise       Figures 3 to 5, and the frontier of the sound form
 clipping    whether the adaptive bound follows its quantile
+adaptation  what adapting costs one device
 budgets     Tables 3 and 4
 cold_start  strangers, and items nobody had; with _items and _trials
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from tacit.reproduction import Tables
 from tacit.reproduction.privrec.accuracy import table_1, table_2
+from tacit.reproduction.privrec.adaptation import one_device
 from tacit.reproduction.privrec.budgets import table_3, table_4
 from tacit.reproduction.privrec.clipping import bound
 from tacit.reproduction.privrec.cold_start import cold_start_table
@@ -33,5 +35,6 @@ TABLES: Tables = {
     "figure-5": figure_5,
     "frontier": frontier,
     "bound": bound,
+    "adaptation": one_device,
     "cold-start": cold_start_table,
 }

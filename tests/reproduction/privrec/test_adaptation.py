@@ -1,0 +1,25 @@
+"""What adapting costs: measured, and more for longer histories."""
+
+import numpy as np
+
+from tacit.reproduction.privrec import adaptation as module
+from tacit.reproduction.privrec.adaptation import one_device
+
+
+def test_a_row_a_length_of_history(tiny, monkeypatch):
+    monkeypatch.setattr(module, "_RUNS", 1)
+    monkeypatch.setattr(module, "EVENTS", (0, 5, 20, 1000))
+    (table,) = one_device("quick").tables
+    assert [row.label for row in table.rows] == ["0 events", "5 events", "20 events"]
+    for row in table.rows:
+        assert row.sound is not None
+        assert all(value >= 0 for value in row.beside.values())
+        assert row.beside["kB of taste"] < row.beside["kB of Cast"]
+
+
+def test_memory_is_of_what_is_held_at_once():
+    def one_by_one():
+        for _ in range(10):
+            np.ones(125_000)
+
+    assert 1e6 <= module._peak(one_by_one) < 1.2e6
