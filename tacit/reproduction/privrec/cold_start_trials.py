@@ -39,7 +39,7 @@ TOLD = (0, 1, 2, 5, 10, 20)  # events of a history
 NOT_ADAPTED = "PrivRec, not adapted"
 ONE_FEATURE = "one feature, counted"
 CHANCE = "popularity, which is chance"  # it knows no unseen item, and they all tie
-OF_PEOPLE = ("PrivRec", NOT_ADAPTED, "FCF", "popularity", "EASE")
+OF_PEOPLE = ("PrivRec", NOT_ADAPTED, "PrivRec, counting", "FCF", "popularity", "EASE")
 OF_ITEMS = ("PrivRec", NOT_ADAPTED, ONE_FEATURE, "FCF", CHANCE)
 
 _LOG = logging.getLogger("tacit.reproduction")
