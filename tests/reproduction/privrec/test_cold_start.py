@@ -81,6 +81,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Bench:
         films(), train_share=0.5, min_target_value=4.0, key=Key.from_seed(1)
     )
     monkeypatch.setattr(Bench, "split", lambda self: split)
+    monkeypatch.setattr(settings, "_COUNTING", 1)
     for name in ("rounds", "published_rounds", "local_epochs"):
         monkeypatch.setattr(Bench, name, 2)
     return Bench("movielens-1m", "quick", seed=11)
