@@ -19,7 +19,7 @@ from tacit.keys import Key
 from tacit.reproduction import reproduce
 from tacit.reproduction.kept import keeping
 from tacit.reproduction.page import render
-from tacit.reproduction.privrec import cold_start, cold_start_trials
+from tacit.reproduction.privrec import cold_start, cold_start_trials, settings
 from tacit.reproduction.privrec.benches import Bench
 from tacit.reproduction.privrec.cold_start_items import (
     FEWEST_LIKES,
