@@ -20,7 +20,9 @@
     server's step    Reptile's or Adam's              Reptile's
 
 No id of a person or an item enters the network: people without a history and items that
-nobody has touched are scored like any other, and items of the same features tie.
+nobody has touched are scored like any other, and items of the same features tie. In
+sound mode some rounds may count first (`count_rounds`): a device sends its likes, a row
+of length 1, and the logarithm of their noisy sum is one more feature of the items.
 
 Source: Q. Wang, H. Yin, T. Chen, J. Yu, A. Zhou and X. Zhang, "Fast-adapting and
 Privacy-preserving Federated Recommender System", 2021. Departures and what the paper
@@ -138,10 +140,9 @@ class PrivRec(Settings, Method):
         away = {name: -total[name] / planned for name in learnt}
         moved, memory = self._optimizer.step(learnt, server.memory, away)
         clip = self._protection.following(clip, total, planned=planned)
-        kept = {n: server.memory[n] for n in ("counts",) if n in server.memory}
         return server.after(
             weights={**server.weights, **moved},
-            memory={**memory, **kept, "clip": np.array(clip)},
+            memory={**server.memory, **memory, "clip": np.array(clip)},
         )
 
     # device
@@ -202,7 +203,10 @@ class PrivRec(Settings, Method):
     def outlook(self, plan: Plan, catalog: Catalog) -> str:
         """How many items the features tell apart, and how loud the noise is."""
         kinds = len(self._blueprint.read(catalog).kinds)
-        said = f"{len(catalog):,} items are {kinds:,} kinds; those of a kind tie"
+        alike = (
+            "counts tell a kind apart" if self.count_rounds else "those of a kind tie"
+        )
+        said = f"{len(catalog):,} items are {kinds:,} kinds; {alike}"
         noise = self._protection.at(self._protection.start)
         if noise is None:
             return said
