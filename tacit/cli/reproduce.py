@@ -38,7 +38,7 @@ def reproduce(
         ),
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="quick: a minute or two; full: as large as the paper.")
+        str, typer.Option(help="quick: minutes; full: hours, as large as the paper.")
     ] = "quick",
     out: Annotated[
         Path | None,

@@ -34,7 +34,7 @@ def reproduce(
 ) -> Reproduction:
     """A paper's tables and figures, or one of them by its number in the paper.
 
-    `quick` takes a minute or two, `full` may take hours.
+    `quick` takes minutes, `full` may take hours.
     """
     if paper not in _PAPERS:
         raise BadValue(f"paper {check.unknown(paper, _PAPERS)}")
