@@ -1,5 +1,6 @@
 """Counting first, on one budget."""
 
+import numpy as np
 import pytest
 
 from tacit.accounting.epsilon import epsilon
@@ -84,3 +85,13 @@ def test_a_run_that_only_counts_is_refused():
     with pytest.raises(Refused, match=r"rounds=5 must be more than count_rounds=5.*6"):
         CountFirst(5, 0.1).others(PLAN, what="it counts first")
     assert CountFirst(2, 0.1).others(PLAN, what="").rounds == 3
+
+
+def test_what_noise_may_have_made_is_no_count():
+    """Of two rounds with noise of 5 each: 7.07, or 1 without any."""
+    counts = np.array([70.0, 4.0, 0.5, -9.0])
+    noisy = CountFirst(rounds=2, share=0.1).logarithms(counts, noise=5.0)
+    assert noisy[1] == noisy[2] == noisy[3] == pytest.approx(np.log(50) / 2)
+    assert noisy[0] == pytest.approx(np.log(70))
+    bare = CountFirst(rounds=2, share=0.1).logarithms(counts, noise=None)
+    assert bare.tolist() == pytest.approx([np.log(70), np.log(4), 0, 0])

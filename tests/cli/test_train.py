@@ -91,8 +91,11 @@ def test_a_stopped_run_resumes_to_the_same_model(tacit, experiment, tmp_path, st
     assert tacit("train", experiment, "--out", whole, *long).code == 0
     command = [sys.executable, "-m", "tacit", "train", str(experiment), *long]
     with subprocess.Popen(
-        [*command, "--out", str(broken)], stderr=subprocess.PIPE, text=True
-    ) as process:
+        [*command, "--out", str(broken)],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:  # tests that run in the background may have been told to ignore it
         _wait_for_lines(broken / "metrics.jsonl", 10)
         process.send_signal(stop)
         _, said = process.communicate(timeout=60)

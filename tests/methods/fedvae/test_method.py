@@ -175,13 +175,6 @@ def test_items_outside_the_head_follow_by_count():
     assert (order[:, 8:] == by_count).all()
 
 
-def test_what_noise_may_have_made_is_no_count():
-    method = FedVae(count_rounds=1, count_noise=5.0, head=3, **NOISY)
-    bias = method._bias(np.array([50.0, 4.0, -9.0]))
-    assert bias[1] == bias[2]
-    assert bias[0] - bias[1] == pytest.approx(np.log(10))
-
-
 # privacy
 
 
