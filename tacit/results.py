@@ -57,13 +57,17 @@ class Pooled:
     n_seeds: int
     n_people: int  # over all seeds
 
+    @property
+    def se(self) -> float | None:
+        """Over seeds if there are several, else over people."""
+        return self.se_people if self.se_seeds is None else self.se_seeds
+
     def to_json(self) -> Json:
-        """All fields, and `se`: over seeds if there are several, else over people."""
-        over_seeds = self.se_seeds is not None
+        """All fields, and `se` with what it is over."""
         return {
             "mean": self.mean,
-            "se": self.se_seeds if over_seeds else self.se_people,
-            "se_over": "seeds" if over_seeds else "people",
+            "se": self.se,
+            "se_over": "people" if self.se_seeds is None else "seeds",
             "se_seeds": self.se_seeds,
             "se_people": self.se_people,
             "n_seeds": self.n_seeds,

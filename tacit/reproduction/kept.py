@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from tacit.results import Evaluation, Json
 from tacit.runtime.checkpoint import write_atomically
 
 _LOG = logging.getLogger("tacit.reproduction")
@@ -65,6 +66,16 @@ def kept(
         return step
 
     return wrap
+
+
+def numbered(found: dict[int, Evaluation]) -> Json:
+    """Evaluations by round or epoch, as plain JSON."""
+    return {str(number): one.to_json() for number, one in found.items()}
+
+
+def read_numbered(document: Json) -> dict[int, Evaluation]:
+    """What `numbered` wrote."""
+    return {int(n): Evaluation.from_json(one) for n, one in document.items()}
 
 
 def _path(name: str, said: str) -> Path | None:

@@ -31,8 +31,8 @@ from tacit.models.mult_vae import Init
 from tacit.plan import Plan
 from tacit.reproduction.fedvae.benches import Bench
 from tacit.reproduction.fedvae.published import DECAY
-from tacit.reproduction.kept import kept
-from tacit.results import Evaluation, Json
+from tacit.reproduction.kept import kept, numbered, read_numbered
+from tacit.results import Evaluation
 from tacit.runtime.rounds import State
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import FixedSize
@@ -121,15 +121,7 @@ class Central:
         return (fitted.score for fitted in ranker.course(train, key=key))
 
 
-def _written(found: Curve) -> Json:
-    return {str(epoch): one.to_json() for epoch, one in found.items()}
-
-
-def _read(document: Json) -> Curve:
-    return {int(epoch): Evaluation.from_json(one) for epoch, one in document.items()}
-
-
-@kept(_written, _read)
+@kept(numbered, read_numbered)
 def curve(contender: Contender, bench: Bench) -> Curve:
     """The contender after every few epochs, and after the last."""
     _LOG.info("%s: %s, %d epochs", bench.source, contender, bench.epochs)

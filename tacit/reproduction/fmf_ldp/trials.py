@@ -74,8 +74,7 @@ class Judged:
 
     def se(self, k: int = 10) -> float:
         """The standard error of `hr`: over seeds, of one seed over people."""
-        found = pool(self.sampled)[f"hr@{k}"]
-        return (found.se_people if found.se_seeds is None else found.se_seeds) or 0.0
+        return pool(self.sampled)[f"hr@{k}"].se or 0.0
 
     def to_json(self) -> Json:
         """Both, with every person's numbers."""

@@ -78,8 +78,7 @@ def accuracy(number: str, published: Published, bench: Bench) -> Reproduction:
     )
     claims = (*_orders(number, bench), follows(number, published))
     lines = {who: hits_by_depth(who, bench) for who in _NAMES}
-    over = "people" if bench.n_seeds == 1 else "seeds"
-    chart = Chart(name, "k", "Hits@k", lines, over=over)
+    chart = Chart(name, "k", "Hits@k", lines, over=bench.over)
     return Reproduction((ReproducedTable(name, rows),), claims, (chart,))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, Self
 
 from tacit.data import sources
 from tacit.data.dataset import Dataset
@@ -46,6 +46,16 @@ class Bench:
     def n_seeds(self) -> int:
         """How many seeds a table has, from `seed` on."""
         return 1 if self.scale == "quick" else 3
+
+    def each_seed(self) -> list[Self]:
+        """The bench with each of its seeds."""
+        seeds = range(self.seed, self.seed + self.n_seeds)
+        return [replace(self, seed=seed) for seed in seeds]
+
+    @property
+    def over(self) -> str:
+        """What standard errors are over."""
+        return "people" if self.n_seeds == 1 else "seeds"
 
     @property
     def published_rounds(self) -> int:

@@ -81,8 +81,7 @@ class Told:
 
 def told_trials(name: str, bench: Bench) -> Told:
     """The same trial with each seed of the scale; another seed has other people."""
-    seeds = range(bench.seed, bench.seed + bench.n_seeds)
-    return Told.joined([told_trial(name, replace(bench, seed=seed)) for seed in seeds])
+    return Told.joined([told_trial(name, one) for one in bench.each_seed()])
 
 
 @kept(Told.to_json, Told.from_json)

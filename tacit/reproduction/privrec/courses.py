@@ -9,11 +9,11 @@ from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.protocols import EachTargetAlone
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
-from tacit.reproduction.kept import kept
+from tacit.reproduction.kept import kept, numbered, read_numbered
 from tacit.reproduction.privrec.benches import Bench
 from tacit.reproduction.privrec.trials import course
 from tacit.reproduction.tables import Line
-from tacit.results import Evaluation, Json, Metric
+from tacit.results import Evaluation, Metric
 
 METRICS = ("hr_each@10", "hr_each@20")
 HITS = METRICS[-1]  # which Figures 2 and 5 show
@@ -23,15 +23,7 @@ Looks = dict[int, Evaluation]  # round -> what test people got
 _LOG = logging.getLogger("tacit.reproduction")
 
 
-def _written(found: Looks) -> Json:
-    return {str(t): one.to_json() for t, one in found.items()}
-
-
-def _read(document: Json) -> Looks:
-    return {int(t): Evaluation.from_json(one) for t, one in document.items()}
-
-
-@kept(_written, _read)
+@kept(numbered, read_numbered)
 def looked(
     method: PrivRec, plan: Plan, bench: Bench, *, rounds: tuple[int, ...]
 ) -> Looks:

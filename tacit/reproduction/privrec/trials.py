@@ -68,8 +68,7 @@ class Judged:
 
     def se(self, metric: str, k: int) -> float | None:
         """Its standard error: over seeds, of one seed over people."""
-        found = pool(self.alone)[f"{metric}_each@{k}"]
-        return found.se_people if found.se_seeds is None else found.se_seeds
+        return pool(self.alone)[f"{metric}_each@{k}"].se
 
     def beside(self) -> dict[str, float]:
         """The full ranking, by the metrics that are usual there."""
@@ -90,8 +89,7 @@ class Judged:
 
 def trials(name: str, bench: Bench) -> Judged:
     """The same trial with each seed of the scale; another seed has other people."""
-    seeds = range(bench.seed, bench.seed + bench.n_seeds)
-    return Judged.joined([trial(name, replace(bench, seed=seed)) for seed in seeds])
+    return Judged.joined([trial(name, one) for one in bench.each_seed()])
 
 
 @kept(Judged.to_json, Judged.from_json)
