@@ -7,9 +7,10 @@
     blueprint  a network before its catalog is known
     labels     histories as labelled examples
     devices    a Cast, profiles and histories in; movement or adapted weights out
-    batches    what clients learn from, and which of it in a step
-    stack      the weights of some clients, and one gradient step of all
-    training   many clients at once, many steps
+    examples   what clients learn from
+    client     one client's gradient step
+    compiled   the steps of many, by a kernel
+    training   many clients, many steps
     maml       gradients through training, by torch
     central    all data in one place, by torch
     torch_twin the same network for those who differentiate with torch
@@ -17,9 +18,9 @@
 numpy throughout, except for the last three: a device adapts and ranks without torch.
 """
 
-from tacit.models.feature_mlp.batches import Examples
 from tacit.models.feature_mlp.blueprint import Blueprint
 from tacit.models.feature_mlp.devices import Devices
+from tacit.models.feature_mlp.examples import Examples
 from tacit.models.feature_mlp.inputs import Encoded, Fields
 from tacit.models.feature_mlp.labels import Dislikes, Labelling
 from tacit.models.feature_mlp.network import Activation, Network

@@ -15,9 +15,8 @@ from jaxtyping import Int64
 from tacit import check
 from tacit.keys import Key
 from tacit.models.feature_mlp import torch_twin
-from tacit.models.feature_mlp.batches import Examples
-from tacit.models.feature_mlp.inputs import Encoded
-from tacit.models.feature_mlp.network import Network, Side
+from tacit.models.feature_mlp.examples import Examples
+from tacit.models.feature_mlp.network import Network
 from tacit.tree import Array, Arrays
 
 if TYPE_CHECKING:
@@ -66,13 +65,7 @@ def _slopes(
 ) -> dict[str, Tensor]:
     """Of the mean loss of some examples, whosever they are."""
     owners = np.searchsorted(examples.offsets, some, side="right") - 1
-    every: dict[Side, Encoded] = {
-        "person": examples.people.take(owners),
-        "situation": examples.situations.take(some),
-        "item": examples.catalog.take(examples.items[some]),
-    }
-    inputs = {side: every[side] for side in network.sides}
-    said = torch_twin.logits(network, theta, inputs)
+    said = torch_twin.logits(network, theta, examples.sides(owners, some))
     share = np.full((1, len(some)), 1 / len(some))
     loss = torch_twin.cross_entropy(said, examples.labels[None, some], share)
     return torch_twin.slopes(loss, theta, keeps_graph=False)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from tacit.data.features import Numeric
 from tacit.data.shards import Shards
 from tacit.keys import Keys
-from tacit.models.feature_mlp.batches import Examples
+from tacit.models.feature_mlp.examples import Examples
 from tacit.models.feature_mlp.inputs import Encoded
 from tacit.models.feature_mlp.items import Items
 from tacit.models.feature_mlp.labels import Labelling, usual

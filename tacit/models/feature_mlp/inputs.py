@@ -44,6 +44,16 @@ class Encoded:
         rows = (chosen[:, None] * fields + np.arange(fields)).ravel()
         return Encoded(self.shares[rows], self.numbers[chosen], fields)
 
+    def cut(self, things: slice) -> Encoded:
+        """A run of the things; faster than `take`."""
+        held, numbers = self.shares, self.numbers[things]
+        first = things.start * self.n_fields
+        ends = held.indptr[first : first + len(numbers) * self.n_fields + 1]
+        some = slice(ends[0], ends[-1])
+        parts = held.data[some], held.indices[some], ends - ends[0]
+        shape = (len(ends) - 1, held.shape[1])
+        return Encoded(sp.csr_array(parts, shape=shape), numbers, self.n_fields)
+
 
 @dataclass(frozen=True)
 class Fields:

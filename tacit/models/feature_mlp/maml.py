@@ -20,9 +20,8 @@ from jaxtyping import Bool, Int64
 from tacit import check
 from tacit.keys import Keys
 from tacit.models.feature_mlp import torch_twin
-from tacit.models.feature_mlp.batches import Examples
-from tacit.models.feature_mlp.inputs import Encoded
-from tacit.models.feature_mlp.network import Network, Side
+from tacit.models.feature_mlp.examples import Examples
+from tacit.models.feature_mlp.network import Network
 from tacit.tree import Array, Arrays
 
 if TYPE_CHECKING:
@@ -105,12 +104,7 @@ def _loss(
     is_fit: Bool[np.ndarray, "clients"],
 ) -> Tensor:
     """The sum over clients of each one's mean loss."""
-    every: dict[Side, Encoded] = {
-        "person": examples.people,
-        "situation": examples.situations.take(places.ravel()),
-        "item": examples.catalog.take(examples.items[places.ravel()]),
-    }
-    inputs = {side: every[side] for side in network.sides}
+    inputs = examples.sides(np.arange(len(examples)), places.ravel())
     said = torch_twin.logits(network, theta, inputs)
     weights = np.broadcast_to(is_fit[:, None] / places.shape[1], places.shape)
     return torch_twin.cross_entropy(said, examples.labels[places], weights)

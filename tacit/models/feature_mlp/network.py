@@ -10,6 +10,7 @@ Weights are named arrays. With a leading axis they are those of several clients.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,6 +91,27 @@ class Network:
         for layer, (rows, columns) in enumerate(self._later, start=2):
             found |= {weights(layer): (rows, columns), bias(layer): (columns,)}
         return found
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where every weight begins when all stand in one row."""
+        ends = np.cumsum([0, *map(math.prod, self.shapes.values())])
+        return dict(zip(self.shapes, ends.tolist(), strict=False))
+
+    def flat(self, named: Arrays) -> Float[np.ndarray, "weights"]:
+        """All weights in one row."""
+        return np.concatenate([named[name].ravel() for name in self.shapes])
+
+    def named(self, flat: Float[np.ndarray, "*clients weights"]) -> dict[str, Array]:
+        """Its parts by name, as views."""
+        return {
+            name: flat[..., first : first + math.prod(shape)].reshape(
+                *flat.shape[:-1], *shape
+            )
+            for (name, shape), first in zip(
+                self.shapes.items(), self.places.values(), strict=True
+            )
+        }
 
     @property
     def _later(self) -> Iterator[tuple[int, int]]:

@@ -1,32 +1,37 @@
-"""Many clients trained at once, each from the same weights into its own.
+"""Many clients trained, each from the same weights into its own.
 
-Clients stand on axis 0 of every array, the largest first. In a step each takes its next
-mini-batch; who has none left has dropped off the end, so a step works on a prefix and
-nobody is padded to the longest. Micro-cohorts bound the memory and share the cores; a
-client's result does not depend on who else is there.
+Clients stand on axis 0 of every array, one flat row of weights each. Micro-cohorts
+bound the memory and share the cores; a client's result does not depend on who else is
+there. Much work is done by a compiled kernel, little work, and that of one device, by
+its twin in numpy: who adapts need not wait for a compiler. They differ by rounding.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 
+from tacit.data.ragged import Ragged
 from tacit.keys import Keys
-from tacit.models.feature_mlp.batches import Examples
+from tacit.models.feature_mlp.client import Client
+from tacit.models.feature_mlp.compiled import Compiled
+from tacit.models.feature_mlp.examples import Examples
 from tacit.models.feature_mlp.network import Network
 from tacit.models.feature_mlp.schedule import Schedule
-from tacit.models.feature_mlp.stack import Stack
 from tacit.tree import Array, Arrays
 
-MICRO_COHORT = 32  # clients, whose weights stay in the processor's cache
+MICRO_COHORT = 32  # clients whose weights are there at a time, for each thread
+_COMPILED_FROM = 5_000  # examples, once a pass; below, numpy needs a tenth of a second
 _THREADS = os.cpu_count() or 1
 
-Finish = Callable[[Arrays, Int64[np.ndarray, "some"]], Arrays]
+Clients = Int64[np.ndarray, "some"]
+Stack = Float[np.ndarray, "some weights"]
+Finish = Callable[[Arrays, Clients], Arrays]
+Pass = Callable[[Stack, Clients, Int64[np.ndarray, "examples"]], None]  # in place
 
 
 def train(
@@ -43,32 +48,64 @@ def train(
     `finish` makes of the weights of some clients, whose places it is told, what is to
     be kept; then no more than a few micro-cohorts of weights exist at a time.
     """
-    order = np.argsort(-examples.lengths, kind="stable")
-    cuts = range(MICRO_COHORT, len(order), MICRO_COHORT)
-    parts = np.split(order, cuts)
-    learn = partial(_learnt, network, start, examples, schedule, keys, finish)
-    if len(parts) == 1:
-        found = [learn(order)]
-    else:
-        with ThreadPoolExecutor(min(_THREADS, len(parts))) as pool:
-            found = [*pool.map(learn, parts)]
-    back = np.argsort(order)
-    return {n: np.concatenate([one[n] for one in found])[back] for n in found[0]}
+    home = network.flat(start)
+    order = np.argsort(-examples.lengths, kind="stable")  # the longest work first
+    parts = np.split(order, range(MICRO_COHORT, len(order), MICRO_COHORT))
+    work = len(examples.items) * schedule.epochs
+    is_much = len(examples) > 1 and work >= _COMPILED_FROM
+    make = _compiled if is_much else _plain
+    learn = make(network, home, examples, schedule)
+
+    def learnt(some: Clients) -> Arrays:
+        stack, own = np.repeat(home[None], len(some), axis=0), keys[some].at("order")
+        for epoch in range(schedule.epochs):
+            learn(stack, some, examples.shuffled(some, own.at(epoch)))
+        named = network.named(stack)
+        return named if finish is None else finish(named, some)
+
+    if len(parts) == 1 or not is_much:
+        return _placed(parts, map(learnt, parts))
+    with ThreadPoolExecutor(min(_THREADS, len(parts))) as pool:
+        return _placed(parts, pool.map(learnt, parts))
 
 
-def _learnt(
+def _compiled(
     network: Network,
-    start: Arrays,
+    home: Float[np.ndarray, "weights"],
     examples: Examples,
     schedule: Schedule,
-    keys: Keys,
-    finish: Finish | None,
-    rows: Int64[np.ndarray, "some"],
-) -> Arrays:
-    """What is kept of one micro-cohort."""
-    some, own = examples.take(rows), keys[rows].at("order")
-    stack = Stack(network, start, some, schedule)
-    for epoch in range(schedule.epochs):
-        for step in stack.touched.steps(some, schedule.batch, own.at(epoch)):
-            stack.learn(step)
-    return stack.weights() if finish is None else finish(stack.weights(), rows)
+) -> Pass:
+    return Compiled(network, home, examples, schedule).learn
+
+
+def _plain(
+    network: Network,
+    home: Float[np.ndarray, "weights"],
+    examples: Examples,
+    schedule: Schedule,
+) -> Pass:
+    start = network.named(home)
+
+    def learn(
+        stack: Stack, who: Clients, places: Int64[np.ndarray, "examples"]
+    ) -> None:
+        taken = Ragged.of_lengths(examples.lengths[who], places)
+        for row, person, own in zip(stack, who, taken, strict=True):
+            sides, labels = examples.sides([person], own), examples.labels[own]
+            client = Client(network, network.named(row), start, schedule)
+            client.learn(sides, labels)
+
+    return learn
+
+
+def _placed(
+    parts: list[Int64[np.ndarray, "_"]], found: Iterable[Arrays]
+) -> dict[str, Array]:
+    """What was found of each part, in the place of each client."""
+    n, out = sum(map(len, parts)), {}
+    for part, one in zip(parts, found, strict=True):
+        for name, value in one.items():
+            if name not in out:
+                out[name] = np.empty((n, *value.shape[1:]), value.dtype)
+            out[name][part] = value
+    return out

@@ -11,6 +11,7 @@ from tacit.models.feature_mlp import Encoded, Examples, Fields, Network
 PEOPLE = {"age": 0, "gender": 2, "hobbies": 3}
 SITUATIONS = {"weather": 4, "hour": 0}
 ITEMS = {"genres": 5, "maker": 6, "year": 0}
+SIDES = {"person": PEOPLE, "situation": SITUATIONS, "item": ITEMS}
 LENGTHS = (7, 0, 1, 40, 3, 8, 16, 2)  # clients with nothing, one, and many
 
 
@@ -34,14 +35,17 @@ def features(counts, n, seed):
     return found
 
 
-def network(**changes) -> Network:
-    first = Fields(PEOPLE), Fields(SITUATIONS, 5), Fields(ITEMS, 9)
+def network(*, without=(), **changes) -> Network:
+    sides, rows = [], 0
+    for side, labels in SIDES.items():
+        sides.append(Fields({} if side in without else labels, rows))
+        rows += sides[-1].n_rows
     small = {"embedding": 3, "widths": (6, 5, 4, 3), "dtype": "float64"}
-    return Network(*first, **small | changes)
+    return Network(*sides, **small | changes)
 
 
 def encoded(net: Network, side: str, n: int, seed: int) -> Encoded:
-    fields = net.sides[side]
+    fields = getattr(net, side)
     columns = features(fields.labels, n, seed)
     return fields.encode(columns, n, rows=net.n_rows, dtype=net.dtype)
 

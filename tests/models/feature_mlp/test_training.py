@@ -1,5 +1,6 @@
-"""Clients in a stack learn what each would learn alone, step by literal step."""
+"""Clients learn what each would learn alone, step by literal step; compiled or not."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -20,10 +21,18 @@ def assert_close(found, expected):
         np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-9, err_msg=name)
 
 
+@pytest.fixture(params=["plain", "compiled"])
+def either(request, monkeypatch):
+    """Both twins."""
+    least = 0 if request.param == "compiled" else 10**9
+    monkeypatch.setattr(training, "_COMPILED_FROM", least)
+
+
+@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize("activation", ["relu", "sigmoid"])
 @pytest.mark.parametrize("head", ["sigmoid", "linear"])
 @pytest.mark.parametrize("is_squared", [True, False])
-def test_the_stack_equals_the_literal_loop(activation, head, is_squared):
+def test_training_equals_the_literal_loop(activation, head, is_squared):
     """Every kind of field, clients with none, one and forty examples; 1e-9."""
     net = network(activation=activation)
     start, given = net.start(START), examples(net, head=head)
@@ -34,6 +43,56 @@ def test_the_stack_equals_the_literal_loop(activation, head, is_squared):
     assert (moved > 1e-6).tolist() == [n > 0 for n in LENGTHS]
 
 
+@pytest.mark.usefixtures("either")
+@pytest.mark.parametrize("without", [("person",), ("person", "situation")])
+def test_a_side_without_fields_is_left_out(without):
+    net = network(without=without)
+    start, given = net.start(START), examples(net)
+    found = train(net, start, given, schedule=SCHEDULE, keys=keys())
+    assert_close(found, literal(net, start, given, SCHEDULE, keys()))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_kernel_equals_its_twin(monkeypatch, dtype):
+    """As wide as in use, batches of 32; rounding is all that differs."""
+    net = network(embedding=64, widths=(64, 32, 16, 8), dtype=dtype)
+    start, given = net.start(START), examples(net, (70, 3, 0, 33))
+    schedule = Schedule(epochs=2, batch=32, rate=0.05, pull=0.1)
+    monkeypatch.setattr(training, "_COMPILED_FROM", 10**9)
+    plain = train(net, start, given, schedule=schedule, keys=keys(4))
+    monkeypatch.setattr(training, "_COMPILED_FROM", 0)
+    found = train(net, start, given, schedule=schedule, keys=keys(4))
+    digits = {"float32": 1e-5, "float64": 1e-12}[dtype]
+    for name, value in plain.items():
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=digits)
+
+
+def test_memory_is_that_of_micro_cohorts(monkeypatch):
+    """Ten times the clients need hardly more where little is kept of each."""
+    monkeypatch.setattr(training, "_COMPILED_FROM", 0)
+    monkeypatch.setattr(training, "_THREADS", 2)
+    net = network(embedding=64, widths=(64, 32, 16, 8))
+    start, schedule = net.start(START), Schedule(epochs=1)
+    one = net.flat(start).nbytes
+
+    def peak(clients):
+        given, own = examples(net, (1,) * clients), keys(clients)
+        tracemalloc.start()
+        train(net, start, given, schedule=schedule, keys=own, finish=norms)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    def norms(stacked, rows):
+        return {"norm": np.abs(stacked["bias.2"]).sum(axis=1)}
+
+    peak(64)  # compiles
+    few, many = peak(64), peak(640)
+    assert few < 2 * 1.3 * training.MICRO_COHORT * one
+    assert many < 1.3 * few
+
+
+@pytest.mark.usefixtures("either")
 def test_micro_cohorts_and_threads_change_nothing(monkeypatch):
     net = network()
     start, given = net.start(START), examples(net)
@@ -45,6 +104,7 @@ def test_micro_cohorts_and_threads_change_nothing(monkeypatch):
     assert_close(train(net, start, given, schedule=SCHEDULE, keys=keys()), whole)
 
 
+@pytest.mark.usefixtures("either")
 def test_what_is_finished_keeps_its_place():
     net = network()
     start, given = net.start(START), examples(net)
@@ -58,6 +118,7 @@ def test_what_is_finished_keeps_its_place():
     np.testing.assert_array_equal(found["bias"], whole["bias.2"])
 
 
+@pytest.mark.usefixtures("either")
 def test_who_has_nothing_stays_where_everyone_starts():
     net = network()
     start, given = net.start(START), examples(net, (0, 0))
@@ -74,6 +135,7 @@ def test_no_epoch_is_no_step():
     np.testing.assert_array_equal(found["bias.2"], np.stack([start["bias.2"]] * 8))
 
 
+@pytest.mark.usefixtures("either")
 def test_a_row_that_nobody_reads_does_not_move():
     net = network()
     start, given = net.start(START), examples(net, (2,))
@@ -90,6 +152,7 @@ def test_a_row_that_nobody_reads_does_not_move():
     assert not changed.all()
 
 
+@pytest.mark.usefixtures("either")
 def test_the_pull_holds_clients_back():
     net = network()
     start, given = net.start(START), examples(net)
@@ -103,6 +166,7 @@ def test_the_pull_holds_clients_back():
     assert away(1.0) < away(0.1) < away(0.0)
 
 
+@pytest.mark.usefixtures("either")
 def test_single_precision_is_kept():
     net = network(dtype="float32")
     found = train(net, net.start(START), examples(net), schedule=SCHEDULE, keys=keys())
