@@ -1,8 +1,8 @@
 """Items that nobody had when the model was learnt, to be found by their features.
 
 Drawn among items that some training people like, so that there is something to find.
-They stay in the catalog, as items that everybody lacks: training may draw them as
-negatives, all of them alike.
+The catalog knows them, so that their words and labels have embeddings; training does
+not meet them, not even as negatives.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Bool
 
+from tacit.data import features
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout, Split
@@ -34,6 +35,14 @@ class UnseenItems(Bench):
     def split(self) -> Split:
         """Histories without the unseen items; targets are those a person liked."""
         return _split(self)
+
+    def training(self) -> Shards:
+        """Histories as if the unseen items were not in the catalog yet.
+
+        Everyone has touched all of them and likes none: with dislikes unused, none is
+        an example, and none is drawn.
+        """
+        return _touching(self.split().train, self.is_unseen())
 
     def is_unseen(self) -> Mask:
         """Which items nobody has."""
@@ -115,6 +124,23 @@ def _joined(people: Heldout) -> Interactions:
         values=np.concatenate([part.values for part in parts]),
         n_users=len(people.users),
         n_items=people.history.n_items,
+    )
+
+
+def _touching(shards: Shards, items: Mask) -> Shards:
+    """With all these items in every history, of value 0, in whatever situation."""
+    n, added = len(shards), np.flatnonzero(items)
+    n_added = n * len(added)
+    places = np.concatenate([np.arange(len(shards.items)), np.zeros(n_added, np.int64)])
+    return Shards.of(
+        Interactions.of_columns(
+            np.concatenate([shards.owners, np.repeat(np.arange(n), len(added))]),
+            np.concatenate([shards.items, np.tile(added, n)]),
+            values=np.concatenate([shards.values, np.zeros(n_added)]),
+            contexts=features.take(shards.contexts, places),
+            n_users=n,
+            n_items=shards.n_items,
+        )
     )
 
 

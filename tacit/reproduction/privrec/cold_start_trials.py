@@ -43,6 +43,7 @@ OF_PEOPLE = ("PrivRec", NOT_ADAPTED, "PrivRec, counting", "FCF", "popularity", "
 OF_ITEMS = ("PrivRec", NOT_ADAPTED, ONE_FEATURE, "FCF", CHANCE)
 
 _LOG = logging.getLogger("tacit.reproduction")
+_ANY = 1.0  # Frappe's counts are at least that
 _EDGES: Mapping[Source, tuple[int, int]] = {  # events; about the tertiles
     "movielens-1m": (32, 80),
     "frappe": (6, 40),
@@ -125,9 +126,12 @@ def first(history: Shards, n: int, keys: Keys) -> Shards:
 @lru_cache(maxsize=3)  # the seeds of a bench
 def _learnt(bench: Bench) -> Server:
     """PrivRec's network, for both who adapt it and who do not."""
-    ours = AsWeWould(bench)
-    plan = ours.plan(len(bench.split().users))
-    [last] = deque(servers(ours.privrec, plan, bench), maxlen=1)
+    ours, train = AsWeWould(bench), bench.split().train
+    method, plan = ours.privrec, ours.plan(len(train))
+    if isinstance(bench, UnseenItems):
+        train = bench.training()
+        method = replace(method, positive_from=method.positive_from or _ANY)
+    [last] = deque(servers(method, plan, bench, train=train), maxlen=1)
     return last
 
 

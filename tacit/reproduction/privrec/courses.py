@@ -1,4 +1,4 @@
-"""PrivRec with other lengths, cohorts and bounds: Hits@20 after some of its rounds."""
+"""A method with other settings, lengths and cohorts: Hits@20 after some rounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.protocols import EachTargetAlone
-from tacit.methods.privrec import PrivRec
+from tacit.method import Method
 from tacit.plan import Plan
 from tacit.reproduction.kept import kept, numbered, read_numbered
 from tacit.reproduction.privrec.benches import Bench
@@ -25,17 +25,15 @@ _LOG = logging.getLogger("tacit.reproduction")
 
 @kept(numbered, read_numbered)
 def looked(
-    method: PrivRec, plan: Plan, bench: Bench, *, rounds: tuple[int, ...]
+    method: Method, plan: Plan, bench: Bench, *, rounds: tuple[int, ...]
 ) -> Looks:
     """One run, judged on test people after each of these rounds."""
     _LOG.info(
-        "%s: %d rounds of %g people, %d local epochs, S = %g, gamma = %g",
+        "%s: %d rounds of %g people, %s",
         bench.source,
         max(rounds),
         plan.cohort_size,
-        method.local_epochs,
-        method.clip,
-        method.quantile,
+        method,
     )
     people, alone = bench.split().test, EachTargetAlone()
     return {
@@ -44,7 +42,7 @@ def looked(
     }
 
 
-def after(method: PrivRec, plan: Plan, bench: Bench) -> Evaluation:
+def after(method: Method, plan: Plan, bench: Bench) -> Evaluation:
     """After the last round."""
     return looked(method, plan, bench, rounds=(plan.rounds,))[plan.rounds]
 

@@ -3,6 +3,7 @@
     federated   on devices, by its own plan
     central     PrivRec's network on everybody's examples, then adapted on the device
     counted     its features without a network: likes of each kind of item
+    foretold    its features, put in order by one who knows what each person will take
     ranked      a baseline that sees everybody's history
 
 A trial is made once in a process. People are judged whom nothing was chosen on.
@@ -15,10 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float64, Int32, Int64
 
 from tacit.baselines.ease import Ease
 from tacit.baselines.ials import Ials
+from tacit.baselines.item_knn import ItemKnn
 from tacit.baselines.popularity import Popularity
 from tacit.baselines.ranker import FactorFitted, Ranker
 from tacit.data.shards import Shards
@@ -125,13 +127,17 @@ def course(
             yield server.round, on_devices(own, server, bench)
 
 
-def servers(method: Method, plan: Plan, bench: Bench) -> Iterator[Server]:
-    """What the server holds after each round of one simulation."""
+def servers(
+    method: Method, plan: Plan, bench: Bench, *, train: Shards | None = None
+) -> Iterator[Server]:
+    """What the server holds after each round of one simulation.
+
+    `train` is in place of what the bench's training people have.
+    """
     split = bench.split()
-    people = split.profiles.take(split.users)
-    simulation = Simulation(
-        method, plan, split.catalog, people, split.train, bench.key.at("run")
-    )
+    people, key = split.profiles.take(split.users), bench.key.at("run")
+    shards = split.train if train is None else train
+    simulation = Simulation(method, plan, split.catalog, people, shards, key)
     for state, _ in simulation.run(simulation.start()):
         yield state.server
 
@@ -168,15 +174,44 @@ def counted(
     What a model of the same features can know of items without knowing people. Where
     not all items are `known`, a kind is judged by those that are.
     """
-    split, plan = bench.split(), Plan(len(bench.split().users))
-    server = method.start(plan, split.catalog, bench.key)
-    kind_of = method.devices(method.broadcast(server)).items.kind_of
+    split, kind_of = bench.split(), kinds_of(method, bench)
     liked = split.train.items[split.train.values >= method.liked]
     likes = np.bincount(liked, minlength=len(kind_of))
     sizes = np.maximum(1, np.bincount(kind_of, weights=known))
     mean = np.bincount(kind_of, weights=likes) / sizes
     scores = mean[kind_of].astype(np.float32)
     return lambda history: np.broadcast_to(scores, (len(history), len(scores)))
+
+
+def foretold(method: PrivRec, bench: Bench) -> Personal:
+    """Kinds by the share of their items that the person will take, which it knows.
+
+    No model of the same features can do much better, however it adapts.
+    """
+    people, kind_of = bench.split().test, kinds_of(method, bench)
+    n_kinds = int(kind_of.max()) + 1
+
+    def of(rows: Users, shards: Shards) -> Float64[np.ndarray, "people kinds"]:
+        places = rows[shards.owners] * n_kinds + kind_of[shards.items]
+        found = np.bincount(places, minlength=len(rows) * n_kinds)
+        return found.reshape(len(rows), n_kinds).astype(float)
+
+    def score(users: Users, history: Shards) -> Scores:
+        row_of = {user: row for row, user in enumerate(people.users.tolist())}
+        targets = people.targets.take([row_of[user] for user in users.tolist()])
+        rows = np.arange(len(users))
+        wanted, had = of(rows, targets), of(rows, history)
+        others = np.bincount(kind_of, minlength=n_kinds) - had - wanted
+        return (wanted / (1 + np.maximum(0, others)))[:, kind_of].astype(np.float32)
+
+    return Personal(score)
+
+
+def kinds_of(method: PrivRec, bench: Bench) -> Int32[np.ndarray, "items"]:
+    """The kind of each item; a network over its features cannot tell two of a kind."""
+    split = bench.split()
+    server = method.start(Plan(len(split.users)), split.catalog, bench.key)
+    return method.devices(method.broadcast(server)).items.kind_of
 
 
 def on_devices(method: Method, server: Server, bench: Bench) -> Personal:
@@ -206,6 +241,8 @@ def _ours(bench: Bench, method: Method) -> Scorer:
 
 PUBLISHED = ", as published"
 COUNTED = "its features, counted"
+FORETOLD = "its features, foretold"
+QUIET = "DP-PrivRec, noise off"
 CONTENDERS: Mapping[str, Trained] = {
     f"PrivRec{PUBLISHED}": lambda b: _published(b, AsPublished(b).privrec),
     "PrivRec": lambda b: _ours(b, AsWeWould(b).privrec),
@@ -213,6 +250,11 @@ CONTENDERS: Mapping[str, Trained] = {
     f"DP-PrivRec{PUBLISHED}": lambda b: _published(b, AsPublished(b).dp_privrec),
     "DP-PrivRec": lambda b: federated(
         AsWeWould(b).dp_privrec, AsWeWould(b).dp_plan(_people(b)), b
+    ),
+    QUIET: lambda b: federated(
+        replace(AsWeWould(b).dp_privrec, privacy="none"),
+        replace(AsWeWould(b).dp_plan(_people(b)), target_epsilon=None),
+        b,
     ),
     f"PrivRec-CEN{PUBLISHED}": lambda b: central(AsPublished(b).privrec, b),
     "PrivRec-CEN": lambda b: central(replace(AsWeWould(b).privrec, adapt_rate=0.02), b),
@@ -222,7 +264,9 @@ CONTENDERS: Mapping[str, Trained] = {
     "FOFL-SELF": lambda b: _ours(b, AsWeWould(b).fofl),
     "FCF": lambda b: federated(FmfLdp(privacy="none"), Plan(_people(b), rounds=10), b),
     COUNTED: lambda b: counted(AsPublished(b).privrec, b),
+    FORETOLD: lambda b: foretold(AsPublished(b).privrec, b),
     "popularity": lambda b: ranked(Popularity(), b),
+    "item-kNN": lambda b: ranked(ItemKnn(), b),
     "EASE": lambda b: ranked(Ease(), b),
     "iALS": lambda b: ranked(Ials(), b),
 }

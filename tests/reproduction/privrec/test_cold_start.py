@@ -16,6 +16,7 @@ from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.protocols import EachTargetAlone
 from tacit.evaluation.ranking import score_matrix
 from tacit.keys import Key
+from tacit.models.feature_mlp import Labelling
 from tacit.reproduction import reproduce
 from tacit.reproduction.kept import keeping
 from tacit.reproduction.page import render
@@ -185,6 +186,24 @@ def test_targets_are_all_unseen_items_that_a_person_likes(unseen, world):
             expected[user] = liked, disliked
     found = zip(events(people.targets), events(people.disliked), strict=True)
     assert dict(zip(people.users.tolist(), found, strict=True)) == expected
+
+
+def test_training_never_meets_an_unseen_item(unseen):
+    """Neither as liked nor as drawn; what is liked is as before."""
+    method = settings.AsWeWould(unseen).privrec
+    labelling = Labelling(
+        positive_from=method.positive_from,
+        negatives=method.negatives,
+        dislikes=method.dislikes,
+    )
+    keys = Key.from_seed(2).each(np.arange(len(unseen.training())))
+    found = labelling.of(unseen.training(), keys)
+    assert found.is_drawn.any()
+    assert not unseen.is_unseen()[found.items].any()
+    before = labelling.of(unseen.split().train, keys)
+    liked = found.items[~found.is_drawn], before.items[~before.is_drawn]
+    np.testing.assert_array_equal(*liked)
+    assert unseen.is_unseen()[before.items].any()
 
 
 def test_chance_is_ten_of_the_candidates(unseen):
