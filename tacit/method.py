@@ -30,6 +30,7 @@ from jaxtyping import Bool, Float, Int64
 from numpy.typing import ArrayLike
 
 from tacit.aggregation.mean import Aggregator
+from tacit.aggregation.server_optimizers import ServerOptimizer
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, EmptyCohort, Refused
@@ -55,6 +56,14 @@ class Server:
     def after(self, *, weights: Arrays, memory: Arrays) -> Server:
         """The server one round later."""
         return replace(self, round=self.round + 1, weights=weights, memory=memory)
+
+    def stepped(self, optimizer: ServerOptimizer, gradient: Arrays) -> Server:
+        """The server one round later; weights that the gradient lacks stay."""
+        own = {name: self.weights[name] for name in gradient}
+        moved, kept = optimizer.step(own, self.memory, gradient)
+        return self.after(
+            weights={**self.weights, **moved}, memory={**self.memory, **kept}
+        )
 
 
 @dataclass(frozen=True)

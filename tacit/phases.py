@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
-from tacit.errors import Refused
+from tacit.errors import BadValue, Refused
 from tacit.plan import Plan
 from tacit.release import Cells, Release, Unit, View, noise_for_target
 from tacit.sampling import Once
@@ -43,6 +43,22 @@ class CountFirst:
                 f"{what}; use rounds = {self.rounds + 1} or more"
             )
         return replace(plan, rounds=rounds)
+
+    def check_noises(
+        self, count_noise: float | None, noise_multiplier: float | None
+    ) -> None:
+        """Refuse settings of which one noise would not be used, or not be known."""
+        if count_noise is not None and not self.rounds:
+            raise BadValue(
+                f"count_noise={count_noise} with count_rounds=0: no round counts; set "
+                "count_rounds to 1 or more, or leave count_noise out"
+            )
+        if self.rounds and (count_noise is None) != (noise_multiplier is None):
+            raise BadValue(
+                f"count_noise={count_noise} and noise_multiplier={noise_multiplier} "
+                "share one budget: set both, or leave both out and they follow from "
+                "the plan's target"
+            )
 
     def calibrated(
         self, plan: Plan, releases: Callable[[Noises], tuple[Release, ...]]
@@ -73,14 +89,18 @@ class CountFirst:
         `noises` are None if nothing is protected.
         """
         if not self.rounds:
-            return (_release(f"sum of {of}", others),)
+            return (released(f"sum of {of}", others),)
         first = counted(replace(plan, rounds=self.rounds))
         if isinstance(plan.sampler, Once) and noises is not None:
             # Everyone is in one of the two, so what it costs is the dearer of them.
             count, other = noises
             dearer = first if count is not None and count < other else others
-            return (_release(f"sums of histories and of {of}", dearer),)
-        return _release("sum of histories", first), _release(f"sum of {of}", others)
+            return (released(f"sums of histories and of {of}", dearer),)
+        later = range(self.rounds, plan.rounds)
+        return (
+            released("sum of histories", first, rounds=range(self.rounds)),
+            released(f"sum of {of}", others, rounds=later),
+        )
 
     def logarithms(
         self, counts: Float64[np.ndarray, "items"], *, noise: float | None
@@ -101,5 +121,15 @@ class CountFirst:
         return counting, z * math.sqrt(others * often / (1 - self.share))
 
 
-def _release(what: str, cells: Cells) -> Release:
-    return Release(what, "server, and everyone through the model", "each round", cells)
+def released(what: str, cells: Cells, *, rounds: range | None = None) -> Release:
+    """A sum that the server sees, and everyone in the model made of it."""
+    seen_by = "server, and everyone through the model"
+    return Release(what, seen_by, _when(rounds), cells, rounds=rounds)
+
+
+def _when(rounds: range | None) -> str:
+    if rounds is None:
+        return "each round"
+    if rounds.start == 0:
+        return f"each of the first {rounds.stop} rounds"
+    return f"each round after the first {rounds.start}"

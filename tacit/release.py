@@ -86,6 +86,7 @@ class Release:
     when: str
     cells: Cells
     group: str = EVERYONE
+    rounds: range | None = None  # in which it is made; None: in all
 
     def __post_init__(self) -> None:
         missing = [f"{u}/{v}" for u in Unit for v in View if (u, v) not in self.cells]

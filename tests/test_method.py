@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from tacit.aggregation.server_optimizers import Sgd
 from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
-from tacit.method import Candidates, Clients, Unmetered, enrol, participate
+from tacit.method import Candidates, Clients, Server, Unmetered, enrol, participate
 from tacit.plan import Plan
 from tacit.testing.contract import SmallWorld, mixed_world
 from tacit.testing.toy import ToyFactors
@@ -270,6 +271,17 @@ def test_the_next_server_is_one_round_later_and_the_old_one_is_as_it_was():
     assert (server.round, after.round) == (0, 1)
     assert after.plan is server.plan
     assert server.weights
+
+
+def test_a_step_moves_what_the_gradient_has_and_keeps_the_rest():
+    """Weights minus rate times gradient; a step later, whatever else is kept."""
+    weights = {"theta": np.ones(2), "told": np.arange(3)}
+    server = Server(PLAN, WORLD.catalog, 4, weights, {"clip": np.array(7.0)})
+    after = server.stepped(Sgd(0.5), {"theta": np.array([2.0, -2.0])})
+    assert after.round == 5
+    assert after.weights["theta"].tolist() == [0.0, 2.0]
+    assert after.weights["told"].tolist() == [0, 1, 2]
+    assert after.memory["clip"] == 7.0
 
 
 def test_all_candidates_are_the_catalog():

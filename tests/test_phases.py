@@ -1,10 +1,12 @@
 """Counting first, on one budget."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tacit.accounting.epsilon import epsilon
-from tacit.errors import Refused
+from tacit.errors import BadValue, Refused
 from tacit.mechanisms.gaussian import gaussian_event
 from tacit.phases import CountFirst
 from tacit.plan import Plan
@@ -85,6 +87,60 @@ def test_a_run_that_only_counts_is_refused():
     with pytest.raises(Refused, match=r"rounds=5 must be more than count_rounds=5.*6"):
         CountFirst(5, 0.1).others(PLAN, what="it counts first")
     assert CountFirst(2, 0.1).others(PLAN, what="").rounds == 3
+
+
+@pytest.mark.parametrize(
+    ("rounds", "noises", "words"),
+    [
+        (0, (2.0, 1.0), "count_noise=2.0 with count_rounds=0.*leave count_noise out"),
+        (0, (2.0, None), "count_noise=2.0 with count_rounds=0"),
+        (1, (2.0, None), "count_noise=2.0 and noise_multiplier=None share.*set both"),
+        (1, (None, 1.0), "count_noise=None and noise_multiplier=1.0 share"),
+    ],
+)
+def test_a_noise_that_would_not_be_used_is_refused(rounds, noises, words):
+    with pytest.raises(BadValue, match=words):
+        CountFirst(rounds, 0.1).check_noises(*noises)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "noises"), [(0, (None, 1.0)), (0, (None, None)), (1, (None, None))]
+)
+def test_noises_that_may_be(rounds, noises):
+    CountFirst(rounds, 0.1).check_noises(*noises)
+    CountFirst(1, 0.1).check_noises(2.0, 1.0)
+
+
+def told(plan, phases, noises=(2.0, 3.0)):
+    """What a method of two parts releases, each in its rounds."""
+
+    def cells(part, noise):
+        return summed(part, gaussian_event(noise), reason="a test")
+
+    return phases.releases(
+        plan,
+        counted=lambda part: cells(part, noises[0]),
+        others=cells(phases.others(plan, what=""), noises[1]),
+        of="updates",
+        noises=noises,
+    )
+
+
+def test_each_part_is_released_in_its_own_rounds():
+    first, later = told(PLAN, CountFirst(rounds=2, share=0.2))
+    assert (first.rounds, later.rounds) == (range(2), range(2, 5))
+    assert first.when == "each of the first 2 rounds"
+    assert later.when == "each round after the first 2"
+    # the total of a cell is for as many rounds
+    server = Unit.USER, View.SERVER
+    assert [one.cells[server].event.count for one in (first, later)] == [2, 3]
+
+
+def test_a_run_of_one_part_is_released_in_all_rounds():
+    [only] = told(PLAN, CountFirst(rounds=0, share=0.2))
+    assert (only.rounds, only.when) == (None, "each round")
+    [either] = told(replace(PLAN, sampler=Once()), CountFirst(rounds=2, share=0.2))
+    assert either.rounds is None
 
 
 def test_what_noise_may_have_made_is_no_count():

@@ -12,10 +12,12 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from jaxtyping import Int64
 from safetensors import safe_open
 from safetensors.numpy import save
 
@@ -23,7 +25,8 @@ from tacit.errors import BadRun
 from tacit.runtime.rounds import State
 from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Symmetric, Tree
 
-FORMAT = "2"
+FORMAT = "3"
+_READABLE = ("2", FORMAT)  # in 2 a device had one count, not one a part of the run
 _WEIGHTS, _MEMORY, _STATE = "server/weights/", "server/memory/", "clients/state/"
 _TAKEN = "clients/taken"
 
@@ -32,7 +35,7 @@ def save_checkpoint(path: Path, state: State, *, digest: str) -> None:
     """Write the state; `digest` names the experiment it belongs to."""
     facts = {"format": FORMAT, "round": str(state.server.round), "experiment": digest}
     arrays = _arrays(state)
-    facts["checksum"] = _checksum(facts, arrays)
+    facts["checksum"] = checksum(facts, arrays)
     # One entry: safetensors would write several in an order that varies.
     metadata = {"facts": json.dumps(facts, sort_keys=True)}
     write_atomically(path, save(arrays, metadata=metadata))
@@ -53,7 +56,8 @@ def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
         memory=_under(_MEMORY, arrays),
     )
     tree = tree_of(_under(_STATE, arrays))
-    return State(server, replace(start.clients, state=tree), arrays[_TAKEN])
+    taken = _taken(arrays[_TAKEN], n_parts=start.taken.shape[1])
+    return State(server, replace(start.clients, state=tree), taken)
 
 
 def load_learnt(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -62,12 +66,16 @@ def load_learnt(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
     return _under(_WEIGHTS, arrays), _under(_MEMORY, arrays)
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file in one step; readers see the old content or the new."""
+def write_atomically(path: Path, content: bytes, *, is_private: bool = False) -> None:
+    """Replace a file in one step; readers see the old content or the new.
+
+    A private one is readable by its owner alone, from its first byte on.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    opener = partial(os.open, mode=0o600 if is_private else 0o666)
     try:
-        with beside.open("wb") as file:
+        with open(beside, "wb", opener=opener) as file:
             file.write(content)
             flush(file)
         beside.replace(path)
@@ -112,6 +120,15 @@ def tree_of(parts: Arrays) -> Tree:
     return Tree(leaves)
 
 
+def checksum(facts: Mapping[str, str], arrays: Arrays) -> str:
+    """32 hexadecimal digits that change with any fact and any byte of an array."""
+    digest = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
+    for name, value in sorted(arrays.items()):
+        digest.update(f"{name} {value.dtype} {value.shape}".encode())
+        digest.update(value.data)
+    return digest.hexdigest()
+
+
 def _arrays(state: State) -> dict[str, Array]:
     named = {_WEIGHTS + n: v for n, v in state.server.weights.items()}
     named |= {_MEMORY + n: v for n, v in state.server.memory.items()}
@@ -133,21 +150,18 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
 def _whole(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
     """What a checkpoint says; refuses one that is of another format, or damaged."""
     facts, arrays = _read(path)
-    if facts.get("format") != FORMAT:
+    if facts.get("format") not in _READABLE:
         raise BadRun(
             f"{path}: format {facts.get('format')}, this program reads {FORMAT}"
         )
-    if facts.pop("checksum", "") != _checksum(facts, arrays):
+    if facts.pop("checksum", "") != checksum(facts, arrays):
         raise BadRun(f"{path} was damaged: its checksum does not match")
     return facts, arrays
 
 
-def _checksum(facts: Mapping[str, str], arrays: Arrays) -> str:
-    digest = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
-    for name, value in sorted(arrays.items()):
-        digest.update(f"{name} {value.dtype} {value.shape}".encode())
-        digest.update(value.data)
-    return digest.hexdigest()
+def _taken(found: Array, *, n_parts: int) -> Int64[np.ndarray, "clients parts"]:
+    """Of a single count, in which part is not known: counted in all of them."""
+    return np.repeat(found[:, None], n_parts, axis=1) if found.ndim == 1 else found
 
 
 def _under(prefix: str, arrays: Arrays) -> dict[str, Array]:

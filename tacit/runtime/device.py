@@ -25,6 +25,7 @@ from safetensors.numpy import load, save
 
 from tacit.accounting.ledger.durable import DeviceLedger, question_digest
 from tacit.accounting.ledger.records import Answer, Joined, Refusal
+from tacit.accounting.ledger.terms import Terms
 from tacit.accounting.ledger.written import write_terms
 from tacit.data.catalog import Profiles
 from tacit.data.shards import Shards
@@ -112,7 +113,7 @@ class Device:
                 me = enrol(self.method, self.plan, profile, _alone(key), groups=groups)
                 state = _to_bytes(me.state)
                 self.ledger.join(self.run, self.terms, key=raw, state=state)
-            elif write_terms(before.terms) != write_terms(self.terms):
+            elif not _is_same(before.terms, self.terms):
                 raise Refused(
                     f"run '{self.run}' was joined under other terms, and what was "
                     "agreed cannot change: another method or plan needs another name"
@@ -159,6 +160,15 @@ class _Charged:
     ) -> Bool[np.ndarray, "clients"]:
         """Whether the one device may answer; the entry is written if so."""
         return np.array([self.ledger.permits(self.run, round, asked=self.message)])
+
+
+def _is_same(agreed: Terms, terms: Terms) -> bool:
+    """Whether these were agreed, if only before releases said when they are made.
+
+    What was agreed stays: then a participation is charged for all of them.
+    """
+    known = write_terms(terms), write_terms(terms.in_every_round())
+    return write_terms(agreed) in known
 
 
 def _alone(key: Key) -> Keys:

@@ -10,7 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.accounting.ledger.written import plain_event, read_event
+from tacit.accounting.ledger.written import (
+    plain_event,
+    plain_rounds,
+    read_event,
+    read_rounds,
+)
 from tacit.release import Adjacency, Cell, Release, Standing, Unit, View
 from tacit.statement import Past
 from tacit.tree import Arrays
@@ -44,7 +49,7 @@ def _plain_release(release: Release) -> Json:
         {"unit": str(unit), "view": str(view), **_plain_cell(cell)}
         for (unit, view), cell in release.cells.items()
     ]
-    return {**vars(release), "cells": cells}
+    return {**vars(release), "cells": cells, "rounds": plain_rounds(release.rounds)}
 
 
 def _plain_cell(cell: Cell) -> Json:
@@ -62,7 +67,8 @@ def _read_release(document: Mapping[str, Any]) -> Release:
         (Unit(one["unit"]), View(one["view"])): _read_cell(one)
         for one in document["cells"]
     }
-    return Release(**{**document, "cells": cells})
+    rounds = read_rounds(document.get("rounds"))
+    return Release(**{**document, "cells": cells, "rounds": rounds})
 
 
 def _read_cell(document: Mapping[str, Any]) -> Cell:

@@ -3,16 +3,16 @@
 terms_of(method, plan)     before: what a device agrees to
 caps_of(plan)              the plan's target, as a cap that devices keep
 statements(ledger)         after: what a real device's releases amount to
-run_statements(terms, n)   the same for the device of a run that spoke most often
+run_statements(terms, …)   the same for a device that took part in these rounds
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tacit import check
 from tacit.accounting.ledger.durable import DeviceLedger
-from tacit.accounting.ledger.spending import Cap, Spent, Taken, spent
+from tacit.accounting.ledger.spending import Cap, Spent, Taken, made, spent
 from tacit.accounting.ledger.terms import PLACES, Charge, Place, Promise, Terms
 from tacit.errors import BadValue
 from tacit.method import Method
@@ -53,9 +53,9 @@ def statements(ledger: DeviceLedger) -> tuple[Statement, ...]:
 
 
 def run_statements(
-    terms: Terms, rounds: int, *, delta: float | None
+    terms: Terms, rounds: Collection[int], *, delta: float | None
 ) -> list[Statement]:
-    """The lines of a device that took part in so many rounds of one run."""
+    """The lines of a device that took part in these rounds of one run."""
     return [_line([(terms, rounds)], place, delta=delta) for place in PLACES]
 
 
@@ -70,7 +70,7 @@ def _group(plan: Plan, group: str | None) -> str:
 def _charge(release: Release) -> Charge:
     cells = release.cells.items()
     promises = {(str(u), str(v)): _promise(cell) for (u, v), cell in cells}
-    return Charge(release.what, release.seen_by, promises)
+    return Charge(release.what, release.seen_by, promises, release.rounds)
 
 
 def _promise(cell: Cell) -> Promise:
@@ -88,14 +88,14 @@ def _promise(cell: Cell) -> Promise:
 
 def _line(taken: Taken, place: Place, *, delta: float | None) -> Statement:
     taken = [(terms, rounds) for terms, rounds in taken if rounds]
-    charges = [charge for terms, _ in taken for charge in terms.charges]
     found, delta = _figure(taken, place, delta=_told_delta(taken, place, delta))
-    held = [charge.promise(found.place) for charge in charges]
+    counted = [*made(taken, found.place)]
+    held = [promise for _, promise, _ in counted]
     bare = [promise for promise in held if promise.event is None]
     assumed = [p.assumes for p in held if p.assumes != "nothing"]
     return Statement(
         what="everything so far",
-        seen_by=_joined(charge.seen_by for charge in charges),
+        seen_by=_joined(charge.seen_by for charge, _, _ in counted),
         group=_joined(terms.group for terms, _ in taken) or EVERYONE,
         unit=Unit(place[0]),
         adjacency=Adjacency(found.adjacency),
@@ -120,7 +120,7 @@ def _figure(taken: Taken, place: Place, *, delta: float) -> tuple[Spent, float]:
 
 def _told_delta(taken: Taken, place: Place, wanted: float | None) -> float:
     """The delta wanted, if it is small enough to be called a guarantee."""
-    held = [charge.promise(place) for terms, _ in taken for charge in terms.charges]
+    held = [promise for _, promise, _ in made(taken, place)]
     is_central = any(p.event and p.adjacency == Adjacency.ZERO_OUT for p in held)
     shares = [0.1 / terms.population for terms, _ in taken]
     most = min([MOST_CENTRAL_DELTA, *shares]) if is_central else MOST_LOCAL_DELTA
@@ -130,7 +130,7 @@ def _told_delta(taken: Taken, place: Place, wanted: float | None) -> float:
 
 def _horizon(taken: Taken) -> str:
     """How much is covered: so far, and at the most by what was agreed."""
-    so_far = sum(rounds for _, rounds in taken)
+    so_far = sum(len(rounds) for _, rounds in taken)
     agreed = sum(terms.most for terms, _ in taken)
     runs = "1 run" if len(taken) == 1 else f"{len(taken)} runs"
     return f"{so_far} participations in {runs}, of at most {agreed} agreed"

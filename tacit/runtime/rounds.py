@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from jaxtyping import Int64
 
-from tacit.accounting.ledger.cohort import CohortLedger
+from tacit.accounting.ledger.cohort import CohortLedger, Limits
 from tacit.data.shards import Shards
 from tacit.errors import Refused
 from tacit.keys import Key, Keys
@@ -29,13 +30,7 @@ class State:
 
     server: Server
     clients: Clients
-    taken: Int64[np.ndarray, "clients"] = field(  # rounds each took part in; 0 if empty
-        default_factory=lambda: np.zeros(0, np.int64)
-    )
-
-    def __post_init__(self) -> None:
-        if not len(self.taken):
-            object.__setattr__(self, "taken", np.zeros(len(self.clients), np.int64))
+    taken: Int64[np.ndarray, "clients parts"]  # rounds of each part each took part in
 
 
 @dataclass(frozen=True)
@@ -46,14 +41,21 @@ class Population:
     keys: Keys
     channel: Channel
     ledger: Ledger
+    parts: tuple[range, ...]  # of the run, within which its rounds are alike
     chunk: int | None = None  # devices at a time; None: as many as CHUNK_BYTES allow
-    limits: Int64[np.ndarray, "clients"] | None = None  # rounds each may take part in
+    limits: Limits | None = None  # rounds each may take part in
 
     def ledger_at(self, state: State) -> Ledger:
         """What devices ask that have taken part as often as the state says."""
         if self.limits is None:
             return self.ledger
-        return CohortLedger(state.taken, self.limits, state.server.plan.rounds)
+        part = self.part_of(state.server.round)
+        limits = self.limits.within(part, state.taken)
+        return CohortLedger(state.taken[:, part], limits, state.server.plan.rounds)
+
+    def part_of(self, round: int) -> int:
+        """The place of the part that a round belongs to."""
+        return bisect_right([part.start for part in self.parts], round) - 1
 
     @cached_property
     def cohort_keys(self) -> Keys:
@@ -126,6 +128,7 @@ class _Devices:
         self.plan, self.before = state.server.plan, state.clients
         self.ledger = population.ledger_at(state)
         self.taken = state.taken.copy()
+        self.part = population.part_of(state.server.round)
         self.states: list[Tree] = []
         self.cast: Cast = method.broadcast(state.server)
         server = state.server
@@ -157,7 +160,7 @@ class _Devices:
             ledger=self.ledger,
         )
         self.states.append(after.state)
-        self.taken[rows[took_part]] += 1
+        self.taken[rows[took_part], self.part] += 1
         self.asked += len(rows)
         self.took_part += int(took_part.sum())
         return reports

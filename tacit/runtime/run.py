@@ -161,7 +161,7 @@ class _Spending:
         entry = _ledger(path, digest)
         self.begun = int(entry.get("rounds_begun", 0))
         self.most = int(entry.get("most_participations", 0))  # of any one device
-        self.told: dict[int, list[dict[str, Any]]] = {}
+        self.told: dict[tuple[int, int], list[dict[str, Any]]] = {}
 
     def begin(self, state: State) -> None:
         """Write down that a round begins and what it can cost, before anyone speaks."""
@@ -197,24 +197,28 @@ class _Spending:
         """Per group, unit and view, for a device that spoke as often as any did.
 
         Participations are rounded up to a power of two: a long run is composed for a
-        few counts only, and in between the figure is an upper bound.
+        few counts only, and in between the figure is an upper bound. So it is where
+        rounds differ: as many of each part that has begun, or all of it.
         """
-        rounds = 1 << (self.most - 1).bit_length()
-        if rounds not in self.told:
-            delta = self.simulation.plan.delta
-            self.told[rounds] = [
+        n = 1 << (self.most - 1).bit_length()
+        begun = sum(part.start < self.begun for part in self.simulation.parts)
+        if (n, begun) not in self.told:
+            limits, delta = self.simulation.limits, self.simulation.plan.delta
+            self.told[n, begun] = [
                 asdict(line)
-                for terms, most in zip(
-                    self.simulation.terms, self.simulation.allowed, strict=True
+                for group, terms in enumerate(self.simulation.terms)
+                for line in run_statements(
+                    terms, limits.most_rounds(group, n, parts=begun), delta=delta
                 )
-                for line in run_statements(terms, min(rounds, most), delta=delta)
             ]
-        return self.told[rounds]
+        return self.told[n, begun]
 
     def _most_after(self, state: State) -> int:
         """The rounds that any device can have taken part in after the next one."""
-        most = int(state.taken.max(initial=0)) + 1
-        return min(most, max(self.simulation.allowed))
+        part = self.simulation.population.part_of(state.server.round)
+        limits = self.simulation.limits.within(part, state.taken)
+        after = state.taken.sum(axis=1) + (state.taken[:, part] < limits)
+        return int(after.max(initial=0))
 
 
 def _spend(spending: _Spending, state: State) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Int64
 
 from tacit import arrays, check
-from tacit.accounting.ledger.spending import Cap, allowed_rounds
-from tacit.accounting.ledger.terms import Terms
+from tacit.accounting.ledger.cohort import Limits
+from tacit.accounting.ledger.spending import Cap
+from tacit.accounting.ledger.terms import Terms, parts
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, Refused
@@ -67,7 +68,8 @@ class Simulation:
             server = self.method.continued(server, weights=weights, memory=memory)
         keys = self.population.keys
         clients = enrol(self.method, self.plan, self.profiles, keys, groups=self.groups)
-        return State(server, clients)
+        never = np.zeros((len(clients), len(self.parts)), np.int64)
+        return State(server, clients, never)
 
     def step(self, state: State) -> tuple[State, Tally]:
         """One round further."""
@@ -96,8 +98,9 @@ class Simulation:
         keys = self.key.at("clients").each(np.arange(len(self.shards)))
         carrier = self.channel or channel(self.plan.channel)
         ledger = Unmetered() if self.ledger is None else self.ledger
+        limits = self.limits if self._caps else None
         return Population(
-            self.shards, keys, carrier, ledger, self.chunk, limits=self._limits()
+            self.shards, keys, carrier, ledger, self.parts, self.chunk, limits
         )
 
     @cached_property
@@ -107,21 +110,23 @@ class Simulation:
         return [terms_of(self.method, self.plan, group=group) for group in groups]
 
     @cached_property
-    def allowed(self) -> list[int]:
-        """In how many rounds a device of each public group may take part."""
-        return [allowed_rounds(terms, self._caps) for terms in self.terms]
+    def parts(self) -> tuple[range, ...]:
+        """Stretches of rounds in which devices say the same kind of thing."""
+        releases = self.method.releases(self.plan)
+        return parts(self.plan.rounds, (release.rounds for release in releases))
+
+    @cached_property
+    def limits(self) -> Limits:
+        """How often each device may take part; without caps if a ledger decides."""
+        codes = np.zeros(len(self.shards), np.int64)
+        groups = codes if self.groups is None else self.groups
+        return Limits(self.terms, groups, self._caps, self.parts)
 
     @property
     def _caps(self) -> tuple[Cap, ...]:
+        if self.ledger is not None:
+            return ()
         return caps_of(self.plan) if self.caps is None else self.caps
-
-    def _limits(self) -> Int64[np.ndarray, "clients"] | None:
-        """What each device may; None if another ledger decides, or nobody."""
-        if self.ledger is not None or not self._caps:
-            return None
-        n = self.plan.population
-        codes = np.zeros(n, np.int64) if self.groups is None else self.groups
-        return np.array(self.allowed, np.int64)[codes]
 
     def _check_groups(self) -> None:
         """Refuse groups that are not as large as the plan, and so the account, says."""

@@ -1,5 +1,6 @@
 """Recommendations: ranked on the device from public weights and a private history.
 
-What belongs here: exact top-k, the device's ranking, models on disk, for Python and as
-ONNX. What does not: training, and any method by name. Nothing here imports torch.
+What belongs here: exact top-k, the device's ranking, a person's taste kept on the
+device, models on disk, for Python and as ONNX. What does not: training, and any method
+by name. Nothing here imports torch.
 """

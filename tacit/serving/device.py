@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int64
 
 from tacit import check
 from tacit.data.catalog import Catalog, Profiles
+from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import Refused
 from tacit.keys import Key, Keys
-from tacit.method import Candidates, Clients, Method, Scores
+from tacit.method import Candidates, Clients, Method, Scores, Tastes
+from tacit.serving.taste import Taste, kept, model_digest, origin
 from tacit.serving.topk import top_k
 from tacit.transport.messages import Cast
 
@@ -66,21 +70,38 @@ class Recommender:
             )
 
     def recommend(
-        self, history: Sequence[str] | Holding, k: int = 10
+        self, history: Sequence[str] | Holding | Taste, k: int = 10
     ) -> list[Recommendation]:
         """The best `k` items for someone with this history, without what they have.
 
-        Given as item ids, all of them liked and nothing known of the person; or as all
-        that a device holds. Either stays in this process.
+        Given as item ids, all of them liked and nothing known of the person; as all
+        that a device holds; or as the `taste` that was made of either. Whichever it is
+        stays in this process.
         """
         check.at_least(1, k=k)
-        held = history if isinstance(history, Holding) else self._named(history)
-        who = stranger(self.method, self.cast, profiles=held.profile)
-        best = top_k(self.score(held.shard, who), held.shard.histories, k=k)[0]
-        return [
-            Recommendation(self.catalog.ids[i], self.catalog.titles[i], s)
-            for i, s in zip(best.items.tolist(), best.scores.tolist(), strict=True)
-        ]
+        if isinstance(history, Taste):
+            self._refuse_others(history)
+            return self._best(history.tastes, history.histories, k)
+        held = self._held(history)
+        return self._best(self._represent(held), held.shard.histories, k)
+
+    def taste(
+        self, history: Sequence[str] | Holding, *, keep: Path | None = None
+    ) -> Taste:
+        """What `recommend` makes of a history first, to be made once for many lists.
+
+        Worth it where the method adapts on the device. With `keep`, a file of this
+        device: the taste in it if it is of this model and history, else it is made
+        anew and replaces what was there.
+        """
+        held = self._held(history)
+        tastes = self._represent(held) if keep is None else self._kept(keep, held)
+        return Taste(tastes, held.shard.histories, self.digest)
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells this model from others; a taste is of one model."""
+        return model_digest(self.method, self.cast)
 
     def because(self, history: Sequence[str], item: str, *, n: int = 3) -> list[Reason]:
         """What in this history speaks most for an item, the strongest first.
@@ -116,9 +137,34 @@ class Recommender:
             parts.append(self.method.score(self.cast, tastes, every))
         return np.concatenate(parts)
 
-    def _named(self, history: Sequence[str]) -> Holding:
-        """Of someone who names what they like and tells no more."""
+    def _held(self, history: Sequence[str] | Holding) -> Holding:
+        """Of someone who names what they like nothing more is known."""
+        if isinstance(history, Holding):
+            return history
         return Holding(self._shard(self.catalog.indices(list(history))), _nobody(1))
+
+    def _represent(self, held: Holding) -> Tastes:
+        who = stranger(self.method, self.cast, profiles=held.profile)
+        key = Key.from_os().each(np.arange(1))
+        return self.method.represent(self.cast, who, held.shard, key)
+
+    def _kept(self, path: Path, held: Holding) -> Tastes:
+        own = origin(self.digest, held.shard, profile=held.profile)
+        return kept(path, own, make=lambda: self._represent(held))
+
+    def _best(self, tastes: Tastes, held: Ragged, k: int) -> list[Recommendation]:
+        every = Candidates.all_of(self.catalog)
+        best = top_k(self.method.score(self.cast, tastes, every), held, k=k)[0]
+        return [
+            Recommendation(self.catalog.ids[i], self.catalog.titles[i], s)
+            for i, s in zip(best.items.tolist(), best.scores.tolist(), strict=True)
+        ]
+
+    def _refuse_others(self, taste: Taste) -> None:
+        if taste.model != self.digest:
+            raise Refused(
+                "this taste is of another model; make one with this model's `taste`"
+            )
 
     def _shard(self, held: Int64[np.ndarray, "items"]) -> Shards:
         """A history of items that somebody likes."""

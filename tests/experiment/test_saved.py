@@ -12,11 +12,13 @@ from tacit.data.interactions import Interactions
 from tacit.data.strings import Strings
 from tacit.errors import BadValue
 from tacit.experiment import assemble
-from tacit.experiment.saved import holding_of
+from tacit.experiment.saved import holding_of, load
 from tacit.keys import Key
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
+from tacit.runtime.run import RunDirectory
 from tacit.serving.device import Recommender
+from tacit.serving.model import Model, save_model
 
 FRUIT = Strings.of(["apple", "fig", "pear", "plum"])
 CATALOG = Catalog(FRUIT, FRUIT, {"color": Category.of(["red", "blue", "red", "blue"])})
@@ -88,3 +90,12 @@ def test_items_that_the_model_does_not_know():
 def test_nobody_of_this_name():
     with pytest.raises(BadValue, match="bob"):
         holding_of(recommender(), SimpleNamespace(), "bop")
+
+
+def test_a_model_that_names_a_setting_of_an_older_version_is_of_use(tmp_path):
+    """Models of `privrec` once named the cohort, which says nothing of ranking."""
+    model, files = recommender(), RunDirectory(tmp_path)
+    settings = {"items": ["color"], "people": {"side": 2}, "widths": [4], "cohort": 30}
+    saved = Model({"name": "privrec", **settings}, model.cast, CATALOG)
+    save_model(saved, files.model, files.model_facts)
+    assert load(tmp_path).recommend(["fig"], k=1)[0].id == "plum"

@@ -43,7 +43,7 @@ def state(**changed) -> State:
     server = Server(PLAN, WORLD.catalog, 4, fields["weights"], fields["memory"])
     codes = np.zeros(2, np.int64)
     clients = Clients(PLAN.digest, np.arange(2), codes, Tree(fields["leaves"]))
-    return State(server, clients, np.array([4, 1]))
+    return State(server, clients, np.array([[4], [1]]))
 
 
 def start() -> State:
@@ -101,6 +101,27 @@ def test_the_next_one_replaces_it(saved):
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
 
 
+def test_counts_by_part_come_back(tmp_path):
+    two = replace(state(), taken=np.array([[1, 4], [0, 2]]))
+    save_checkpoint(tmp_path / "c", two, digest="mine")
+    found = load_checkpoint(tmp_path / "c", two, digest="mine")
+    assert found.taken.tolist() == two.taken.tolist()
+
+
+@pytest.mark.usefixtures("without_axis_checks")
+@pytest.mark.parametrize(("parts", "taken"), [(1, [[4], [1]]), (2, [[4, 4], [1, 1]])])
+def test_a_single_count_of_before_is_counted_in_every_part(
+    tmp_path, monkeypatch, parts, taken
+):
+    """Which part it was spent in is not known: too much, never too little."""
+    monkeypatch.setattr(checkpoint, "FORMAT", "2")
+    old = replace(state(), taken=np.array([4, 1]))
+    save_checkpoint(tmp_path / "c", old, digest="mine")
+    now = replace(start(), taken=np.zeros((2, parts), np.int64))
+    found = load_checkpoint(tmp_path / "c", now, digest="mine")
+    assert found.taken.tolist() == taken
+
+
 # --- Refused -------------------------------------------------------------------------
 
 
@@ -110,8 +131,10 @@ def test_another_experiment(saved):
 
 
 def test_another_format(saved, monkeypatch):
-    monkeypatch.setattr(checkpoint, "FORMAT", "3")
-    with pytest.raises(BadRun, match="format 2, this program reads 3"):
+    monkeypatch.setattr(checkpoint, "FORMAT", "1")
+    save_checkpoint(saved, state(), digest="mine")
+    monkeypatch.undo()
+    with pytest.raises(BadRun, match="format 1, this program reads 3"):
         load(saved)
 
 

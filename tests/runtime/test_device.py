@@ -103,7 +103,7 @@ def test_keys_come_from_the_operating_system(make, tmp_path):
 def test_two_runs_never_share_noise(make):
     first, second = make(run="monday"), make(run="tuesday")
     assert first.participate(asked(Noisy())) != second.participate(asked(Noisy()))
-    assert [count for _, count in first.ledger.taken()] == [1, 1]
+    assert [rounds for _, rounds in first.ledger.taken()] == [[0], [0]]
 
 
 def test_state_is_kept_and_asked_again_it_is_not_stepped(make):
@@ -233,6 +233,42 @@ def test_what_was_agreed_cannot_change(make):
     with pytest.raises(Refused, match="was joined under other terms"):
         make(FederatedPopularity(privacy="local", epsilon=2.0))
     make(FederatedPopularity(privacy="local", epsilon=2.0), run="another")
+
+
+@dataclass(frozen=True)
+class InTurn(Noisy):
+    """Two rounds of one thing, then others."""
+
+    def releases(self, plan):
+        cells = local(plan, GaussianDpEvent(10.0), reason="a test")
+        return tuple(
+            Release(what, "server", "some rounds", cells, rounds=rounds)
+            for what, rounds in {"counts": range(2), "gradients": range(2, 30)}.items()
+        )
+
+
+@dataclass(frozen=True)
+class Unsaid(InTurn):
+    """The same, before releases said in which rounds they are made."""
+
+    def releases(self, plan):
+        return tuple(replace(one, rounds=None) for one in super().releases(plan))
+
+
+@pytest.mark.parametrize(("joined", "entries"), [(InTurn, 1), (Unsaid, 2)])
+def test_a_run_goes_on_as_it_was_agreed(make, joined, entries):
+    """What was joined before rounds were told is charged for all, as it was then."""
+    make(joined()).participate(asked(Noisy(), 0))
+    device = make(InTurn())
+    device.participate(asked(Noisy(), 5))
+    assert [e.round for e in device.ledger.entries()] == sorted([0, 5] * entries)
+
+
+def test_terms_do_not_become_weaker(make):
+    """Joined with rounds told, every round for everything is something else."""
+    make(InTurn())
+    with pytest.raises(Refused, match="was joined under other terms"):
+        make(Unsaid())
 
 
 def test_a_device_has_one_owner(make):

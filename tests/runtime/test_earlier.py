@@ -22,3 +22,10 @@ def test_what_is_written_is_read_again(method, sampler):
     read = read_past(json.loads(json.dumps(plain_past(past))))
     assert read == past
     assert account(plan, read.releases) == account(plan, past.releases)
+
+
+def test_what_was_written_before_rounds_were_told_is_read():
+    plan = Plan(500, rounds=2, channel="secure_sum", delta=1e-6)
+    document = plain_past(Past(500, NOISY.releases(plan)))
+    assert [one.pop("rounds") for one in document["releases"]] == [[0, 1], [1, 2]]
+    assert [release.rounds for release in read_past(document).releases] == [None, None]

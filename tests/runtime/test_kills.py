@@ -85,7 +85,7 @@ def assert_nothing_under_counted(folder: Path) -> None:
         return
     with opened as ledger:
         counted = {entry.round for entry in ledger.entries()}
-        rounds = sum(count for _, count in ledger.taken())
+        rounds = sum(len(taken) for _, taken in ledger.taken())
     assert received(folder).keys() <= counted
     assert rounds == len(counted)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
+from methods.privrec.worlds import described
 
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.accounting.ledger.durable import DeviceLedger
@@ -15,8 +16,11 @@ from tacit.accounting.views import allowed_participations
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.fedvae import FedVae
+from tacit.methods.gram import Gram
+from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
-from tacit.release import Cell, Release, Standing, Unit, View, summed
+from tacit.release import Cell, Release, Standing, Unit, View, summed, unprotected
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.ledger import caps_of, run_statements, statements, terms_of
 from tacit.runtime.run import RunDirectory, play
@@ -104,6 +108,88 @@ def test_each_group_has_its_own_terms():
         terms_of(ByGroup(), made, group="closed")
 
 
+# --- Rounds that are not alike -------------------------------------------------------
+
+
+COUNTING = {"privacy": "central", "count_rounds": 2, "count_noise": 2.0}
+TRAINING = {**COUNTING, "noise_multiplier": 5.0}
+IN_TURN = {
+    "privrec": PrivRec(**TRAINING, embedding=3, widths=(5,), bit_noise=50.0),
+    "fedvae": FedVae(**TRAINING, hidden=(4,), latent=2),
+    "gram": Gram(**COUNTING, relate_noise=5.0, count_share=0.1, head=5),
+}
+
+
+def in_turn(name: str, **changed):
+    """A method that counts in two of twelve rounds, and its plan."""
+    settings = {"sampler": Poisson(0.1), "channel": "secure_sum"}
+    return IN_TURN[name], plan(**settings | changed)
+
+
+@pytest.mark.parametrize("name", IN_TURN)
+def test_every_round_is_charged_for_the_noise_that_it_has(name):
+    """What adds the noise of a round is what the ledger reads for it."""
+    method, made = in_turn(name)
+    world = described(WORLD)
+    server = method.start(made, world.catalog, Key.from_seed(0))
+    terms = terms_of(method, made)
+    for round_ in range(made.rounds):
+        noise = method.noise(method.broadcast(replace(server, round=round_)))
+        [charge] = [one for one in terms.charges if one.is_made_in(round_)]
+        assert charge.promise(("user", "server")).event == noise.event
+
+
+@pytest.mark.parametrize("name", IN_TURN)
+def test_a_whole_run_costs_what_the_plan_says_and_no_device_more(name):
+    """Of the two kinds of rounds one is never charged for the other."""
+    method, made = in_turn(name)
+    terms = terms_of(method, made)
+    planned = account(made, method.releases(made))
+    told = run_statements(terms, range(12), delta=made.delta)
+    for line, said in zip(told, planned.totals, strict=True):
+        assert line.epsilon == said.epsilon
+    for rounds, a, b in (([0, 1], 2, 0), ([3, 7, 11], 0, 3), ([1, 5], 1, 1)):
+        server = run_statements(terms, rounds, delta=made.delta)[1]
+        noise = (a / 2.0**2 + b / 5.0**2) ** -0.5
+        expected = gaussian_epsilon(noise, delta=made.delta)
+        assert server.view is View.SERVER
+        assert server.epsilon == pytest.approx(expected, rel=1e-6)
+        assert server.epsilon < planned.worst(view=View.SERVER)
+
+
+def test_who_speaks_once_is_charged_for_the_dearer_in_any_round():
+    method, made = in_turn("gram", sampler=Once())
+    [charge] = terms_of(method, made).charges
+    assert charge.rounds is None
+
+
+def test_a_line_speaks_of_what_was_said_only():
+    """Counts are bare, updates are not: who came later reads of updates alone."""
+    method, made = in_turn("gram")
+    counted, related = method.releases(made)
+    cells = unprotected("counts are bare")
+
+    class Half(FederatedPopularity):
+        def releases(self, plan):
+            return replace(counted, cells=cells), related
+
+    terms = terms_of(Half(), made)
+    early, late = (run_statements(terms, [r], delta=1e-6)[1] for r in (0, 5))
+    assert (early.epsilon, early.standing) == (None, Standing.NONE)
+    assert early.reason == "counts are bare"
+    assert late.standing is Standing.PROVEN
+    assert "bare" not in late.reason
+
+
+def test_simulated_devices_refuse_by_what_they_said():
+    """Noise 2 while counting costs 6.25 of the later rounds, of which 17 fit."""
+    method, made = in_turn("gram", rounds=40, sampler=Poisson(0.7))
+    state = play_all(simulation(method, made, caps=(Cap(4.0, 1e-6),)))
+    counts, others = state.taken.T
+    assert {0, 1, 2} == {*counts.tolist()}
+    assert others.tolist() == [{0: 17, 1: 11, 2: 5}[n] for n in counts.tolist()]
+
+
 # --- Statements ----------------------------------------------------------------------
 
 
@@ -113,7 +199,7 @@ def test_a_device_that_took_part_in_everything_has_spent_what_the_plan_said(
     method, channel
 ):
     made = plan(channel=channel, delta=1e-6)
-    told = run_statements(terms_of(method, made), 12, delta=made.delta)
+    told = run_statements(terms_of(method, made), range(12), delta=made.delta)
     planned = account(made, method.releases(made)).totals
     for spent, said in zip(told, planned, strict=True):
         assert (spent.unit, spent.view) == (said.unit, said.view)
@@ -158,7 +244,7 @@ def test_the_figure_is_at_the_delta_of_the_cap_or_at_one_that_is_small_enough(tm
 def test_a_figure_rests_on_the_promise_that_proves_it():
     """Many rounds without sampling: what the server saw of one says less."""
     made = plan(channel="secure_sum", rounds=1000)
-    release, *_ = run_statements(terms_of(CENTRAL, made), 1, delta=1e-6)
+    release, *_ = run_statements(terms_of(CENTRAL, made), [0], delta=1e-6)
     assert release.view is View.RELEASE
     assert release.epsilon == pytest.approx(gaussian_epsilon(3.0, delta=1e-6))
     assert release.assumes == "trusted aggregator"
@@ -200,7 +286,7 @@ def test_simulated_devices_stop_at_their_cap():
     """Three reports of epsilon 1 and no fourth; the rounds go on without them."""
     made = simulation(LOCAL, plan(), caps=(Cap(3.0, 0.0),), chunk=4)
     state = play_all(made)
-    assert state.taken.tolist() == [3] * PEOPLE
+    assert state.taken.tolist() == [[3]] * PEOPLE
     assert state.server.round == 12
     _, last = made.step(replace(state, server=replace(state.server, round=11)))
     assert (last.asked, last.took_part) == (PEOPLE, 0)
@@ -230,14 +316,14 @@ def test_groups_stop_at_their_own_budgets():
     state = play_all(simulation(ByGroup(), made, groups=codes, caps=(cap,)))
     expected = [allowed_participations(z, target=3.0, delta=1e-6) for z in (5.0, 2.0)]
     assert expected[0] > expected[1] > 0
-    assert state.taken.tolist() == [expected[code] for code in codes]
+    assert state.taken[:, 0].tolist() == [expected[code] for code in codes]
 
 
 def test_amplification_is_by_group_as_well():
     rates = PoissonByGroup({"careful": 0.1, "open": 0.9})
     made = plan(groups=GROUPS, channel="secure_sum", sampler=rates)
     careful, open_ = (
-        run_statements(terms_of(ByGroup(), made, group=group), 12, delta=1e-6)[0]
+        run_statements(terms_of(ByGroup(), made, group=group), range(12), delta=1e-6)[0]
         for group in GROUPS
     )
     assert careful.view is View.RELEASE
@@ -259,8 +345,8 @@ def test_a_step_is_a_function_of_the_state():
     made = simulation(LOCAL, plan(), caps=(Cap(1.0, 0.0),))
     start = made.start()
     first, again = made.step(start)[0], made.step(start)[0]
-    assert first.taken.tolist() == again.taken.tolist() == [1] * PEOPLE
-    assert start.taken.tolist() == [0] * PEOPLE
+    assert first.taken.tolist() == again.taken.tolist() == [[1]] * PEOPLE
+    assert start.taken.tolist() == [[0]] * PEOPLE
 
 
 # --- Runs on disk --------------------------------------------------------------------
@@ -283,7 +369,7 @@ def test_a_resumed_run_neither_forgets_nor_spends_twice(tmp_path, stop, every):
     play_into(directory, rounds=stop, every=every)
     resumed = play_into(directory, every=every)
     assert resumed.taken.tolist() == whole.taken.tolist()
-    assert max(whole.taken) == 3 < whole.taken.sum() / PEOPLE * 2
+    assert whole.taken.max() == 3 < whole.taken.sum() / PEOPLE * 2
     for name, value in whole.server.weights.items():
         np.testing.assert_array_equal(resumed.server.weights[name], value)
     ledgers = [
@@ -300,7 +386,7 @@ def test_the_ledger_of_a_run_has_what_is_spent_so_far_and_never_less(tmp_path):
         entry = json.loads(directory.ledger.read_text())
         figures = {(s["unit"], s["view"]): s["epsilon"] for s in entry["spent"]}
         seen.append((figures["user", "server"], entry["most_participations"]))
-        assert figures["user", "server"] >= max(state.taken)  # pure, epsilon 1 each
+        assert figures["user", "server"] >= state.taken.max()  # pure, epsilon 1 each
         return {}
 
     free = replace(CAPPED, caps=())
@@ -308,8 +394,34 @@ def test_the_ledger_of_a_run_has_what_is_spent_so_far_and_never_less(tmp_path):
         pass
     assert seen == sorted(seen)
     saved = load_checkpoint(directory.checkpoint, free.start(), digest="x")
-    assert seen[-1][1] >= max(saved.taken)
+    assert seen[-1][1] >= saved.taken.max()
     assert seen[0][0] == 1.0
+
+
+def test_the_ledger_of_a_run_counts_the_parts_that_have_begun(tmp_path):
+    """Never less than any device spent, never more than the plan says."""
+    method, made = in_turn("gram", sampler=Poisson(0.5))
+    directory, figures = RunDirectory(tmp_path), []
+    run = simulation(method, made)
+    planned = run.account.worst(view=View.SERVER)
+
+    def observe(state, tally):
+        entry = json.loads(directory.ledger.read_text())
+        spent = {(s["unit"], s["view"]): s["epsilon"] for s in entry["spent"]}
+        figures.append(spent["user", "server"])
+        for counts in np.unique(state.taken, axis=0).tolist():
+            rounds = [*range(12)[: counts[0]], *range(2, 12)[: counts[1]]]
+            told = run_statements(run.terms[0], rounds, delta=1e-6)[1]
+            assert told.epsilon <= figures[-1] + 1e-9
+        return {}
+
+    for _ in play(run, directory, digest="x", observe=observe):
+        pass
+    assert figures == sorted(figures)
+    counting = run_statements(run.terms[0], [0, 1], delta=1e-6)[1].epsilon
+    assert figures[1] == counting
+    assert figures[2] > counting
+    assert figures[-1] <= planned + 1e-9
 
 
 def test_the_ledger_never_goes_back_though_the_checkpoint_does(tmp_path):

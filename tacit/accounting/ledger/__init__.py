@@ -1,8 +1,8 @@
 """What a device has said so far, what that amounts to, and when it says no more.
 
-    terms.py      what a device agrees to for a run: its releases, and how often
+    terms.py      what a device agrees to for a run: its releases, and when
     spending.py   participations -> epsilon for each unit and view; caps
-    cohort.py     array form: every device of a simulation, one count each
+    cohort.py     array form: every device of a simulation, a count a part of the run
     durable.py    durable form: one device, one SQLite file
     records.py    what stands in it
     schema.py     its tables, and what makes a commit last

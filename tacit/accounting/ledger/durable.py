@@ -96,7 +96,11 @@ class DeviceLedger:
         )
         self._file.executemany(
             "INSERT INTO entries VALUES (?, ?, ?, ?)",
-            [(run, round, c.what, _now()) for c in self._terms_of(run).charges],
+            [
+                (run, round, charge.what, _now())
+                for charge in self._terms_of(run).charges
+                if charge.is_made_in(round)
+            ],
         )
         return True
 
@@ -151,10 +155,13 @@ class DeviceLedger:
             for at, run, round_, what, sent in rows.fetchall()
         ]
 
-    def taken(self) -> list[tuple[Terms, int]]:
-        """Each run and in how many rounds of it the device took part."""
-        rows = self._file.execute("SELECT run, count(*) FROM answers GROUP BY run")
-        return [(self._terms_of(run), count) for run, count in rows.fetchall()]
+    def taken(self) -> list[tuple[Terms, list[int]]]:
+        """Each run and the rounds of it in which the device took part."""
+        rows = self._file.execute("SELECT run, round FROM answers ORDER BY run, round")
+        rounds: dict[str, list[int]] = {}
+        for run, round_ in rows.fetchall():
+            rounds.setdefault(run, []).append(round_)
+        return [(self._terms_of(run), mine) for run, mine in rounds.items()]
 
     def spent(self, place: Place, *, delta: float) -> Spent:
         """What all of it amounts to in one place."""
@@ -209,11 +216,11 @@ class DeviceLedger:
         if not 0 <= round < terms.rounds:
             return Refusal.TOO_LATE
         taken = self.taken()
-        mine = sum(count for one, count in taken if one is terms)
-        if mine >= terms.most:
+        mine = [r for one, rounds in taken if one is terms for r in rounds]
+        if len(mine) >= terms.most:
             return Refusal.TOO_OFTEN
-        others = [(one, count) for one, count in taken if one is not terms]
-        after = [*others, (terms, mine + 1)]
+        others = [(one, rounds) for one, rounds in taken if one is not terms]
+        after = [*others, (terms, [*mine, round])]
         held = all(cap.holds(after) for cap in self.caps())
         return None if held else Refusal.CAP
 

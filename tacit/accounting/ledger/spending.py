@@ -1,8 +1,8 @@
 """Participations to epsilon, for each unit and view; caps that are not passed.
 
-A device that took part in n rounds of a run has made each of its releases n times. An
-event that covers the whole run (a cohort drawn in secret is accounted for over all
-rounds, whether or not one was in it) counts once, from the first participation on.
+A device has made a release as often as it took part in a round that has it. An event
+that covers the whole run (a cohort drawn in secret is accounted for over all rounds,
+whether or not one was in it) counts once, from the first participation on.
 
 Assumes: whether a device refuses depends on its participations and on what it agreed
 to, never on its data. Then the rounds it sits out can only lower what a run costs it
@@ -11,19 +11,27 @@ to, never on its data. Then the rounds it sits out can only lower what a run cos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tacit import check
 from tacit.accounting.epsilon import LEAST_DELTA, Epsilon, compose
-from tacit.accounting.ledger.terms import SERVER, USER, Place, Terms, implying
+from tacit.accounting.ledger.terms import (
+    SERVER,
+    USER,
+    Charge,
+    Place,
+    Promise,
+    Terms,
+    implying,
+)
 from tacit.accounting.parts import ZERO_OUT
 from tacit.errors import BadValue, Refused
 
 MOST_DELTA = 1e-5  # larger ones are not called a guarantee
 _ROUNDING = 1e-9  # relative: ten reports of 0.1 do not pass a cap of 1
 
-Taken = Sequence[tuple[Terms, int]]  # each run, and in how many rounds of it
+Taken = Sequence[tuple[Terms, Collection[int]]]  # each run, and which rounds of it
 
 
 @dataclass(frozen=True)
@@ -75,20 +83,41 @@ def spent(taken: Taken, place: Place, *, delta: float) -> Spent:
     return min(provable, key=lambda one: one.value or 0.0, default=found[0])
 
 
-def allowed_rounds(terms: Terms, caps: Iterable[Cap], *, before: Taken = ()) -> int:
+def made(taken: Taken, place: Place) -> Iterator[tuple[Charge, Promise, int]]:
+    """Each release so far, what is promised for it in one place, and how often."""
+    for terms, rounds in taken:
+        for charge in terms.charges if rounds else ():
+            promise = charge.promise(place)
+            times = charge.times(rounds) if promise.covers == "round" else 1
+            if times:
+                yield charge, promise, times
+
+
+def allowed_rounds(
+    terms: Terms,
+    caps: Iterable[Cap],
+    *,
+    before: Taken = (),
+    part: range | None = None,
+    earlier: Sequence[int] = (),
+) -> int:
     """In how many rounds of a run a device may take part: all, or until a cap is met.
 
-    `before` is what it took part in earlier. Epsilon never falls with a participation,
-    so the answer is found by halving.
+    Of a run whose rounds are not alike, in how many of one `part`, after these
+    `earlier` rounds of the others. `before` is what it took part in in other runs.
+    Epsilon never falls with a participation, so the answer is found by halving.
     """
     caps = [*caps]
+    part = range(terms.rounds) if part is None else part
+    most = max(0, min(len(part), terms.most - len(earlier)))
 
     def fits(rounds: int) -> bool:
-        return all(cap.holds([*before, (terms, rounds)]) for cap in caps)
+        after = [*before, (terms, [*earlier, *part[:rounds]])]
+        return all(cap.holds(after) for cap in caps)
 
-    if fits(terms.most):
-        return terms.most
-    low, high = 0, terms.most  # what fits, what does not
+    if fits(most):
+        return most
+    low, high = 0, most  # what fits, what does not
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
@@ -104,15 +133,10 @@ def _composed(taken: Taken, place: Place, *, delta: float) -> Epsilon:
     from dp_accounting import SelfComposedDpEvent
 
     events = []
-    for terms, rounds in taken:
-        for charge in terms.charges if rounds else ():
-            promise = charge.promise(place)
-            if promise.event is None:
-                return Epsilon(None, "none", ZERO_OUT)
-            times = rounds if promise.covers == "round" else 1
-            events.append(
-                (SelfComposedDpEvent(promise.event, times), promise.adjacency)
-            )
+    for _, promise, times in made(taken, place):
+        if promise.event is None:
+            return Epsilon(None, "none", ZERO_OUT)
+        events.append((SelfComposedDpEvent(promise.event, times), promise.adjacency))
     try:
         return compose(events, delta=delta)
     except Refused:  # releases that have no common account promise nothing together

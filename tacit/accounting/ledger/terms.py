@@ -6,9 +6,9 @@ stands above this package.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise, product, starmap
 from typing import TYPE_CHECKING, Literal
 
 from tacit import check
@@ -44,16 +44,26 @@ class Promise:
 
 @dataclass(frozen=True)
 class Charge:
-    """One release that every participation makes."""
+    """One release, made by each participation in a round that has it."""
 
     what: str
     seen_by: str
     promises: Mapping[Place, Promise]
+    rounds: range | None = None  # that have it; None: all
 
     def __post_init__(self) -> None:
         missing = [f"{u}/{v}" for u, v in PLACES if (u, v) not in self.promises]
         if missing:
             raise BadValue(f"'{self.what}' says nothing for {', '.join(missing)}")
+
+    def is_made_in(self, round: int) -> bool:
+        """Whether the round has it."""
+        return self.rounds is None or round in self.rounds
+
+    def times(self, rounds: Collection[int]) -> int:
+        """How often a device made it that took part in these rounds."""
+        own = self.rounds
+        return len(rounds) if own is None else sum(one in own for one in rounds)
 
     def promise(self, place: Place) -> Promise:
         """The promise for a place, or one that implies it where it has none of its own.
@@ -81,6 +91,34 @@ class Terms:
         names = [charge.what for charge in self.charges]
         if len(set(names)) < len(names):
             raise BadValue(f"two releases have one name: {', '.join(names)}")
+        for part in parts(self.rounds, (one.rounds for one in self.charges)):
+            made = [one.is_made_in(part.start) for one in self.charges]
+            if made and not any(made):
+                raise BadValue(
+                    f"round {part.start} has none of the releases: {', '.join(names)}; "
+                    "what is said there would not be counted"
+                )
+
+    def in_every_round(self) -> Terms:
+        """As terms were before releases said in which rounds they are made."""
+        charges = tuple(replace(charge, rounds=None) for charge in self.charges)
+        return replace(self, charges=charges)
+
+
+def parts(rounds: int, made: Iterable[range | None]) -> tuple[range, ...]:
+    """Stretches of a run in which all rounds have the same releases.
+
+    >>> parts(50, [range(2), range(2, 50), None])
+    (range(0, 2), range(2, 50))
+    """
+    ends = {0, rounds}
+    for one in made:
+        if one is None:
+            continue
+        if one.step != 1 or not 0 <= one.start < one.stop <= rounds:
+            raise BadValue(f"{one} must be one or more of range(0, {rounds}), in a row")
+        ends |= {one.start, one.stop}
+    return tuple(starmap(range, pairwise(sorted(ends))))
 
 
 def implying(place: Place) -> list[Place]:

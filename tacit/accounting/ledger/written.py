@@ -81,12 +81,25 @@ def in_short(event: DpEvent | None) -> str:
     return " ".join((name, *shown))
 
 
+def plain_rounds(rounds: range | None) -> list[int] | None:
+    """The first round and the one after the last; None is every round."""
+    return None if rounds is None else [rounds.start, rounds.stop]
+
+
+def read_rounds(document: list[int] | None) -> range | None:
+    """The rounds of what `plain_rounds` gave."""
+    return None if document is None else range(*document)
+
+
 def _charge(charge: Charge) -> Json:
-    return {
+    held: Json = {
         "what": charge.what,
         "seen_by": charge.seen_by,
         "promises": plain_promises(charge),
     }
+    if charge.rounds is not None:  # else the text is what it always was
+        held["rounds"] = plain_rounds(charge.rounds)
+    return held
 
 
 def _read_charge(document: Json) -> Charge:
@@ -96,7 +109,8 @@ def _read_charge(document: Json) -> Charge:
         )
         for held in document["promises"]
     }
-    return Charge(document["what"], document["seen_by"], promises)
+    rounds = read_rounds(document.get("rounds"))
+    return Charge(document["what"], document["seen_by"], promises, rounds)
 
 
 def _fields(event: DpEvent) -> dict[str, Any]:

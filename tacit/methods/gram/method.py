@@ -64,8 +64,9 @@ from tacit.models.histories import rows, rows_formula
 from tacit.models.relations import Relations, head_of, unit
 from tacit.models.similarity import Content
 from tacit.models.spectrum import cleaned
+from tacit.phases import released
 from tacit.plan import Plan
-from tacit.release import Cells, Release
+from tacit.release import Release
 from tacit.sampling import Once
 from tacit.transport.channels import Delivery, Noise
 from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
@@ -310,15 +311,16 @@ class Gram(Settings, Method):
         protection, relating = self._protection, self.relating(plan)
         related = protection.cells(relating, "relations")
         if not self.count_rounds:
-            return (_release("sum of related items", related),)
+            return (released("sum of related items", related),)
         if isinstance(plan.sampler, Once) and not isinstance(protection, Bare):
             # Everyone is in one of the two, so what it costs is the dearer of them.
             what = "sums of histories and of related items"
-            return (_release(what, protection.cells(plan, protection.dearer)),)
+            return (released(what, protection.cells(plan, protection.dearer)),)
         counted = protection.cells(replace(plan, rounds=self.count_rounds), "counts")
+        later = range(self.count_rounds, plan.rounds)
         return (
-            _release("sum of histories", counted),
-            _release("sum of related items", related),
+            released("sum of histories", counted, rounds=range(self.count_rounds)),
+            released("sum of related items", related, rounds=later),
         )
 
     # details
@@ -329,7 +331,3 @@ class Gram(Settings, Method):
         return rows(
             shards, items=items, weighting=self.weighting, half_life=self.half_life
         )
-
-
-def _release(what: str, cells: Cells) -> Release:
-    return Release(what, "server, and everyone through the model", "each round", cells)

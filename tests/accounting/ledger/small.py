@@ -1,5 +1,7 @@
 """Terms that several tests share."""
 
+from dataclasses import replace
+
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 
 from tacit.accounting.events import pure_local
@@ -36,6 +38,17 @@ def training(rate=0.01, z=1.0, rounds=1000) -> Terms:
     }
     promises = {place: views[place[1]] for place in PLACES}
     return Terms((Charge("noisy sum", "server", promises),), rounds, rounds)
+
+
+def in_turn(first=2, rounds=9, *, count=2.0, train=3.0) -> Terms:
+    """The first rounds count, with this noise on what is seen; the others train."""
+    charges = (
+        alike("counts", Promise(GaussianDpEvent(count))),
+        alike("updates", Promise(GaussianDpEvent(train))),
+    )
+    made = range(first), range(first, rounds)
+    charges = tuple(replace(c, rounds=r) for c, r in zip(charges, made, strict=True))
+    return Terms(charges, rounds, rounds)
 
 
 def bare(most=10) -> Terms:

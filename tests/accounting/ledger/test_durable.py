@@ -5,12 +5,13 @@ import sqlite3
 import stat
 
 import pytest
-from accounting.ledger.small import alike, bare, gaussian, local, response
+from accounting.ledger.small import alike, bare, gaussian, in_turn, local, response
 from dp_accounting import GaussianDpEvent
 
+from tacit.accounting.calibration import gaussian_epsilon
 from tacit.accounting.ledger.durable import DeviceLedger
 from tacit.accounting.ledger.records import Refusal
-from tacit.accounting.ledger.spending import Cap
+from tacit.accounting.ledger.spending import Cap, spent
 from tacit.accounting.ledger.terms import Promise, Terms
 from tacit.errors import BadData, Refused
 
@@ -116,12 +117,37 @@ def test_every_release_of_a_participation_is_an_entry(tmp_path):
         assert [entry.charge.what for entry in ledger.entries()] == ["a", "b"]
 
 
+def test_a_release_is_an_entry_in_the_rounds_that_have_it(tmp_path):
+    with DeviceLedger(tmp_path / "x") as ledger:
+        ledger.join("run", in_turn(2, 9), key=KEY, state=b"")
+        for round_ in (1, 2, 5):
+            answer(ledger, round_)
+        assert [(e.round, e.charge.what) for e in ledger.entries()] == [
+            *((1, "counts"), (2, "updates"), (5, "updates")),
+        ]
+        expected = spent([(in_turn(2, 9), [1, 2, 5])], SERVER, delta=1e-6)
+        assert ledger.spent(SERVER, delta=1e-6) == expected
+
+
+def test_a_run_that_was_joined_before_rounds_were_told_is_counted_as_agreed(tmp_path):
+    old = in_turn(2, 9).in_every_round()
+    with DeviceLedger(tmp_path / "x") as ledger:
+        ledger.join("run", old, key=KEY, state=b"")
+        answer(ledger, 5)
+    with DeviceLedger(tmp_path / "x") as ledger:
+        assert [entry.charge.what for entry in ledger.entries()] == [
+            *("counts", "updates"),
+        ]
+        both = gaussian_epsilon((1 / 2.0**2 + 1 / 3.0**2) ** -0.5, delta=1e-6)
+        assert ledger.spent(SERVER, delta=1e-6).value == pytest.approx(both, rel=1e-6)
+
+
 def test_it_is_all_there_after_opening_again(ledger):
     ledger.set_cap(Cap(4.0))
     answer(ledger, 0)
     with DeviceLedger(ledger.path, create=False) as again:
         assert again.entries() == ledger.entries()
-        assert again.taken() == [(gaussian(5.0, most=30), 1)]
+        assert again.taken() == [(gaussian(5.0, most=30), [0])]
         assert again.caps() == [Cap(4.0)]
         assert again.joined("run") == ledger.joined("run")
         assert again.runs() == {"run": gaussian(5.0, most=30)}

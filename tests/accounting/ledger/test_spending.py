@@ -1,10 +1,19 @@
 """What a ledger spends: PRIVACY.md sections 7 and 9, and caps."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from accounting.ledger.small import alike, bare, gaussian, local, response, training
+from accounting.ledger.small import (
+    alike,
+    bare,
+    gaussian,
+    in_turn,
+    local,
+    response,
+    training,
+)
 from dp_accounting import GaussianDpEvent, SampledWithoutReplacementDpEvent
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +39,11 @@ def near(figure: float):
 
 def test_the_vector():
     """PRIVACY.md, section 9, Ledger; the device took part in 12 of 1000 rounds."""
-    train, noise, choices = (training(), 12), (gaussian(5.0), 5), (response(0.1), 30)
+    train, noise, choices = (
+        (training(), range(12)),
+        (gaussian(5.0), range(5)),
+        (response(0.1), range(30)),
+    )
     assert value([train], RELEASE) == near(2.1245)
     assert value([train], SERVER) == near(21.8392)
     assert value([noise]) == near(1.9945)
@@ -43,11 +56,13 @@ def test_the_vector():
 
 def test_nothing_said_is_nothing_spent():
     assert value([]) == 0.0
-    assert value([(bare(), 0), (training(), 0)]) == 0.0
+    assert value([(bare(), range(0)), (training(), range(0))]) == 0.0
 
 
 def test_what_covers_a_run_counts_once_from_the_first_participation_on():
-    found = {n: value([(training(0.2, 4.0, 50), n)], RELEASE) for n in (1, 3, 50)}
+    found = {
+        n: value([(training(0.2, 4.0, 50), range(n))], RELEASE) for n in (1, 3, 50)
+    }
     assert found[50] == found[3]
     # one participation, seen in full, says less than fifty rounds drawn in secret
     assert found[1] == pytest.approx(gaussian_epsilon(4.0, delta=DELTA))
@@ -76,7 +91,10 @@ def test_a_device_that_sits_rounds_out_costs_no_more_than_one_that_never_does(ra
 
 
 def test_what_is_not_protected_once_is_not_protected():
-    assert all(value([(gaussian(), 3), (bare(), 1)], place) is None for place in PLACES)
+    assert all(
+        value([(gaussian(), range(3)), (bare(), range(1))], place) is None
+        for place in PLACES
+    )
 
 
 def test_places_do_not_mix():
@@ -88,23 +106,80 @@ def test_places_do_not_mix():
         COLLUSION: Promise(None),
     }
     terms = Terms((seen.__class__("x", "server", promises),))
-    assert value([(terms, 1)], SERVER) is None
-    assert value([(terms, 1)], RELEASE) == pytest.approx(
+    assert value([(terms, range(1))], SERVER) is None
+    assert value([(terms, range(1))], RELEASE) == pytest.approx(
         gaussian_epsilon(4.0, delta=DELTA)
     )
-    assert value([(terms, 1)], ("item", "server")) is not None
+    assert value([(terms, range(1))], ("item", "server")) is not None
 
 
 def test_a_local_exchange_may_join_a_central_removal_and_a_central_one_may_not():
     removal = gaussian(5.0)
     exchange = local(GaussianDpEvent(5.0), adjacency="replace_one")
-    both = spent([(removal, 1), (exchange, 1)], SERVER, delta=DELTA)
+    both = spent([(removal, range(1)), (exchange, range(1))], SERVER, delta=DELTA)
     assert both.adjacency == "zero_out"
     assert both.value == pytest.approx(gaussian_epsilon(5.0, count=5, delta=DELTA))
     central = SampledWithoutReplacementDpEvent(100, 10, GaussianDpEvent(2.0))
     fixed = local(central, adjacency="replace_one")
-    assert value([(fixed, 1)]) is not None
-    assert value([(fixed, 1), (removal, 1)]) is None
+    assert value([(fixed, range(1))]) is not None
+    assert value([(fixed, range(1)), (removal, range(1))]) is None
+
+
+# --- Rounds that are not alike -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rounds", "counts", "updates"),
+    [([0], 1, 0), ([5], 0, 1), ([1, 2, 8], 1, 2), (range(9), 2, 7)],
+)
+def test_each_release_counts_by_its_own_rounds(rounds, counts, updates):
+    """Gaussians compose exactly: 1 / z² adds up over what was made."""
+    noise = (counts / 2.0**2 + updates / 3.0**2) ** -0.5
+    expected = gaussian_epsilon(noise, delta=DELTA)
+    assert value([(in_turn(2, 9), rounds)]) == pytest.approx(expected, rel=1e-6)
+
+
+@given(st.sets(st.integers(0, 8)), st.integers(0, 8))
+def test_a_participation_more_costs_no_less_and_the_run_is_the_most(rounds, another):
+    terms = in_turn(2, 9)
+    here, after = (value([(terms, one)]) for one in (rounds, rounds | {another}))
+    assert here <= after <= value([(terms, range(9))])
+    assert here <= value([(terms.in_every_round(), rounds)])  # as it was once counted
+
+
+def test_what_was_not_said_does_not_spoil_what_was():
+    """Bare counts and noisy updates: a device that came later is protected."""
+    counts, updates = in_turn(2, 9).charges
+    promises = dict.fromkeys(PLACES, Promise.nothing("bare"))
+    terms = Terms((replace(counts, promises=promises), updates), 9, 9)
+    assert value([(terms, [1, 5])]) is None
+    one = gaussian_epsilon(3.0, delta=DELTA)
+    assert value([(terms, [5])]) == pytest.approx(one, rel=1e-6)
+
+
+def test_what_covers_a_run_counts_whichever_rounds_one_was_in():
+    """Drawn in secret, the counting is accounted for even if one was not in it."""
+    [secret] = training(0.5, 4.0, 2).charges
+    counts = replace(secret, rounds=range(2))
+    [secret] = training(0.5, 9.0, 7).charges
+    terms = Terms((counts, replace(secret, what="x", rounds=range(2, 9))), 9, 9)
+    found = [value([(terms, rounds)], RELEASE) for rounds in (range(2, 9), range(9))]
+    assert found[0] == found[1] > value([(training(0.5, 9.0, 7), range(7))], RELEASE)
+
+
+def test_how_often_depends_on_what_was_said_before():
+    terms, cap = in_turn(2, 99, count=2.0, train=5.0), [Cap(4.0, DELTA)]
+    part = range(2, 99)
+    assert allowed_rounds(terms, cap, part=part) == 17
+    # a count of noise 2 costs 25 / 4 updates of noise 5
+    assert allowed_rounds(terms, cap, part=part, earlier=[0]) == 11
+    assert allowed_rounds(terms, cap, part=part, earlier=[0, 1]) == 5
+    assert allowed_rounds(terms, cap) == 2 + 5
+    assert allowed_rounds(terms, [Cap(0.1)], part=part, earlier=[0]) == 0
+    assert allowed_rounds(terms, [], part=part, earlier=[0, 1]) == 97
+    once = replace(terms, most=1)
+    assert allowed_rounds(once, [], part=part) == 1
+    assert allowed_rounds(once, [], part=part, earlier=[0]) == 0
 
 
 # --- Caps ----------------------------------------------------------------------------
@@ -134,15 +209,19 @@ def test_the_last_that_fits_fits_and_one_more_does_not():
     cap = Cap(2.0, DELTA)
     n = allowed_rounds(response(0.1), [cap])
     assert 20 < n < 100  # more than 2 / 0.1: composed, not added
-    assert cap.holds([(response(0.1), n)])
-    assert not cap.holds([(response(0.1), n + 1)])
-    assert value([(response(0.1), n)]) <= 2.0 < value([(response(0.1), n + 1)])
+    assert cap.holds([(response(0.1), range(n))])
+    assert not cap.holds([(response(0.1), range(n + 1))])
+    assert (
+        value([(response(0.1), range(n))])
+        <= 2.0
+        < value([(response(0.1), range(n + 1))])
+    )
 
 
 def test_what_was_said_before_counts():
     cap = [Cap(4.0, DELTA)]
-    assert allowed_rounds(gaussian(5.0), cap, before=[(gaussian(5.0), 10)]) == 7
-    assert allowed_rounds(gaussian(5.0), cap, before=[(bare(), 1)]) == 0
+    assert allowed_rounds(gaussian(5.0), cap, before=[(gaussian(5.0), range(10))]) == 7
+    assert allowed_rounds(gaussian(5.0), cap, before=[(bare(), range(1))]) == 0
 
 
 def test_no_cap_allows_what_was_agreed_and_several_caps_the_least():
@@ -174,6 +253,6 @@ def test_a_cap_that_is_none(cap, complaint):
 
 
 def test_pure_reports_have_a_pure_total():
-    found = spent([(local(pure_local(0.5)), 4)], SERVER, delta=0.0)
+    found = spent([(local(pure_local(0.5)), range(4))], SERVER, delta=0.0)
     assert (found.value, found.accountant) == (2.0, "basic composition")
-    assert value([(gaussian(), 1)], delta=0.0) is None
+    assert value([(gaussian(), range(1))], delta=0.0) is None

@@ -1,7 +1,17 @@
+from dataclasses import replace
+
 import pytest
+from accounting.ledger.small import in_turn
 from dp_accounting import GaussianDpEvent
 
-from tacit.accounting.ledger.terms import PLACES, Charge, Promise, Terms, implying
+from tacit.accounting.ledger.terms import (
+    PLACES,
+    Charge,
+    Promise,
+    Terms,
+    implying,
+    parts,
+)
 from tacit.errors import BadValue
 
 
@@ -54,6 +64,39 @@ def test_every_place_must_be_spoken_for():
 def test_releases_of_one_run_have_different_names():
     with pytest.raises(BadValue, match="two releases have one name"):
         Terms((charge(), charge()))
+
+
+# --- Rounds that are not alike -------------------------------------------------------
+
+
+def test_a_release_is_made_in_its_rounds():
+    counts, updates = in_turn(2, 9).charges
+    assert [counts.is_made_in(r) for r in (0, 1, 2, 8)] == [True, True, False, False]
+    assert (counts.times([0, 4, 5]), updates.times([0, 4, 5])) == (1, 2)
+    assert charge().times([0, 4, 5]) == 3
+
+
+def test_parts_begin_where_a_release_begins_or_ends():
+    assert parts(9, [None]) == (range(9),)
+    assert parts(9, [range(2), None, range(4, 9)]) == (
+        *(range(2), range(2, 4), range(4, 9)),
+    )
+
+
+@pytest.mark.parametrize("made", [range(0), range(3, 10), range(-1, 4), range(0, 9, 2)])
+def test_rounds_that_are_not_in_the_plan(made):
+    with pytest.raises(BadValue, match=r"must be one or more of range\(0, 9\)"):
+        parts(9, [made])
+
+
+def test_no_round_may_go_uncounted():
+    counts, updates = in_turn(2, 9).charges
+    with pytest.raises(BadValue, match="round 2 has none of the releases: counts"):
+        Terms((counts,), rounds=9)
+    assert Terms((), rounds=9).charges == ()  # nothing is said at all
+    short = replace(updates, rounds=range(2, 8))
+    with pytest.raises(BadValue, match="round 8 has none"):
+        Terms((counts, short), rounds=9)
 
 
 @pytest.mark.parametrize("field", ["rounds", "most", "population"])

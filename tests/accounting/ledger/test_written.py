@@ -1,7 +1,9 @@
+import json
+
 import dp_accounting as dp
 import numpy as np
 import pytest
-from accounting.ledger.small import bare, gaussian, response, training
+from accounting.ledger.small import bare, gaussian, in_turn, response, training
 
 from tacit.accounting import events
 from tacit.accounting.ledger.written import (
@@ -53,12 +55,22 @@ def test_numbers_of_numpy_are_numbers():
     }
 
 
-@pytest.mark.parametrize("made", [bare, gaussian, response, training])
+@pytest.mark.parametrize("made", [bare, gaussian, in_turn, response, training])
 def test_terms_come_back_as_they_were_and_have_one_text(made):
     terms = made()
     text = write_terms(terms)
     assert read_terms(text) == terms
     assert write_terms(read_terms(text)) == text
+
+
+def test_terms_that_were_written_before_rounds_were_told():
+    """Every round has every release, and the text is as it was."""
+    old = write_terms(in_turn().in_every_round())
+    assert [charge.rounds for charge in read_terms(old).charges] == [None, None]
+    assert "[0, 2]" in write_terms(in_turn())
+    assert "[0, 2]" not in old
+    charges = json.loads(old)["charges"]
+    assert [set(charge) for charge in charges] == [{"promises", "seen_by", "what"}] * 2
 
 
 def test_an_unknown_event_is_neither_written_nor_read():

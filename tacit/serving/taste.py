@@ -1,0 +1,101 @@
+"""A person's taste: made once on the device, ranked by as often as a list is wanted.
+
+Kept in a file it outlives the process. The file belongs to the owner of the device, as
+the ledger does, and stays there: a taste has no codec. It says which model and which
+history it was made of, and is made anew where either is another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from tacit.data.catalog import Profiles
+from tacit.data.columns import describe
+from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
+from tacit.errors import BadData
+from tacit.method import Method, Tastes
+from tacit.runtime.checkpoint import checksum, parts_of, tree_of, write_atomically
+from tacit.transport.messages import Cast
+from tacit.tree import Arrays
+from tacit.version import __version__
+
+_FACTS = "taste"  # the file's one entry of metadata: its origin, a checksum
+
+
+@dataclass(frozen=True, eq=False)
+class Taste:
+    """What a device knows of its person under one model; never leaves."""
+
+    tastes: Tastes  # of one person
+    histories: Ragged  # what the person has, which is not shown again
+    model: str  # the digest of the model it was made with
+
+
+def model_digest(method: Method, cast: Cast) -> str:
+    """Changes with the method, its settings, the weights and this program's version."""
+    facts = {
+        "version": __version__,
+        "method": repr(method),  # a frozen dataclass: its name and all its fields
+        "round": str(cast.round),
+        "plan": cast.plan_digest.hex(),
+    }
+    return _digest(facts, cast.weights)
+
+
+def origin(model: str, shard: Shards, *, profile: Profiles) -> str:
+    """Changes with the model and with anything that the device holds of its person."""
+    log, events = describe(shard.log, "log")
+    person, told = describe(profile, "profile")
+    facts = {"model": model, "log": json.dumps(log), "profile": json.dumps(person)}
+    return _digest(facts, events | told)
+
+
+def kept(path: Path, origin: str, *, make: Callable[[], Tastes]) -> Tastes:
+    """The tastes in the file if they are of this origin; else made, and kept there."""
+    found = _read(path, origin)
+    if found is None:
+        found = make()
+        _write(path, origin, found)
+    return found
+
+
+def _write(path: Path, origin: str, tastes: Tastes) -> None:
+    arrays = {n: np.asarray(a, order="C") for n, a in parts_of(tastes.tree).items()}
+    facts = {"origin": origin}
+    told = json.dumps({**facts, "checksum": checksum(facts, arrays)})
+    content = save(arrays, metadata={_FACTS: told})
+    write_atomically(path, content, is_private=True)
+
+
+def _read(path: Path, origin: str) -> Tastes | None:
+    """None if the file is not there, is of another origin, or was damaged."""
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="numpy") as file:
+            told = json.loads((file.metadata() or {})[_FACTS])
+            if told.pop("origin") != origin:
+                return None
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError, LookupError, ValueError) as error:
+        raise BadData(
+            path,
+            None,
+            f"is no taste that a device kept: {error!r}; give another file, or delete "
+            "it and it is made anew",
+        ) from error
+    if told != {"checksum": checksum({"origin": origin}, arrays)}:
+        return None
+    return Tastes(tree_of(arrays))
+
+
+def _digest(facts: Mapping[str, str], values: Arrays) -> str:
+    return checksum(facts, {n: np.asarray(a, order="C") for n, a in values.items()})
