@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
@@ -145,6 +146,12 @@ class Adam:
         count = np.array(steps, np.float32)
         return {n: made[0] for n, made in moved.items()}, {"adam/step": count, **kept}
 
+
+BY_NAME: Mapping[str, Callable[[float], ServerOptimizer]] = {
+    "reptile": Sgd,  # of θ₀ minus where clients went
+    "sgd": Sgd,
+    "adam": Adam.federated,
+}
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 

@@ -85,6 +85,29 @@ class Ragged:
         return np.repeat(shift, lengths) + np.arange(lengths.sum(), dtype=np.int64)
 
 
+def skip_taken(
+    numbers: Int64[np.ndarray, "*draws"],
+    rows: Int64[np.ndarray, "*draws"],
+    taken: Ragged,
+) -> Int64[np.ndarray, "*draws"]:
+    """Number r of a row becomes the r-th one, from 0, that the row has not taken.
+
+    Taken numbers are sorted within a row, each once.
+
+    >>> taken = Ragged.of_lengths([3], np.array([0, 1, 4]))
+    >>> skip_taken(np.array([0, 1, 2, 3]), np.zeros(4, np.int64), taken)
+    array([2, 3, 5, 6])
+    """
+    owners = taken.owners
+    within = np.arange(len(owners)) - taken.offsets[owners]
+    free_before = taken.values - within  # rises along a row, not strictly
+    # One sorted line for all rows, wide enough apart; then a single search.
+    apart = int(max(numbers.max(initial=0), free_before.max(initial=0))) + 1
+    line, wanted = owners * apart + free_before, rows * apart + numbers
+    skipped = np.searchsorted(line, wanted, side="right") - taken.offsets[rows]
+    return numbers + skipped
+
+
 def offsets_of(lengths: ArrayLike) -> Int64[np.ndarray, "rows_and_one"]:
     """Where rows of these lengths begin and end: [2, 0, 3] gives 0 2 2 5."""
     n = arrays.integers(lengths, "lengths", below=2**62)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from tacit import check
-from tacit.data.ragged import Ragged
+from tacit.data.ragged import Ragged, skip_taken
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue
 from tacit.evaluation.people import distinct
@@ -99,7 +99,9 @@ class SampledCandidates:
                 f"{people.users[row]} neither has nor shall find; sample fewer"
             )
         keys = self.key.at("sampled candidates").each(people.users)
-        return _skip(_distinct_integers(keys, self.n, below=free), taken)
+        numbers = _distinct_integers(keys, self.n, below=free)
+        rows = np.broadcast_to(np.arange(len(numbers))[:, None], numbers.shape)
+        return skip_taken(numbers, rows, taken)
 
 
 def _taken(people: Heldout) -> Ragged:
@@ -131,18 +133,3 @@ def _distinct_integers(
         is_repeat = (chosen == drawn[:, None]).any(axis=1)
         chosen[:, i] = np.where(is_repeat, newest, drawn)
     return chosen
-
-
-def _skip(
-    numbers: Int64[np.ndarray, "people n"], taken: Ragged
-) -> Int64[np.ndarray, "people n"]:
-    """Number r of a person becomes the r-th item that is not taken."""
-    owners = taken.owners
-    within = np.arange(len(owners)) - taken.offsets[owners]
-    free_before = taken.values - within  # rises along a row, not strictly
-    # One sorted line for all people, wide enough apart; then a single search.
-    apart = int(max(numbers.max(initial=0), taken.values.max(initial=0))) + 1
-    rows = np.arange(len(numbers))[:, None]
-    line, wanted = owners * apart + free_before, rows * apart + numbers
-    skipped = np.searchsorted(line, wanted, side="right") - taken.offsets[:-1, None]
-    return numbers + skipped

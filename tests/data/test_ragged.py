@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.data import ragged
-from tacit.data.ragged import Ragged, offsets_of
+from tacit.data.ragged import Ragged, offsets_of, skip_taken
 from tacit.errors import BadValue
 
 REFUSED = (BadValue, jaxtyping.TypeCheckError)  # annotations are checked in tests
@@ -45,6 +45,21 @@ def test_no_rows():
     assert len(empty) == len(empty.owners) == len(list(empty)) == 0
     assert len(empty.take([])) == len(ROWS.take([])) == 0
     assert ROWS.take([]).values.dtype == ROWS.values.dtype
+
+
+@given(st.lists(st.sets(st.integers(0, 12)), min_size=1, max_size=5), st.data())
+def test_taken_numbers_are_skipped(rows, data):
+    """Against the numbers that are left, listed one by one."""
+    taken = Ragged.of_lengths(
+        [len(row) for row in rows],
+        np.array([n for row in rows for n in sorted(row)], np.int64),
+    )
+    free = [[n for n in range(40) if n not in row] for row in rows]
+    drawn = st.tuples(st.integers(0, len(rows) - 1), st.integers(0, 20))
+    pairs = data.draw(st.lists(drawn, max_size=6))
+    who, numbers = np.array(pairs, np.int64).reshape(-1, 2).T
+    found = skip_taken(numbers, who, taken)
+    assert found.tolist() == [free[row][r] for row, r in pairs]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class PublishedClipping:
     """DP-PrivRec's adaptive clipping bound S, and its two noises.
 
+    Noises are those of sums over a cohort of M: the paper's, of means, times M.
+
     Guarantee: `event` for a round, for a cohort of fixed size under replace_one.
     Assumes: a trusted aggregator. The bit is taken after clipping, so it is 1 for
         everyone; the bound falls by rate · (1 - quantile) a round, below zero in the
@@ -33,7 +35,6 @@ class PublishedClipping:
     """
 
     noise_multiplier: float  # z
-    cohort: int  # M
     _: KW_ONLY
     balance: float  # h, the share of the budget that the bit gets
     rate: float  # alpha4
@@ -41,7 +42,6 @@ class PublishedClipping:
 
     def __post_init__(self) -> None:
         check.positive(noise_multiplier=self.noise_multiplier, rate=self.rate)
-        check.count(cohort=self.cohort)
         check.fraction(balance=self.balance, quantile=self.quantile)
 
     def bits(
@@ -51,14 +51,13 @@ class PublishedClipping:
         return np.minimum(norms, bound) <= bound
 
     def update_sigma(self, bound: float) -> float:
-        """The noise on the mean update, line 8."""
-        z = self.noise_multiplier
-        return 2 * bound * z / self.cohort * math.sqrt(1 / (1 - self.balance))
+        """The noise on the sum of updates, line 8."""
+        return 2 * bound * self.noise_multiplier * math.sqrt(1 / (1 - self.balance))
 
     @property
     def bit_sigma(self) -> float:
-        """The noise on the mean bit, line 10."""
-        return 2 * self.noise_multiplier / self.cohort * math.sqrt(1 / self.balance)
+        """The noise on the sum of bits, line 10."""
+        return 2 * self.noise_multiplier * math.sqrt(1 / self.balance)
 
     def next_bound(self, bound: float, *, noisy_mean: float) -> float:
         """S - alpha4 (beta - gamma), line 11."""
@@ -92,7 +91,7 @@ class PublishedSum:
     that product is divided by alpha3 here: the same model comes out.
 
     Guarantee: `event` for a round, under replace_one or zero_out.
-    Assumes: a trusted sum; whole cohorts of the stated size.
+    Assumes: a trusted sum, divided by the planned size of the cohort.
     Source: Wang et al. 2021, Algorithm 2, lines 8 to 11, 22 and 23.
     """
 
@@ -121,15 +120,14 @@ class PublishedSum:
         return add_noise(total, key, draw=standard_normal, scale=self.scale)
 
     def scale(self, leaf: str) -> float:
-        """The deviation of the noise on a total: M times that on the mean."""
-        cohort = self.clipping.cohort
+        """The deviation of the noise on a total."""
         if leaf == BIT:
-            return cohort * self.clipping.bit_sigma
-        return cohort * self.clipping.update_sigma(self.clip) / self.step
+            return self.clipping.bit_sigma
+        return self.clipping.update_sigma(self.clip) / self.step
 
-    def next_clip(self, total: Arrays) -> float:
-        """Line 11, from the noisy bits; it may be below zero."""
-        mean = float(total[BIT]) / self.clipping.cohort
+    def next_clip(self, total: Arrays, *, planned: float) -> float:
+        """Line 11, from the noisy bits of M = `planned` devices; may be below zero."""
+        mean = float(total[BIT]) / planned
         return self.clipping.next_bound(self.clip, noisy_mean=mean)
 
     @property

@@ -84,6 +84,7 @@ class Settings:
         self._check_paper()
         self._check_counting()
         self._check_central()
+        self._phases.check_noises(self.count_noise, self.noise_multiplier)
 
     def _check_paper(self) -> None:
         if self.mode == "sound":

@@ -40,11 +40,10 @@ from jaxtyping import Float64
 from tacit.aggregation.mean import Mean
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
-from tacit.errors import Refused
 from tacit.keys import Key, Keys
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
-from tacit.methods.privrec.settings import Settings, whole_cohort
+from tacit.methods.privrec.settings import Settings
 from tacit.models.feature_mlp import Devices
 from tacit.models.feature_mlp.blueprint import size
 from tacit.models.feature_mlp.items import without_catalog
@@ -72,15 +71,16 @@ class PrivRec(Settings, Method):
     # server
 
     def calibrated(self, plan: Plan) -> Self:
-        """The same method with the noise of the plan's target, and its cohort."""
+        """The same method with the noise of the plan's target."""
         if self.privacy == "none":
             return self
         if self.mode == "paper":
-            noise = self.noise_multiplier or 1.0  # Section 4.4: z = 1
-            return replace(self, noise_multiplier=noise, cohort=whole_cohort(plan))
+            z = self.noise_multiplier or 1.0  # Section 4.4
+            return replace(self, noise_multiplier=z)
         made = self
         if self.noise_multiplier is None:
-            fixed = replace(self, is_adaptive=False)  # the bits of a moving clip fit
+            # The bits of a moving clip fit into the noise of a fixed one.
+            fixed = replace(self, is_adaptive=False, bit_noise=None)
             found = self._phases.calibrated(
                 plan, lambda noises: fixed._noisy(noises).releases(plan)
             )
@@ -136,22 +136,16 @@ class PrivRec(Settings, Method):
     def _stepped(self, server: Server, total: Arrays) -> Server:
         """The step scales update and noise alike."""
         planned, clip = server.plan.cohort_size, float(server.memory["clip"])
-        learnt = without_catalog(server.weights)
-        away = {name: -total[name] / planned for name in learnt}
-        moved, memory = self._optimizer.step(learnt, server.memory, away)
+        away = {name: -value / planned for name, value in total.items() if name != BIT}
+        after = server.stepped(self._optimizer, away)
         clip = self._protection.following(clip, total, planned=planned)
-        return server.after(
-            weights={**server.weights, **moved},
-            memory={**server.memory, **memory, "clip": np.array(clip)},
-        )
+        return replace(after, memory={**after.memory, "clip": np.array(clip)})
 
     # device
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
         """What a person has told of themselves; it stays here."""
-        return Tree.dense(
-            **self._blueprint.person.columns(profiles.features, len(profiles))
-        )
+        return self._blueprint.told_by(profiles)
 
     def local_update(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
@@ -161,9 +155,8 @@ class PrivRec(Settings, Method):
         if cast.round < self.count_rounds:
             likes = device.labelling.liked(shards)
             return clients.state, Updates(Tree.dense(counts=unit(rows(likes))))
-        examples = device.examples(clients.state, shards, keys.at("negatives"))
-        found = device.train(examples, self._schedule, keys.at("train"))
-        return clients.state, Updates(Tree.dense(**found))
+        found = device.movement(clients.state, shards, self._schedule, keys)
+        return clients.state, Updates(found)
 
     def privatize(
         self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
@@ -183,7 +176,7 @@ class PrivRec(Settings, Method):
     @property
     def liked(self) -> float:
         """The least that counts as liked."""
-        return 1.0 if self.positive_from is None else self.positive_from
+        return self._labelling.least_liked
 
     def represent(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
@@ -242,11 +235,6 @@ class PrivRec(Settings, Method):
 
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """The sums of likes, if any, and of updates with their bits."""
-        if self.cohort is not None and self.cohort != whole_cohort(plan):
-            raise Refused(
-                f"cohort={self.cohort}, and the plan asks {plan.cohort_size:g} devices "
-                "a round: leave cohort out and it is taken from the plan"
-            )
         is_private = self.privacy == "central"
         return self._phases.releases(
             plan,

@@ -109,7 +109,7 @@ class Published:
 
     def following(self, clip: float, total: Arrays, *, planned: float) -> float:
         """Line 11, and the floor that it lacks."""
-        return max(self.least, self.at(clip).next_clip(total))
+        return max(self.least, self.at(clip).next_clip(total, planned=planned))
 
     def cells(self, plan: Plan) -> Cells:
         """What its noise is worth, and beside it what the paper says it is."""
@@ -121,7 +121,7 @@ class Published:
 
     def _published_epsilon(self, plan: Plan) -> float | None:
         """The paper's bound with its count of rounds · M; none for whole cohorts."""
-        size, people = self.clipping.cohort, plan.population
+        size, people = int(plan.cohort_size), plan.population
         if plan.delta is None or size >= people:
             return None
         return wbk_epsilon(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tacit import check
-from tacit.aggregation.server_optimizers import Adam, ServerOptimizer, Sgd
+from tacit.aggregation.server_optimizers import BY_NAME, ServerOptimizer
 from tacit.errors import BadValue, Refused
 from tacit.mechanisms.adaptive_clip import AdaptiveClip
 from tacit.mechanisms.gaussian import GaussianSum
@@ -78,11 +78,10 @@ class Settings:
     balance: float = 0.7  # h; paper only
     noise_multiplier: float | None = None  # z
     bit_noise: float | None = None  # sound: calibrated to the planned cohort
-    cohort: int | None = None  # paper: M, taken from the plan
     # counting, sound only: how often an item is liked becomes one of its features
     count_rounds: int = 0
     count_share: float = 0.1  # of the budget
-    count_noise: float | None = None
+    count_noise: float | None = None  # calibrated with noise_multiplier
 
     def __post_init__(self) -> None:
         check.one_of(("sound", "paper"), mode=self.mode)
@@ -98,6 +97,7 @@ class Settings:
         _ = self._schedule, self._blueprint, self._labelling  # refuse what cannot be
         self._check_mixtures()
         self._check_central()
+        self._phases.check_noises(self.count_noise, self.noise_multiplier)
 
     def _check_mixtures(self) -> None:
         if self.mode == "paper" and self.server_step != "reptile":
@@ -110,6 +110,17 @@ class Settings:
                 f"count_rounds={self.count_rounds} is not in the paper; use "
                 "mode='sound'"
             )
+        if self.mode == "paper" and not self.is_adaptive:
+            raise BadValue(
+                "is_adaptive=False belongs to mode='sound': the paper's clip moves"
+            )
+        if self.bit_noise is not None and (
+            self.mode == "paper" or not self.is_adaptive
+        ):
+            raise BadValue(
+                f"bit_noise={self.bit_noise} is of mode='sound' with is_adaptive=True; "
+                "elsewhere nothing has this noise: leave it out"
+            )
         if self.uses_value and self.mode != "paper":
             raise BadValue(
                 "uses_value=True belongs to mode='paper': the value of an event tells "
@@ -119,7 +130,7 @@ class Settings:
             raise BadValue(f"situations: '{VALUE}' is the event's own; see uses_value")
 
     def _check_central(self) -> None:
-        for name in ("noise_multiplier", "bit_noise", "count_noise", "cohort"):
+        for name in ("noise_multiplier", "bit_noise", "count_noise"):
             value = getattr(self, name)
             if value is not None:
                 check.positive(**{name: value})
@@ -150,9 +161,7 @@ class Settings:
 
     @property
     def _optimizer(self) -> ServerOptimizer:
-        if self.server_step == "reptile":
-            return Sgd(self.step)
-        return Adam.federated(self.step)
+        return BY_NAME[self.server_step](self.step)
 
     @property
     def _schedule(self) -> Schedule:
@@ -175,6 +184,8 @@ class Settings:
 
     def _training(self, plan: Plan) -> Plan:
         """The part of the plan that trains."""
+        if self.mode == "paper" and self.privacy == "central":
+            _refuse_other_cohorts(plan)
         return self._phases.others(plan, what="PrivRec counts first, then trains")
 
     def _mechanism(self, round: int, clip: float) -> SumMechanism | None:
@@ -197,7 +208,6 @@ class Settings:
         if self.mode == "paper":
             rule = PublishedClipping(
                 noise,
-                int(given(self.cohort, "cohort")),
                 balance=self.balance,
                 rate=self.clip_rate,
                 quantile=self.quantile,
@@ -218,11 +228,10 @@ class Settings:
         )
 
 
-def whole_cohort(plan: Plan) -> int:
-    """M; the paper's noise is made for cohorts of one size."""
+def _refuse_other_cohorts(plan: Plan) -> None:
+    """The paper's noise is made for cohorts of one size."""
     if not isinstance(plan.sampler, FixedSize | Everyone):
         raise Refused(
             f"mode='paper' needs cohorts of a fixed size and the plan has "
             f"{type(plan.sampler).__name__}; use fixed_size, or mode='sound'"
         )
-    return int(plan.cohort_size)

@@ -9,7 +9,8 @@
     ranking  4  adapt θ₀ on the device to its history; score items by their ids
 
 A person is what the device learns: the network has no input for one. An item that no
-history has keeps its random embedding. Nothing protects Δ_τ.
+device has, or drew as a negative, keeps its random embedding. Nothing protects Δ_τ: it
+moves the rows of what the device had or drew, and no others.
 
 Source: A. Jalalirad, M. Scavuzzo, C. Capota and M. Sprague, "A Simple and Efficient
 Federated Recommender System", 2019, as PrivRec (Wang et al. 2021, Section 4.1) compares
@@ -25,7 +26,7 @@ import numpy as np
 
 from tacit import check
 from tacit.aggregation.mean import Mean
-from tacit.aggregation.server_optimizers import Adam, ServerOptimizer, Sgd
+from tacit.aggregation.server_optimizers import BY_NAME, ServerOptimizer
 from tacit.data.catalog import Catalog
 from tacit.data.features import Category
 from tacit.data.shards import Shards
@@ -40,6 +41,7 @@ from tacit.models.feature_mlp import (
     Schedule,
 )
 from tacit.models.feature_mlp.items import without_catalog
+from tacit.phases import released
 from tacit.plan import Plan
 from tacit.release import Release, unprotected
 from tacit.transport.channels import Delivery
@@ -92,11 +94,10 @@ class Fofl(Method):
     def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
         """Line 3."""
         layout = self.layout(server.plan, server.catalog, round=server.round)
-        total = self.aggregator.total(delivery, layout, noise=None, key=key)
-        learnt, planned = without_catalog(server.weights), server.plan.cohort_size
-        away = {name: -total[name] / planned for name in learnt}
-        moved, memory = self._optimizer.step(learnt, server.memory, away)
-        return server.after(weights={**server.weights, **moved}, memory=memory)
+        planned = server.plan.cohort_size
+        mean = self.aggregator.mean(delivery, layout, planned=planned)
+        away = {name: -value for name, value in mean.items()}
+        return server.stepped(self._optimizer, away)
 
     # device
 
@@ -104,10 +105,8 @@ class Fofl(Method):
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
         """Line 1, for all clients at once."""
-        device = self._devices(cast)
-        examples = device.examples(clients.state, shards, keys.at("negatives"))
-        found = device.train(examples, self._schedule, keys.at("train"))
-        return clients.state, Updates(Tree.dense(**found))
+        device, how = self._devices(cast), self._schedule
+        return clients.state, Updates(device.movement(clients.state, shards, how, keys))
 
     def privatize(
         self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
@@ -120,7 +119,7 @@ class Fofl(Method):
     @property
     def liked(self) -> float:
         """The least that counts as liked."""
-        return 1.0 if self.positive_from is None else self.positive_from
+        return self._labelling.least_liked
 
     def represent(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
@@ -143,10 +142,9 @@ class Fofl(Method):
         return Layout({n: Slot(self.precision, shape) for n, shape in shapes.items()})
 
     def releases(self, plan: Plan) -> tuple[Release, ...]:
-        """The updates themselves: rows of an item move only if somebody had it."""
+        """The updates themselves; they tell which items a device had or drew."""
         cells = unprotected("updates are sent as they are; no mechanism protects them")
-        seen_by = "server, and everyone through the model"
-        return (Release("sum of updates", seen_by, "each round", cells),)
+        return (released("sum of updates", cells),)
 
     # details
 
@@ -169,9 +167,7 @@ class Fofl(Method):
 
     @property
     def _optimizer(self) -> ServerOptimizer:
-        if self.server_step == "reptile":
-            return Sgd(self.step)
-        return Adam.federated(self.step)
+        return BY_NAME[self.server_step](self.step)
 
     def _devices(self, cast: Cast) -> Devices:
         return self._blueprint.devices(cast.weights, self._labelling)

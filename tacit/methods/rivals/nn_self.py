@@ -24,7 +24,7 @@ from typing import Literal
 
 from tacit import check
 from tacit.aggregation.mean import Mean
-from tacit.aggregation.server_optimizers import Adam, ServerOptimizer, Sgd
+from tacit.aggregation.server_optimizers import BY_NAME, ServerOptimizer
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.keys import Key, Keys
@@ -39,6 +39,7 @@ from tacit.models.feature_mlp import (
 )
 from tacit.models.feature_mlp.items import without_catalog
 from tacit.models.feature_mlp.maml import InnerLoop, meta_gradients
+from tacit.phases import released
 from tacit.plan import Plan
 from tacit.release import Release, unprotected
 from tacit.transport.channels import Delivery
@@ -98,18 +99,15 @@ class NnSelf(Method):
     def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
         """Line 4."""
         layout = self.layout(server.plan, server.catalog, round=server.round)
-        total = self.aggregator.total(delivery, layout, noise=None, key=key)
-        learnt, planned = without_catalog(server.weights), server.plan.cohort_size
-        gradient = {name: total[name] / planned for name in learnt}
-        moved, memory = self._optimizer.step(learnt, server.memory, gradient)
-        return server.after(weights={**server.weights, **moved}, memory=memory)
+        planned = server.plan.cohort_size
+        mean = self.aggregator.mean(delivery, layout, planned=planned)
+        return server.stepped(self._optimizer, mean)
 
     # device
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
         """What a person has told of themselves; it stays here."""
-        told = self._blueprint.person.columns(profiles.features, len(profiles))
-        return Tree.dense(**told)
+        return self._blueprint.told_by(profiles)
 
     def local_update(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
@@ -137,7 +135,7 @@ class NnSelf(Method):
     @property
     def liked(self) -> float:
         """The least that counts as liked."""
-        return 1.0 if self.positive_from is None else self.positive_from
+        return self._labelling.least_liked
 
     def represent(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
@@ -162,8 +160,7 @@ class NnSelf(Method):
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """The gradients themselves."""
         cells = unprotected("gradients are sent as they are; nothing protects them")
-        seen_by = "server, and everyone through the model"
-        return (Release("sum of gradients", seen_by, "each round", cells),)
+        return (released("sum of gradients", cells),)
 
     # details
 
@@ -190,9 +187,7 @@ class NnSelf(Method):
 
     @property
     def _optimizer(self) -> ServerOptimizer:
-        if self.server_step == "sgd":
-            return Sgd(self.step)
-        return Adam.federated(self.step)
+        return BY_NAME[self.server_step](self.step)
 
     def _devices(self, cast: Cast) -> Devices:
         return self._blueprint.devices(cast.weights, self._labelling)

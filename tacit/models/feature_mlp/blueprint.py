@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float64
 
-from tacit.data.catalog import Catalog
+from tacit.data.catalog import Catalog, Profiles
 from tacit.data.features import Feature, Numeric
 from tacit.keys import Key
 from tacit.models.feature_mlp.describing import described
@@ -17,7 +17,7 @@ from tacit.models.feature_mlp.inputs import Fields
 from tacit.models.feature_mlp.items import Items
 from tacit.models.feature_mlp.labels import Labelling
 from tacit.models.feature_mlp.network import Activation, Network
-from tacit.tree import Array, Arrays
+from tacit.tree import Array, Arrays, Tree
 
 _COUNTS = "(counts)"  # no catalog has a feature of this name
 
@@ -77,19 +77,23 @@ class Blueprint:
         own = {name: told[name] for name in network.shapes}
         return Devices(network, own, items, labelling)
 
+    def told_by(self, profiles: Profiles) -> Tree:
+        """What each person has told of themselves, for their device to keep."""
+        columns = self._person.columns(profiles.features, len(profiles))
+        return Tree.dense(**columns)
+
     @property
-    def person(self) -> Fields:
-        """What a person may tell."""
+    def _person(self) -> Fields:
         return Fields(self.people)
 
     @property
     def _situation(self) -> Fields:
         own = {VALUE: 0} if self.uses_value else {}
-        return Fields({**self.situations, **own}, self.person.n_rows)
+        return Fields({**self.situations, **own}, self._person.n_rows)
 
     @property
     def _first_item_row(self) -> int:
-        return self.person.n_rows + self._situation.n_rows
+        return self._person.n_rows + self._situation.n_rows
 
     def _described(
         self, catalog: Catalog, counts: Float64[np.ndarray, "items"] | None = None
@@ -102,7 +106,7 @@ class Blueprint:
 
     def _network(self, items: Fields) -> Network:
         return Network(
-            self.person,
+            self._person,
             self._situation,
             items,
             embedding=self.embedding,

@@ -55,5 +55,9 @@ def _labelled(name: str, known: Features) -> Category:
     column = known[name]
     if not isinstance(column, Numeric):
         raise BadValue(f"by_value: feature '{name}' has labels already; name numbers")
-    values = column.values
-    return Category.of(["" if np.isnan(v) else f"{v:g}" for v in values.tolist()])
+    return Category.of(["" if np.isnan(v) else _shortest(v) for v in column.values])
+
+
+def _shortest(value: np.float32) -> str:
+    """The fewest digits that no other number has: 1995, 0.1, 1234567."""
+    return np.format_float_positional(value + 0, trim="-")  # of two zeros, one

@@ -17,7 +17,7 @@ from tacit.models.feature_mlp.labels import Labelling, usual
 from tacit.models.feature_mlp.network import Network
 from tacit.models.feature_mlp.schedule import Schedule
 from tacit.models.feature_mlp.training import train
-from tacit.tree import Array, Arrays, Tree
+from tacit.tree import Arrays, Tree
 
 VALUE = "value"  # of an event, as the last number of its situation; paper mode only
 
@@ -46,19 +46,20 @@ class Devices:
             self.items.kinds,
         )
 
-    def train(
-        self, examples: Examples, schedule: Schedule, keys: Keys
-    ) -> dict[str, Array]:
+    def movement(
+        self, told: Tree, shards: Shards, schedule: Schedule, keys: Keys
+    ) -> Tree:
         """How far each device moves from the weights of everyone."""
         start = self.weights
-        return train(
+        found = train(
             self.network,
             start,
-            examples,
+            self.examples(told, shards, keys.at("negatives")),
             schedule=schedule,
-            keys=keys,
+            keys=keys.at("train"),
             finish=lambda own, _: {name: own[name] - start[name] for name in own},
         )
+        return Tree.dense(**found)
 
     def taste(self, told: Tree, shards: Shards, schedule: Schedule, keys: Keys) -> Tree:
         """Each device's own weights, folded to what ranking needs of them."""

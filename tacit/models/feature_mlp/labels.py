@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from jaxtyping import Bool, Float32, Int64
 
 from tacit import check
-from tacit.data.ragged import Ragged, offsets_of
+from tacit.data.ragged import Ragged, offsets_of, skip_taken
 from tacit.data.shards import Shards
 from tacit.errors import BadValue
 from tacit.keys import Keys
@@ -33,18 +33,42 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Labelling:
-    """How the events of a history become examples."""
+    """How the events of a history become examples.
+
+    A "linear" head learns values, such as stars, of all events and of nothing else;
+    which of them are liked is said all the same, for whoever counts or names items.
+    """
 
     positive_from: float | None = None  # the least value that is liked; None: any
     negatives: int = 2  # items never touched, for each that is liked
     dislikes: Dislikes = "negative"  # what becomes of events that are not liked
-    head: Head = "sigmoid"  # "linear": the label is the value
+    head: Head = "sigmoid"
 
     def __post_init__(self) -> None:
         check.not_negative(negatives=self.negatives)
         check.one_of(("negative", "unused"), dislikes=self.dislikes)
         if self.head == "linear":
-            return
+            self._check_values()
+        else:
+            self._check_likes()
+
+    def _check_values(self) -> None:
+        learns = "head='linear' learns the values of events"
+        if self.negatives:
+            raise BadValue(
+                f"negatives={self.negatives}: {learns}, and an item never touched has "
+                "none; use negatives = 0"
+            )
+        if self.dislikes != "negative":
+            raise BadValue(
+                f"dislikes='{self.dislikes}': {learns}, low ones too; leave it out"
+            )
+        if self.positive_from is None:
+            raise BadValue(
+                f"{learns}: say from which on one is liked, such as positive_from = 4"
+            )
+
+    def _check_likes(self) -> None:
         has_dislikes = self.positive_from is not None and self.dislikes == "negative"
         if not has_dislikes and not self.negatives:
             raise BadValue(
@@ -58,10 +82,11 @@ class Labelling:
         Those are items that the client has no event with, drawn at random, with label 0
         and in the situation of the event. A client who has every item gets none.
         """
-        labels = self._labels(shards)
-        events, items = drawn(shards, labels > 0, each=self.negatives, keys=keys)
-        n = len(shards.items)
-        kept = np.flatnonzero(labels > 0) if self._leaves_out else np.arange(n)
+        is_liked = self._is_liked(shards)
+        labels = shards.values if self.head == "linear" else is_liked.astype(np.float32)
+        events, items = drawn(shards, is_liked, each=self.negatives, keys=keys)
+        is_kept = is_liked if self.dislikes == "unused" else np.ones_like(is_liked)
+        kept = np.flatnonzero(is_kept)
         whose = np.concatenate([shards.owners[kept], shards.owners[events]])
         order = np.argsort(whose, kind="stable")
         nothing = np.zeros(len(events), np.float32)
@@ -75,19 +100,17 @@ class Labelling:
 
     def liked(self, shards: Shards) -> Shards:
         """The events that are liked."""
-        log = shards.log
-        return Shards.of(log.keep(self._labels(shards) > 0))
+        return Shards.of(shards.log.keep(self._is_liked(shards)))
 
     @property
-    def _leaves_out(self) -> bool:
-        return self.dislikes == "unused" and self.head == "sigmoid"
+    def least_liked(self) -> float:
+        """The value of an item that somebody names without one, and likes."""
+        return 1.0 if self.positive_from is None else self.positive_from
 
-    def _labels(self, shards: Shards) -> Float32[np.ndarray, "events"]:
-        if self.head == "linear":
-            return shards.values
+    def _is_liked(self, shards: Shards) -> Bool[np.ndarray, "events"]:
         if self.positive_from is None:
-            return np.ones_like(shards.values)
-        return (shards.values >= self.positive_from).astype(np.float32)
+            return np.ones(len(shards.values), bool)
+        return shards.values >= self.positive_from
 
 
 def drawn(
@@ -101,7 +124,7 @@ def drawn(
     who = shards.owners[events]
     counts = np.bincount(who, minlength=len(shards))
     numbers = (keys.uniform_ragged(counts) * free[who]).astype(np.int64)
-    return events, _skip(numbers, who, taken)
+    return events, skip_taken(numbers, who, taken)
 
 
 def _distinct(shards: Shards) -> Ragged:
@@ -109,18 +132,6 @@ def _distinct(shards: Shards) -> Ragged:
     pairs = np.unique(shards.owners * shards.n_items + shards.items)
     owners, items = np.divmod(pairs, max(1, shards.n_items))
     return Ragged.of_lengths(np.bincount(owners, minlength=len(shards)), items)
-
-
-def _skip(
-    numbers: Int64[np.ndarray, "drawn"], who: Int64[np.ndarray, "drawn"], taken: Ragged
-) -> Int64[np.ndarray, "drawn"]:
-    """Number r of a client becomes the r-th item that is not taken."""
-    owners = taken.owners
-    free_before = taken.values - (np.arange(len(owners)) - taken.offsets[owners])
-    apart = int(max(numbers.max(initial=0), free_before.max(initial=0))) + 1
-    line, wanted = owners * apart + free_before, who * apart + numbers
-    skipped = np.searchsorted(line, wanted, side="right") - taken.offsets[who]
-    return numbers + skipped
 
 
 def usual(situations: Encoded, shards: Shards) -> Encoded:

@@ -325,6 +325,7 @@ def test_krum_takes_the_attackers_out():
         ({"privacy": "central", "attackers": 1}, "use groups"),
         ({"noise_multiplier": 1.0}, "belongs to privacy='central' only"),
         ({"dropout": 1.0}, r"in \[0, 1\)"),
+        ({"privacy": "central", "count_noise": 1.0}, "no round counts"),
         ({"clip": 0.0}, "clip=0.0"),
         ({"hidden": (0,)}, "hidden=0"),
         ({"local_passes": 0}, "local_passes=0"),

@@ -1,32 +1,44 @@
 """PrivRec through the audit: the code that runs, and what must be caught."""
 
-import dataclasses
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytest
+from evaluation.audit.mutants import LateBits
+from evaluation.audit.subjects import sums_of
 
 from tacit.evaluation.audit.auditing import audit
 from tacit.keys import Key
+from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
+from tacit.mechanisms.clipping import clip_by_norm
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
+from tacit.sampling import FixedSize
 from tacit.transport.messages import Reports
 from tacit.tree import Tree
 
 PLAN = Plan(2000, rounds=2, channel="secure_sum", delta=1e-6)
-SOUND = PrivRec(
-    items=("topics",),
-    embedding=16,
-    widths=(64, 48, 24),
-    privacy="central",
-    clip=0.3,
-    noise_multiplier=1.5,
-    bit_noise=100.0,
-)
+FEW = replace(PLAN, population=300, groups={})  # canaries; enough for coarse faults
+SETTINGS = {
+    "items": ("topics",),
+    "embedding": 16,
+    "widths": (64, 48, 24),
+    "privacy": "central",
+    "clip": 0.3,
+    "noise_multiplier": 1.5,
+    "bit_noise": 100.0,
+}
+SOUND = PrivRec(**SETTINGS)
 
 
-def failed(method, seed=1):
-    found = audit(method, PLAN, key=Key.from_seed(seed))
+def failed(method, plan=PLAN, seed=1):
+    found = audit(method, plan, key=Key.from_seed(seed))
     return [check.name for check in found.checks if not check.ok]
+
+
+def failed_sums(method, seed=1):
+    checks = sums_of(method, Key.from_seed(seed), FEW)
+    return [check.name for check in checks if not check.ok]
 
 
 def test_what_privrec_does_is_what_it_claims():
@@ -47,27 +59,86 @@ class CountsEveryLike(PrivRec):
 
 def test_counting_every_like_is_caught():
     """A mutant that a longer history moves by more than 1."""
-    fields = {f.name: getattr(SOUND, f.name) for f in dataclasses.fields(SOUND)}
-    broken = CountsEveryLike(**{**fields, "count_rounds": 1, "count_noise": 2.0})
-    assert "largest contribution over the sensitivity" in failed(broken)
+    broken = CountsEveryLike(**SETTINGS, count_rounds=1, count_noise=2.0)
+    assert "largest contribution over the sensitivity" in failed_sums(broken)
+
+
+class Quieter(ClippedSumWithBits):
+    """Nine tenths of the noise that it states."""
+
+    def add(self, total, key):
+        noisy = super().add(total, key)
+        return {n: v + 0.9 * (noisy[n] - v) for n, v in total.items()}
+
+
+class ClipsEachLeaf(ClippedSumWithBits):
+    """Clips every layer by itself: several clips fit into one update."""
+
+    def bound(self, tree):
+        alone = [Tree({name: leaf}) for name, leaf in tree.leaves.items()]
+        clipped = [clip_by_norm(leaf, self.clip).leaves for leaf in alone]
+        leaves = {name: leaf for part in clipped for name, leaf in part.items()}
+        return Tree({**leaves, BIT: super().bound(tree).leaves[BIT]})
+
+
+class RepeatsItsNoise(ClippedSumWithBits):
+    """The same noise in every round: a difference of two sums has none."""
+
+    def add(self, total, key):
+        return super().add(total, Key.from_seed(0))
+
+
+@dataclass(frozen=True)
+class Through(PrivRec):
+    """PrivRec with another mechanism in the place of its own; claims as before."""
+
+    kind: type[ClippedSumWithBits] = ClippedSumWithBits
+
+    def _mechanism(self, round, clip):
+        own = super()._mechanism(round, clip)
+        return self.kind(own.clip, own.noise_multiplier, own.bit_noise)
+
+
+@pytest.mark.parametrize(
+    ("kind", "caught"),
+    [
+        (Quieter, "noise variance over the claimed one"),
+        (ClipsEachLeaf, "largest contribution over the sensitivity"),
+        (LateBits, "canaries whose bit says within the clip"),
+        (RepeatsItsNoise, "noise correlation between rounds, in standard errors"),
+    ],
+)
+def test_mechanisms_that_break_their_promise_are_caught(kind, caught):
+    """By the check that is there for them; others may fail too."""
+    assert caught in failed_sums(Through(**SETTINGS, kind=kind))
+
+
+def test_the_mechanism_itself_is_not():
+    """False alarm below 5e-3 with a seed drawn anew."""
+    assert failed_sums(Through(**SETTINGS)) == []
+
+
+ONLY_THE_RUNS = {  # an audit's place knows none of these
+    "items": ("genres", "year", "title"),
+    "by_value": ("year",),
+    "people": {"age_group": 7},
+    "embedding": 4,
+    "widths": (8,),
+}
 
 
 def test_the_published_bit_is_caught_and_nothing_else():
-    """Its noise is what we state; its bit, after the clip, is 1 for the longest."""
-    paper = replace(SOUND, mode="paper", bit_noise=None, cohort=2000, step=0.5)
-    assert failed(paper) == ["canaries whose bit says within the clip"]
+    """Its noise is what we state; its bit, after the clip, is 1 for the longest.
+
+    As `tacit audit RUN` has it: noise, cohorts and features are those of the run.
+    """
+    plan = Plan(4832, rounds=1000, sampler=FixedSize(30), delta=1e-6)
+    changes = {"mode": "paper", "noise_multiplier": None, "bit_noise": None}
+    paper = replace(SOUND, **ONLY_THE_RUNS, **changes, step=0.5).calibrated(plan)
+    assert failed(paper, plan) == ["canaries whose bit says within the clip"]
 
 
 def test_features_that_only_the_run_has_do_not_matter():
-    """A small network over genres is audited in a place that knows none."""
-    method = replace(
-        SOUND,
-        items=("genres", "year", "title"),
-        by_value=("year",),
-        embedding=4,
-        widths=(8,),
-        people={"age_group": 7},
-        server_step="adam",
-        step=0.02,
-    )
-    assert failed(method) == []
+    """Nor Adam at the server. False alarm as above."""
+    method = replace(SOUND, **ONLY_THE_RUNS, server_step="adam", step=0.02)
+    assert failed_sums(method.for_any_catalog()) == []

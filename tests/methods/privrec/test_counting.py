@@ -98,6 +98,30 @@ def test_counting_without_privacy_promises_nothing():
     assert events == [None, None]
 
 
+@pytest.mark.parametrize(
+    ("noises", "words"),
+    [
+        ({"count_rounds": 1, "count_noise": 2.0}, "noise_multiplier=None share one"),
+        ({"count_rounds": 1, "noise_multiplier": 2.0}, "count_noise=None and noise_"),
+        ({"count_noise": 2.0, "noise_multiplier": 2.0}, "with count_rounds=0: no rou"),
+    ],
+)
+def test_a_noise_that_would_not_be_used_is_refused(noises, words):
+    with pytest.raises(BadValue, match=words):
+        PrivRec(privacy="central", **noises)
+
+
+def test_stars_that_are_learnt_are_counted_where_they_are_liked():
+    """A network that learns stars is told of likes, not of low stars."""
+    world = mixed()
+    stars = {"head": "linear", "negatives": 0}
+    plan = Plan(len(world.shards), rounds=2)
+    one, other = (
+        servers(m, world, plan) for m in (COUNTING, replace(COUNTING, **stars))
+    )
+    np.testing.assert_array_equal(one[1].memory["counts"], other[1].memory["counts"])
+
+
 def test_counting_that_cannot_be():
     with pytest.raises(BadValue, match="count_rounds=1 is not in the paper"):
         PrivRec(mode="paper", count_rounds=1)

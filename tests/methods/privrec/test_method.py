@@ -138,7 +138,6 @@ class TestPaper(PrivRecContract):
         "clip": 2.0,
         "quantile": 0.9,
         "noise_multiplier": 0.01,
-        "cohort": 4,
         "step": 0.7,
     }
 
@@ -148,7 +147,7 @@ class TestPaper(PrivRecContract):
 
     def test_a_small_world_with_a_known_answer_is_learnt(self):
         class Whole(Answering):
-            settings = {**self.settings, "cohort": 24}  # noqa: RUF012
+            settings = self.settings
 
         Whole().test_a_small_world_with_a_known_answer_is_learnt()
 
@@ -244,6 +243,24 @@ assert "torch" not in sys.modules
     assert done.returncode == 0, done.stderr
 
 
+def test_a_linear_head_learns_ratings():
+    """Even items get 5 stars and odd ones 2, from whoever has them; scores are stars.
+
+    Whoever names an item without stars likes it, and so gives it 4.
+    """
+    world = two_kinds()
+    stars = np.where(world.shards.items % 2, 2, 5).astype(np.float32)
+    rated = replace(world, shards=replace(world.shards, values=stars))
+    ratings = {"head": "linear", "negatives": 0, "positive_from": 4.0}
+    method = PrivRec(**{**LEARNER, **ratings, "rate": 0.05, "adapt_epochs": 0})
+    assert method.liked == 4.0
+    plan = Plan(24, rounds=20, sampler=FixedSize(6))
+    state = last(simulation(method, rated, plan))
+    cast, tastes = tastes_of(method, state, rated, rated.shards)
+    scores = method.score(cast, tastes, Candidates.all_of(rated.catalog))
+    np.testing.assert_allclose(scores, np.tile([5.0, 2.0], (24, 6)), atol=0.2)
+
+
 # Algorithm 2
 
 
@@ -327,7 +344,6 @@ def test_the_published_clip_falls_whatever_the_norms_are_and_stops_at_its_floor(
         clip_rate=0.5,
         least_clip=0.25,
         noise_multiplier=1e-6,
-        cohort=40,
     )
     clips = clips_of(method, 40)
     assert np.diff(clips[:20]) == pytest.approx(-0.05, abs=1e-4)
@@ -348,7 +364,6 @@ def test_the_published_noise_stands_outside_the_step():
             privacy="central",
             clip=40.0,
             noise_multiplier=1.0,
-            cohort=13,
             step=step,
         )
         plan = Plan(13, channel="secure_sum")
@@ -412,7 +427,7 @@ def test_paper_mode_says_the_published_figure_and_the_provable_one():
     """Table 3: 30 of 4800, delta 1e-6; beside it 1.0891 for a step of 0.1."""
     plan = Plan(4800, rounds=1000, sampler=FixedSize(30), delta=1e-6)
     method = PrivRec(mode="paper", privacy="central", step=0.1).calibrated(plan)
-    assert (method.noise_multiplier, method.cohort) == (1.0, 30)
+    assert method.noise_multiplier == 1.0
     (release,) = method.releases(plan)
     cell = release.cells[Unit.USER, View.RELEASE]
     published = privrec_epsilon(30, population=4800, delta=1e-6)
@@ -506,6 +521,11 @@ def test_settings_that_cannot_be():
         PrivRec(negatives=0)
     with pytest.raises(BadValue, match="uses_value=True belongs to mode='paper'"):
         PrivRec(uses_value=True)
+    with pytest.raises(BadValue, match="is_adaptive=False belongs to mode='sound'"):
+        PrivRec(mode="paper", is_adaptive=False)
+    for other in ({"mode": "paper"}, {"is_adaptive": False}):
+        with pytest.raises(BadValue, match=r"bit_noise=2\.0 is of mode='sound' with"):
+            PrivRec(privacy="central", bit_noise=2.0, **other)
     with pytest.raises(BadValue, match="'value' is the event's own"):
         PrivRec(situations={"value": 0})
     with pytest.raises(BadValue, match="noise_multiplier belongs to privacy='central'"):
@@ -524,12 +544,11 @@ def test_settings_that_cannot_be():
 
 def test_paper_mode_needs_cohorts_of_one_size():
     plan = Plan(100, sampler=Poisson(0.1), delta=1e-6)
-    method = PrivRec(mode="paper", privacy="central")
+    method = PrivRec(mode="paper", privacy="central").calibrated(plan)
     with pytest.raises(Refused, match="needs cohorts of a fixed size and the plan has"):
-        method.calibrated(plan)
-    other = replace(method, noise_multiplier=1.0, cohort=30)
-    with pytest.raises(Refused, match="cohort=30, and the plan asks 100 devices"):
-        other.releases(Plan(100))
+        method.releases(plan)
+    with pytest.raises(Refused, match="Poisson; use fixed_size"):
+        method.start(plan, two_kinds().catalog, Key.from_seed(0))
 
 
 def test_a_catalog_without_features_is_refused():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,18 @@ def test_a_number_with_a_label_for_each_value():
     found = described(CATALOG, ("year",), ("year",))["year"]
     assert isinstance(found, Category)
     assert [found[i] for i in range(4)] == ["1979", "1986", "1979", ""]
+
+
+def test_no_two_values_share_a_label():
+    """Six digits are not enough; what is written short stays so."""
+    values = [1234567, 1234568, 1234571, 1995, 0.1, np.nextafter(np.float32(0.1), 1), 0]
+    column = Numeric(np.array([*values, -0.0], np.float32))
+    catalog = replace(CATALOG.take(np.arange(8) % 4), features={"n": column})
+    found = described(catalog, ("n",), ("n",))["n"]
+    labels = [found[i] for i in range(8)]
+    assert labels[:5] == ["1234567", "1234568", "1234571", "1995", "0.1"]
+    assert len({*labels}) == 7
+    assert labels[-2:] == ["0", "0"]
 
 
 def test_titles_by_name():

@@ -39,19 +39,32 @@ def test_or_are_left_out():
 
 
 def test_a_rating_is_its_own_label():
-    _, rows, _ = found(negatives=0, head="linear", dislikes="unused")
+    """Of every event; some are liked all the same."""
+    how = {"positive_from": 4.0, "negatives": 0, "head": "linear"}
+    _, rows, _ = found(**how)
     assert [label for _, label in rows] == [5, 2, 4, 1, 3]
+    assert Labelling(**how).liked(SHARDS).items.tolist() == [1, 2]
+    assert Labelling(**how).least_liked == 4.0
+
+
+STARS = {"head": "linear", "negatives": 0, "positive_from": 4.0}
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "words"),
     [
-        {"negatives": 0},
-        {"negatives": 0, "positive_from": 4.0, "dislikes": "unused"},
-        {"dislikes": "ignored"},
-        {"negatives": -1},
+        ({"negatives": 0}, "none disliked"),
+        (
+            {"negatives": 0, "positive_from": 4.0, "dislikes": "unused"},
+            "none disliked",
+        ),
+        ({"dislikes": "ignored"}, "'ignored' is not known"),
+        ({"negatives": -1}, "negatives=-1 must be >= 0"),
+        (STARS | {"negatives": 2}, "negatives=2: .* never touched has none"),
+        (STARS | {"dislikes": "unused"}, "dislikes='unused': .* low ones too"),
+        (STARS | {"positive_from": None}, "such as positive_from = 4"),
     ],
 )
-def test_settings_that_cannot_be(settings):
-    with pytest.raises(BadValue):
+def test_settings_that_cannot_be(settings, words):
+    with pytest.raises(BadValue, match=words):
         Labelling(**settings)
