@@ -6,6 +6,7 @@ to the letter stands PrivRec as we train it, with one pass of a device.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -154,9 +155,12 @@ def _at(found: Line, x: float) -> tuple[float | None, float | None]:
 
 
 def _rises(text: str, found: Line, *, to: float) -> Claim:
-    first, last = found.y[0], found.y[found.x.index(to)]
-    evidence = f"{first:.4f} at {found.x[0]:g}, {last:.4f} at {to:g}"
-    return Claim(text, last > first * (1 + _RISES), evidence)
+    """By more than a share of itself, and by more than twice its standard error."""
+    end = found.x.index(to)
+    first, last = found.y[0], found.y[end]
+    error = math.hypot(found.se[0], found.se[end])
+    evidence = f"{first:.4f} at {found.x[0]:g}, {last:.4f} at {to:g} (± {error:.4f})"
+    return Claim(text, last - first > max(_RISES * first, 2 * error), evidence)
 
 
 def _is_flat(text: str, found: Line, *, above: float) -> Claim:

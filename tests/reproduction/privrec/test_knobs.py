@@ -55,3 +55,10 @@ def test_a_run_that_is_too_short_to_be_flat_says_so():
     claim = knobs._is_flat("", found, above=40)
     assert not claim.ok
     assert "not run so long" in claim.evidence
+
+
+def test_what_chance_may_have_made_does_not_rise():
+    found = Line((5.0, 120.0), (0.0067, 0.0077), (0.0007, 0.0007))
+    assert not knobs._rises("", found, to=120).ok
+    surer = Line(found.x, found.y, (0.0002, 0.0002))
+    assert knobs._rises("", surer, to=120).ok
