@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from jaxtyping import Float, Int64
+from threadpoolctl import threadpool_limits
 
 from tacit.data.ragged import Ragged
 from tacit.keys import Keys
@@ -63,9 +64,13 @@ def train(
         named = network.named(stack)
         return named if finish is None else finish(named, some)
 
-    if len(parts) == 1 or not is_much:
+    if not is_much:
         return _placed(parts, map(learnt, parts))
-    with ThreadPoolExecutor(min(_THREADS, len(parts))) as pool:
+    # One pool at a time: products are small, and BLAS would divide them all the same.
+    with (
+        threadpool_limits(1, "blas"),
+        ThreadPoolExecutor(min(_THREADS, len(parts))) as pool,
+    ):
         return _placed(parts, pool.map(learnt, parts))
 
 
