@@ -85,8 +85,7 @@ def _of_some(
 def _halves(examples: Examples, size: int, keys: Keys) -> tuple[Places, Places]:
     """`size` places of examples of each half of every client."""
     lengths, offsets = examples.lengths, examples.offsets
-    owners = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((keys.bits_ragged(lengths), owners))
+    order = examples.shuffled(np.arange(len(examples)), keys)
     n_support = (lengths + 1) // 2
     sizes = np.stack([n_support, lengths - n_support])
     within = np.arange(size) % np.maximum(1, sizes)[:, :, None]

@@ -54,8 +54,8 @@ def train(
     parts = np.split(order, range(MICRO_COHORT, len(order), MICRO_COHORT))
     work = len(examples.items) * schedule.epochs
     is_much = len(examples) > 1 and work >= _COMPILED_FROM
-    make = _compiled if is_much else _plain
-    learn = make(network, home, examples, schedule)
+    given = network, home, examples, schedule
+    learn = Compiled(*given).learn if is_much else _plain(*given)
 
     def learnt(some: Clients) -> Arrays:
         stack, own = np.repeat(home[None], len(some), axis=0), keys[some].at("order")
@@ -72,15 +72,6 @@ def train(
         ThreadPoolExecutor(min(_THREADS, len(parts))) as pool,
     ):
         return _placed(parts, pool.map(learnt, parts))
-
-
-def _compiled(
-    network: Network,
-    home: Float[np.ndarray, "weights"],
-    examples: Examples,
-    schedule: Schedule,
-) -> Pass:
-    return Compiled(network, home, examples, schedule).learn
 
 
 def _plain(
