@@ -10,11 +10,13 @@ The frontier is ours: DP-PrivRec in sound mode beside noisy popularity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
+from tacit.method import Method
 from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.plan import Plan
 from tacit.reproduction import Scale
 from tacit.reproduction.claims import is_above
 from tacit.reproduction.privrec.accuracy import hits_by_depth
@@ -49,6 +51,7 @@ _WITHOUT_AND_WITH: Mapping[str, tuple[str, str]] = {
 
 
 Seeds = tuple[Evaluation, ...]  # one a seed
+Run = tuple[Method, Plan]
 
 
 def figures_3_and_4(scale: Scale) -> Reproduction:
@@ -132,8 +135,8 @@ def frontier(scale: Scale) -> Reproduction:
 
 def _frontier(bench: Bench) -> Reproduction:
     found = {
-        "DP-PrivRec": {e: _private(e, bench) for e in EPSILONS},
-        "noisy popularity": {e: _popular(e, bench) for e in EPSILONS},
+        "DP-PrivRec": {e: _seeds(_private, e, bench) for e in EPSILONS},
+        "noisy popularity": {e: _seeds(_popular, e, bench) for e in EPSILONS},
     }
     levels = {
         who: trials(who, bench).mean("hr", 20)
@@ -165,25 +168,22 @@ def _line(by_epsilon: Mapping[float, Seeds]) -> Line:
     return Line(tuple(by_epsilon), tuple(means), tuple(errors))
 
 
-def _private(epsilon: float, bench: Bench) -> Seeds:
-    made = []
-    for one in bench.each_seed():
-        ours, people = AsWeWould(one), len(one.split().users)
-        plan = replace(ours.dp_plan(people), target_epsilon=epsilon)
-        made.append(after(ours.dp_privrec, plan, one))
-    return tuple(made)
+def _seeds(own: Callable[[Bench], Run], epsilon: float, bench: Bench) -> Seeds:
+    """The run of each seed, with this budget."""
+    runs = [(*own(one), one) for one in bench.each_seed()]
+    return tuple(
+        after(method, replace(plan, target_epsilon=epsilon), one)
+        for method, plan, one in runs
+    )
 
 
-def _popular(epsilon: float, bench: Bench) -> Seeds:
+def _private(bench: Bench) -> Run:
+    ours = AsWeWould(bench)
+    return ours.dp_privrec, ours.dp_plan(len(bench.split().users))
+
+
+def _popular(bench: Bench) -> Run:
     """Everyone votes once."""
-    made = []
-    for one in bench.each_seed():
-        people = len(one.split().users)
-        plan = replace(
-            AsWeWould(one).dp_plan(people),
-            rounds=1,
-            sampler=Everyone(),
-            target_epsilon=epsilon,
-        )
-        made.append(after(FederatedPopularity(privacy="central"), plan, one))
-    return tuple(made)
+    _, plan = _private(bench)
+    once = replace(plan, rounds=1, sampler=Everyone())
+    return FederatedPopularity(privacy="central"), once
