@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from evaluation.audit.mutants import HONEST, MUTANTS, Mutant
+from audit.mutants import HONEST, MUTANTS, Mutant
 
 from tacit.keys import Key
 

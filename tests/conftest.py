@@ -32,9 +32,11 @@ CHECKED = (
     *("tacit.models", "tacit.mechanisms", "tacit.aggregation", "tacit.transport"),
     *("tacit.sampling", "tacit.plan", "tacit.method", "tacit.methods"),
     *("tacit.baselines", "tacit.runtime", "tacit.results", "tacit.evaluation"),
+    *("tacit.ledger", "tacit.audit", "tacit.attacks"),
     *("tacit.serving", "tacit.reporting", "tacit.testing", "tacit.experiment"),
 )
 sys.path.insert(0, str(Path(__file__).parent))
+pytest_plugins = ["held_out"]
 jaxtyping.install_import_hook(CHECKED, "axes.checked")
 
 # Checked axes are slow and machines are shared, so no example has a deadline.

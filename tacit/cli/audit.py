@@ -57,9 +57,9 @@ def audit(
 
 
 def _attacks(method: str, seed: int, page: Path) -> list[dict[str, Any]]:
-    from tacit.evaluation import leaks
+    from tacit.attacks import leaks
+    from tacit.files import write_atomically
     from tacit.reporting.leaks import render
-    from tacit.runtime.checkpoint import write_atomically
 
     console.note("audit: attacks with the mechanism off and on")
     found = [finding.to_json() for finding in leaks.run(method=method, seed=seed)]

@@ -170,9 +170,9 @@ def _command(grid: Grid, against: str) -> str:
 
 
 def _write(document: dict[str, Any], report: Report, out: Path) -> None:
+    from tacit.files import write_atomically, write_json
     from tacit.reporting import tables
     from tacit.reporting.html import render
-    from tacit.runtime.checkpoint import write_atomically, write_json
 
     write_json(out / "comparison.json", document)
     text = tables.to_csv(tables.cells(document["cells"]))

@@ -38,8 +38,8 @@ def show(
     """Show every release of a device and what all of them amount to."""
     told = _told(file)
     if html is not None:
+        from tacit.files import write_atomically
         from tacit.reporting.ledger import render
-        from tacit.runtime.checkpoint import write_atomically
 
         write_atomically(html, render(told).encode())
     if json:
@@ -65,9 +65,9 @@ def cap(
     json: Json = False,
 ) -> None:
     """Set the most that a device may say; it refuses before that is passed."""
-    from tacit.accounting.ledger.durable import DeviceLedger
-    from tacit.accounting.ledger.spending import Cap
     from tacit.errors import BadValue
+    from tacit.ledger.durable import DeviceLedger
+    from tacit.ledger.spending import Cap
 
     if (epsilon is None) != remove:
         raise BadValue("give --epsilon to set a cap, or --remove to take it away")
@@ -101,7 +101,7 @@ def forget(
 
     What was sent cannot be called back; what was not sent never leaves.
     """
-    from tacit.accounting.ledger.durable import DeviceLedger
+    from tacit.ledger.durable import DeviceLedger
 
     with DeviceLedger(file, create=False) as ledger:
         unsent = len(ledger.pending())
@@ -118,7 +118,7 @@ def forget(
 
 
 def _told(file: Path) -> Told:
-    from tacit.accounting.ledger.durable import DeviceLedger
+    from tacit.ledger.durable import DeviceLedger
     from tacit.reporting.ledger import Told
     from tacit.runtime.ledger import statements
 
@@ -133,7 +133,7 @@ def _told(file: Path) -> Told:
 
 
 def _document(told: Told) -> dict[str, Any]:
-    from tacit.accounting.ledger.written import plain_promises
+    from tacit.ledger.written import plain_promises
     from tacit.reporting.words import in_words
 
     return {

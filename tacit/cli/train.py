@@ -57,8 +57,8 @@ def write_report(
     from tacit.experiment.card import write_card
     from tacit.experiment.saved import SavedRun
     from tacit.experiment.showing import report_of
+    from tacit.files import write_atomically
     from tacit.reporting.html import render
-    from tacit.runtime.checkpoint import write_atomically
 
     run = SavedRun.at(path)
     write_card(run.directory)

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from tacit import check
+from tacit.audit.auditing import TICKS, audit, groups_of
+from tacit.audit.checks import Audit
+from tacit.audit.observing import CANARIES, ROUNDS
 from tacit.errors import BadValue
-from tacit.evaluation.audit.auditing import TICKS, audit, groups_of
-from tacit.evaluation.audit.checks import Audit
-from tacit.evaluation.audit.observing import CANARIES, ROUNDS
 from tacit.experiment.assemble import assemble
 from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.saved import SavedRun
+from tacit.files import write_json
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
-from tacit.runtime.checkpoint import write_json
 from tacit.runtime.run import RunDirectory
 from tacit.sampling import EVERYONE
 

@@ -17,9 +17,9 @@ from tacit.data.dataset import Dataset
 from tacit.errors import BadRun
 from tacit.experiment.assemble import Assembled
 from tacit.experiment.settings import plain_settings, read_experiment
+from tacit.files import write_atomically, write_json
 from tacit.release import Release, Unit
 from tacit.reporting.card import render
-from tacit.runtime.checkpoint import write_atomically, write_json
 from tacit.runtime.run import RunDirectory
 from tacit.statement import account
 from tacit.version import __version__

@@ -26,10 +26,10 @@ from tacit.experiment.grid import Contest, Grid, measured
 from tacit.experiment.judge import judge_baseline
 from tacit.experiment.settings import Experiment, read_experiment
 from tacit.experiment.training import Nobody, Watch, train
+from tacit.files import write_json
 from tacit.keys import Key
 from tacit.release import Standing, Unit, View
 from tacit.results import Evaluation, Pooled, pool
-from tacit.runtime.checkpoint import write_json
 from tacit.runtime.run import RunDirectory
 
 

@@ -16,9 +16,9 @@ from tacit.errors import BadRun, Refused
 from tacit.experiment.card import current_card
 from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.saved import SavedRun, load
+from tacit.files import write_atomically, write_json
 from tacit.method import Method
 from tacit.models.formula import Formula
-from tacit.runtime.checkpoint import write_atomically, write_json
 from tacit.runtime.run import RunDirectory
 from tacit.serving.device import Recommender
 from tacit.serving.export import INPUT, OPSET, OUTPUT, Precision, to_onnx

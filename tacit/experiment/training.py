@@ -20,9 +20,10 @@ from tacit.experiment.settings import (
     plain_settings,
     read_experiment,
 )
+from tacit.files import write_atomically, write_json
 from tacit.release import View
 from tacit.results import Evaluation
-from tacit.runtime.checkpoint import load_checkpoint, write_atomically, write_json
+from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.rounds import State, Tally
 from tacit.runtime.run import Facts, RunDirectory, play
 from tacit.serving.model import Model, save_model

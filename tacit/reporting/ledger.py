@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.accounting.ledger.records import Entry
-from tacit.accounting.ledger.spending import Cap
-from tacit.accounting.ledger.terms import SERVER, USER, VIEWS, Charge
-from tacit.accounting.ledger.written import in_short
+from tacit.ledger.records import Entry
+from tacit.ledger.spending import Cap
+from tacit.ledger.terms import SERVER, USER, VIEWS, Charge
+from tacit.ledger.written import in_short
 from tacit.release import Adjacency, Unit, View
 from tacit.reporting import elements, tables
 from tacit.reporting.words import WHO, in_words, times

@@ -19,8 +19,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from tacit.files import write_atomically
 from tacit.results import Evaluation, Json
-from tacit.runtime.checkpoint import write_atomically
 
 _LOG = logging.getLogger("tacit.reproduction")
 _DIRECTORY: ContextVar[Path | None] = ContextVar("directory", default=None)

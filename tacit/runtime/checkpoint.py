@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 from jaxtyping import Int64
@@ -22,6 +19,7 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from tacit.errors import BadRun
+from tacit.files import write_atomically
 from tacit.runtime.rounds import State
 from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Symmetric, Tree
 
@@ -64,37 +62,6 @@ def load_learnt(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
     """The weights and the memory of the server in a checkpoint of any experiment."""
     _, arrays = _whole(path)
     return _under(_WEIGHTS, arrays), _under(_MEMORY, arrays)
-
-
-def write_atomically(path: Path, content: bytes, *, is_private: bool = False) -> None:
-    """Replace a file in one step; readers see the old content or the new.
-
-    A private one is readable by its owner alone, from its first byte on.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    opener = partial(os.open, mode=0o600 if is_private else 0o666)
-    try:
-        with open(beside, "wb", opener=opener) as file:
-            file.write(content)
-            flush(file)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    _flush_directory(path.parent)
-
-
-def flush(file: IO[Any]) -> None:
-    """Wait until what was written is on the disk."""
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def write_json(path: Path, document: object) -> None:
-    """Replace a JSON file in one step."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, (text + "\n").encode())
 
 
 def parts_of(tree: Tree) -> dict[str, Array]:
@@ -168,11 +135,3 @@ def _under(prefix: str, arrays: Arrays) -> dict[str, Array]:
     return {
         n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)
     }
-
-
-def _flush_directory(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

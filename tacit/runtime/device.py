@@ -23,15 +23,15 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from safetensors.numpy import load, save
 
-from tacit.accounting.ledger.durable import DeviceLedger, question_digest
-from tacit.accounting.ledger.records import Answer, Joined, Refusal
-from tacit.accounting.ledger.terms import Terms
-from tacit.accounting.ledger.written import write_terms
 from tacit.data.catalog import Profiles
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key, Keys
+from tacit.ledger.durable import DeviceLedger, question_digest
+from tacit.ledger.records import Answer, Joined, Refusal
+from tacit.ledger.terms import Terms
+from tacit.ledger.written import write_terms
 from tacit.method import Clients, Method, enrol, participate
 from tacit.plan import Plan
 from tacit.runtime.checkpoint import parts_of, tree_of

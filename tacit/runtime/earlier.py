@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.accounting.ledger.written import (
+from tacit.ledger.written import (
     plain_event,
     plain_rounds,
     read_event,

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from tacit import check
-from tacit.accounting.ledger.durable import DeviceLedger
-from tacit.accounting.ledger.spending import Cap, Spent, Taken, made, spent
-from tacit.accounting.ledger.terms import PLACES, Charge, Place, Promise, Terms
 from tacit.errors import BadValue
+from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.spending import Cap, Spent, Taken, made, spent
+from tacit.ledger.terms import PLACES, Charge, Place, Promise, Terms
 from tacit.method import Method
 from tacit.plan import Plan
 from tacit.release import Adjacency, Cell, Release, Standing, Unit, View

@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Int64
 
-from tacit.accounting.ledger.cohort import CohortLedger, Limits
 from tacit.data.shards import Shards
 from tacit.errors import Refused
 from tacit.keys import Key, Keys
+from tacit.ledger.cohort import CohortLedger, Limits
 from tacit.method import Clients, Ledger, Method, Server, participate
 from tacit.sampling import Draw
 from tacit.transport.channels import Channel, Errand

@@ -22,13 +22,8 @@ from typing import Any
 
 from tacit import check
 from tacit.errors import BadRun
-from tacit.runtime.checkpoint import (
-    flush,
-    load_checkpoint,
-    save_checkpoint,
-    write_atomically,
-    write_json,
-)
+from tacit.files import flush, write_atomically, write_json
+from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.earlier import plain_past
 from tacit.runtime.ledger import run_statements
 from tacit.runtime.rounds import State, Tally

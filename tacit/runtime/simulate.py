@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Int64
 
 from tacit import arrays, check
-from tacit.accounting.ledger.cohort import Limits
-from tacit.accounting.ledger.spending import Cap
-from tacit.accounting.ledger.terms import Terms, parts
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
+from tacit.ledger.cohort import Limits
+from tacit.ledger.spending import Cap
+from tacit.ledger.terms import Terms, parts
 from tacit.method import Ledger, Method, Unmetered, enrol
 from tacit.plan import Plan
 from tacit.release import Adjacency, Release

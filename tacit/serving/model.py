@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save
 from tacit.data.catalog import Catalog
 from tacit.data.columns import describe, restore
 from tacit.errors import BadRun
-from tacit.runtime.checkpoint import write_atomically, write_json
+from tacit.files import write_atomically, write_json
 from tacit.transport.messages import Cast
 from tacit.tree import Arrays
 

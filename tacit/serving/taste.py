@@ -21,8 +21,9 @@ from tacit.data.columns import describe
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.errors import BadData
+from tacit.files import write_atomically
 from tacit.method import Method, Tastes
-from tacit.runtime.checkpoint import checksum, parts_of, tree_of, write_atomically
+from tacit.runtime.checkpoint import checksum, parts_of, tree_of
 from tacit.transport.messages import Cast
 from tacit.tree import Arrays
 from tacit.version import __version__

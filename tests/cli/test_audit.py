@@ -3,7 +3,7 @@ from functools import partial
 
 import pytest
 
-from tacit.evaluation import leaks
+from tacit.attacks import leaks
 from tacit.experiment import auditing
 
 CENTRAL = (
@@ -54,7 +54,7 @@ def test_a_failed_check_is_exit_code_one(tacit, failing):
 
 def test_leaks_are_added_and_drawn(tacit, failing, monkeypatch, tmp_path):
     few = partial(leaks.run, ("item_gradient",), people=40)
-    monkeypatch.setattr("tacit.evaluation.leaks.run", few)
+    monkeypatch.setattr("tacit.attacks.leaks.run", few)
     page = tmp_path / "leaks.html"
     answer = tacit("audit", "toy", "--leaks", "--page", page, "--json")
     assert [finding["name"] for finding in answer.json["leaks"]] == ["item_gradient"]
@@ -68,7 +68,7 @@ def test_the_attacks_on_the_audited_method_run(tacit, failing, monkeypatch, tmp_
         asked.append((method, seed))
         return found
 
-    monkeypatch.setattr("tacit.evaluation.leaks.run", run)
+    monkeypatch.setattr("tacit.attacks.leaks.run", run)
     page = tmp_path / "leaks.html"
     tacit("audit", "toy", "--leaks", "--page", page, "--seed", "3", "--json")
     assert asked == [("toy", 3)]

@@ -1,7 +1,7 @@
 import pytest
-from accounting.ledger.small import gaussian
+from ledger.small import gaussian
 
-from tacit.accounting.ledger.durable import DeviceLedger
+from tacit.ledger.durable import DeviceLedger
 
 SECRET = b"nobody else's business"
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from tacit.audit.checks import Audit, Check, Estimate
 from tacit.errors import BadRun, BadValue
-from tacit.evaluation.audit.checks import Audit, Check, Estimate
 from tacit.experiment import auditing
 from tacit.experiment.auditing import audit_named, subjects_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.evaluation.audit.estimates import ERRORS, log_ratio
-from tacit.evaluation.audit.reports import DRAWS
+from tacit.audit.estimates import ERRORS, log_ratio
+from tacit.audit.reports import DRAWS
 from tacit.keys import Key, Keys
 
 

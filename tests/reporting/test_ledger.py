@@ -1,10 +1,10 @@
 from dataclasses import replace
 
-from accounting.ledger.small import bare, gaussian, training
+from ledger.small import bare, gaussian, training
 
-from tacit.accounting.ledger.records import Entry
-from tacit.accounting.ledger.spending import Cap
-from tacit.accounting.ledger.terms import Charge
+from tacit.ledger.records import Entry
+from tacit.ledger.spending import Cap
+from tacit.ledger.terms import Charge
 from tacit.reporting.ledger import (
     Told,
     caps_table,

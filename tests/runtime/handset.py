@@ -22,12 +22,12 @@ from types import FrameType
 import numpy as np
 from dp_accounting import GaussianDpEvent
 
-from tacit.accounting.ledger import durable, schema
-from tacit.accounting.ledger.spending import Cap
 from tacit.data.catalog import Catalog
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.keys import Key
+from tacit.ledger import durable, schema
+from tacit.ledger.spending import Cap
 from tacit.plan import Plan
 from tacit.release import Release, local
 from tacit.runtime import device as device_module

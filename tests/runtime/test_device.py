@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 
-from tacit.accounting.ledger.records import Refusal
-from tacit.accounting.ledger.spending import Cap
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key, Keys
+from tacit.ledger.records import Refusal
+from tacit.ledger.spending import Cap
 from tacit.method import Unmetered, enrol, participate
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan

@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 import pytest
 from safetensors.numpy import load
 
-from tacit.accounting.ledger.durable import DeviceLedger
 from tacit.errors import BadData
 from tacit.keys import Key
+from tacit.ledger.durable import DeviceLedger
 
 HANDSET = Path(__file__).with_name("handset.py")
 KILLS = 300

@@ -9,12 +9,12 @@ from dp_accounting import GaussianDpEvent
 from methods.privrec.worlds import described
 
 from tacit.accounting.calibration import gaussian_epsilon
-from tacit.accounting.ledger.durable import DeviceLedger
-from tacit.accounting.ledger.spending import Cap
-from tacit.accounting.ledger.terms import PLACES
 from tacit.accounting.views import allowed_participations
 from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.spending import Cap
+from tacit.ledger.terms import PLACES
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.gram import Gram

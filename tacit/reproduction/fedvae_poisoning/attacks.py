@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tacit.evaluation.poisoning import Attack, EveryGroup, Gaussian, Promote, Scaled
+from tacit.attacks.poisoning import Attack, EveryGroup, Gaussian, Promote, Scaled
 from tacit.methods.fedvae import FedVae
 
 _OUTPUT = "decoder/0"  # the layer whose gradient promotes an item

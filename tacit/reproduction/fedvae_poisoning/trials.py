@@ -16,13 +16,13 @@ from functools import cache, lru_cache
 import numpy as np
 from jaxtyping import Int64
 
+from tacit.attacks.poisoning import Infiltrated, exposure
 from tacit.baselines.popularity import Popularity
 from tacit.data import sources
 from tacit.data.shards import Shards
 from tacit.data.splits import Split, new_users
 from tacit.errors import MissingData
 from tacit.evaluation.evaluate import evaluate
-from tacit.evaluation.poisoning import Infiltrated, exposure
 from tacit.evaluation.ranking import Personal, Scorer
 from tacit.keys import Key
 from tacit.method import Candidates, Scores, enrol

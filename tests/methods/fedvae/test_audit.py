@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tacit.evaluation.audit.auditing import audit
+from tacit.audit.auditing import audit
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.methods.fedvae import FedVae

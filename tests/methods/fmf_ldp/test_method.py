@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tacit.accounting.ledger.spending import Cap
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
+from tacit.ledger.spending import Cap
 from tacit.method import Candidates, Unmetered, enrol, participate
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.fmf_ldp.protection import tally

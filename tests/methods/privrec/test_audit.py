@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from evaluation.audit.mutants import LateBits
-from evaluation.audit.subjects import sums_of
+from audit.mutants import LateBits
+from audit.subjects import sums_of
 
-from tacit.evaluation.audit.auditing import audit
+from tacit.audit.auditing import audit
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.clipping import clip_by_norm

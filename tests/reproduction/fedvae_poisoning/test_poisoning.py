@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.aggregation.krum import Krum
-from tacit.evaluation.poisoning import Infiltrated
+from tacit.attacks.poisoning import Infiltrated
 from tacit.keys import Key
 from tacit.method import Unmetered, participate
 from tacit.plan import Plan

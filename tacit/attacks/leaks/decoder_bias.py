@@ -1,0 +1,57 @@
+"""The attack on FedVAE that `tacit audit fedvae --leaks` runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tacit import check
+from tacit.attacks.leaks import Attempt, Histories
+from tacit.attacks.leaks.output_bias import Form, attack_output
+from tacit.keys import Key
+from tacit.methods.fedvae import FedVae
+from tacit.plan import Plan
+
+_BARE = FedVae(hidden=(32,), latent=16, rate=0.01)
+_NOISY = replace(_BARE, privacy="central")
+_OUTPUT = "decoder/1"  # its last layer
+
+
+@dataclass(frozen=True)
+class DecoderBias:
+    """Guess a history from what FedVAE's device sends in one round."""
+
+    epsilons: tuple[float, ...] = (8.0, 1.0)
+    delta: float = 1e-6
+    later: int = 50  # a round of a model that has learnt something
+    name: str = "decoder_bias"
+    method: str | None = "fedvae"
+    question: str = (
+        "The server gets what FedVAE's devices send. Which items are in a history?"
+    )
+
+    def __post_init__(self) -> None:
+        check.count(later=self.later)
+        for epsilon in self.epsilons:
+            check.positive(epsilon=epsilon)
+
+    def attack(self, histories: Histories, key: Key) -> tuple[Attempt, ...]:
+        """Bare and clipped reports, then the noisy sum at each epsilon."""
+        return tuple(
+            attack_output(form, histories, key.at(number))
+            for number, form in enumerate(self._forms(len(histories)))
+        )
+
+    def _forms(self, people: int) -> tuple[Form, ...]:
+        often = Plan(people, rounds=self.later + 1)
+        later = f"none, over direct, after {self.later} rounds"
+        return (
+            Form("none, over direct, first round", _BARE, often, _OUTPUT),
+            Form(later, _BARE, often, _OUTPUT, round=self.later),
+            self._noisy(people, self.epsilons[0], channel="direct"),
+            *(self._noisy(people, e, channel="secure_sum") for e in self.epsilons),
+        )
+
+    def _noisy(self, people: int, epsilon: float, *, channel: str) -> Form:
+        plan = Plan(people, channel=channel, delta=self.delta, target_epsilon=epsilon)
+        label = f"clip and noise of epsilon {epsilon:g}, over {channel}"
+        return Form(label, _NOISY.calibrated(plan), plan, _OUTPUT)

@@ -1,0 +1,112 @@
+"""The attack on PrivRec that `tacit audit privrec --leaks` runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tacit import check
+from tacit.attacks.leaks import Attempt, Histories
+from tacit.attacks.leaks.movement import Federations, Form, attack_movement
+from tacit.data.features import Category, Features
+from tacit.data.strings import Strings
+from tacit.keys import Key
+from tacit.methods.privrec import PrivRec
+from tacit.plan import Plan
+from tacit.sampling import FixedSize, Poisson
+
+# A history is about one mini-batch. Sigmoid units saturate where ReLU would overflow.
+_BARE = PrivRec(
+    embedding=16,
+    widths=(8,),
+    activation="sigmoid",
+    local_epochs=3,
+    batch=256,
+    rate=2.0,
+)
+_SOUND = replace(_BARE, privacy="central", clip=2.0)  # most norms are above
+_PAPER = replace(_SOUND, mode="paper", quantile=0.9)  # z = 1 and h = .7
+_FEATURES, _LABELS = 3, 64  # invented; they tell nearly all items apart
+
+
+@dataclass(frozen=True)
+class MembershipByMovement:
+    """Guess who took part in PrivRec's training from the models of all its rounds.
+
+    Federations are small, since few people hide each other least.
+    """
+
+    epsilons: tuple[float, ...] = (8.0, 1.0)
+    delta: float = 1e-6
+    federations: int = 16  # or as many as there are people for
+    people: int = 20  # in each, and half of them are asked in a round
+    rounds: int = 8
+    name: str = "membership_by_movement"
+    method: str | None = "privrec"
+
+    def __post_init__(self) -> None:
+        check.at_least(2, federations=self.federations)
+        check.at_least(10, people=self.people, remedy="some must be in, some out")
+        check.count(rounds=self.rounds)
+        for epsilon in self.epsilons:
+            check.positive(epsilon=epsilon)
+
+    @property
+    def question(self) -> str:
+        """What is asked, and among how many."""
+        return (
+            "A participant sees PrivRec's model in every round and holds somebody's "
+            "history. Did that person take part? At most "
+            f"{self.federations} federations of {self.people} people."
+        )
+
+    def attack(self, histories: Histories, key: Key) -> tuple[Attempt, ...]:
+        """Bare updates, the published noise, then sound noise at each epsilon."""
+        federations = self.dealt(histories)
+        return tuple(
+            attack_movement(form, federations, key.at("play"))
+            for form in self.forms(histories.shape[1], key.at("catalog"))
+        )
+
+    def dealt(self, histories: Histories) -> Federations:
+        """The people of each federation."""
+        check.at_least(2 * self.people, people=len(histories), remedy="two federations")
+        n = min(self.federations, len(histories) // self.people)
+        return histories[: n * self.people].reshape(n, self.people, -1)
+
+    def forms(self, items: int, key: Key) -> tuple[Form, ...]:
+        """What is attacked, for so many items of which the key says what is known."""
+        features, paper = _invented(items, key), self._published_plan()
+        return (
+            Form("none: updates as they are", _BARE, self._plan(), features),
+            Form("DP-PrivRec as published", _PAPER.calibrated(paper), paper, features),
+            *(self._sound(epsilon, features) for epsilon in self.epsilons),
+        )
+
+    def _sound(self, epsilon: float, features: Features) -> Form:
+        plan = replace(
+            self._plan(),
+            channel="secure_sum",
+            delta=self.delta,
+            target_epsilon=epsilon,
+        )
+        label = f"clip and noise over secure_sum, epsilon {epsilon:g}"
+        return Form(label, _SOUND.calibrated(plan), plan, features)
+
+    def _plan(self) -> Plan:
+        return Plan(self.people, rounds=self.rounds, sampler=Poisson(0.5))
+
+    def _published_plan(self) -> Plan:
+        cohort = FixedSize(self.people // 2)
+        return replace(self._plan(), sampler=cohort, delta=self.delta)
+
+
+def _invented(items: int, key: Key) -> dict[str, Category]:
+    """Features of the items, as public as their names."""
+    labels = Strings.of([str(label) for label in range(_LABELS)])
+    drawn = key.generator().integers(0, _LABELS, (_FEATURES, items), np.int32)
+    return {
+        f"feature {number}": Category(codes, labels)
+        for number, codes in enumerate(drawn)
+    }

@@ -1,0 +1,70 @@
+"""A channel in which some of every cohort lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
+
+from tacit import check
+from tacit.attacks.poisoning.attacks import Attack
+from tacit.keys import Key
+from tacit.transport.channels import Channel, Delivery, Errand
+from tacit.transport.messages import Layout, Reports
+from tacit.tree import Tree
+
+
+@dataclass(frozen=True)
+class Infiltrated:
+    """Replaces a share of the reports by what attackers send, then carries all.
+
+    Attackers are drawn anew in every round, exactly `share` of the cohort to the
+    nearest device. They know all reports, so all are held at once, as factors. What
+    they send must be as declared; nothing else about it is checked.
+    """
+
+    channel: Channel
+    attack: Attack
+    share: float
+
+    def __post_init__(self) -> None:
+        check.fraction(share=self.share)
+
+    @property
+    def name(self) -> str:
+        """As the channel inside."""
+        return self.channel.name
+
+    @property
+    def delivers(self) -> type[Delivery]:
+        """As the channel inside."""
+        return self.channel.delivers
+
+    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+        """Deliver what honest devices and attackers say."""
+        return self.channel.carry(self._mixed(chunks, errand), errand)
+
+    def _mixed(self, chunks: Iterable[Reports], errand: Errand) -> Iterator[Reports]:
+        trees = [chunk.tree for chunk in chunks if len(chunk)]
+        if not trees:
+            return
+        key = errand.key.at("poisoning", "attackers")  # not one that draws noise
+        tree, _ = self.mixed(Tree.concatenate(trees), errand.layout, key=key)
+        yield Reports(tree)
+
+    def mixed(
+        self, tree: Tree, layout: Layout, *, key: Key
+    ) -> tuple[Tree, Int64[np.ndarray, "liars"]]:
+        """A cohort's reports, the attackers' in their places, and which those are."""
+        order = key.at("who").generator().permutation(len(tree))
+        n = round(self.share * len(tree))
+        liars, others = np.sort(order[:n]), np.sort(order[n:])
+        if not n:
+            return tree, liars
+        forged = self.attack.forge(
+            tree.select(liars), honest=tree.select(others), key=key.at("forge")
+        )
+        layout.check(Reports(forged))
+        return tree.replace_rows(liars, forged), liars

@@ -1,0 +1,83 @@
+"""A report of zeros changes nothing: sums are divided by the planned size.
+
+Whoever divides by the realised cohort lets one person's absence move everyone else's
+weight; then the sensitivity of the result is no longer one clip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tacit.audit.checks import Check
+from tacit.audit.worlds import small_place
+from tacit.keys import Key
+from tacit.method import Method
+from tacit.plan import Plan
+from tacit.transport.channels import Channel, Direct, Errand, SecureSum
+from tacit.transport.messages import Layout, Reports
+from tacit.tree import Arrays, Tree
+
+_FEW = 20  # items, where any number does
+_SAME = 1e-9  # what rounding may change, relatively
+
+
+def check_empty_report(method: Method, plan: Plan) -> Check:
+    """Hold the server after a round against one with a further report of zeros."""
+    carriers: tuple[Channel, ...] = (Direct(), SecureSum())
+    accepted = method.aggregator.accepts
+    gaps = [_gap(method, plan, c) for c in carriers if c.delivers in accepted]
+    return Check.at_most(
+        "change of the server by an empty report",
+        max(gaps),
+        claimed=0.0,
+        slack=_SAME,
+        detail="relative, over direct and secure_sum; a sum over the realised cohort "
+        "depends on who took part",
+    )
+
+
+def _gap(method: Method, plan: Plan, channel: Channel) -> float:
+    """How far a further report of zeros moves what the server keeps, in any round."""
+    key, catalog, gaps = Key.from_seed(1), small_place(_FEW).catalog, list[float]()
+    plan = replace(plan, channel=channel.name)
+    server = method.start(plan, catalog, key.at("start"))
+    for round_ in range(plan.rounds):
+        layout = method.layout(plan, catalog, round=round_)
+        noise = method.noise(method.broadcast(server))
+        errand = Errand(layout, key.at("channel", round_), noise)
+        one, two = (
+            method.aggregate(server, channel.carry(reports, errand), key.at(round_))
+            for reports in ([_ones(layout)], [_ones(layout), _zeros(layout)])
+        )
+        gaps += [_distance(one.weights, two.weights), _distance(one.memory, two.memory)]
+        server = one
+    return max(gaps)
+
+
+def _distance(one: Arrays, other: Arrays) -> float:
+    """The largest difference, relative to the largest value of its array or to 1."""
+    sizes = {name: max(1.0, np.abs(a).max(initial=0.0)) for name, a in one.items()}
+    gaps = [
+        np.abs(np.subtract(one[n], other[n], dtype=np.float64)).max(initial=0.0) / s
+        for n, s in sizes.items()
+    ]
+    return float(max(gaps, default=0.0))
+
+
+def _zeros(layout: Layout) -> Reports:
+    """One report of zeros."""
+    leaves = {
+        name: slot.leaf(
+            {part: np.zeros((1, *s), slot.dtype) for part, s in slot.parts().items()}
+        )
+        for name, slot in layout.slots.items()
+    }
+    return Reports(Tree(leaves))
+
+
+def _ones(layout: Layout) -> Reports:
+    """One report of ones."""
+    zeros = _zeros(layout).tree.leaves.items()
+    return Reports(Tree({name: leaf.map(np.ones_like) for name, leaf in zeros}))

@@ -1,0 +1,90 @@
+"""The array form: how often each simulated device took part, and how often it may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from tacit import arrays
+from tacit.errors import BadValue
+from tacit.ledger.spending import Cap, allowed_rounds
+from tacit.ledger.terms import Terms
+
+
+@dataclass(frozen=True)
+class CohortLedger:
+    """One count a device; a device's number is its place.
+
+    The counts belong to the state of a run: a round that is played again from the same
+    state is permitted again, says the same bytes and is counted once.
+    """
+
+    taken: Int64[np.ndarray, "clients"]  # rounds each has taken part in
+    limits: Int64[np.ndarray, "clients"]  # rounds each may take part in
+    rounds: int  # planned; none after the last
+
+    def __post_init__(self) -> None:
+        if len(self.taken) != len(self.limits):
+            raise BadValue(
+                f"counts of {len(self.taken)} devices and limits of "
+                f"{len(self.limits)}; they must agree"
+            )
+
+    def permits(
+        self, clients: Int64[np.ndarray, "asked"], *, round: int
+    ) -> Bool[np.ndarray, "asked"]:
+        """Which of these devices stay within their caps if they take part once more."""
+        rows = arrays.integers(clients, "clients", below=len(self.taken))
+        return (self.taken[rows] < self.limits[rows]) & (round < self.rounds)
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """How often each device may take part in each part of a run, by its caps.
+
+    The parts follow each other: what a device may in one depends on how often it took
+    part in those before.
+    """
+
+    terms: Sequence[Terms]  # of each public group
+    groups: Int64[np.ndarray, "clients"]  # the place of each device's group there
+    caps: tuple[Cap, ...]
+    parts: tuple[range, ...]
+    known: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def within(
+        self, part: int, taken: Int64[np.ndarray, "clients parts"]
+    ) -> Int64[np.ndarray, "clients"]:
+        """In how many rounds of a part each device may take part."""
+        alike = self.groups
+        for before, counts in zip(self.parts[:part], taken.T, strict=False):
+            alike = alike * (len(before) + 1) + np.minimum(counts, len(before))
+        _, first, which = np.unique(alike, return_index=True, return_inverse=True)
+        rows = zip(self.groups[first].tolist(), taken[first, :part], strict=True)
+        found = [self._limit(group, *earlier.tolist()) for group, earlier in rows]
+        return np.array(found, np.int64)[which]
+
+    def most_rounds(self, group: int, n: int, *, parts: int) -> list[int]:
+        """Rounds that cost as much as any `n` of these first parts, or more."""
+        each = (
+            part[: min(n, self._limit(group, *[0] * place))]
+            for place, part in enumerate(self.parts[:parts])
+        )
+        return [*chain.from_iterable(each)]
+
+    def _limit(self, group: int, *earlier: int) -> int:
+        """For a device that took part so often in each of the parts before."""
+        where = group, *earlier
+        if where not in self.known:
+            done = [part[:n] for part, n in zip(self.parts, earlier, strict=False)]
+            self.known[where] = allowed_rounds(
+                self.terms[group],
+                self.caps,
+                part=self.parts[len(earlier)],
+                earlier=[*chain.from_iterable(done)],
+            )
+        return self.known[where]

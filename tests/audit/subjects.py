@@ -1,0 +1,124 @@
+"""Honest methods to audit: the toy with a noisy sum, and one with an adaptive clip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tacit.audit.auditing import audit
+from tacit.audit.checks import Check
+from tacit.audit.claims import read_claims
+from tacit.audit.observing import CANARIES, ROUNDS
+from tacit.audit.sums import check_sums
+from tacit.keys import Key
+from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip, ClippedSumWithBits
+from tacit.mechanisms.gaussian import GaussianSum
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.plan import Plan
+from tacit.release import Release, summed
+from tacit.testing.toy import ToyFactors
+from tacit.transport.messages import Cast, Layout, Reports, Slot
+
+PLAN = Plan(CANARIES, ROUNDS, channel="secure_sum", delta=1e-6)
+MECHANISM = GaussianSum(0.7, 1.5)
+RULE = AdaptiveClip(
+    start=0.7, least=0.01, most=100.0, noise_multiplier=1.5, bit_noise=50.0
+)
+POPULARITY = FederatedPopularity(privacy="central", noise_multiplier=1.5)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A server optimizer that goes down the gradient and needs no torch."""
+
+    def start(self, weights):
+        return {}
+
+    def step(self, weights, memory, gradient, *, epoch=0):
+        return {n: value - 0.01 * gradient[n] for n, value in weights.items()}, {}
+
+
+@dataclass(frozen=True)
+class NoisyFactors(ToyFactors):
+    """The toy with two leaves, one of them factored, over a noisy sum."""
+
+    mechanism: GaussianSum = MECHANISM
+    optimizer: Steps = field(default_factory=Steps)
+
+    def privatize(self, cast, clients, updates, keys):
+        return Reports(self.mechanism.bound(updates.tree))
+
+    def noise(self, cast):
+        return self.mechanism
+
+    def aggregate(self, server, delivery, key):
+        layout = self.layout(server.plan, server.catalog, round=server.round)
+        gradient = self.aggregator.mean(
+            delivery,
+            layout,
+            planned=server.plan.cohort_size,
+            noise=self.mechanism,
+            key=key,
+        )
+        weights, memory = self.optimizer.step(server.weights, server.memory, gradient)
+        return server.after(weights=weights, memory=memory)
+
+    def releases(self, plan):
+        cells = summed(plan, self.mechanism.event, reason="Gaussian mechanism")
+        return (Release("gradients", "server", "each round", cells),)
+
+
+@dataclass(frozen=True)
+class AdaptiveFactors(NoisyFactors):
+    """The same with a clip that follows the norms; the Cast says which."""
+
+    rule: AdaptiveClip = RULE
+    kind: type[ClippedSumWithBits] = ClippedSumWithBits
+
+    def start(self, plan, catalog, key):
+        server = super().start(plan, catalog, key)
+        clip = np.array(self.rule.start)
+        return replace(server, weights={**server.weights, "clip": clip})
+
+    def _at(self, cast: Cast) -> ClippedSumWithBits:
+        rule = self.rule.at(float(cast.weights["clip"]))
+        return self.kind(rule.clip, rule.noise_multiplier, rule.bit_noise)
+
+    def privatize(self, cast, clients, updates, keys):
+        return Reports(self._at(cast).bound(updates.tree))
+
+    def noise(self, cast):
+        return self._at(cast)
+
+    def aggregate(self, server, delivery, key):
+        layout = self.layout(server.plan, server.catalog, round=server.round)
+        noise = self._at(self.broadcast(server))
+        total = self.aggregator.total(delivery, layout, noise=noise, key=key)
+        planned, clip = server.plan.cohort_size, float(server.weights["clip"])
+        clip = self.rule.following(clip, total, planned=planned)
+        weights = {
+            name: server.weights[name] - 0.01 * total[name] / planned for name in "Vb"
+        }
+        return server.after(weights={**weights, "clip": np.array(clip)}, memory={})
+
+    def layout(self, plan, catalog, *, round):
+        slots = super().layout(plan, catalog, round=round).slots
+        return Layout({**slots, BIT: Slot("float64", ())})
+
+    def releases(self, plan):
+        event = self.rule.at(self.rule.start).event
+        cells = summed(plan, event, reason="Gaussian mechanism, bits included")
+        return (Release("gradients and bits", "server", "each round", cells),)
+
+
+def sums_of(method, key: Key, plan: Plan = PLAN) -> list[Check]:
+    """The checks of a method's noisy sums."""
+    mu = read_claims(method, plan).mu
+    assert mu is not None
+    return [*check_sums(method, plan, mu=mu, delta=1e-6, key=key)]
+
+
+def reports_of(method, key: Key) -> list[Check]:
+    """The checks of reports that devices protect themselves."""
+    return [*audit(method, PLAN, key=key).checks]

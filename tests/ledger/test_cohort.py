@@ -1,0 +1,110 @@
+"""The array form, and that it refuses exactly when the durable form does."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ledger.small import bare, gaussian, in_turn, response, training
+
+from tacit.errors import BadValue
+from tacit.ledger.cohort import CohortLedger, Limits
+from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.spending import Cap, spent
+from tacit.ledger.terms import PLACES, parts
+
+
+def test_who_may_take_part():
+    ledger = CohortLedger(np.array([0, 3, 2]), np.array([0, 3, 3]), rounds=10)
+    assert ledger.permits(np.array([2, 1, 0, 2]), round=9).tolist() == [
+        *(True, False, False, True)
+    ]
+    assert not ledger.permits(np.array([2, 1, 0, 2]), round=10).any()
+
+
+@pytest.mark.usefixtures("without_axis_checks")
+def test_counts_and_limits_are_of_the_same_devices():
+    with pytest.raises(BadValue, match="counts of 2 devices and limits of 1"):
+        CohortLedger(np.zeros(2, np.int64), np.zeros(1, np.int64), 1)
+    with pytest.raises(BadValue, match="clients: 2 is not in"):
+        CohortLedger(*np.ones((2, 2), np.int64), 1).permits(np.array([2]), round=0)
+
+
+TERMS = {
+    "gaussian": (gaussian(2.0, most=9), [Cap(6.0)]),
+    "response": (response(0.4, most=9), [Cap(1.6, 0.0, view="collusion")]),
+    "training": (training(0.5, 2.0, 9), [Cap(6.0), Cap(9.0, view="release")]),
+    "in turn": (in_turn(3, 9, count=2.0, train=2.5), [Cap(5.0)]),
+    "once in turn": (replace(in_turn(3, 9), most=1), []),
+    "bare": (bare(9), [Cap(100.0)]),
+    "no cap": (bare(4), []),
+}
+
+
+@pytest.mark.parametrize("kind", TERMS)
+@given(asked=st.lists(st.lists(st.booleans(), min_size=2, max_size=2), max_size=9))
+@settings(max_examples=4)
+def test_both_forms_refuse_in_the_same_rounds_and_have_spent_the_same(
+    kind, asked, tmp_path_factory
+):
+    """Two devices, asked at random: one row of counts against two files."""
+    terms, caps = TERMS[kind]
+    folder = tmp_path_factory.mktemp(kind)
+    files = [opened(folder / str(i), terms, caps) for i in range(2)]
+    made = parts(terms.rounds, (charge.rounds for charge in terms.charges))
+    limits = Limits([terms], np.zeros(2, np.int64), tuple(caps), made)
+    taken = np.zeros((2, len(made)), np.int64)
+    for round_, row in enumerate(asked):
+        here = np.flatnonzero(row)
+        part = next((i for i, one in enumerate(made) if round_ in one), 0)
+        most = limits.within(part, taken)
+        ledger = CohortLedger(taken[:, part], most, terms.rounds)
+        may = ledger.permits(here, round=round_)
+        assert may.tolist() == [answers(files[i], round_) for i in here]
+        taken[here[may], part] += 1
+    for counts, file in zip(taken.tolist(), files, strict=True):
+        rounds = [r for part, n in zip(made, counts, strict=True) for r in part[:n]]
+        for place in PLACES:
+            expected = spent([(terms, rounds)], place, delta=1e-6)
+            assert file.spent(place, delta=1e-6) == expected
+        file.close()
+
+
+def test_limits_of_groups_and_of_what_was_said_before():
+    """A count of noise 2 costs 25 / 4 updates of noise 5, of which 17 fit."""
+    told = [in_turn(2, 99, count=2.0, train=z) for z in (5.0, 50.0)]
+    groups = np.array([0, 0, 0, 1, 0])
+    limits = Limits(told, groups, (Cap(4.0),), (range(2), range(2, 99)))
+    taken = np.array([[0, 3], [1, 0], [2, 9], [2, 0], [0, 1]])
+    assert limits.within(0, taken).tolist() == [2] * 5
+    assert limits.within(1, taken).tolist() == [17, 11, 5, 97, 17]
+    taken[2:4, 0] = 3, 0  # the first is more than there are, and counts as all of them
+    assert limits.within(1, taken).tolist() == [17, 11, 5, 97, 17]
+
+
+def test_any_so_many_rounds_cost_no_more_than_the_most():
+    terms = in_turn(2, 9)
+    limits = Limits([terms], np.zeros(1, np.int64), (), (range(2), range(2, 9)))
+    assert limits.most_rounds(0, 1, parts=1) == [0]
+    assert limits.most_rounds(0, 4, parts=2) == [0, 1, 2, 3, 4, 5]
+    most = spent([(terms, limits.most_rounds(0, 4, parts=2))], PLACES[1], delta=1e-6)
+    for rounds in combinations(range(9), 4):
+        found = spent([(terms, rounds)], PLACES[1], delta=1e-6)
+        assert found.value <= most.value
+    capped = Limits(limits.terms, limits.groups, (Cap(4.0),), limits.parts)
+    assert capped.most_rounds(0, 9, parts=2) == [0, 1, *range(2, 8)]
+
+
+def opened(path, terms, caps) -> DeviceLedger:
+    ledger = DeviceLedger(path)
+    ledger.join("run", terms, key=bytes(16), state=b"")
+    for cap in caps:
+        ledger.set_cap(cap)
+    return ledger
+
+
+def answers(ledger: DeviceLedger, round_: int) -> bool:
+    with ledger.transaction():
+        return ledger.permits("run", round_, asked=b"?")
