@@ -28,11 +28,12 @@ from tacit.keys import Key
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.models.implicit_factors import ImplicitFactors
 from tacit.plan import Plan
+from tacit.privacy import PublishedVotes
 from tacit.runtime.rounds import play_round
 from tacit.runtime.simulate import Simulation
 
 PEOPLE, ITEMS, EVENTS, VOTES, EPSILON = 50_000, 5_000, 100, 100, 2.5
-METHOD = FmfLdp(mode="paper", epsilon=EPSILON)
+METHOD = FmfLdp(mode="paper", privacy=PublishedVotes(EPSILON, VOTES))
 ALPHA, RIDGE, BATCH, TIMED = METHOD.alpha, METHOD.user_ridge, 500, 300
 LOOP_BAR, NUMPY_BAR = 500, 8
 B = np.tanh(EPSILON / 2) ** -1

@@ -20,6 +20,7 @@ from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.keys import Key
+from tacit.method import CentralGaussian
 from tacit.methods.fedvae import FedVae
 from tacit.models.mult_vae import Held, Network, Pass
 from tacit.models.mult_vae.gradients import gradients
@@ -153,7 +154,7 @@ def clipped_sum_by_loop(cohort: Cohort, module: MultVae) -> list[torch.Tensor]:
 def simulation(n: int = PEOPLE, *, rounds: int = 1000) -> Simulation:
     """A federation under noise, at the paper's size."""
     shards = people(n)
-    method = FedVae(privacy="central", clip=CLIP, noise_multiplier=1.0)
+    method = FedVae(privacy=CentralGaussian(1.0, clip=CLIP))
     return Simulation(
         method,
         Plan(n, rounds, FixedSize(COHORT), channel="secure_sum"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from tacit.data.splits.split import Split
 from tacit.evaluation.evaluate import evaluate
 from tacit.keys import Key
 from tacit.mechanisms.priv_unit import PrivUnit
+from tacit.method import CentralGaussian, LocalPrivUnit
 from tacit.methods.gram import Gram
 from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation
@@ -54,19 +56,15 @@ def world(people: int) -> Split:
 
 def pair(split: Split, epsilon: float, seed: int) -> Iterator[float]:
     """NDCG@20 of the local form, then of the central one at its exchange rate."""
-    local = Gram(
-        privacy="local", head=HEAD, count_rounds=COUNTING, epsilon=epsilon, rank=32
-    )
+    gram = Gram(head=HEAD, count_rounds=COUNTING, rank=32)
+    local = replace(gram, privacy=LocalPrivUnit(epsilon))
     yield ndcg(split, local, "direct", seed)
     people = len(split.users) / ROUNDS
-    central = Gram(
-        privacy="central",
-        head=HEAD,
-        count_rounds=COUNTING,
-        count_noise=noise(epsilon, ITEMS, people),
-        relate_noise=noise(epsilon, HEAD * (HEAD + 1) // 2, people),
-        rank=32,
-    )
+    noises = {
+        "counts": noise(epsilon, ITEMS, people),
+        "relations": noise(epsilon, HEAD * (HEAD + 1) // 2, people),
+    }
+    central = replace(gram, privacy=CentralGaussian(noises))
     yield ndcg(split, central, "secure_sum", seed)
 
 
@@ -85,7 +83,7 @@ def ndcg(split: Split, method: Gram, channel: str, seed: int) -> float:
     told = Recommender(method, method.broadcast(state.server), split.catalog)
     return (
         evaluate(
-            lambda shards: told.score(shards, stranger(method, told.cast, len(shards))),
+            lambda shards: told.score(shards, stranger(method, len(shards))),
             split.test,
             metrics=("ndcg@20",),
         )

@@ -20,8 +20,9 @@ from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.judge import judge
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
+from tacit.method import CentralGaussian, Unprotected
 from tacit.methods.gram import Gram
-from tacit.methods.gram.rule import Evidence
+from tacit.methods.gram_heuristics import Evidence
 from tacit.plan import Plan
 from tacit.runtime.earlier import Earlier
 from tacit.runtime.simulate import Simulation
@@ -85,7 +86,7 @@ def refresh(bench: Bench) -> Iterator[Row]:
     """Some people, then others."""
     n = len(bench.assembled.split.users)
     order = np.random.default_rng(bench.seed).permutation(n)
-    gram = Gram(privacy="central")
+    gram = Gram(privacy=CentralGaussian())
     for epsilon in (1.0, 2.0, 4.0, 8.0):
         for name, share in (("half", 0.5), ("four fifths", 0.8)):
             first, rest = (np.sort(r) for r in np.split(order, [int(share * n)]))
@@ -118,7 +119,8 @@ def reach(bench: Bench) -> Iterator[Row]:
             "exact twice": {"head": 2 * rows, "content": CONTENT},
         }
         for name, shape in shapes.items():
-            method = Gram(privacy="central" if epsilon else "none", **shape)
+            privacy = CentralGaussian() if epsilon else Unprotected()
+            method = Gram(privacy=privacy, **shape)
             found = bench.run(method, everyone, epsilon=epsilon, draw=1)[2]
             yield f"{epsilon} {rows} {name}", found
 

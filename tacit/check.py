@@ -1,8 +1,8 @@
 """One shape of message for bad values: the value, what is allowed, what to do.
 
->>> positive(epsilon=0.0, remedy="use privacy='none' to train without protection")
+>>> positive(epsilon=0.0, remedy="use mechanism = 'none' to train without protection")
 Traceback (most recent call last):
-tacit.errors.BadValue: epsilon=0.0 must be > 0; use privacy='none' to train ...
+tacit.errors.BadValue: epsilon=0.0 must be > 0; use mechanism = 'none' to train ...
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -41,7 +42,10 @@ Blocks = UInt64[np.ndarray, "clients blocks 4"]
 _DRAW, _DERIVE = 0, 1
 _MULTIPLY = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _BUMP = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
-_COMPILED_FROM = 4_000  # blocks; below, numpy needs about 1 ms, loading numba 300
+_COMPILED_FROM = (
+    400_000  # blocks in all: numpy needs 100 ms for them, numba 300 to load
+)
+_plain_blocks = 0  # that numpy made so far; both make the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +205,10 @@ def _positions(counts: Int64[np.ndarray, "clients"]) -> Int64[np.ndarray, "total
 
 def _philox(words: Words, first: Counters, n: int, domain: int) -> Blocks:
     """Blocks at counters (first, 0, 0, domain) and the `n` - 1 after, for each key."""
-    is_loaded = _philox_compiled.cache_info().currsize > 0
-    if len(words) * n < _COMPILED_FROM and not is_loaded:
+    global _plain_blocks
+    blocks = _plain_blocks + len(words) * n
+    if blocks < _COMPILED_FROM and "numba" not in sys.modules:
+        _plain_blocks = blocks
         return _philox_plain(words, first, n, domain)
     return _philox_compiled()(np.ascontiguousarray(words), first, n, domain)
 

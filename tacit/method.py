@@ -1,19 +1,33 @@
 """What a federated recommender is. Read this file first.
 
     server   start, broadcast, aggregate
-    device   enrol, local_update, privatize       axis 0 is the client
-    serving  represent, ask, score                `ranks_on` says where `score` runs
+    client   enrol, local_update, privatize       axis 0 is the client
+    serving  represent, score                     on the device
     account  layout, releases                     what leaves, under which guarantee
 
 A `Method` is a frozen dataclass: its fields are a paper's hyper-parameters, its
-functions the paper's procedures, and it keeps no state. Device functions are written
+functions the paper's procedures, and it keeps no state. Client functions are written
 once, for a cohort; a real device is a cohort of one.
+
+Nearly every method learns from sums. A `SumMethod` declares its phases and writes
+
+    start            the server before the first round
+    update           what clients compute in a phase, raw
+    report_shape     the leaves of that, and their shapes
+    learn            the server after a round, from the total: summed, noisy, checked
+    represent, score ranking on the device
+
+and a `Privacy` value protects it. Bounds, noise, layout, calibration and account of a
+round are derived from the two, once, and the author writes none of them.
+
+What only some methods can is a capability that is asked for by its protocol:
+`Refreshable`, `Exportable`, `Explainable`, `Queryable`.
 
 Every kind of data has one place:
 
-    Server   the server keeps it              Clients  devices keep it
+    Server   the server keeps it              Clients  clients keep it
     Cast     everyone sees it                 Updates  raw; live inside `participate`
-    Reports  all that leaves in a round       Tastes   what a device knows of its user
+    Reports  all that leaves in a round       Tastes   what a client knows of its user
     Queries  all that leaves to be served
 
 Only `Cast`, `Reports` and `Queries` have a codec.
@@ -22,25 +36,90 @@ Only `Cast`, `Reports` and `Queries` have a codec.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Protocol, Self
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 from numpy.typing import ArrayLike
 
-from tacit.aggregation.mean import Aggregator
+from tacit.aggregation.bucketed import Bucketed
+from tacit.aggregation.mean import Aggregator, Mean
 from tacit.aggregation.server_optimizers import ServerOptimizer
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
+from tacit.ledger.budget import ROUNDING
+from tacit.mechanisms.adaptive_clip import BIT
+from tacit.mechanisms.sums import SumMechanism
 from tacit.models.formula import Formula
+from tacit.phase import Phase, in_turn, phase_of
 from tacit.plan import Plan
+from tacit.privacy import (
+    UNPROTECTED,
+    CentralGaussian,
+    LocalPrivUnit,
+    Privacy,
+    Unprotected,
+)
 from tacit.release import Release
-from tacit.transport.channels import Delivery, Noise
-from tacit.transport.messages import Cast, Layout, Queries, Reports
-from tacit.tree import Arrays, Tree
+from tacit.transport.channels import Delivery, RoundContext
+from tacit.transport.messages import (
+    NO_PHASE,
+    Cast,
+    Layout,
+    Queries,
+    Reports,
+    Slot,
+)
+from tacit.tree import Array, Arrays, Dense, Factored, Symmetric, Tree
+
+__all__ = [
+    "Array",
+    "Arrays",
+    "Candidates",
+    "Cast",
+    "Catalog",
+    "CentralGaussian",
+    "Clients",
+    "Dense",
+    "Explainable",
+    "Exportable",
+    "Factored",
+    "Formula",
+    "Key",
+    "Keys",
+    "Ledger",
+    "LocalPrivUnit",
+    "Mechanisms",
+    "Method",
+    "Phase",
+    "Plan",
+    "Privacy",
+    "Profiles",
+    "Queries",
+    "Queryable",
+    "Refreshable",
+    "Scores",
+    "Server",
+    "Shards",
+    "Slot",
+    "SumMethod",
+    "Symmetric",
+    "Tastes",
+    "Tree",
+    "Unmetered",
+    "Unprotected",
+    "Updates",
+    "check_offered",
+    "enrol",
+    "in_turn",
+    "participate",
+]
+
+_SPENT = "budget spent"  # in the server's memory, where phases are chosen: sum of 1/z²
 
 
 @dataclass(frozen=True)
@@ -57,10 +136,12 @@ class Server:
         """The server one round later."""
         return replace(self, round=self.round + 1, weights=weights, memory=memory)
 
-    def stepped(self, optimizer: ServerOptimizer, gradient: Arrays) -> Server:
+    def stepped(
+        self, optimizer: ServerOptimizer, gradient: Arrays, *, epoch: int = 0
+    ) -> Server:
         """The server one round later; weights that the gradient lacks stay."""
         own = {name: self.weights[name] for name in gradient}
-        moved, kept = optimizer.step(own, self.memory, gradient)
+        moved, kept = optimizer.step(own, self.memory, gradient, epoch=epoch)
         return self.after(
             weights={**self.weights, **moved}, memory={**self.memory, **kept}
         )
@@ -68,9 +149,9 @@ class Server:
 
 @dataclass(frozen=True)
 class Clients:
-    """What the devices of a cohort keep; axis 0 is the client."""
+    """What the clients of a cohort keep; axis 0 is the client."""
 
-    plan_digest: bytes  # what they agreed to at enrolment
+    plan: Plan  # what they agreed to at enrolment
     numbers: Int64[np.ndarray, "clients"]  # who they are to themselves
     groups: Int64[np.ndarray, "clients"]  # public group: its place in the plan
     state: Tree  # private, the method's own
@@ -105,14 +186,14 @@ class Clients:
 
 @dataclass(frozen=True)
 class Updates:
-    """What devices computed from raw data; lives inside `participate` only."""
+    """What clients computed from raw data; lives inside `participate` only."""
 
     tree: Tree
 
 
 @dataclass(frozen=True)
 class Tastes:
-    """What devices know of their users: vectors, adapted weights. Never leaves."""
+    """What clients know of their users: vectors, adapted weights. Never leaves."""
 
     tree: Tree
 
@@ -131,12 +212,14 @@ class Candidates:
 
 
 Scores = Float[np.ndarray, "people candidates"]
+Mechanisms = Mapping[str, type[Privacy]]  # by their names in `[privacy] mechanism`
 
 
 class Method(ABC):
     """A federated recommender; subclasses are frozen dataclasses."""
 
-    ranks_on: ClassVar[Literal["device", "server"]] = "device"
+    mechanisms: ClassVar[Mechanisms] = {"none": Unprotected}
+    """The names that `[privacy] mechanism` may have, and the field `privacy` then."""
 
     # server
 
@@ -144,58 +227,66 @@ class Method(ABC):
         """The same method with the noise the plan's target needs; by default itself."""
         return self
 
-    def refreshing(self, earlier: Method) -> Self:
-        """The same method in a run that adds to what a finished run of `earlier` left.
-
-        Refused where two runs do not add up, which is the default.
-        """
-        raise Refused(
-            f"{type(self).__name__} cannot refresh an earlier run; train without it"
-        )
-
     @abstractmethod
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """The server before the first round."""
 
-    def continued(self, server: Server, *, weights: Arrays, memory: Arrays) -> Server:
-        """A server that has just started, with what an earlier run's server kept."""
-        raise Refused(
-            f"{type(self).__name__} cannot refresh an earlier run; train without it"
-        )
+    def is_over(self, server: Server) -> bool:
+        """Whether the run is done: by default after the rounds that were planned."""
+        return server.round >= server.plan.rounds
 
     def broadcast(self, server: Server) -> Cast:
         """What everyone may see before the next round: by default all weights."""
         return Cast(server.round, server.plan.digest, server.weights)
 
-    @property
     @abstractmethod
-    def aggregator(self) -> Aggregator:
-        """What reads the delivery; a plan checks that its channel can feed it."""
+    def aggregators(self, plan: Plan) -> tuple[Aggregator, ...]:
+        """What reads deliveries; a plan checks that its channel can feed them."""
+
+    def context(self, server: Server, cast: Cast, key: Key) -> RoundContext:
+        """What a round has agreed on; channel and server are handed the same one."""
+        return RoundContext(
+            self.layout(server.plan, server.catalog, round=server.round),
+            key,
+            self.noise(cast, server.plan),
+            server.plan.min_contributors,
+            server.plan.cohort_size,
+        )
 
     @abstractmethod
-    def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
+    def aggregate(
+        self, server: Server, delivery: Delivery, context: RoundContext
+    ) -> Server:
         """The server after a round."""
 
-    # device
+    # client
+
+    def agrees(self, cast: Cast, plan: Plan) -> bool:
+        """Whether a Cast is one that clients of this plan answer."""
+        return True
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
-        """The private state devices begin with: by default none."""
+        """The private state clients begin with: by default none."""
         return Tree({})
 
     @abstractmethod
     def local_update(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
-        """The devices' next private state, and what they computed. Raw."""
+        """The clients' next private state, and what they computed. Raw."""
 
     @abstractmethod
     def privatize(
         self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
     ) -> Reports:
-        """All that leaves the devices in this round."""
+        """All that leaves the clients in this round."""
 
-    def noise(self, cast: Cast) -> Noise | None:
-        """What a trusted sum adds before the server sees it: by default nothing."""
+    def noise(self, cast: Cast, plan: Plan) -> SumMechanism | None:
+        """What bounds and noise a sum gets before anybody sees it: by default none."""
+        return None
+
+    def multiplier(self, cast: Cast, plan: Plan, group: str) -> float | None:
+        """The noise of the round over what a member may add, where it is chosen."""
         return None
 
     # serving
@@ -209,39 +300,13 @@ class Method(ABC):
     def represent(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """What each device knows of its user, from the local history."""
-
-    def ask(self, cast: Cast, clients: Clients, tastes: Tastes, keys: Keys) -> Queries:
-        """All that leaves a device to be served, where the server ranks."""
-        raise Refused(
-            f"{type(self).__name__} ranks on the device and asks the server nothing"
-        )
+        """What each client knows of its user, from the local history."""
 
     @abstractmethod
     def score(
         self, cast: Cast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """A score for each person and candidate; larger is better."""
-
-    def formula(self, cast: Cast) -> Formula:
-        """`represent` and `score` of all items, for devices without Python.
-
-        For somebody who never took part. Refused where it cannot be written down, which
-        is the default.
-        """
-        raise Refused(
-            f"{type(self).__name__} has no formula from a history to scores, so a "
-            "device needs this package to rank with it"
-        )
-
-    def reasons(
-        self, cast: Cast, shards: Shards, item: int
-    ) -> Float[np.ndarray, "events"]:
-        """How much each event of one person's history adds to an item's score.
-
-        Computed on the device, for its owner.
-        """
-        raise Refused(f"{type(self).__name__} cannot say why it recommends an item")
 
     # account
 
@@ -267,14 +332,320 @@ class Method(ABC):
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """Who sees what, under which guarantee."""
 
+    def total_multiplier(self, group: str) -> float | None:
+        """The one Gaussian release that the run amounts to, where phases are chosen."""
+        return None
+
+
+@dataclass(frozen=True)
+class SumMethod(Method):
+    """A method that learns from sums of reports, under any `Privacy`."""
+
+    mechanisms: ClassVar[Mechanisms] = {
+        "none": Unprotected,
+        "central": CentralGaussian,
+        "local": LocalPrivUnit,
+    }
+
+    _: KW_ONLY
+    privacy: Privacy = UNPROTECTED
+
+    # what an author writes
+
+    @abstractmethod
+    def phases(self, plan: Plan) -> tuple[Phase, ...]:
+        """The phases of a run, in the order of their rounds; names are distinct.
+
+        Where `next_phase` chooses, all that it may choose from: rounds may overlap.
+        """
+
+    @abstractmethod
+    def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
+        """The leaves of what clients compute in a phase."""
+
+    @abstractmethod
+    def update(
+        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tree:
+        """What clients compute in a phase, raw; axis 0 is the client."""
+
+    @abstractmethod
+    def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
+        """The server after a round, from the sum of its reports.
+
+        The total has its noise already. Over `self.planned(server.plan)` it is the mean
+        of a whole cohort, whoever turned up.
+        """
+
+    def next_phase(self, server: Server) -> Phase | None:
+        """The phase of the next round; None if the run is over.
+
+        By default the planned one. A method that overrides this may choose among its
+        phases from what was released: the plan then fixes the total budget, of which
+        each phase takes its share, and a round that would pass it is refused.
+        """
+        if server.round >= server.plan.rounds:
+            return None
+        phases = self.phases(server.plan)
+        return phases[phase_of(phases, server.round)]
+
+    def public(self, server: Server, phase: Phase | None) -> Arrays:
+        """What everyone may see before the next round: by default all weights."""
+        return server.weights
+
+    def robust(self, phase: Phase) -> Aggregator:
+        """What stands for the sum, if attackers are expected: by default the sum."""
+        return Mean()
+
+    # what follows
+
+    def planned(self, plan: Plan) -> float:
+        """How many whole reports the planned cohort of a round adds up to."""
+        return self.privacy.planned(plan)
+
+    def calibrated(self, plan: Plan) -> Self:
+        """The same method with the least noise for the plan's target."""
+        found = self.privacy.calibrated(
+            plan, self.phases(plan), is_chosen=self.chooses_phases
+        )
+        return replace(self, privacy=found)
+
+    @final
+    @property
+    def chooses_phases(self) -> bool:
+        """Whether the method chooses how to go on from what was released."""
+        return type(self).next_phase is not SumMethod.next_phase
+
+    @final
+    def releases(self, plan: Plan) -> tuple[Release, ...]:
+        """One per phase, as the protection has it; all else follows from these."""
+        return self.privacy.releases(
+            plan, self.phases(plan), is_chosen=self.chooses_phases
+        )
+
+    @final
+    def total_multiplier(self, group: str) -> float | None:
+        """As the protection has it."""
+        return self.privacy.total_multiplier(group)
+
+    @final
+    def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
+        """The protected form of the phase's report; of several, of the first."""
+        phases = self.phases(plan)
+        return self._layout(phases[phase_of(phases, round)], catalog)
+
+    def _layout(self, phase: Phase, catalog: Catalog) -> Layout:
+        slots, robust = self.report_shape(phase, catalog), self.robust(phase)
+        layout = self.privacy.layout(phase, slots)
+        if not isinstance(robust, Bucketed):
+            return layout
+        own = {name: slot for name, slot in layout.slots.items() if name in slots}
+        grouped = robust.declared(Layout(own, layout.split_axis))
+        return Layout({**layout.slots, **grouped.slots}, layout.split_axis)
+
+    @final
+    def is_over(self, server: Server) -> bool:
+        """Whether there is no next phase; the planned rounds are the most."""
+        return super().is_over(server) or self.next_phase(server) is None
+
+    @final
+    def broadcast(self, server: Server) -> Cast:
+        """What everyone may see, the phase, and what its protection tells."""
+        phase = None if self.is_over(server) else self.next_phase(server)
+        weights = self.public(server, phase)
+        if phase is None:
+            return Cast(server.round, server.plan.digest, weights, NO_PHASE)
+        told = self.privacy.told(phase, server.memory)
+        place = self.phases(server.plan).index(phase)
+        return Cast(server.round, server.plan.digest, {**weights, **told}, place)
+
+    @final
+    def phase(self, cast: Cast, plan: Plan) -> Phase:
+        """The phase that a Cast belongs to; refuses one of a run that is over."""
+        phases = self.phases(plan)
+        if cast.phase >= len(phases):
+            raise Refused(
+                f"a Cast of round {cast.round} asks for phase {cast.phase} of "
+                f"{len(phases)}: there is nothing to answer"
+            )
+        return phases[cast.phase]
+
+    @final
+    def agrees(self, cast: Cast, plan: Plan) -> bool:
+        """Whether the phase is one that may have this round."""
+        phases = self.phases(plan)
+        if not 0 <= cast.phase < len(phases):
+            return False
+        if self.chooses_phases:
+            return cast.round in phases[cast.phase].rounds
+        return cast.round < plan.rounds and phase_of(phases, cast.round) == cast.phase
+
+    def local_update(
+        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> tuple[Tree, Updates]:
+        """What clients compute in the phase of this round; their state stays."""
+        phase = self.phase(cast, clients.plan)
+        return clients.state, Updates(self.update(phase, cast, clients, shards, keys))
+
+    @final
+    def privatize(
+        self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
+    ) -> Reports:
+        """All that leaves, as the protection has it."""
+        phase = self.phase(cast, clients.plan)
+        tree = self.privacy.report(
+            updates.tree, phase, cast.weights, codes=clients.groups, keys=keys
+        )
+        robust = self.robust(phase)
+        if not isinstance(robust, Bucketed):
+            return Reports(tree)
+        bit = {name: leaf for name, leaf in tree.leaves.items() if name == BIT}
+        own = Tree({n: leaf for n, leaf in tree.leaves.items() if n != BIT})
+        return Reports(Tree({**robust.placed(own, keys.at("group")).leaves, **bit}))
+
+    @final
+    def noise(self, cast: Cast, plan: Plan) -> SumMechanism | None:
+        """What the sum of this round gets, at the clip that everyone was told."""
+        return self.privacy.mechanism(self.phase(cast, plan), cast.weights)
+
+    @final
+    def multiplier(self, cast: Cast, plan: Plan, group: str) -> float | None:
+        """As the protection has it, where phases are chosen."""
+        if not self.chooses_phases:
+            return None
+        return self.privacy.multiplier(self.phase(cast, plan), group)
+
+    @final
+    def aggregators(self, plan: Plan) -> tuple[Aggregator, ...]:
+        """Of each phase: a sum, or what the method or its protection needs instead."""
+        wanted = (self.robust(phase) for phase in self.phases(plan))
+        return tuple(self.privacy.aggregator(one) for one in wanted)
+
+    @final
+    def context(self, server: Server, cast: Cast, key: Key) -> RoundContext:
+        """Layout, noise and key of the round; refuses one that passes the budget."""
+        if self.is_over(server):
+            raise Refused(f"the run is over after {server.round} rounds")
+        phase = self.phase(cast, server.plan)
+        self._spent_after(server, phase)
+        return RoundContext(
+            self._layout(phase, server.catalog),
+            key,
+            self.noise(cast, server.plan),
+            server.plan.min_contributors,
+            self.planned(server.plan),
+        )
+
+    @final
+    def aggregate(
+        self, server: Server, delivery: Delivery, context: RoundContext
+    ) -> Server:
+        """The server after a round: read the total, learn from it, move the clip."""
+        cast = self.broadcast(server)
+        phase = self.phase(cast, server.plan)
+        slots = self.report_shape(phase, server.catalog)
+        found = self.privacy.total(
+            delivery, context, phase, slots=slots, wanted=self.robust(phase)
+        )
+        total = {name: value for name, value in found.items() if name != BIT}
+        after = self.learn(server, phase, total)
+        moved = self.privacy.after(phase, cast.weights, found, planned=context.planned)
+        spent = self._spent_after(server, phase)
+        return replace(after, memory={**after.memory, **moved, **spent})
+
+    def _spent_after(self, server: Server, phase: Phase) -> Arrays:
+        """The sum of 1/z² after one more round, where phases are chosen."""
+        z = self.privacy.multiplier(phase, "") if self.chooses_phases else None
+        total = self.privacy.total_multiplier("")
+        if z is None or total is None:
+            return {}
+        spent = float(server.memory.get(_SPENT, np.zeros(()))) + z**-2
+        if spent > total**-2 * (1 + ROUNDING):
+            raise Refused(
+                f"{type(self).__name__} chose '{phase.name}' for round {server.round}, "
+                f"and its noise would spend {spent * total**2:.3f} times the budget of "
+                "the run; a phase's share is that of the whole run"
+            )
+        return {_SPENT: np.array(spent)}
+
+
+def check_offered(method: Method) -> None:
+    """Refuse a protection that the method does not offer, or that is none."""
+    value = getattr(method, "privacy", UNPROTECTED)
+    if not isinstance(value, (*method.mechanisms.values(),)):
+        kinds = (kind.__name__ for kind in method.mechanisms.values())
+        raise BadValue(
+            f"privacy={value!r} of {type(method).__name__} must be one of "
+            f"{', '.join(kinds)}, from tacit.privacy"
+        )
+
+
+# --- What only some methods can -------------------------------------------------------
+
+
+@runtime_checkable
+class Refreshable(Protocol):
+    """A method of which a run can add to what a finished run left."""
+
+    def refreshing(self, earlier: Method) -> Method:
+        """The same method in a run that adds to one of `earlier`."""
+        ...
+
+    def continued(self, server: Server, *, weights: Arrays, memory: Arrays) -> Server:
+        """A server that has just started, with what an earlier run's server kept."""
+        ...
+
+
+@runtime_checkable
+class Exportable(Protocol):
+    """A method whose ranking can be written down for devices without Python."""
+
+    def formula(self, cast: Cast) -> Formula:
+        """`represent` and `score` of all items, for somebody who never took part."""
+        ...
+
+
+@runtime_checkable
+class Explainable(Protocol):
+    """A method that can say why it recommends an item."""
+
+    def reasons(
+        self, cast: Cast, shards: Shards, item: int
+    ) -> Float[np.ndarray, "events"]:
+        """How much each event of one person's history adds to an item's score.
+
+        Computed on the device, for its owner.
+        """
+        ...
+
+
+@runtime_checkable
+class Queryable(Protocol):
+    """A method that can be ranked at the server, from a private query."""
+
+    def ask(self, cast: Cast, clients: Clients, tastes: Tastes, keys: Keys) -> Queries:
+        """All that leaves a client to be served."""
+        ...
+
+
+# --- One round on clients -------------------------------------------------------------
+
 
 class Ledger(Protocol):
-    """Keeps what a device has spent and refuses before its cap is passed."""
+    """Keeps what a client has spent and refuses before its cap is passed."""
 
     def permits(
-        self, clients: Int64[np.ndarray, "clients"], *, round: int
+        self,
+        clients: Int64[np.ndarray, "clients"],
+        *,
+        round: int,
+        multipliers: Float[np.ndarray, "clients"] | None = None,
     ) -> Bool[np.ndarray, "clients"]:
-        """Which of these clients may take part; those are charged before they do."""
+        """Which of these clients may take part; those are charged before they do.
+
+        `multipliers` are the noise of the round over what each may add, where a method
+        chooses it as it goes.
+        """
         ...
 
 
@@ -282,7 +653,11 @@ class Unmetered:
     """The ledger of a method that promises nothing: everyone may take part."""
 
     def permits(
-        self, clients: Int64[np.ndarray, "clients"], *, round: int
+        self,
+        clients: Int64[np.ndarray, "clients"],
+        *,
+        round: int,
+        multipliers: Float[np.ndarray, "clients"] | None = None,
     ) -> Bool[np.ndarray, "clients"]:
         """Everyone."""
         return np.ones(len(clients), bool)
@@ -297,10 +672,10 @@ def enrol(
     numbers: Int64[np.ndarray, "clients"] | None = None,
     groups: Int64[np.ndarray, "clients"] | None = None,
 ) -> Clients:
-    """Devices that agree to a plan and hold the method's initial private state."""
+    """Clients that agree to a plan and hold the method's initial private state."""
     n = len(profiles)
     return Clients(
-        plan.digest,
+        plan,
         np.arange(n) if numbers is None else numbers,
         np.zeros(n, np.int64) if groups is None else groups,
         method.enrol(profiles, keys.at("enrol")),
@@ -316,14 +691,14 @@ def participate(
     *,
     ledger: Ledger,
 ) -> tuple[Clients, Reports, Bool[np.ndarray, "clients"]]:
-    """Run one round on devices: the privacy boundary.
+    """Run one round on clients: the privacy boundary.
 
     Returns the clients afterwards, the reports of those who took part (all that a
-    device says in a round) and who did. A device that did not agree to the plan, or
-    whose budget is spent, refuses: it computes nothing, changes nothing and counts as
-    zero.
+    client says in a round) and who did. A client that did not agree to the plan or to
+    the phase, or whose budget is spent, refuses: it computes nothing, changes nothing
+    and counts as zero.
 
-    `keys` are the devices' own; a round and a purpose are derived from them here, so no
+    `keys` are the clients' own; a round and a purpose are derived from them here, so no
     key serves two rounds.
     """
     if not len(clients):
@@ -331,9 +706,7 @@ def participate(
             f"{type(method).__name__}, round {cast.round}: nobody was asked; "
             "a round needs at least one device"
         )
-    willing = np.zeros(len(clients), bool)
-    if clients.plan_digest == cast.plan_digest:
-        willing = ledger.permits(clients.numbers, round=cast.round)
+    willing = _willing(method, cast, clients, ledger)
     rows = np.flatnonzero(willing)
     if not len(rows):
         return clients, Reports.nobody(), willing
@@ -349,3 +722,16 @@ def participate(
             f"{len(rows)} devices; each says one thing"
         )
     return clients.with_state(rows, state), reports, willing
+
+
+def _willing(
+    method: Method, cast: Cast, clients: Clients, ledger: Ledger
+) -> Bool[np.ndarray, "clients"]:
+    """Who agreed to what the Cast says, and has budget left for it."""
+    plan = clients.plan
+    if plan.digest != cast.plan_digest or not method.agrees(cast, plan):
+        return np.zeros(len(clients), bool)
+    found = [method.multiplier(cast, plan, group) for group in plan.groups]
+    chosen = [z for z in found if z is not None]
+    multipliers = np.array(chosen)[clients.groups] if chosen else None
+    return ledger.permits(clients.numbers, round=cast.round, multipliers=multipliers)

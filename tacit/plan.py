@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from tacit import check
 from tacit.errors import BadValue
-from tacit.sampling import EVERYONE, Everyone, Groups, Sampler
+from tacit.release import EVERYONE
+from tacit.sampling import Everyone, Groups, Sampler
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Plan:
     sampler: Sampler = field(default_factory=Everyone)
     channel: str = "direct"
     delta: float | None = None  # None: nothing in the plan needs one
-    target_epsilon: float | None = None
+    target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
     groups: Groups = field(default_factory=dict)  # public groups and their sizes
     min_contributors: int = 1  # a shuffler delivers nothing below this
 
@@ -43,22 +47,42 @@ class Plan:
         check.at_least(1, min_contributors=self.min_contributors)
         if self.delta is not None:
             check.fraction(delta=self.delta)
-        if self.target_epsilon is not None:
-            check.positive(
-                target_epsilon=self.target_epsilon,
-                remedy="leave it out to train without a target",
-            )
+        self._check_targets()
         self.sampler.expected(self)  # refuses what does not fit the population
+
+    def _check_targets(self) -> None:
+        remedy = "leave it out to train without a target"
+        if not isinstance(self.target_epsilon, Mapping):
+            if self.target_epsilon is not None:
+                check.positive(target_epsilon=self.target_epsilon, remedy=remedy)
+            return
+        for group, target in self.target_epsilon.items():
+            check.positive(remedy=remedy, **{f"target_epsilon[{group}]": target})
+        if self.target_epsilon.keys() != self.groups.keys():
+            raise BadValue(
+                f"target_epsilon names the groups {sorted(self.target_epsilon)}; the "
+                f"plan has {sorted(self.groups)}: give each of them a target"
+            )
+
+    def target_of(self, group: str) -> float | None:
+        """The epsilon that a member of this group may spend; None: there is none."""
+        if isinstance(self.target_epsilon, Mapping):
+            return self.target_epsilon[group]
+        return self.target_epsilon
+
+    def over(self, rounds: int) -> Plan:
+        """The same plan over so many rounds."""
+        return replace(self, rounds=rounds)
 
     @property
     def cohort_size(self) -> float:
         """The planned cohort size; sums are divided by it, whoever turns up."""
         return self.sampler.expected(self)
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """16 bytes that change with any field; devices compare it with theirs."""
-        fields = asdict(self) | {
+        fields: dict[str, Any] = asdict(self) | {
             "sampler": [type(self.sampler).__name__, self.sampler],
             "groups": [*self.groups.items()],  # their order is what codes refer to
         }

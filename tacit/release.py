@@ -1,22 +1,31 @@
-"""What somebody gets to see, and under which guarantee.
+"""What somebody gets to see, and under which guarantee: the words of the account.
 
-A `Release` has a `Cell` for each unit and view. Cells of the usual protections are made
-by `unprotected`, `summed`, `local` and `shuffled`, from the mechanism's own event.
+    Unit        whom a guarantee covers: a whole user, or one interaction
+    View        whose eyes: readers of the model, the server, the server with the relay
+    Adjacency   what a neighbouring data set is
+    Standing    what a figure is worth
+    Cell        the guarantee of one release for one unit and one view
+    Release     one thing that leaves clients or is published, with its six cells
+
+These are plain values: plans, ledgers, statements and cards all read the same ones. How
+the six cells relate is defined in docs/account.md and computed by `implying`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise, product, starmap
 from typing import TYPE_CHECKING
 
+from tacit import check
 from tacit.errors import BadValue
-from tacit.plan import Plan
-from tacit.sampling import EVERYONE, FixedSize, composed
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
+
+EVERYONE = "everyone"  # the group of all clients where no groups are declared
 
 
 class Unit(StrEnum):
@@ -49,9 +58,19 @@ class Standing(StrEnum):
     NONE = "NONE"  # no guarantee
 
 
+CellName = tuple[Unit, View]
+CELLS: tuple[CellName, ...] = tuple(product(Unit, View))
+
+
 @dataclass(frozen=True)
 class Cell:
-    """The guarantee of one release for one unit and view."""
+    """The guarantee of one release for one unit and view.
+
+    `event` is what a whole run costs. Where a participation costs `each` and the run as
+    many of them as there are participations, a ledger counts those; where `each` is
+    None the run costs `event` from the first participation on (a cohort drawn in secret
+    is accounted for over all rounds, whether or not one was in it).
+    """
 
     standing: Standing
     reason: str  # the theorem or test cited, or why there is no guarantee
@@ -59,7 +78,7 @@ class Cell:
     adjacency: Adjacency = Adjacency.ZERO_OUT
     assumes: str = "nothing"
     published_epsilon: float | None = None  # a paper's own figure, never called epsilon
-    each: DpEvent | None = None  # of one participation, where `event` is n of them
+    each: DpEvent | None = None
 
     def __post_init__(self) -> None:
         if (self.event is None) != (self.standing is Standing.NONE):
@@ -73,13 +92,18 @@ class Cell:
         """No guarantee, and why."""
         return cls(Standing.NONE, reason)
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether a ledger may count it; what a paper claims is counted as nothing."""
+        return self.standing is Standing.PROVEN
 
-Cells = Mapping[tuple[Unit, View], Cell]
+
+Cells = Mapping[CellName, Cell]
 
 
 @dataclass(frozen=True)
 class Release:
-    """One thing that leaves devices or is published."""
+    """One thing that leaves clients or is published."""
 
     what: str
     seen_by: str
@@ -89,153 +113,61 @@ class Release:
     rounds: range | None = None  # in which it is made; None: in all
 
     def __post_init__(self) -> None:
-        missing = [f"{u}/{v}" for u in Unit for v in View if (u, v) not in self.cells]
+        missing = ["/".join(name) for name in CELLS if name not in self.cells]
         if missing:
             raise BadValue(
                 f"release '{self.what}' says nothing for {', '.join(missing)}"
             )
 
+    def is_made_in(self, round: int) -> bool:
+        """Whether the round has it."""
+        return self.rounds is None or round in self.rounds
 
-def unprotected(reason: str) -> Cells:
-    """Cells that promise nothing, for every unit and view."""
-    return {(unit, view): Cell.none(reason) for unit in Unit for view in View}
+    def times(self, rounds: Collection[int]) -> int:
+        """How often a client made it that took part in these rounds."""
+        own = self.rounds
+        return len(rounds) if own is None else sum(one in own for one in rounds)
+
+    def guarantee(self, name: CellName) -> Cell:
+        """The cell of this name, or a proven one that implies it where it has none."""
+        held = [self.cells[other] for other in implying(name)]
+        return next((cell for cell in held if cell.is_proven), held[0])
 
 
-def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) -> Cells:
-    """Cells of a noisy sum that releases `event` in every round.
+def implying(name: CellName) -> list[CellName]:
+    """The cell itself, then those whose guarantee holds for it too.
 
-    What is published earns the sampler's amplification. The server knows the cohorts,
-    so its view counts every participation; it has a guarantee only if somebody else
-    adds the noise. An aggregator that sides with the server shows it every report.
+    What holds for a whole user holds for each of the user's interactions. What holds
+    against the server with the relay holds against the server, and what holds against
+    the server holds against readers of the model. Never the other way round.
+
+    >>> [f"{unit}/{view}" for unit, view in implying((Unit.USER, View.SERVER))]
+    ['user/server', 'user/collusion']
     """
-    published = plan.sampler.event(event, group=group, plan=plan)
-    adjacency = _adjacency(plan)
-    seen = composed(event, plan.sampler.most_participations(plan))
-    if plan.channel == "secure_sum":
-        trusts = "trusted aggregator"
-        server = Cell(Standing.PROVEN, reason, seen, adjacency, trusts, each=event)
-        collusion = Cell.none("an aggregator that colludes shows every report")
-    else:
-        trusts = "the server adds the noise and shows nobody the reports"
-        server = Cell.none(f"over '{plan.channel}' the server sees every report bare")
-        collusion = server
-    release = Cell(Standing.PROVEN, reason, published, adjacency, trusts)
-    views = {View.RELEASE: release, View.SERVER: server, View.COLLUSION: collusion}
-    return {(unit, view): cell for unit in Unit for view, cell in views.items()}
+    unit, view = cell_name(*name)  # words would pass for their names
+    own = [Unit.USER] if unit is Unit.USER else [Unit.ITEM, Unit.USER]
+    views = [*View]
+    return [*product(own, views[views.index(view) :])]
 
 
-def local(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
-    """Cells of reports that each device protects itself, whoever looks."""
-    seen = composed(event, plan.sampler.most_participations(plan))
-    cell = Cell(Standing.PROVEN, reason, seen, Adjacency.REPLACE_ONE, each=event)
-    return {(unit, view): cell for unit in Unit for view in View}
+def cell_name(unit: str, view: str) -> CellName:
+    """The unit and the view of these words; refuses others."""
+    check.one_of([*Unit], unit=unit)
+    check.one_of([*View], view=view)
+    return Unit(unit), View(view)
 
 
-def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells:
-    """Cells of local reports that a relay cuts into messages of `epsilon` each.
+def stretches(rounds: int, made: Iterable[range | None]) -> tuple[range, ...]:
+    """Stretches of a run in which all rounds have the same releases.
 
-    Whoever sees what the relay delivers does not know whose a message is. That is worth
-    something only if enough people are mixed: the plan's `min_contributors`, below
-    which the relay delivers nothing. A relay that sides with the server undoes it.
-
-    Assumes: a person's messages are independent of each other, given their data, and
-    the j-th of everyone comes from the same randomizer.
+    >>> stretches(50, [range(2), range(2, 50), None])
+    (range(0, 2), range(2, 50))
     """
-    from tacit.accounting.events import ShuffledDpEvent, pure_local
-
-    bare = local(plan, composed(pure_local(epsilon), messages), reason=reason)
-    if not is_mixed(plan):
-        return bare
-    each = composed(ShuffledDpEvent(epsilon, plan.min_contributors), messages)
-    seen = composed(each, plan.sampler.most_participations(plan))
-    mixed = Cell(
-        Standing.PROVEN,
-        f"{reason}; shuffled among clones (Feldman, McMillan and Talwar 2021)",
-        seen,
-        Adjacency.REPLACE_ONE,
-        "a relay that does not side with the server; at least "
-        f"{plan.min_contributors} honest devices in every round",
-        each=each,
-    )
-    return {
-        (unit, view): cell if view is View.COLLUSION else mixed
-        for (unit, view), cell in bare.items()
-    }
-
-
-def is_mixed(plan: Plan) -> bool:
-    """Whether a relay hides every message among those of others, and promises it."""
-    return plan.channel == "shuffle" and plan.min_contributors > 1
-
-
-def given(value: float | None, name: str) -> float:
-    """The value of a setting that may follow from a plan; refused while it does not."""
-    if value is None:
-        raise BadValue(
-            f"{name} is not set: set it, or give the plan a target (target_epsilon and "
-            "delta) and calibrate the method to it"
-        )
-    return value
-
-
-def noise_for_target(
-    plan: Plan, event: Callable[[float], DpEvent] | None = None
-) -> float:
-    """The least noise of a round, over its sensitivity, that meets the plan's target.
-
-    For `summed` releases, in the release view, for the group that spends the most. A
-    method whose rounds differ says what a whole run costs at a given noise: `event`.
-    """
-    from dp_accounting import GaussianDpEvent
-
-    from tacit.accounting.calibration import calibrate
-
-    target, delta = _target(plan)
-    if delta is None:
-        raise BadValue("Gaussian noise needs a delta: set privacy.delta, such as 1e-6")
-    adjacency = _adjacency(plan)
-    if event is not None:
-        return calibrate(event, target=target, delta=delta, adjacency=adjacency)
-    return max(
-        calibrate(
-            lambda z, group=group: plan.sampler.event(  # type: ignore[misc]
-                GaussianDpEvent(z), group=group, plan=plan
-            ),
-            target=target,
-            delta=delta,
-            adjacency=adjacency,
-        )
-        for group in _different_groups(plan)
-    )
-
-
-def epsilon_a_report(plan: Plan) -> float:
-    """The pure epsilon of one local report that meets the plan's target."""
-    return _target(plan)[0] / plan.sampler.most_participations(plan)
-
-
-def _different_groups(plan: Plan) -> list[str]:
-    """One group for each different event that the sampler hands out."""
-    from dp_accounting import GaussianDpEvent
-
-    one = GaussianDpEvent(1.0)
-    events = {
-        repr(plan.sampler.event(one, group=group, plan=plan)): group
-        for group in plan.groups
-    }
-    return [*events.values()]
-
-
-def _adjacency(plan: Plan) -> Adjacency:
-    """Zero-out, except for cohorts of fixed size: their size gives a removal away."""
-    is_fixed = isinstance(plan.sampler, FixedSize)
-    return Adjacency.REPLACE_ONE if is_fixed else Adjacency.ZERO_OUT
-
-
-def _target(plan: Plan) -> tuple[float, float | None]:
-    if plan.target_epsilon is None:
-        raise BadValue(
-            "privacy needs noise: set privacy.target_epsilon, or the method's own "
-            "noise_multiplier (central) or epsilon (local)"
-        )
-    return plan.target_epsilon, plan.delta
+    ends = {0, rounds}
+    for one in made:
+        if one is None:
+            continue
+        if one.step != 1 or not 0 <= one.start < one.stop <= rounds:
+            raise BadValue(f"{one} must be one or more of range(0, {rounds}), in a row")
+        ends |= {one.start, one.stop}
+    return tuple(starmap(range, pairwise(sorted(ends))))

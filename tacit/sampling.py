@@ -23,9 +23,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Keys
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-
-EVERYONE = "everyone"  # the group of all clients where no groups are declared
+    from tacit.accounting.dp_events import DpEvent
 
 Groups = Mapping[str, int]  # public group -> how many clients it has
 Cohort = Int64[np.ndarray, "cohort"]
@@ -175,8 +173,10 @@ class FixedSize:
         Exchanging a person moves a sum by two clips, and this event counts noise over
         that distance: the multiplier of `inner`, noise over one clip, is halved.
         """
-        from dp_accounting import GaussianDpEvent
-        from dp_accounting import SampledWithoutReplacementDpEvent as Sampled
+        from tacit.accounting.dp_events import GaussianDpEvent
+        from tacit.accounting.dp_events import (
+            SampledWithoutReplacementDpEvent as Sampled,
+        )
 
         if not isinstance(inner, GaussianDpEvent):
             raise Refused(
@@ -241,13 +241,13 @@ def _population(plan: Horizon) -> int:
 
 
 def _poisson(rate: float, inner: DpEvent, plan: Horizon) -> DpEvent:
-    from dp_accounting import PoissonSampledDpEvent
+    from tacit.accounting.dp_events import PoissonSampledDpEvent
 
     return composed(PoissonSampledDpEvent(rate, inner), plan.rounds)
 
 
 def composed(event: DpEvent, times: int) -> DpEvent:
     """The same release so many times."""
-    from dp_accounting import SelfComposedDpEvent
+    from tacit.accounting.dp_events import SelfComposedDpEvent
 
     return event if times == 1 else SelfComposedDpEvent(event, times)

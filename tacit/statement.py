@@ -13,8 +13,8 @@ from typing import Any
 from tacit import check
 from tacit.errors import BadValue, Refused
 from tacit.plan import Plan
-from tacit.release import Adjacency, Cell, Release, Standing, Unit, View
-from tacit.sampling import EVERYONE, composed
+from tacit.release import EVERYONE, Adjacency, Cell, Release, Standing, Unit, View
+from tacit.sampling import composed
 
 MOST_CENTRAL_DELTA = 1e-5  # and never more than 1 / (10 N)
 MOST_LOCAL_DELTA = 1e-6
@@ -228,14 +228,14 @@ class _Figures:
             return _Figure(None, self.plan.delta, "none", Standing.NONE, said)
 
     def _proven(self, cells: list[Cell], people: int, reason: str) -> _Figure:
-        from tacit.accounting.epsilon import compose
+        from tacit.accounting.epsilon import compose_once
 
         events = [(cell.event, str(cell.adjacency)) for cell in cells]
-        pure = compose(events, delta=0.0)
+        pure = compose_once(events, delta=0.0)
         if pure.value is not None and (self.plan.delta is None or not _is_mixed(cells)):
             return _Figure(pure.value, 0.0, pure.accountant, Standing.PROVEN, reason)
         delta = self._delta(cells, people)
-        found = compose(events, delta=delta)
+        found = compose_once(events, delta=delta)
         if found.value is None:
             return _Figure(
                 None, delta, "none", Standing.NONE, "the event protects nothing"

@@ -31,6 +31,7 @@ CHECKED = (
     *(f"tacit.data.sources.{name}" for name in WORLDS),
     *("tacit.models", "tacit.mechanisms", "tacit.aggregation", "tacit.transport"),
     *("tacit.sampling", "tacit.plan", "tacit.method", "tacit.methods"),
+    *("tacit.phase", "tacit.privacy"),
     *("tacit.baselines", "tacit.runtime", "tacit.results", "tacit.evaluation"),
     *("tacit.ledger", "tacit.audit", "tacit.attacks"),
     *("tacit.serving", "tacit.reporting", "tacit.testing", "tacit.experiment"),

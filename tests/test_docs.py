@@ -17,14 +17,28 @@ import shlex
 import subprocess
 import sys
 import textwrap
+import tomllib
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tacit.experiment.settings import (
+    DataSettings,
+    EvaluateSettings,
+    PrivacySettings,
+    RunSettings,
+    check_experiment,
+)
+from tacit.privacy import CentralGaussian, LocalPrivUnit
+
+EXPLAINED = (
+    *(DataSettings, PrivacySettings, RunSettings, EvaluateSettings),
+    *(CentralGaussian, LocalPrivUnit),
+)
 ROOT = Path(__file__).parents[1]
 SITE = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *SITE]
@@ -179,6 +193,16 @@ def test_every_page_is_in_the_navigation() -> None:
     pages = [_name(page).removeprefix("docs/") for page in SITE]
     assert sorted(set(pages) - set(listed)) == [], "these pages are not in mkdocs.yml"
     assert len(listed) == len(set(listed))
+
+
+def test_the_experiment_that_is_explained_is_one() -> None:
+    page = ROOT / "docs" / "cli.md"
+    [shown] = [b for b in blocks(page.read_text("utf-8")) if b.language == "toml"]
+    check_experiment(tomllib.loads(shown.text), _name(page))
+    # What is commented out is explained as well: its keys are known ones.
+    keys = re.findall(r"^# (\w+) = ", shown.text, re.MULTILINE)
+    known = {f.name for kind in EXPLAINED for f in fields(kind)}
+    assert sorted({*keys} - known) == []
 
 
 def links(page: Path) -> list[str]:

@@ -8,7 +8,18 @@ import pytest
 from tacit.aggregation.server_optimizers import Sgd
 from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
-from tacit.method import Candidates, Clients, Server, Unmetered, enrol, participate
+from tacit.method import (
+    Candidates,
+    Clients,
+    Explainable,
+    Exportable,
+    Queryable,
+    Refreshable,
+    Server,
+    Unmetered,
+    enrol,
+    participate,
+)
 from tacit.plan import Plan
 from tacit.testing.contract import SmallWorld, mixed_world
 from tacit.testing.toy import ToyFactors
@@ -46,7 +57,7 @@ class Some:
     def __init__(self, permitted, log=None):
         self.permitted, self.log = permitted, [] if log is None else log
 
-    def permits(self, clients, *, round):
+    def permits(self, clients, *, round, multipliers=None):
         self.log.append(("ledger", clients.tolist(), round))
         return np.isin(clients, self.permitted)
 
@@ -230,7 +241,7 @@ def test_clients_are_numbered_and_in_one_group_unless_told_otherwise():
     clients = clients_of(ToyFactors())
     assert clients.numbers.tolist() == [*range(PEOPLE)]
     assert clients.groups.tolist() == [0] * PEOPLE
-    assert clients.plan_digest == PLAN.digest
+    assert clients.plan is PLAN
 
 
 @pytest.mark.usefixtures("without_axis_checks")
@@ -249,12 +260,25 @@ def test_taking_clients_keeps_their_order_and_putting_back_their_place():
     assert clients.state["rounds"].sum() == 0
 
 
-def test_a_method_that_ranks_on_the_device_asks_nothing():
-    method = ToyFactors()
-    clients = clients_of(method)
-    tastes = method.represent(cast_of(method), clients, WORLD.shards, KEYS)
-    with pytest.raises(Refused, match="ToyFactors ranks on the device"):
-        method.ask(cast_of(method), clients, tastes, KEYS)
+class Everything(ToyFactors):
+    """Can all that only some methods can."""
+
+    def ask(self, cast, clients, tastes, keys): ...
+
+    def formula(self, cast): ...
+
+    def reasons(self, cast, shards, item): ...
+
+    def refreshing(self, earlier): ...
+
+    def continued(self, server, *, weights, memory): ...
+
+
+@pytest.mark.parametrize("can", [Queryable, Exportable, Explainable, Refreshable])
+def test_what_only_some_methods_can_is_asked_for_by_its_protocol(can):
+    """A method that ranks on the device asks nothing, and offers nothing to ask."""
+    assert not isinstance(ToyFactors(), can)
+    assert isinstance(Everything(), can)
 
 
 def test_by_default_everyone_sees_the_weights_and_nothing_else():

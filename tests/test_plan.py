@@ -100,11 +100,34 @@ print(plan.digest.hex())
         ({"groups": {"a": 3}}, r"groups {'a': 3} must add up to population=10"),
         ({"groups": {"a": 12, "b": -2}}, r"groups\[b\]=-2 must be >= 0"),
         ({"sampler": FixedSize(11)}, "size=11 must be <= 10"),
+        (
+            {"groups": {"a": 4, "b": 6}, "target_epsilon": {"a": 1.0}},
+            r"target_epsilon names the groups \['a'\]; the plan has \['a', 'b'\]",
+        ),
+        (
+            {"groups": {"a": 4, "b": 6}, "target_epsilon": {"a": 1.0, "b": 0.0}},
+            r"target_epsilon\[b\]=0.0 must be > 0; leave it out",
+        ),
+        ({"target_epsilon": {"a": 1.0}}, "give each of them a target"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(changed, complaint):
     with pytest.raises(BadValue, match=complaint):
         Plan(**{"population": 10, **changed})
+
+
+def test_a_target_is_of_all_or_by_group():
+    by_group = replace(PLAN, target_epsilon={"young": 1.0, "old": 3.0})
+    assert [by_group.target_of(group) for group in PLAN.groups] == [1.0, 3.0]
+    assert [PLAN.target_of(group) for group in PLAN.groups] == [2.0, 2.0]
+    assert replace(PLAN, target_epsilon=None).target_of("young") is None
+    turned = replace(PLAN, target_epsilon={"young": 3.0, "old": 1.0})
+    assert len({plan.digest for plan in (PLAN, by_group, turned)}) == 3
+
+
+def test_a_plan_over_other_rounds_is_the_same_in_all_else():
+    assert PLAN.over(7) == replace(PLAN, rounds=7)
+    assert PLAN.over(7).digest == replace(PLAN, rounds=7).digest != PLAN.digest
 
 
 def test_without_groups_everyone_is_one_group():

@@ -1,29 +1,29 @@
+from dataclasses import replace
+
 import pytest
-from dp_accounting import (
-    GaussianDpEvent,
-    PoissonSampledDpEvent,
-    SampledWithoutReplacementDpEvent,
-    SelfComposedDpEvent,
-)
+from dp_accounting import GaussianDpEvent
 
 from tacit.errors import BadValue
-from tacit.plan import Plan
 from tacit.release import (
+    CELLS,
+    EVERYONE,
     Adjacency,
     Cell,
     Release,
     Standing,
     Unit,
     View,
-    epsilon_a_report,
-    local,
-    noise_for_target,
-    summed,
-    unprotected,
+    cell_name,
+    implying,
+    stretches,
 )
-from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
 
 EVENT = GaussianDpEvent(1.0)
+BARE = dict.fromkeys(CELLS, Cell.none("bare"))
+
+
+def proven(z: float = 1.0) -> Cell:
+    return Cell(Standing.PROVEN, "Theorem 1", GaussianDpEvent(z))
 
 
 @pytest.mark.parametrize("standing", [Standing.PROVEN, Standing.CLAIMED])
@@ -39,78 +39,109 @@ def test_no_guarantee_has_no_event():
     assert Cell.none("bare").adjacency is Adjacency.ZERO_OUT
 
 
+def test_only_what_is_proven_is_counted():
+    assert proven().is_proven
+    assert not Cell(Standing.CLAIMED, "the paper", EVENT).is_proven
+    assert not Cell.none("bare").is_proven
+
+
 @pytest.mark.parametrize("unit", Unit)
 @pytest.mark.parametrize("view", View)
 def test_a_release_must_speak_for_every_unit_and_view(unit, view):
-    cells = {**unprotected("bare")}
+    cells = {**BARE}
     del cells[unit, view]
     with pytest.raises(BadValue, match=f"'votes' says nothing for {unit}/{view}"):
         Release("votes", "server", "each round", cells)
 
 
-# --- Cells of the usual protections --------------------------------------------------
+# --- What implies what ---------------------------------------------------------------
 
 
-def test_what_is_published_earns_sampling_and_the_server_counts_participations():
-    plan = Plan(100, 7, Poisson(0.1), channel="secure_sum")
-    cells = summed(plan, EVENT, reason="Theorem 1")
-    sampled = SelfComposedDpEvent(PoissonSampledDpEvent(0.1, EVENT), 7)
-    for unit in Unit:
-        assert cells[unit, View.RELEASE].event == sampled
-        assert cells[unit, View.SERVER].event == SelfComposedDpEvent(EVENT, 7)
-        assert cells[unit, View.COLLUSION].standing is Standing.NONE
-    assert {c.assumes for c in cells.values()} == {"trusted aggregator", "nothing"}
-
-
-@pytest.mark.parametrize("channel", ["direct", "shuffle"])
-def test_a_server_that_sees_reports_bare_has_no_guarantee(channel):
-    cells = summed(Plan(100, channel=channel), EVENT, reason="Theorem 1")
-    assert cells[Unit.USER, View.RELEASE].standing is Standing.PROVEN
-    assert cells[Unit.USER, View.SERVER].standing is Standing.NONE
-    assert cells[Unit.USER, View.COLLUSION].standing is Standing.NONE
-
-
-def test_a_cohort_of_fixed_size_is_accounted_for_by_exchange():
-    """Its size would give a removal away; an exchange moves the sum by two clips."""
-    plan = Plan(100, sampler=FixedSize(10), channel="secure_sum")
-    cell = summed(plan, EVENT, reason="Theorem 1")[Unit.USER, View.RELEASE]
-    assert cell.adjacency is Adjacency.REPLACE_ONE
-    halved = GaussianDpEvent(EVENT.noise_multiplier / 2)
-    assert cell.event == SampledWithoutReplacementDpEvent(100, 10, halved)
-
-
-def test_local_cells_are_the_same_for_everybody_who_looks():
-    cells = local(Plan(100, 5, Once()), EVENT, reason="Theorem 1")
-    assert {cell.event for cell in cells.values()} == {EVENT}
-    assert {c.adjacency for c in cells.values()} == {Adjacency.REPLACE_ONE}
-    again = local(Plan(100, 5, Everyone()), EVENT, reason="Theorem 1")
-    assert {c.event for c in again.values()} == {SelfComposedDpEvent(EVENT, 5)}
-
-
-# --- Calibration ---------------------------------------------------------------------
-
-
-def test_noise_meets_the_target_of_the_group_that_spends_most():
-    rates = {"seldom": 0.005, "often": 0.01}
-    plan = Plan(
-        *(200, 1000, PoissonByGroup(rates)),
-        delta=1e-6,
-        target_epsilon=2.0,
-        groups={"seldom": 100, "often": 100},
-    )
-    assert noise_for_target(plan) == pytest.approx(1.0290, abs=1e-3)
+def test_a_user_covers_an_item_and_collusion_covers_all_views():
+    user = [(Unit.USER, view) for view in View]
+    item = [(Unit.ITEM, view) for view in View]
+    assert implying((Unit.USER, View.COLLUSION)) == user[2:]
+    assert implying((Unit.ITEM, View.SERVER)) == [*item[1:], *user[1:]]
+    assert {*implying((Unit.ITEM, View.RELEASE))} == {*CELLS}
+    for name in CELLS:
+        assert implying(name)[0] == name
 
 
 @pytest.mark.parametrize(
-    ("plan", "complaint"),
-    [(Plan(10, delta=1e-6), "target_epsilon"), (Plan(10, target_epsilon=1.0), "delta")],
+    ("unit", "view", "complaint"),
+    [
+        ("people", "server", "unit='people' is not known"),
+        ("user", "all", "view='all' is not known"),
+        ("user", "servers", "did you mean 'server'"),
+    ],
 )
-def test_noise_needs_a_target_and_a_delta(plan, complaint):
-    with pytest.raises(BadValue, match=complaint):
-        noise_for_target(plan)
+def test_other_cells_are_unknown(unit, view, complaint):
+    for ask in (lambda: cell_name(unit, view), lambda: implying((unit, view))):
+        with pytest.raises(BadValue, match=complaint):
+            ask()
 
 
-def test_local_reports_share_the_target():
-    plan = Plan(10, 4, Everyone(), target_epsilon=2.0)
-    assert epsilon_a_report(plan) == 0.5
-    assert epsilon_a_report(Plan(10, 4, Once(), target_epsilon=2.0)) == 2.0
+def test_a_cell_is_found_by_its_words():
+    for unit, view in CELLS:
+        found = cell_name(str(unit), str(view))
+        assert found == (unit, view)
+        assert [*map(type, found)] == [Unit, View]
+        assert implying((str(unit), str(view))) == implying((unit, view))
+
+
+def release(**own: Cell) -> Release:
+    """Cells by "unit/view" with a slash written as an underscore; else nothing."""
+    cells = {cell_name(*name.split("_")): cell for name, cell in own.items()}
+    return Release("x", "server", "each round", BARE | cells)
+
+
+def test_a_guarantee_is_borrowed_from_what_implies_it_and_never_the_other_way():
+    strong = proven(3.0)
+    made = release(user_server=strong)
+    assert made.guarantee((Unit.ITEM, View.SERVER)) is strong
+    assert made.guarantee((Unit.USER, View.RELEASE)) is strong
+    assert made.guarantee((Unit.USER, View.COLLUSION)).event is None
+    only_item = release(item_collusion=strong)
+    assert all(
+        only_item.guarantee((Unit.USER, v)).event is None
+        for v in (View.RELEASE, View.SERVER)
+    )
+    own = proven(9.0)
+    both = release(user_server=strong, item_server=own)
+    assert both.guarantee((Unit.ITEM, View.SERVER)) is own
+
+
+def test_what_a_paper_claims_is_not_borrowed():
+    claimed = Cell(Standing.CLAIMED, "the paper", EVENT)
+    made = release(user_collusion=claimed)
+    assert not made.guarantee((Unit.USER, View.SERVER)).is_proven
+    strong = proven()
+    both = release(user_server=claimed, user_collusion=strong)
+    assert both.guarantee((Unit.USER, View.SERVER)) is strong
+
+
+# --- Rounds that are not alike -------------------------------------------------------
+
+
+def test_a_release_is_made_in_its_rounds():
+    always = release()
+    counts = replace(always, rounds=range(2))
+    updates = replace(always, rounds=range(2, 9))
+    assert [counts.is_made_in(r) for r in (0, 1, 2, 8)] == [True, True, False, False]
+    assert (counts.times([0, 4, 5]), updates.times([0, 4, 5])) == (1, 2)
+    assert always.times([0, 4, 5]) == 3
+    assert always.is_made_in(8)
+    assert always.group == EVERYONE
+
+
+def test_stretches_begin_where_a_release_begins_or_ends():
+    assert stretches(9, [None]) == (range(9),)
+    assert stretches(9, [range(2), None, range(4, 9)]) == (
+        *(range(2), range(2, 4), range(4, 9)),
+    )
+
+
+@pytest.mark.parametrize("made", [range(0), range(3, 10), range(-1, 4), range(0, 9, 2)])
+def test_rounds_that_are_not_in_the_plan(made):
+    with pytest.raises(BadValue, match=r"must be one or more of range\(0, 9\)"):
+        stretches(9, [made])

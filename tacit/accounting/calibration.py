@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tacit import check
+from tacit.accounting import profiles
 from tacit.accounting.epsilon import GRID, epsilon
 from tacit.accounting.parts import ZERO_OUT
 from tacit.errors import BadValue, Refused
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 _PRECISION = 1e-4  # relative, of the noise
 _ROUGH = 1e-3  # the grid of the first search
@@ -26,21 +27,18 @@ def gaussian_noise(target: float, *, delta: float) -> float:
     >>> round(gaussian_noise(1.0, delta=1e-5), 4)
     3.7306
     """
-    from dp_accounting import get_sigma_gaussian
-
     check.positive(target=target, remedy="nothing but silence has epsilon 0")
     check.fraction(delta=delta, remedy="Gaussian noise has no pure epsilon")
-    return float(get_sigma_gaussian(target, delta))
+    return profiles.gaussian_noise(target, delta=delta)
 
 
 def gaussian_epsilon(noise_multiplier: float, *, delta: float, count: int = 1) -> float:
     """The exact epsilon of `count` Gaussians with this noise multiplier."""
-    from dp_accounting import get_epsilon_gaussian
-
     check.positive(noise_multiplier=noise_multiplier)
     check.fraction(delta=delta, remedy="Gaussian noise has no pure epsilon")
     check.count(count=count)
-    return float(get_epsilon_gaussian(noise_multiplier / math.sqrt(count), delta))
+    single = noise_multiplier / math.sqrt(count)
+    return profiles.gaussian_epsilon(single, delta=delta)
 
 
 def clipped_noise(noise_multiplier: float, *, bits: float) -> float:

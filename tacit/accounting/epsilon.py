@@ -28,11 +28,12 @@ from tacit.accounting.parts import (
     distance,
     take_apart,
 )
+from tacit.accounting.profiles import gaussian_epsilon
 from tacit.accounting.rdp import parts_rdp_epsilon
 from tacit.errors import BadValue, Refused
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 GRID = 1e-4
 LEAST_DELTA = 1e-10  # below it the rounding errors of a convolution are no longer small
@@ -40,6 +41,8 @@ LEAST_DELTA = 1e-10  # below it the rounding errors of a convolution are no long
 # A grid is fine enough once epsilon is above this many of its steps.
 _STEPS_ENOUGH = 1e5
 _MOST_POINTS = 3e6  # of one release; more take too long
+_MOST_ANSWERS = 4096
+_answers: dict[object, Epsilon] = {}  # to the questions of `compose_once`
 _GRIDS = (100.0, 10.0, 1.0, 1e-1, 1e-2, 1e-3, GRID)
 
 
@@ -93,6 +96,25 @@ def compose(
     return Epsilon(value, accountant, total)
 
 
+def compose_once(releases: Iterable[tuple[DpEvent, str]], *, delta: float) -> Epsilon:
+    """`compose`, but each distinct question is answered once in a process.
+
+    Plans, cards and ledgers ask the same few over and over: a view that has the events
+    of another, a total of one release, a round that costs what the last one did.
+    """
+    releases = list(releases)
+    parts = take_apart(releases)
+    held = frozenset(str(adjacency) for _, adjacency in releases)
+    if not delta and parts and any(pure_epsilon(part) == math.inf for part in parts):
+        return Epsilon(None, "none", _total_adjacency({*held}, None))
+    question = None if parts is None else frozenset(parts.items()), held, delta
+    if question not in _answers:
+        if len(_answers) >= _MOST_ANSWERS:
+            _answers.clear()
+        _answers[question] = compose(releases, delta=delta)
+    return _answers[question]
+
+
 def _check_delta(delta: float) -> None:
     if delta == 0:
         return
@@ -120,8 +142,7 @@ def _total_adjacency(held: set[str], wanted: str | None) -> str:
 
 def _refuse_central_exchanges(parts: Parts) -> None:
     """Only what a device releases by itself has zero among its inputs for sure."""
-    import dp_accounting as dp
-
+    from tacit.accounting import dp_events as dp
     from tacit.accounting.events import PaddedDpEvent, PureDpEvent, ShuffledDpEvent
 
     local = (
@@ -150,8 +171,7 @@ def _best(parts: Parts, delta: float, finest: float) -> tuple[float, str]:
 
 def pure_epsilon(part: Part) -> float:
     """The epsilon of one release at delta 0; infinite for Gaussian noise."""
-    import dp_accounting as dp
-
+    from tacit.accounting import dp_events as dp
     from tacit.accounting.events import PureDpEvent, ShuffledDpEvent
 
     event: Any = part.event
@@ -164,12 +184,12 @@ def pure_epsilon(part: Part) -> float:
 
 @lru_cache(maxsize=512)  # units and views of a plan share most of their events
 def _by_loss(items: tuple[tuple[Part, int], ...], delta: float, finest: float) -> float:
-    import dp_accounting as dp
+    from tacit.accounting import dp_events as dp
 
     parts = dict(items)
     [*events] = (part.event for part in parts)
     if len(events) == 1 and isinstance(events[0], dp.GaussianDpEvent):
-        return float(dp.get_epsilon_gaussian(events[0].noise_multiplier, delta))
+        return gaussian_epsilon(float(events[0].noise_multiplier), delta=delta)
     value, most = math.inf, max(map(largest_loss, parts), default=0.0)
     for grid in _GRIDS:
         coarser, value = value, min(value, _on_grid(parts, delta, grid))

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 
 import attr
-from dp_accounting import DpEvent, GaussianDpEvent
 
 from tacit import check
+from tacit.accounting.dp_events import DpEvent, GaussianDpEvent
 
 
 @attr.frozen

@@ -24,7 +24,7 @@ from tacit.accounting.parts import REPLACE_ONE, ZERO_OUT, distance
 from tacit.errors import BadValue
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 
 def coefficients(bands: int) -> Float64[np.ndarray, "bands"]:
@@ -84,7 +84,7 @@ class Banded:
 
     def event(self, noise: float) -> DpEvent:
         """The whole run with fresh noise of sigma / S = `noise` a round."""
-        from dp_accounting import GaussianDpEvent
+        from tacit.accounting.dp_events import GaussianDpEvent
 
         check.positive(noise=noise)
         return GaussianDpEvent(noise / self.sensitivity)

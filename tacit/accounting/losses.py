@@ -63,8 +63,7 @@ def has_loss(part: Part) -> bool:
 
 
 def _leaves() -> dict[type, Callable[[Part, float], Any]]:
-    import dp_accounting as dp
-
+    from tacit.accounting import dp_events as dp
     from tacit.accounting.events import PaddedDpEvent, PureDpEvent, ShuffledDpEvent
 
     return {

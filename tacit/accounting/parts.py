@@ -16,7 +16,7 @@ from tacit import check
 from tacit.errors import BadValue, Refused
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 ZERO_OUT, REPLACE_ONE = "zero_out", "replace_one"
 LEAST_NOISE = 1e-3  # less protects nothing: a single Gaussian of it has epsilon 500 000
@@ -53,7 +53,7 @@ def take_apart(releases: Iterable[tuple[DpEvent, str]]) -> Parts | None:
 
 
 def _collect(event: Any, adjacency: str, times: int, found: Parts) -> None:
-    import dp_accounting as dp
+    from tacit.accounting import dp_events as dp
 
     if isinstance(event, dp.NonPrivateDpEvent):
         raise NotPrivate
@@ -84,8 +84,7 @@ def _leaf(event: Any) -> DpEvent | None:
 
 
 def _known() -> dict[type, Callable[[Any], Any]]:
-    import dp_accounting as dp
-
+    from tacit.accounting import dp_events as dp
     from tacit.accounting import events
 
     return {
@@ -95,7 +94,7 @@ def _known() -> dict[type, Callable[[Any], Any]]:
         dp.PoissonSampledDpEvent: _poisson,
         dp.TruncatedSubsampledGaussianDpEvent: _truncated,
         dp.SampledWithoutReplacementDpEvent: _without_replacement,
-        dp.dp_event.RepeatAndSelectDpEvent: _unchanged,
+        dp.RepeatAndSelectDpEvent: _unchanged,
         events.PaddedDpEvent: _padded,
         events.PureDpEvent: _unchanged,
         events.ShuffledDpEvent: _unchanged,
@@ -140,7 +139,7 @@ def _randomized_response(event: Any) -> Any:
 
 
 def _poisson(event: Any) -> Any:
-    import dp_accounting as dp
+    from tacit.accounting import dp_events as dp
 
     rate = event.sampling_probability
     if rate == 0:
@@ -166,7 +165,7 @@ def _truncated(event: Any) -> Any:
 
 
 def _without_replacement(event: Any) -> Any:
-    import dp_accounting as dp
+    from tacit.accounting import dp_events as dp
 
     population, size = event.source_dataset_size, event.sample_size
     check.count(source_dataset_size=population, sample_size=size)
@@ -180,8 +179,7 @@ def _without_replacement(event: Any) -> Any:
 
 
 def _padded(event: Any) -> Any:
-    import dp_accounting as dp
-
+    from tacit.accounting import dp_events as dp
     from tacit.accounting.events import PaddedDpEvent
 
     merged = _noisy(merged_multiplier(event.event, "padding"))
@@ -193,7 +191,7 @@ def merged_multiplier(event: Any, around: str) -> float:
 
     The library's loss accountant refuses a list here (trap T3).
     """
-    import dp_accounting as dp
+    from tacit.accounting import dp_events as dp
 
     if isinstance(event, dp.GaussianDpEvent):
         return _noisy(event.noise_multiplier)
@@ -211,7 +209,7 @@ def merged_multiplier(event: Any, around: str) -> float:
 
 def _with_one_gaussian(found: Parts) -> Parts:
     """All Gaussians as one under `zero_out`: an exchange is a removal twice as far."""
-    import dp_accounting as dp
+    from tacit.accounting import dp_events as dp
 
     rest, precision = {}, 0.0
     for part, count in found.items():

@@ -12,6 +12,7 @@ q · delta_Gauss(log(1 + (e^eps - 1) / q)) (Balle, Barthe and Gaboardi 2018):
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,42 @@ def gaussian_delta(epsilon: Curve, *, noise_multiplier: float) -> Curve:
     above = log_ndtr(mu / 2 - epsilon / mu)
     below = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
     return np.exp(above) * -np.expm1(np.minimum(below - above, 0.0))
+
+
+def gaussian_epsilon(noise_multiplier: float, *, delta: float) -> float:
+    """The least epsilon of one Gaussian at this delta, rounded up by 1e-12 or less."""
+    aim = math.log(delta)
+    if _log_gaussian_delta(0.0, noise_multiplier) <= aim:
+        return 0.0
+    return _crossing(lambda e: _log_gaussian_delta(e, noise_multiplier) <= aim)
+
+
+def gaussian_noise(epsilon: float, *, delta: float) -> float:
+    """The least noise multiplier of one Gaussian, rounded up by 1e-12 of it or less."""
+    aim = math.log(delta)
+    return _crossing(lambda z: _log_gaussian_delta(epsilon, z) <= aim)
+
+
+def _crossing(holds: Callable[[float], bool]) -> float:
+    """The least number above zero that holds, if all larger ones do, from above."""
+    high = 1.0
+    while not holds(high):
+        high *= 2
+    low = high / 2
+    while low > 1e-12 and holds(low):
+        low, high = low / 2, low
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _log_gaussian_delta(epsilon: float, noise_multiplier: float) -> float:
+    """`gaussian_delta` in logarithms, so that none is too small."""
+    mu = 1.0 / noise_multiplier
+    above = float(log_ndtr(mu / 2 - epsilon / mu))
+    below = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    return above + math.log1p(-math.exp(below - above)) if below < above else -math.inf
 
 
 def sampled_delta(epsilon: Curve, *, rate: float, noise_multiplier: float) -> Curve:

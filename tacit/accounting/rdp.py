@@ -28,8 +28,7 @@ from tacit.accounting.parts import (
 from tacit.errors import Refused
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-
+    from tacit.accounting.dp_events import DpEvent
     from tacit.accounting.events import PureDpEvent
 
 Curve = Float64[np.ndarray, "orders"]

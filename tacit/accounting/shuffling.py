@@ -20,7 +20,6 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.special import expit
-from scipy.stats import binom
 
 from tacit import check
 from tacit.accounting.lattice import Lattice
@@ -60,6 +59,8 @@ def _clones(
     Counts in between are taken for the next lower one. That is an upper bound: c + 1
     clones are made from c by adding one, which looks at nobody's data.
     """
+    from scipy.stats import binom  # a third of a second, and few plans have a relay
+
     clones = binom(reports - 1, math.exp(-epsilon))
     low, high = max(0, int(clones.ppf(_IGNORED))), int(clones.isf(_IGNORED))
     stride = 1 + low // _TOLD_APART
@@ -71,6 +72,8 @@ def _given(
     clones: Counts, *, epsilon: float
 ) -> tuple[Float64[np.ndarray, "counts firsts"], Float64[np.ndarray, "counts firsts"]]:
     """Losses, and their masses, for each number of clones."""
+    from scipy.stats import binom
+
     # Hoeffding: further from the middle than this has probability below _IGNORED
     reach = math.ceil(math.sqrt(clones.max() * math.log(2 / _IGNORED) / 2)) + 1
     c = clones[:, None]

@@ -17,7 +17,7 @@ from tacit.accounting.parts import REPLACE_ONE, ZERO_OUT, distance
 from tacit.accounting.profiles import gaussian_delta
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 
 def server_view(noise_multiplier: float, participations: int) -> DpEvent:
@@ -26,7 +26,7 @@ def server_view(noise_multiplier: float, participations: int) -> DpEvent:
     Assumes: secure aggregation, and noise the server cannot subtract (distributed, or
     added in an enclave). Otherwise the server view has no guarantee.
     """
-    from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
+    from tacit.accounting.dp_events import GaussianDpEvent, SelfComposedDpEvent
 
     check.positive(noise_multiplier=noise_multiplier)
     check.count(participations=participations)

@@ -25,8 +25,8 @@ import numpy as np
 from tacit import check
 from tacit.aggregation.mean import Mean
 from tacit.errors import BadValue
-from tacit.keys import Key, Keys
-from tacit.transport.channels import Delivery, Each, Noise, Sum
+from tacit.keys import Keys
+from tacit.transport.channels import Delivery, Each, RoundContext, Sum
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Array, Grouped, Leaf, Tree
 
@@ -74,22 +74,14 @@ class Bucketed:
         slots = {n: slot.grouped(self.groups) for n, slot in layout.slots.items()}
         return Layout(slots, layout.split_axis)
 
-    def mean(
-        self,
-        delivery: Delivery,
-        layout: Layout,
-        *,
-        planned: float,
-        noise: Noise | None = None,
-        key: Key | None = None,
-    ) -> dict[str, Array]:
-        """Line 3 over the planned cohort; leaves without groups are just summed."""
+    def total(self, delivery: Delivery, context: RoundContext) -> dict[str, Array]:
+        """Line 3; leaves without groups are just summed."""
         if isinstance(delivery, Each):
             delivery = Each(Reports(_in_one(chunk.tree)) for chunk in delivery.chunks)
-        sums = Mean().mean(delivery, layout, planned=planned, noise=noise, key=key)
+        slots = context.layout.slots
         return {
-            name: value if layout.slots[name].groups is None else self._robust(value)
-            for name, value in sums.items()
+            name: value if slots[name].groups is None else self._robust(value)
+            for name, value in Mean().total(delivery, context).items()
         }
 
     def _robust(self, sums: Array) -> Array:

@@ -17,9 +17,7 @@ from jaxtyping import Float64, Int64
 
 from tacit import check
 from tacit.errors import Refused
-from tacit.keys import Key
-from tacit.transport.channels import Delivery, Each, Noise
-from tacit.transport.messages import Layout
+from tacit.transport.channels import Delivery, Each, RoundContext
 from tacit.tree import Array, Tree
 
 
@@ -42,30 +40,23 @@ class Krum:
         if self.keep is not None:
             check.count(keep=self.keep)
 
-    def mean(
-        self,
-        delivery: Delivery,
-        layout: Layout,
-        *,
-        planned: float,
-        noise: Noise | None = None,
-        key: Key | None = None,
-    ) -> dict[str, Array]:
-        """The mean of those that are kept, over their own number; zero of nobody."""
+    def total(self, delivery: Delivery, context: RoundContext) -> dict[str, Array]:
+        """The mean of those that are kept, times the planned cohort; zero of nobody."""
         if not isinstance(delivery, Each):
             raise Refused(
                 f"Krum cannot read {type(delivery).__name__}: it compares reports; use "
                 "the channel 'direct'"
             )
-        if noise is not None:
+        if context.mechanism is not None:
             raise Refused("Krum looks at reports before the noise; use Bucketed")
         trees = [chunk.tree for chunk in delivery.chunks if len(chunk)]
         if not trees:
-            return layout.zeros()
+            return context.layout.zeros()
         reports = Tree.concatenate(trees)
         kept = self.chosen(reports)
         total = reports.select(kept).sum()
-        return {name: value / len(kept) for name, value in total.items()}
+        share = context.planned / len(kept)
+        return {name: value * share for name, value in total.items()}
 
     def chosen(self, reports: Tree) -> Int64[np.ndarray, "kept"]:
         """Which reports are kept, in their own order; the earlier one of equals."""

@@ -1,15 +1,12 @@
-"""The mean of a cohort's reports, over the planned cohort size."""
+"""The sum of a cohort's reports: what nearly every method learns from."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from tacit import check
 from tacit.errors import Refused
-from tacit.keys import Key
-from tacit.transport.channels import Delivery, Each, Noise, Sum, bare_sum, noisy_sum
-from tacit.transport.messages import Layout
+from tacit.transport.channels import Delivery, Each, RoundContext, Sum, Unlinked, summed
 from tacit.tree import Array
 
 
@@ -31,56 +28,39 @@ class Aggregator(Protocol):
         """
         ...
 
+    def total(self, delivery: Delivery, context: RoundContext) -> dict[str, Array]:
+        """What stands for the sum of the reports; over `planned` it is their mean."""
+        ...
+
 
 @dataclass(frozen=True)
 class Mean:
-    """Folds reports as they come; never holds more than one chunk of them."""
+    """Folds reports as they come; never holds more than one chunk of them.
+
+    A client that refuses counts as zero: whoever divides the total divides by the
+    *planned* size. The realised one would make one person's absence move everyone
+    else's weight, and the sensitivity of the sum would no longer be one clip.
+    """
 
     accepts: tuple[type[Delivery], ...] = (Each, Sum)
     is_plain_sum: bool = True
 
-    def total(
-        self,
-        delivery: Delivery,
-        layout: Layout,
-        *,
-        noise: Noise | None = None,
-        key: Key | None = None,
-    ) -> dict[str, Array]:
+    def total(self, delivery: Delivery, context: RoundContext) -> dict[str, Array]:
         """The sum of all reports; zero where nobody contributed.
 
-        `noise` is the method's. A `Sum` has it already; over `Each` it is added here,
-        by a server that has seen every report: what is published is protected, the
-        server's own view is not.
+        A `Sum` has its noise already. Over `Each` it is added here, by a server that
+        has seen every report: what is published is protected, the server's own view is
+        not.
         """
-        if isinstance(delivery, Sum):
-            layout.check_total(delivery.total)
-            return {**delivery.total}
-        if not isinstance(delivery, Each):
+        if type(delivery) not in self.accepts:
+            named = " or ".join(kind.__name__ for kind in self.accepts)
             raise Refused(
                 f"Mean cannot read {type(delivery).__name__}; use a channel that "
-                "delivers Each or Sum"
+                f"delivers {named}"
             )
-        trees = (chunk.tree for chunk in delivery.chunks if len(chunk))
-        if noise is None:
-            return bare_sum(trees, layout)
-        assert key is not None, "noise needs a key"
-        return noisy_sum(trees, layout, noise, key)
-
-    def mean(
-        self,
-        delivery: Delivery,
-        layout: Layout,
-        *,
-        planned: float,
-        noise: Noise | None = None,
-        key: Key | None = None,
-    ) -> dict[str, Array]:
-        """The sum over the *planned* cohort size, so that a refusal counts as zero.
-
-        Dividing by the realised size would make one person's absence move everyone
-        else's weight, and the sensitivity of the sum would no longer be one clip.
-        """
-        check.positive(planned=planned)
-        total = self.total(delivery, layout, noise=noise, key=key)
-        return {name: value / planned for name, value in total.items()}
+        if isinstance(delivery, Sum):
+            context.layout.check_total(delivery.total)
+            return {**delivery.total}
+        if isinstance(delivery, Unlinked):
+            return summed([delivery.messages], context)
+        return summed((chunk.tree for chunk in delivery.chunks if len(chunk)), context)

@@ -14,7 +14,8 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
-from tacit.sampling import EVERYONE, Everyone
+from tacit.release import EVERYONE
+from tacit.sampling import Everyone
 from tacit.transport.channels import Sum
 
 DELTA = 1e-6  # where the plan has none
@@ -61,6 +62,10 @@ def groups_of(method: Method, plan: Plan) -> list[str]:
     return [EVERYONE] if named <= {EVERYONE} else [*plan.groups]
 
 
+def _reads_sums(method: Method, plan: Plan) -> bool:
+    return all(Sum in reader.accepts for reader in method.aggregators(plan))
+
+
 def _own_plan(method: Method, plan: Plan, group: str) -> Plan:
     """Some rounds in which everyone is asked; as many as `plan` if others are refused.
 
@@ -71,7 +76,7 @@ def _own_plan(method: Method, plan: Plan, group: str) -> Plan:
         CANARIES,
         ROUNDS,
         Everyone(),
-        channel="secure_sum" if Sum in method.aggregator.accepts else "direct",
+        channel="secure_sum" if _reads_sums(method, plan) else "direct",
         delta=plan.delta,
         groups={other: CANARIES * (other == group) for other in others},
     )

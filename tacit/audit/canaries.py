@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float, Int64
 
 from tacit.keys import Key, Keys
 from tacit.leaves.grouped import Whole
 from tacit.method import Clients, Method, Updates
-from tacit.transport.channels import Channel, Delivery, Errand, Sum
+from tacit.transport.channels import Channel, Delivery, RoundContext, Sum
 from tacit.transport.messages import Cast, Reports
 from tacit.tree import (
     Array,
@@ -108,7 +108,13 @@ class Only:
 
     present: Bool[np.ndarray, "clients"]
 
-    def permits(self, clients: Numbers, *, round: int) -> Bool[np.ndarray, "clients"]:
+    def permits(
+        self,
+        clients: Numbers,
+        *,
+        round: int,
+        multipliers: Float[np.ndarray, "clients"] | None = None,
+    ) -> Bool[np.ndarray, "clients"]:
         """Whether they are among them."""
         return self.present[clients]
 
@@ -120,9 +126,9 @@ class Tapped:
         self.channel, self.name, self.delivers = channel, channel.name, channel.delivers
         self.totals: list[Arrays] = []
 
-    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """As the channel does."""
-        delivery = self.channel.carry(chunks, errand)
+        delivery = self.channel.carry(chunks, context)
         assert isinstance(delivery, Sum)
         self.totals.append(delivery.total)
         return delivery

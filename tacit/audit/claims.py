@@ -16,11 +16,10 @@ from tacit.accounting.parts import merged_multiplier
 from tacit.errors import Refused
 from tacit.method import Method
 from tacit.plan import Plan
-from tacit.release import Adjacency, Cell, Standing, Unit, View
-from tacit.sampling import EVERYONE
+from tacit.release import EVERYONE, Adjacency, Cell, Standing, Unit, View
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from tacit.keys import Key, Keys
 from tacit.method import Method, Server, Unmetered, enrol, participate
 from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation
+from tacit.transport.messages import Layout
 
 _ITEMS = 4
 _HISTORIES: dict[str, list[int]] = {
@@ -72,16 +73,17 @@ def _servers(method: Method, plan: Plan, place: Place, key: Key) -> list[Server]
     )
     start = simulation.start()
     states = [start, *(state for state, _ in simulation.run(start))]
-    return [state.server for state in states[: plan.rounds]]
+    return [state.server for state in states[:-1]]
 
 
 def _of_each_kind(method: Method, servers: list[Server]) -> list[Server]:
     """The first of the rounds whose reports look alike."""
-    kinds = {
-        repr(method.layout(server.plan, server.catalog, round=server.round)): server
-        for server in reversed(servers)
-    }
+    kinds = {repr(_layout(method, server)): server for server in reversed(servers)}
     return [*reversed(kinds.values())]
+
+
+def _layout(method: Method, server: Server) -> Layout:
+    return method.context(server, method.broadcast(server), Key.from_seed(0)).layout
 
 
 def _speaker(method: Method, server: Server, place: Place) -> Say:

@@ -15,7 +15,7 @@ from tacit.audit.worlds import small_place
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
-from tacit.transport.channels import Channel, Direct, Errand, SecureSum
+from tacit.transport.channels import Channel, Direct, SecureSum
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Arrays, Tree
 
@@ -26,8 +26,12 @@ _SAME = 1e-9  # what rounding may change, relatively
 def check_empty_report(method: Method, plan: Plan) -> Check:
     """Hold the server after a round against one with a further report of zeros."""
     carriers: tuple[Channel, ...] = (Direct(), SecureSum())
-    accepted = method.aggregator.accepts
-    gaps = [_gap(method, plan, c) for c in carriers if c.delivers in accepted]
+    readers = method.aggregators(plan)
+    gaps = [
+        _gap(method, plan, carrier)
+        for carrier in carriers
+        if all(carrier.delivers in reader.accepts for reader in readers)
+    ]
     return Check.at_most(
         "change of the server by an empty report",
         max(gaps),
@@ -43,20 +47,21 @@ def _gap(method: Method, plan: Plan, channel: Channel) -> float:
     key, catalog, gaps = Key.from_seed(1), small_place(_FEW).catalog, list[float]()
     plan = replace(plan, channel=channel.name)
     server = method.start(plan, catalog, key.at("start"))
-    for round_ in range(plan.rounds):
-        layout = method.layout(plan, catalog, round=round_)
-        noise = method.noise(method.broadcast(server))
-        errand = Errand(layout, key.at("channel", round_), noise)
+    while not method.is_over(server):
+        round_ = server.round
+        cast = method.broadcast(server)
+        context = method.context(server, cast, key.at("channel", round_))
+        layout = context.layout
         one, two = (
-            method.aggregate(server, channel.carry(reports, errand), key.at(round_))
-            for reports in ([_ones(layout)], [_ones(layout), _zeros(layout)])
+            method.aggregate(server, channel.carry(reports, context), context)
+            for reports in ([ones(layout)], [ones(layout), _zeros(layout)])
         )
-        gaps += [_distance(one.weights, two.weights), _distance(one.memory, two.memory)]
+        gaps += [distance(one.weights, two.weights), distance(one.memory, two.memory)]
         server = one
     return max(gaps)
 
 
-def _distance(one: Arrays, other: Arrays) -> float:
+def distance(one: Arrays, other: Arrays) -> float:
     """The largest difference, relative to the largest value of its array or to 1."""
     sizes = {name: max(1.0, np.abs(a).max(initial=0.0)) for name, a in one.items()}
     gaps = [
@@ -77,7 +82,7 @@ def _zeros(layout: Layout) -> Reports:
     return Reports(Tree(leaves))
 
 
-def _ones(layout: Layout) -> Reports:
+def ones(layout: Layout) -> Reports:
     """One report of ones."""
     zeros = _zeros(layout).tree.leaves.items()
     return Reports(Tree({name: leaf.map(np.ones_like) for name, leaf in zeros}))

@@ -36,9 +36,9 @@ from tacit.audit.worlds import Place, place_for
 from tacit.keys import Key, Keys
 from tacit.method import Method, Unmetered, participate
 from tacit.plan import Plan
+from tacit.release import EVERYONE
 from tacit.runtime.rounds import State
 from tacit.runtime.simulate import Simulation
-from tacit.sampling import EVERYONE
 from tacit.transport.channels import SecureSum
 from tacit.transport.messages import Layout
 from tacit.tree import Tree
@@ -122,7 +122,7 @@ def observe(
     place = place_for(method, plan, coordinates=n + FREE).people(n)
     stage = _Stage(method, plan, place, key, group)
     state, rounds = stage.simulation.start(), list[Round]()
-    for _ in range(plan.rounds):
+    while not method.is_over(state.server):
         state, seen = stage.round(state)
         rounds.append(seen)
         tick()
@@ -170,8 +170,8 @@ class _Stage:
 
     def _units(self, state: State) -> Units:
         server, cast = state.server, self.method.broadcast(state.server)
-        layout = self.method.layout(server.plan, server.catalog, round=server.round)
-        return Units.of(self.method, cast, layout, group=self.group)
+        layout = self.method.context(server, cast, self.key).layout
+        return Units.of(self.method, cast, layout, plan=server.plan, group=self.group)
 
     def _template(self, state: State) -> Tree:
         """What one device computes in this round: the shape of every update."""

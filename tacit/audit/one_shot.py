@@ -22,7 +22,7 @@ from tacit.audit.observing import Round, Tick, observe, squares
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
-from tacit.sampling import EVERYONE
+from tacit.release import EVERYONE
 
 CANARIES = 50
 

@@ -24,6 +24,7 @@ from tacit.audit.estimates import (
     variance_interval,
 )
 from tacit.audit.observing import Observed, Round, Tick, observe
+from tacit.audit.same_sum import check_same_sum
 from tacit.audit.worlds import small_place
 from tacit.errors import Refused
 from tacit.keys import Key
@@ -31,7 +32,7 @@ from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.clipping import SLACK
 from tacit.method import Method
 from tacit.plan import Plan
-from tacit.sampling import EVERYONE
+from tacit.release import EVERYONE
 
 LEAST_P = 1e-4
 LEAST_FREE = 50  # numbers of a kind of round with noise alone
@@ -65,6 +66,7 @@ def check_sums(
     yield from check_canaries(seen, mu=mu, delta=delta)
     yield from check_bits(seen)
     yield check_empty_report(method, plan)
+    yield check_same_sum(method, plan)
     tick()
 
 
@@ -153,7 +155,7 @@ def check_bits(seen: Observed) -> Iterator[Check]:
 def is_bare(method: Method, plan: Plan) -> bool:
     """Whether the channel is given no noise at all."""
     server = method.start(plan, small_place(_FEW).catalog, Key.from_seed(0))
-    return method.noise(method.broadcast(server)) is None
+    return method.noise(method.broadcast(server), plan) is None
 
 
 def _no_noise(mu: float) -> Check:

@@ -13,6 +13,7 @@ from jaxtyping import Float64
 from tacit.errors import Refused
 from tacit.mechanisms.sums import SumMechanism
 from tacit.method import Method
+from tacit.plan import Plan
 from tacit.transport.messages import Cast, Layout, Reports
 from tacit.tree import Arrays
 
@@ -28,9 +29,11 @@ class Units:
     multiplier: float
 
     @classmethod
-    def of(cls, method: Method, cast: Cast, layout: Layout, *, group: str) -> Units:
+    def of(
+        cls, method: Method, cast: Cast, layout: Layout, *, plan: Plan, group: str
+    ) -> Units:
         """As the object that adds the noise states them."""
-        noise = stated_noise(method, cast)
+        noise = stated_noise(method, cast, plan)
         return cls(layout, noise, stated_multiplier(noise, group))
 
     @property
@@ -57,9 +60,9 @@ class Units:
         return np.concatenate(leaves) / self.scales
 
 
-def stated_noise(method: Method, cast: Cast) -> SumMechanism:
+def stated_noise(method: Method, cast: Cast, plan: Plan) -> SumMechanism:
     """The object that adds the noise; refuses one that does not know its own scale."""
-    noise = method.noise(cast)
+    noise = method.noise(cast, plan)
     if not hasattr(noise, "scale") or not hasattr(noise, "event"):
         raise Refused(
             f"{type(method).__name__} has its noise from {type(noise).__name__}, which "
@@ -70,8 +73,8 @@ def stated_noise(method: Method, cast: Cast) -> SumMechanism:
 
 def stated_multiplier(noise: SumMechanism, group: str) -> float:
     """The noise multiplier in the object's own event, for a member of the group."""
-    event: typing.Any = noise.event
-    event = event(group) if callable(event) else event
+    own: typing.Any = getattr(noise, "event_of", None)
+    event: typing.Any = noise.event if own is None else own(group)
     if not hasattr(event, "noise_multiplier"):
         raise Refused(
             f"{type(noise).__name__} has a {type(event).__name__}; sums with Gaussian "

@@ -32,7 +32,7 @@ def compare(
         str,
         typer.Option(
             metavar="1,2,4,inf",
-            help="Targets to train each method for; inf is privacy = 'none'. "
+            help="Targets to train each method for; inf is mechanism = 'none'. "
             "Without it the files are taken as they are.",
             show_default=False,
         ),
@@ -79,8 +79,8 @@ def compare(
     comparison.csv and comparison.html.
     """
     from tacit.experiment.comparing import compare as run
+    from tacit.experiment.comparison_report import comparison_of
     from tacit.experiment.grid import Grid
-    from tacit.experiment.showing import comparison_of
 
     grid = Grid(
         experiments=tuple(experiments),

@@ -15,8 +15,9 @@ from tacit.errors import BadRun
 EPSILON, DELTA = 4.0, 1e-6
 EXPERIMENT: dict[str, Any] = {
     "data": {"source": "synthetic", "validation": 150, "test": 300},
-    "method": {"name": "gram", "privacy": "central"},
+    "method": {"name": "gram"},
     "privacy": {
+        "mechanism": "central",
         "channel": "secure_sum",
         "target_epsilon": EPSILON,
         "delta": DELTA,
@@ -45,10 +46,8 @@ def demo(
 
     A world of invented people and titles; every number says `simulation`.
     """
-    from tacit.cli.train import write_report
-    from tacit.experiment.saved import SavedRun
+    from tacit.experiment.build_report import person_of, write_report
     from tacit.experiment.settings import check_experiment
-    from tacit.experiment.showing import person_of
     from tacit.experiment.training import train
 
     _make_room(out)
@@ -59,8 +58,8 @@ def demo(
     beside = {"the same without privacy": _evaluations(bare)["gram"]}
     heldout = outcome.assembled.split.test
     person = outcome.assembled.split.profiles.ids[int(heldout.users[0])]
-    shown = person_of(SavedRun.at(out), person)
-    page = write_report(out, user=person, beside=beside)
+    shown = person_of(outcome.run, person)
+    page = write_report(outcome.run, user=person, beside=beside)
     judged = _evaluations(outcome) | beside
     if json:
         console.print_json(_document(outcome, judged, person, shown, page))
@@ -83,7 +82,7 @@ def _make_room(out: Path) -> None:
 
 
 def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None:
-    from tacit.experiment.showing import contenders
+    from tacit.experiment.build_report import contenders
     from tacit.experiment.training import plan_account
     from tacit.reporting import tables, words
 

@@ -24,8 +24,8 @@ def evaluate(
     """
     from tacit.evaluation.significance import paired_bootstrap
     from tacit.experiment.assemble import assemble, root_key
+    from tacit.experiment.build_report import contenders
     from tacit.experiment.saved import SavedRun
-    from tacit.experiment.showing import contenders
     from tacit.experiment.training import judge_all, last_state
     from tacit.reporting.tables import comparison, to_rich
 

@@ -55,7 +55,7 @@ def _print_json(made: Exported) -> None:
 
 
 def _print(made: Exported) -> None:
-    from tacit.experiment.showing import statement_of
+    from tacit.experiment.build_report import statement_of
     from tacit.reporting.words import in_words
 
     out, facts = console.out(), made.document["onnx"]

@@ -105,19 +105,20 @@ def init(
 
 
 PRIVATE = """\
-privacy = "central"     # noise on two sums; "none" and "local" are the other forms
 
 [privacy]
+mechanism = "central"   # noise on two sums; "none" and "local" are the other forms
 channel = "secure_sum"  # the server sees noisy sums only; assumes a trusted aggregator
 target_epsilon = 4.0    # noise is calibrated to it; smaller is more private
 delta = {delta:g}
 """
 OPEN = """\
-privacy = "none"        # {users:,} people are too few: noise that protects one of them
+
+[privacy]
+mechanism = "none"      # {users:,} people are too few: noise that protects one of them
                         # would hide what they have in common. With some thousands,
-                        # use "central", and in [privacy] channel = "secure_sum",
-                        # target_epsilon = 4.0, delta = 1e-6; `tacit plan` says what
-                        # to expect.
+                        # use "central" with channel = "secure_sum", target_epsilon =
+                        # 4.0 and delta = 1e-6; `tacit plan` says what to expect.
 """
 _ENOUGH = 500  # people; below, epsilon 4 leaves popularity at best
 

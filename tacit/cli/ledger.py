@@ -66,14 +66,15 @@ def cap(
 ) -> None:
     """Set the most that a device may say; it refuses before that is passed."""
     from tacit.errors import BadValue
+    from tacit.ledger.budget import Cap
     from tacit.ledger.durable import DeviceLedger
-    from tacit.ledger.spending import Cap
+    from tacit.release import cell_name
 
     if (epsilon is None) != remove:
         raise BadValue("give --epsilon to set a cap, or --remove to take it away")
-    wanted = Cap(1.0 if epsilon is None else epsilon, delta, unit, view)
+    wanted = Cap(1.0 if epsilon is None else epsilon, delta, *cell_name(unit, view))
     with DeviceLedger(file) as ledger:
-        if remove and not ledger.remove_cap(wanted.place):
+        if remove and not ledger.remove_cap(wanted.cell):
             raise BadValue(f"there is no cap for unit '{unit}' and view '{view}'")
         if not remove:
             ledger.set_cap(wanted)
@@ -133,7 +134,7 @@ def _told(file: Path) -> Told:
 
 
 def _document(told: Told) -> dict[str, Any]:
-    from tacit.ledger.written import plain_promises
+    from tacit.accounting.serialization import release_to_json
     from tacit.reporting.words import in_words
 
     return {
@@ -142,9 +143,9 @@ def _document(told: Told) -> dict[str, Any]:
                 "at": entry.at,
                 "run": entry.run,
                 "round": entry.round,
-                "what": entry.charge.what,
-                "seen_by": entry.charge.seen_by,
-                "promises": plain_promises(entry.charge),
+                "what": entry.release.what,
+                "seen_by": entry.release.seen_by,
+                "cells": release_to_json(entry.release)["cells"],
                 "sent": entry.sent,
             }
             for entry in told.entries

@@ -30,13 +30,18 @@ def plan(
     epsilon says NONE and why.
     """
     from tacit.experiment.assemble import assemble
-    from tacit.experiment.settings import plain_settings, read_experiment
+    from tacit.experiment.settings import (
+        method_settings,
+        privacy_settings,
+        read_experiment,
+    )
     from tacit.experiment.training import plan_account
     from tacit.reporting.words import in_words
 
     if target_epsilon is not None:
         changes = [*changes, f"privacy.target_epsilon={target_epsilon}"]
     assembled = assemble(read_experiment(experiment, refreshing(changes, earlier)))
+    method, name = assembled.method, assembled.experiment.method_name
     told = plan_account(assembled, runs=runs)
     cost = _cost(assembled)
     if json:
@@ -47,11 +52,10 @@ def plan(
                 "earlier": told.earlier,
                 "both": told.both,
                 "words": in_words(told.totals),
-                "method": plain_settings(assembled.method),
+                "method": method_settings(name, method),
+                "privacy": privacy_settings(method),
                 "cost": cost,
-                "outlook": assembled.method.outlook(
-                    assembled.plan, assembled.split.catalog
-                ),
+                "outlook": method.outlook(assembled.plan, assembled.split.catalog),
             }
         )
         return

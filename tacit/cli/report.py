@@ -8,7 +8,6 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Json, RunPath
-from tacit.cli.train import write_report
 
 
 def report(
@@ -20,7 +19,10 @@ def report(
     json: Json = False,
 ) -> None:
     """Write report.html into a finished run: one file, no network, opens anywhere."""
-    path = write_report(run, user=user)
+    from tacit.experiment.build_report import Finished, write_report
+    from tacit.experiment.saved import SavedRun
+
+    path = write_report(Finished.saved(SavedRun.at(run)), user=user)
     if json:
         console.print_json({"report": path})
     else:

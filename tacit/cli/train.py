@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,7 +43,6 @@ def train(
             f"  tacit train {experiment} --out {out} --resume{again}"
         )
         raise
-    write_report(out)
     if json:
         shown = {k: v for k, v in outcome.document.items() if k != "simulation_only"}
         console.print_json({**shown, "run": out})
@@ -50,25 +50,8 @@ def train(
     _print(outcome.document, out)
 
 
-def write_report(
-    path: Path, *, user: str | None = None, beside: dict[str, Any] | None = None
-) -> Path:
-    """Render the pages of a finished run, report and privacy card, into it."""
-    from tacit.experiment.card import write_card
-    from tacit.experiment.saved import SavedRun
-    from tacit.experiment.showing import report_of
-    from tacit.files import write_atomically
-    from tacit.reporting.html import render
-
-    run = SavedRun.at(path)
-    write_card(run.directory)
-    page = render(report_of(run, user=user, beside=beside or {}))
-    write_atomically(run.directory.report, page.encode())
-    return run.directory.report
-
-
-def _print(document: dict[str, Any], path: Path) -> None:
-    from tacit.experiment.showing import contenders, statement_of
+def _print(document: Mapping[str, Any], path: Path) -> None:
+    from tacit.experiment.build_report import contenders, statement_of
     from tacit.reporting.tables import comparison, to_rich
     from tacit.reporting.words import in_words
 

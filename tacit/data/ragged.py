@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from tacit import arrays
 from tacit.errors import BadValue
 
 _COMPILED_FROM = 300_000  # values; below, numpy needs a few milliseconds
+_WORTH_LOADING = 5_000_000  # below, numpy needs less than loading numba
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,8 @@ class Ragged:
     ) -> list[NDArray[Any]]:
         """What stands at some rows of columns that are as long as `values`."""
         starts, offsets = self.offsets[rows], offsets_of(self.lengths[rows])
-        if offsets[-1] < _COMPILED_FROM:
+        is_loaded = "numba" in sys.modules
+        if offsets[-1] < (_COMPILED_FROM if is_loaded else _WORTH_LOADING):
             places = self.places(rows)
             return [column[places] for column in columns]
         from tacit.kernels.ragged import gather  # loads numba

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +16,16 @@ from tacit.data.catalog import Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
 from tacit.data.splits import Split, adapt_half, leave_one_out, new_users, ratio
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Refused
 from tacit.evaluation.named import named
 from tacit.evaluation.protocols import EachTargetAlone, FullRanking, SampledCandidates
 from tacit.evaluation.ranking import Candidates
 from tacit.experiment.earlier import EarlierRun
 from tacit.experiment.settings import DataSettings, Experiment, SplitName
 from tacit.keys import Key
-from tacit.method import Method
+from tacit.method import Method, Refreshable, SumMethod
 from tacit.plan import Plan
+from tacit.privacy.budgets import rates_for_targets
 from tacit.runtime.simulate import Simulation, check_plan
 
 
@@ -71,7 +72,9 @@ def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Ass
     method = experiment.method
     if earlier is not None:
         earlier.refuse_other_items(split.catalog)
-        method = method.refreshing(earlier.method)
+        method = _refreshing(method, earlier)
+    if privacy.budgets == "sample":
+        plan = _sampled_by_group(method, plan)
     method = method.calibrated(plan)
     check_plan(method, plan)
     simulation = Simulation(
@@ -86,6 +89,22 @@ def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Ass
         earlier=None if earlier is None else earlier.left,
     )
     return Assembled(experiment, dataset, split, simulation)
+
+
+def _refreshing(method: Method, earlier: EarlierRun) -> Method:
+    if not isinstance(method, Refreshable):
+        raise Refused(
+            f"{type(method).__name__} cannot refresh an earlier run; train without it"
+        )
+    return method.refreshing(earlier.method)
+
+
+def _sampled_by_group(method: Method, plan: Plan) -> Plan:
+    """The plan with a rate for each group, so that each just meets its own target."""
+    if not isinstance(method, SumMethod):
+        raise Refused(f"{type(method).__name__} has no phases to sample by group")
+    rates = rates_for_targets(plan, method.phases(plan))
+    return replace(plan, sampler=rates)
 
 
 def _earlier(experiment: Experiment) -> EarlierRun | None:
@@ -198,7 +217,7 @@ class _Groups:
 
 def _groups(experiment: Experiment, people: Profiles) -> _Groups:
     """Public groups from a category of the profiles, if the experiment names one."""
-    name = experiment.run.groups
+    name = experiment.privacy.groups
     if name is None:
         return _Groups({}, None)
     known = [n for n, f in people.features.items() if isinstance(f, Category)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 from tacit import check
 from tacit.audit.auditing import TICKS, audit, groups_of
@@ -18,10 +18,10 @@ from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.saved import SavedRun
 from tacit.files import write_json
 from tacit.keys import Key
-from tacit.method import Method
+from tacit.method import CentralGaussian, Method, SumMethod
 from tacit.plan import Plan
+from tacit.release import EVERYONE
 from tacit.runtime.run import RunDirectory
-from tacit.sampling import EVERYONE
 
 TARGET, DELTA = 4.0, 1e-6  # that a method's noise is calibrated to
 FILE = "audit.json"  # in a run directory
@@ -126,15 +126,22 @@ def _is_method(name: str) -> bool:
 
 
 def _forms(name: str) -> list[Subject]:
-    """A method with each value that its field `privacy` may have, calibrated."""
+    """A method under each mechanism that it offers, calibrated; and a moving clip.
+
+    The papers' own mechanisms have a mode and a plan of their own: audit a run of them.
+    """
     cls, plan = method_class(name), _plan()
-    if "privacy" not in {f.name for f in fields(cls)}:  # type: ignore[arg-type]
+    kinds = {n: kind() for n, kind in cls.mechanisms.items() if n != "published"}
+    if len(kinds) == 1:
         return [Subject(name, cls().calibrated(plan), plan)]
-    hint = get_type_hints(cls)["privacy"]
-    values = get_args(hint) if get_origin(hint) is Literal else ()
+    is_clipped = issubclass(cls, SumMethod) and any(
+        phase.is_clipped for phase in cls().phases(plan)
+    )
+    if is_clipped and "central" in kinds:
+        kinds |= {"central, moving clip": CentralGaussian(clip_quantile=0.5)}
     return [
-        Subject(f"{name}, {v}", cls(privacy=v).calibrated(plan), plan)  # type: ignore[call-arg]
-        for v in values
+        Subject(f"{name}, {label}", cls(privacy=kind).calibrated(plan), plan)  # type: ignore[call-arg]
+        for label, kind in kinds.items()
     ]
 
 

@@ -16,7 +16,11 @@ from typing import Any
 from tacit.data.dataset import Dataset
 from tacit.errors import BadRun
 from tacit.experiment.assemble import Assembled
-from tacit.experiment.settings import plain_settings, read_experiment
+from tacit.experiment.settings import (
+    method_settings,
+    privacy_settings,
+    read_table,
+)
 from tacit.files import write_atomically, write_json
 from tacit.release import Release, Unit
 from tacit.reporting.card import render
@@ -33,7 +37,7 @@ _CHECK = {"name", "claimed", "measured", "ok"}
 def draw_card(assembled: Assembled) -> Json:
     """What a run will reveal, under which guarantees, and to whom."""
     plan, method = assembled.plan, assembled.method
-    releases, told = method.releases(plan), assembled.simulation.account
+    releases, told = assembled.simulation.releases, assembled.simulation.account
     experiment = assembled.experiment
     return {
         "tacit": __version__,
@@ -46,7 +50,8 @@ def draw_card(assembled: Assembled) -> Json:
             "items": len(assembled.split.catalog),
             "kinds": [*_kinds(assembled.dataset)],
         },
-        "method": {"name": experiment.method_name, **plain_settings(method)},
+        "method": method_settings(experiment.method_name, method),
+        "privacy": privacy_settings(method),
         "leaves": [_leaving(release) for release in releases],
         "releases": [asdict(line) for line in told.releases],
         "totals": [asdict(line) for line in told.totals],
@@ -76,22 +81,27 @@ def current_card(directory: RunDirectory) -> Json:
     begun = 0
     if directory.ledger.exists():
         begun = _read(directory.ledger).get("rounds_begun", 0)
-    settings = read_experiment(directory.experiment).resolved()
+    contact = read_table(directory.experiment).get("privacy", {}).get("contact")
+    return with_progress(card, directory, rounds_begun=begun, contact=contact)
+
+
+def with_progress(
+    card: Json, directory: RunDirectory, *, rounds_begun: int, contact: str | None
+) -> Json:
+    """The card with what has happened since it was drawn."""
     return card | {
-        "rounds_begun": begun,
+        "rounds_begun": rounds_begun,
         "audit": _audit(directory.path / "audit.json"),
-        "contact": settings["privacy"].get("contact"),
+        "contact": contact,
     }
 
 
 def write_card(directory: RunDirectory, card: Json | None = None) -> Path:
     """Write the card as JSON and as a page; without `card`, bring it up to date.
 
-    Needs `experiment.toml` in the directory. Gives the path of the page.
+    Gives the path of the page.
     """
-    if card is not None:
-        write_json(directory.privacy_card, card)
-    current = current_card(directory)
+    current = current_card(directory) if card is None else card
     write_json(directory.privacy_card, current)
     page = directory.privacy_card.with_suffix(".html")
     write_atomically(page, render(current).encode())

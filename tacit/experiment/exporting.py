@@ -17,7 +17,7 @@ from tacit.experiment.card import current_card
 from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.saved import SavedRun, load
 from tacit.files import write_atomically, write_json
-from tacit.method import Method
+from tacit.method import Exportable
 from tacit.models.formula import Formula
 from tacit.runtime.run import RunDirectory
 from tacit.serving.device import Recommender
@@ -70,8 +70,7 @@ def export(
 
 def exportable() -> list[str]:
     """The installed methods that have a formula."""
-    has = {n: method_class(n).formula is not Method.formula for n in method_names()}
-    return [name for name, is_written in has.items() if is_written]
+    return [n for n in method_names() if issubclass(method_class(n), Exportable)]
 
 
 def _refuse_what_is_there(folder: Path) -> None:
@@ -83,11 +82,14 @@ def _refuse_what_is_there(folder: Path) -> None:
 
 
 def _formula(recommender: Recommender) -> Formula:
-    try:
-        return recommender.method.formula(recommender.cast)
-    except Refused as error:
-        known = ", ".join(exportable())
-        raise Refused(f"{error}. Methods that can be exported: {known}") from error
+    method = recommender.method
+    if not isinstance(method, Exportable):
+        raise Refused(
+            f"{type(method).__name__} has no formula from a history to scores, so a "
+            "device needs this package to rank with it. Methods that can be exported: "
+            f"{', '.join(exportable())}"
+        )
+    return method.formula(recommender.cast)
 
 
 def _onnx_facts(content: bytes, precision: Precision) -> Json:
@@ -113,9 +115,10 @@ def _onnx_facts(content: bytes, precision: Precision) -> Json:
 
 
 def _model_facts(directory: RunDirectory) -> Json:
-    """What the run's own `model.json` says of the method."""
+    """What the run's own `model.json` says of the method and of what protected it."""
     facts = json.loads(directory.model_facts.read_text(encoding="utf-8"))
-    return {name: facts[name] for name in ("method", "round", "plan")}
+    told = ("method", "privacy", "round", "plan")  # the first format has no "privacy"
+    return {name: facts[name] for name in told if name in facts}
 
 
 def _items(recommender: Recommender) -> list[Json]:

@@ -8,7 +8,7 @@ that names the known ones, an integer where a string belongs is a problem.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -25,15 +25,30 @@ class Problems:
 
     found: list[str] = field(default_factory=list)
 
-    def read(self, cls: type[T], table: object, where: str) -> T | None:
-        """The dataclass of a table; None if it has a problem."""
+    def read(
+        self,
+        cls: type[T],
+        table: object,
+        where: str,
+        *,
+        also: Collection[str] = (),
+        given: Mapping[str, Any] | None = None,
+    ) -> T | None:
+        """The dataclass of a table; None if it has a problem.
+
+        `also` are keys that this table may have elsewhere, to be named among the known
+        ones. `given` are fields that do not come from the table.
+        """
         if not isinstance(table, Mapping):
             self.found.append(f"{where} must be a table, not {_shown(table)}")
             return None
-        known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
+        given = given or {}
+        own = (f for f in fields(cls) if f.init and f.name not in given)  # type: ignore[arg-type]
+        known = {f.name: f for f in own}
         for key in table:
             if key not in known:
-                self.found.append(f"{where}: key {check.unknown(str(key), known)}")
+                legal = [*known, *also]
+                self.found.append(f"{where}: key {check.unknown(str(key), legal)}")
         before = len(self.found)
         hints = get_type_hints(cls)
         values = {
@@ -42,7 +57,9 @@ class Problems:
             if name in table
         }
         self._missing(known, table, where)
-        return self._made(cls, values, where) if len(self.found) == before else None
+        if len(self.found) > before:
+            return None
+        return self._made(cls, values, given, where)
 
     def _missing(
         self, known: Mapping[str, Field[Any]], table: Mapping[str, object], where: str
@@ -51,13 +68,18 @@ class Problems:
             if _is_required(f) and name not in table:
                 self.found.append(f"{where}.{name} is missing")
 
-    def _made(self, cls: type[T], values: dict[str, Any], where: str) -> T | None:
+    def _made(
+        self, cls: type[T], values: dict[str, Any], given: Mapping[str, Any], where: str
+    ) -> T | None:
         """The dataclass; what its constructor refuses is said for every value."""
         try:
-            return cls(**values)
+            return cls(**values, **given)
         except BadValue as error:
-            alone = [_refusal(cls, values, name) for name in values]
-            reasons = dict.fromkeys([r for r in alone if r] or [str(error)])
+            # What is given may not go with the defaults; that is no value's fault.
+            anyway = _refusal(cls, values, given) if given else None
+            alone = [_refusal(cls, values, given, name) for name in values]
+            own = [r for r in alone if r not in (None, anyway)]
+            reasons = dict.fromkeys(own or [str(error)])
             self.found += [f"{where}: {reason}" for reason in reasons]
             return None
 
@@ -94,11 +116,13 @@ def convert(value: object, hint: Any) -> Any:
     return _plain(value, hint)
 
 
-def _refusal(cls: type[Any], values: Mapping[str, Any], name: str) -> str | None:
-    """What the constructor says to one value, the others at their defaults."""
+def _refusal(
+    cls: type[Any], values: Mapping[str, Any], given: Mapping[str, Any], *names: str
+) -> str | None:
+    """What the constructor says to these values, the others at their defaults."""
     required = {f.name for f in fields(cls) if _is_required(f)} & values.keys()
     try:
-        cls(**{key: values[key] for key in {*required, name}})
+        cls(**{key: values[key] for key in {*required, *names}}, **given)
     except BadValue as error:
         return str(error)
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from tacit.errors import BadValue
 from tacit.experiment.registry import baseline_names
 from tacit.experiment.settings import (
     Experiment,
+    PrivacySettings,
     check_experiment,
     read_experiment,
     read_table,
@@ -28,7 +29,7 @@ class Grid:
 
     A seed divides the data; the draws of a seed differ in everything else. Without
     `epsilons` the experiments run as they are; a target of infinity is the method with
-    privacy = "none".
+    mechanism = "none".
     """
 
     experiments: tuple[Path, ...]
@@ -120,8 +121,9 @@ def _aimed(table: dict[str, Any], target: float | None) -> dict[str, Any]:
     if target is None:
         return aimed
     if math.isinf(target):
-        aimed.setdefault("method", {})["privacy"] = "none"
-        aimed.get("privacy", {}).pop("target_epsilon", None)
+        kept = {f.name for f in fields(PrivacySettings)} - {"target_epsilon"}
+        privacy = {k: v for k, v in aimed.get("privacy", {}).items() if k in kept}
+        aimed["privacy"] = privacy | {"mechanism": "none"}
     else:
         aimed.setdefault("privacy", {})["target_epsilon"] = target
     return aimed

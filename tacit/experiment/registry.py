@@ -9,6 +9,7 @@ from tacit import check
 from tacit.baselines.ranker import Ranker
 from tacit.errors import BadValue
 from tacit.method import Method
+from tacit.methods import METHODS
 
 
 def method_names() -> list[str]:
@@ -41,4 +42,7 @@ def _load(group: str, kind: str, name: str) -> Any:
 
 
 def _found(group: str) -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=group)}
+    """What other packages declare, and of methods our own, which come first."""
+    own = METHODS if group == "tacit.methods" else {}
+    listed = {n: EntryPoint(n, value, group) for n, value in own.items()}
+    return {entry.name: entry for entry in entry_points(group=group)} | listed

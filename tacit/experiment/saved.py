@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,13 @@ from tacit.data.shards import Shards
 from tacit.errors import BadRun, BadValue
 from tacit.experiment.fields import Problems
 from tacit.experiment.registry import method_class
-from tacit.experiment.settings import Experiment, read_experiment
+from tacit.experiment.settings import (
+    MOVED,
+    Experiment,
+    read_experiment,
+    read_method,
+)
+from tacit.method import Method
 from tacit.runtime.run import RunDirectory
 from tacit.serving.device import Holding, Recommender
 from tacit.serving.model import load_model
@@ -26,12 +34,36 @@ def load(run: str | Path) -> Recommender:
     """
     directory = RunDirectory(Path(run))
     model = load_model(directory.model, directory.model_facts)
+    cls, problems = method_class(model.method["name"]), Problems()
     fields = {key: v for key, v in model.method.items() if key != "name"}
-    problems = Problems()
-    method = problems.read(method_class(model.method["name"]), fields, "method")
+    if model.privacy is None:
+        fields, protection = _from_first_format(cls, fields)
+    else:
+        protection = {**model.privacy}
+    mechanism = str(protection.pop("mechanism", "none"))
+    method = read_method(cls, fields, mechanism, protection, problems)
     if method is None:
         raise BadRun(f"{directory.model_facts}: {'; '.join(problems.found)}")
     return Recommender(method, model.cast, model.catalog)
+
+
+def _from_first_format(
+    cls: type[Method], fields: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tables of a model that an earlier version saved.
+
+    Ranking needs the method's own fields only, so what became of the noise is not
+    asked; which mechanism it was is kept, since only sums of one kind add up.
+    """
+    known = {f.name for f in dataclass_fields(cls)} - {"privacy"}  # type: ignore[arg-type]
+    gone = MOVED["method"].keys() - known
+    own = {k: v for k, v in fields.items() if k not in gone}
+    was = str(fields.get("privacy", "local" if "local" in cls.mechanisms else "none"))
+    if own.get("mode") == "paper" and was != "none":
+        was = "published"
+    elif fields.get("report") == "one_bit":
+        was = "local_bits"
+    return own, {"mechanism": was if was in cls.mechanisms else "none"}
 
 
 @dataclass(frozen=True)

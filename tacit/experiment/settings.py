@@ -1,8 +1,8 @@
 """The sections of an experiment file, and how a file becomes an `Experiment`.
 
 [data]      which data set, what to keep of it, how to divide it
-[method]    name = "…", and the method's own fields
-[privacy]   over which channel, for which delta and target
+[method]    name = "…", and the method's hyper-parameters
+[privacy]   mechanism = "…" and its fields, channel, delta, target, public groups
 [run]       seed, rounds, who takes part in each
 [evaluate]  metrics, protocol, baselines to stand beside the method
 """
@@ -26,8 +26,9 @@ from tacit.errors import BadExperiment, BadValue
 from tacit.evaluation.metrics import parse
 from tacit.evaluation.named import named
 from tacit.experiment.fields import Problems
-from tacit.experiment.registry import baseline_names, method_class
+from tacit.experiment.registry import baseline_names, method_class, method_names
 from tacit.method import Method
+from tacit.privacy import UNPROTECTED
 from tacit.sampling import (
     Everyone,
     FixedSize,
@@ -99,19 +100,35 @@ class DataSettings:
 class PrivacySettings:
     """Over which channel reports travel, and the budget of the run."""
 
+    mechanism: str = "none"  # what protects reports; its fields stand beside it
     channel: str = "direct"
     delta: float | None = None
-    target_epsilon: float | None = None
+    target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
+    groups: str | None = None  # a category of the profiles that is public
+    budgets: Literal["scale", "sample"] = "scale"  # how groups get budgets of their own
     min_contributors: int = 1  # below it a shuffler delivers nothing
     contact: str | None = None  # who answers questions; stands on the privacy card
 
     def __post_init__(self) -> None:
+        check.one_of(("scale", "sample"), budgets=self.budgets)
         channel(self.channel)
         check.at_least(1, min_contributors=self.min_contributors)
         if self.delta is not None:
             check.fraction(delta=self.delta)
-        if self.target_epsilon is not None:
-            check.positive(target_epsilon=self.target_epsilon)
+        self._check_targets()
+
+    def _check_targets(self) -> None:
+        if not isinstance(self.target_epsilon, Mapping):
+            if self.target_epsilon is not None:
+                check.positive(target_epsilon=self.target_epsilon)
+            return
+        for group, target in self.target_epsilon.items():
+            check.positive(remedy="", **{f"target_epsilon.{group}": target})
+        if self.groups is None:
+            raise BadValue(
+                "a target_epsilon for each group needs groups: name a category of the "
+                "profiles that is public, such as groups = 'gender'"
+            )
 
 
 @dataclass(frozen=True)
@@ -121,7 +138,6 @@ class RunSettings:
     seed: int = 0
     rounds: int = 1
     sampler: Mapping[str, Any] = field(default_factory=lambda: {"name": "everyone"})
-    groups: str | None = None  # a category of the profiles that is public
     chunk: int | None = None
     checkpoint_every: int = 1
     refreshes: Path | None = None  # the directory of a finished run to add to
@@ -176,8 +192,8 @@ class Experiment:
             data["world"] = plain_settings(self.world)
         return {
             "data": data,
-            "method": {"name": self.method_name, **plain_settings(self.method)},
-            "privacy": plain_settings(self.privacy),
+            "method": method_settings(self.method_name, self.method),
+            "privacy": plain_settings(self.privacy) | privacy_settings(self.method),
             "run": plain_settings(self.run),
             "evaluate": plain_settings(self.evaluate),
         }
@@ -234,8 +250,10 @@ def check_experiment(
         if name not in sections:
             problems.found.append(f"section {check.unknown(name, sections)}")
     data = problems.read(DataSettings, table.get("data", {}), "data")
-    name, method = _method(table.get("method", {}), problems)
-    privacy = problems.read(PrivacySettings, table.get("privacy", {}), "privacy")
+    if moved := moved_keys(table):
+        raise BadExperiment(where, [*problems.found, *moved])
+    privacy, own = _privacy(table.get("privacy", {}), problems)
+    name, method = _method(table.get("method", {}), privacy, own, problems)
     run = problems.read(RunSettings, table.get("run", {}), "run")
     evaluate = problems.read(EvaluateSettings, table.get("evaluate", {}), "evaluate")
     if run and run.refreshes:
@@ -288,7 +306,71 @@ _SAMPLERS: Mapping[str, Callable[..., Sampler]] = {
 }
 
 
-def _method(table: object, problems: Problems) -> tuple[str, Method | None]:
+MOVED: Mapping[str, Mapping[str, str]] = {
+    "method": {
+        "privacy": "privacy.mechanism",
+        "noise_multiplier": "privacy.noise_multiplier",
+        "count_noise": "privacy.noise_multiplier.counts",
+        "relate_noise": "privacy.noise_multiplier.relations",
+        "epsilon": "privacy.epsilon",
+        "votes": "privacy.votes",
+        "report": "privacy.mechanism, 'local' for 'priv_unit', 'local_bits' for "
+        "'one_bit', and in mode = 'paper' 'published'",
+        "clip": "privacy.clip",
+        "clip_quantile": "privacy.clip_quantile",
+        "is_adaptive": "privacy.clip_quantile, left out for a fixed clip",
+        "quantile": "privacy.clip_quantile, of 'published' privacy.quantile",
+        "clip_rate": "privacy.clip_rate",
+        "least_clip": "privacy.clip_span, of 'published' privacy.least_clip",
+        "most_clip": "privacy.clip_span",
+        "balance": "privacy.balance",
+        "bit_noise": "privacy.bit_noise",
+    },
+    "run": {"groups": "privacy.groups"},
+}
+
+
+def moved_keys(table: Table) -> list[str]:
+    """One problem for each key of an earlier version, with the place it has now.
+
+    A key that the named method has as a field of its own was not moved.
+    """
+    kept = _own_fields(table.get("method"))
+    return [
+        f"{section}.{key} = {_toml(table[section][key])!r} is now {place}"
+        for section, moved in MOVED.items()
+        if isinstance(table.get(section), Mapping)
+        for key, place in moved.items()
+        if key in table[section] and (section, key) not in kept
+    ]
+
+
+def _own_fields(table: object) -> set[tuple[str, str]]:
+    """The fields of the method that a table names; none if there is no such method."""
+    if not isinstance(table, Mapping) or table.get("name") not in method_names():
+        return set()
+    own = {f.name for f in dataclasses.fields(method_class(table["name"]))}  # type: ignore[arg-type]
+    return {("method", name) for name in own - {"privacy"}}
+
+
+def _privacy(
+    table: object, problems: Problems
+) -> tuple[PrivacySettings | None, dict[str, Any]]:
+    """The settings of every protection, and those that belong to the chosen one."""
+    if not isinstance(table, Mapping):
+        return problems.read(PrivacySettings, table, "privacy"), {}
+    common = {f.name for f in dataclasses.fields(PrivacySettings)}
+    shared = {key: value for key, value in table.items() if key in common}
+    own = {key: value for key, value in table.items() if key not in common}
+    return problems.read(PrivacySettings, shared, "privacy"), own
+
+
+def _method(
+    table: object,
+    privacy: PrivacySettings | None,
+    protection: Mapping[str, Any],
+    problems: Problems,
+) -> tuple[str, Method | None]:
     if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
         problems.found.append("method.name is missing; it says which method to train")
         return "", None
@@ -299,7 +381,28 @@ def _method(table: object, problems: Problems) -> tuple[str, Method | None]:
         problems.found.append(f"method.name: {error}")
         return name, None
     own = {key: value for key, value in table.items() if key != "name"}
-    return name, problems.read(cls, own, "method")
+    chosen = "none" if privacy is None else privacy.mechanism
+    return name, read_method(cls, own, chosen, protection, problems)
+
+
+def read_method(
+    cls: type[Method],
+    own: Mapping[str, Any],
+    mechanism: str,
+    protection: Mapping[str, Any],
+    problems: Problems,
+) -> Method | None:
+    """A method with its protection, from the tables of both."""
+    if mechanism not in cls.mechanisms:
+        legal = check.unknown(mechanism, cls.mechanisms)
+        problems.found.append(f"privacy.mechanism: {legal}")
+        return None
+    kind = cls.mechanisms[mechanism]
+    common = [f.name for f in dataclasses.fields(PrivacySettings)]
+    value = problems.read(kind, protection, "privacy", also=common)
+    if "privacy" not in {f.name for f in dataclasses.fields(cls)}:  # type: ignore[arg-type]
+        return problems.read(cls, own, "method")
+    return problems.read(cls, own, "method", given={"privacy": value or kind()})
 
 
 def _sampler(table: Table, problems: Problems) -> Sampler | None:
@@ -340,6 +443,25 @@ def _toml_value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+def method_settings(name: str, method: Method) -> dict[str, Any]:
+    """A method's name and hyper-parameters; its protection stands elsewhere."""
+    own = plain_settings(method)
+    own.pop("privacy", None)
+    return {"name": name, **own}
+
+
+def privacy_settings(method: Method) -> dict[str, Any]:
+    """The mechanism that protects a method's reports, and its fields."""
+    value = getattr(method, "privacy", UNPROTECTED)
+    names = {kind: name for name, kind in method.mechanisms.items()}
+    if type(value) not in names:
+        raise BadValue(
+            f"{type(method).__name__} is not offered with {type(value).__name__}; "
+            f"offered are the mechanisms {', '.join(method.mechanisms)}"
+        )
+    return {"mechanism": names[type(value)], **plain_settings(value)}
 
 
 def plain_settings(settings: Any) -> dict[str, Any]:

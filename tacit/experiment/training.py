@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,15 +13,18 @@ import tomli_w
 from tacit.data.splits import Heldout
 from tacit.errors import BadRun, Refused
 from tacit.experiment.assemble import Assembled, assemble
-from tacit.experiment.card import draw_card, write_card
+from tacit.experiment.build_report import Finished, write_report
+from tacit.experiment.card import draw_card, with_progress
 from tacit.experiment.judge import judge, judge_baseline
 from tacit.experiment.settings import (
     Experiment,
-    plain_settings,
+    method_settings,
+    privacy_settings,
     read_experiment,
 )
 from tacit.files import write_atomically, write_json
-from tacit.release import View
+from tacit.plan import Plan
+from tacit.release import Unit, View
 from tacit.results import Evaluation
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.rounds import State, Tally
@@ -56,11 +59,20 @@ class Nobody:
 class Outcome:
     """What a finished run yields."""
 
-    directory: RunDirectory
     assembled: Assembled
     state: State
     evaluations: dict[str, Evaluation]  # the method under its name, then baselines
-    document: dict[str, Any]  # as in result.json
+    run: Finished
+
+    @property
+    def directory(self) -> RunDirectory:
+        """Where the files of the run are."""
+        return self.run.directory
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """What stands in result.json."""
+        return self.run.result
 
 
 def train(
@@ -80,14 +92,19 @@ def train(
         watch.say("preparing the data")
         assembled = assemble(experiment)
         _refuse_past_target(assembled)
-        _write_down(assembled, directory)
+        card = _write_down(assembled, directory)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
         watch.say("ranking for the test people")
         evaluations = judge_all(assembled, state, assembled.split.test)
-        document = _result(assembled, directory, evaluations)
+        rounds = tuple(directory.rounds_logged())
+        document = _result(assembled, rounds, evaluations)
         write_json(directory.result, document)
-    return Outcome(directory, assembled, state, evaluations, document)
+        n_items = len(assembled.split.catalog)
+        current = _progress(assembled, directory, card, begun=assembled.plan.rounds)
+        run = Finished(directory, experiment, document, current, n_items, rounds)
+        write_report(run)
+    return Outcome(assembled, state, evaluations, run)
 
 
 def judge_all(
@@ -121,9 +138,8 @@ def plan_account(assembled: Assembled, *, runs: int = 1) -> Account:
     simulation = assembled.simulation
     if runs == 1:
         return simulation.account
-    releases = simulation.method.releases(simulation.plan)
     past = simulation.spent_before
-    return account(simulation.plan, releases, runs=runs, earlier=past)
+    return account(simulation.plan, simulation.releases, runs=runs, earlier=past)
 
 
 def _refuse_another_run(
@@ -158,21 +174,43 @@ def _different(began: dict[str, Any], asked: dict[str, Any]) -> str:
 
 def _refuse_past_target(assembled: Assembled) -> None:
     """A run whose account passes its target is stopped before it begins."""
-    target = assembled.plan.target_epsilon
-    spent = plan_account(assembled).worst(view=View.RELEASE)
-    if target is not None and (spent is None or spent > target * (1 + 1e-6)):
-        shown = "no provable epsilon" if spent is None else f"epsilon {spent:.4f}"
-        raise Refused(
-            f"the plan has {shown} and its target is {target}: raise the noise or the "
-            "target, or leave the target out; `tacit plan` shows why"
+    plan, totals = assembled.plan, plan_account(assembled).totals
+    for line in totals:
+        if (line.unit, line.view) != (Unit.USER, View.RELEASE):
+            continue
+        target = (
+            plan.target_of(line.group) if line.group in plan.groups else _least(plan)
         )
+        spent = line.epsilon
+        if target is not None and (spent is None or spent > target * (1 + 1e-6)):
+            shown = "no provable epsilon" if spent is None else f"epsilon {spent:.4f}"
+            raise Refused(
+                f"the plan has {shown} for {line.group} and the target is {target}: "
+                "raise the noise or the target, or leave the target out; `tacit plan` "
+                "shows why"
+            )
 
 
-def _write_down(assembled: Assembled, directory: RunDirectory) -> None:
+def _least(plan: Plan) -> float | None:
+    """The smallest target of any group: what is common to all must meet it."""
+    targets = plan.target_epsilon
+    return min(targets.values()) if isinstance(targets, Mapping) else targets
+
+
+def _write_down(assembled: Assembled, directory: RunDirectory) -> dict[str, Any]:
     """The resolved experiment and what it will reveal, before anyone is asked."""
     settings = tomli_w.dumps(assembled.experiment.resolved())
     write_atomically(directory.experiment, settings.encode())
-    write_card(directory, draw_card(assembled))
+    card = draw_card(assembled)
+    write_json(directory.privacy_card, _progress(assembled, directory, card, begun=0))
+    return card
+
+
+def _progress(
+    assembled: Assembled, directory: RunDirectory, card: dict[str, Any], *, begun: int
+) -> dict[str, Any]:
+    contact = assembled.experiment.privacy.contact
+    return with_progress(card, directory, rounds_begun=begun, contact=contact)
 
 
 def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State:
@@ -200,15 +238,17 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
         observe=observe,
         every=every,
     )
+    state = None
     for state, facts in rounds:
         watch.round(state.server.round, planned, facts)
-    return last_state(assembled, directory)
+    return last_state(assembled, directory) if state is None else state
 
 
 def _look(assembled: Assembled, state: State, tally: Tally) -> dict[str, Any]:
     """The validation people's metrics, every few rounds and after the last."""
     done, settings = tally.round + 1, assembled.experiment.evaluate
-    if done % settings.every and done != assembled.plan.rounds:
+    is_last = assembled.method.is_over(state.server)
+    if done % settings.every and not is_last:
         return {}
     found = judge(assembled, state, assembled.split.validation).metrics()
     return {"validation": {name: metric.to_json() for name, metric in found.items()}}
@@ -216,14 +256,19 @@ def _look(assembled: Assembled, state: State, tally: Tally) -> dict[str, Any]:
 
 def _model(assembled: Assembled, state: State) -> Model:
     experiment, method = assembled.experiment, assembled.method
-    described = {"name": experiment.method_name, **plain_settings(method)}
-    return Model(described, method.broadcast(state.server), assembled.split.catalog)
+    return Model(
+        method_settings(experiment.method_name, method),
+        privacy_settings(method),
+        method.broadcast(state.server),
+        assembled.split.catalog,
+    )
 
 
 def _result(
-    assembled: Assembled, directory: RunDirectory, evaluations: dict[str, Evaluation]
+    assembled: Assembled,
+    rounds: Sequence[Facts],
+    evaluations: dict[str, Evaluation],
 ) -> dict[str, Any]:
-    rounds = directory.rounds_logged()
     seconds = _total(rounds, "seconds")
     took_part = sum(line["simulation_only"]["took_part"] for line in rounds)
     name = assembled.experiment.method_name
@@ -244,5 +289,5 @@ def _result(
     }
 
 
-def _total(rounds: Iterable[dict[str, Any]], name: str) -> float:
+def _total(rounds: Iterable[Facts], name: str) -> float:
     return sum(line[name] for line in rounds)

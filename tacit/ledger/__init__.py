@@ -1,14 +1,13 @@
 """What a device has said so far, what that amounts to, and when it says no more.
 
-    terms.py      what a device agrees to for a run: its releases, and when
-    spending.py   participations -> epsilon for each unit and view; caps
+    terms.py      what a device agrees to for a run: its releases, and when; as JSON
+    budget.py     participations -> epsilon for each unit and view; caps
     cohort.py     array form: every device of a simulation, a count a part of the run
     durable.py    durable form: one device, one SQLite file
     records.py    what stands in it
     schema.py     its tables, and what makes a commit last
-    written.py    terms and events as JSON, and events in a few words
 
-Two forms, one rule: both ask `spending`, so a simulated device refuses exactly when a
+Two forms, one rule: both ask `budget`, so a simulated device refuses exactly when a
 real one does. What belongs here: events, counts, caps, bytes that must not be said
 twice. What does not: methods, plans and messages; `runtime.ledger` turns a method's
 releases into terms, and `runtime.device` ties a ledger to a real device.

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from tacit import arrays
 from tacit.errors import BadValue
-from tacit.ledger.spending import Cap, allowed_rounds
+from tacit.ledger.budget import ROUNDING, Cap, allowed_rounds
 from tacit.ledger.terms import Terms
 
 
@@ -26,6 +26,8 @@ class CohortLedger:
     taken: Int64[np.ndarray, "clients"]  # rounds each has taken part in
     limits: Int64[np.ndarray, "clients"]  # rounds each may take part in
     rounds: int  # planned; none after the last
+    spent: Float64[np.ndarray, "clients"] | None = None  # sums of 1/z², if it is chosen
+    budgets: Float64[np.ndarray, "clients"] | None = None  # and the most they may be
 
     def __post_init__(self) -> None:
         if len(self.taken) != len(self.limits):
@@ -35,11 +37,25 @@ class CohortLedger:
             )
 
     def permits(
-        self, clients: Int64[np.ndarray, "asked"], *, round: int
+        self,
+        clients: Int64[np.ndarray, "asked"],
+        *,
+        round: int,
+        multipliers: Float64[np.ndarray, "asked"] | None = None,
     ) -> Bool[np.ndarray, "asked"]:
-        """Which of these devices stay within their caps if they take part once more."""
+        """Which of these devices stay within their caps if they take part once more.
+
+        Where a method chooses the noise of its rounds, `multipliers` are those of this
+        one, and what each device has left of the run's budget must cover them.
+        """
         rows = arrays.integers(clients, "clients", below=len(self.taken))
-        return (self.taken[rows] < self.limits[rows]) & (round < self.rounds)
+        held = (self.taken[rows] < self.limits[rows]) & (round < self.rounds)
+        if self.budgets is None or self.spent is None:
+            return held
+        if multipliers is None:
+            return np.zeros(len(rows), bool)  # nobody can say what the round costs
+        after = self.spent[rows] + multipliers**-2.0
+        return held & (after <= self.budgets[rows] * (1 + ROUNDING))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +68,7 @@ class Limits:
 
     terms: Sequence[Terms]  # of each public group
     groups: Int64[np.ndarray, "clients"]  # the place of each device's group there
-    caps: tuple[Cap, ...]
+    caps: Sequence[tuple[Cap, ...]]  # of each public group
     parts: tuple[range, ...]
     known: dict[tuple[int, ...], int] = field(default_factory=dict)
 
@@ -83,7 +99,7 @@ class Limits:
             done = [part[:n] for part, n in zip(self.parts, earlier, strict=False)]
             self.known[where] = allowed_rounds(
                 self.terms[group],
-                self.caps,
+                self.caps[group],
                 part=self.parts[len(earlier)],
                 earlier=[*chain.from_iterable(done)],
             )

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import Refused
+from tacit.ledger.budget import Cap, Spent, fits, spent
 from tacit.ledger.records import Answer, Entry, Joined, Refusal
 from tacit.ledger.schema import connect
-from tacit.ledger.spending import Cap, Spent, spent
-from tacit.ledger.terms import Charge, Place, Terms
-from tacit.ledger.written import read_terms, write_terms
+from tacit.ledger.terms import Terms, read_terms, write_terms
+from tacit.release import CellName, Release, cell_name
 
 _TOO_LARGE = 2**63  # a round that SQLite cannot write; no plan goes so far
 
@@ -80,26 +80,29 @@ class DeviceLedger:
 
     # rounds
 
-    def permits(self, run: str, round: int, *, asked: bytes) -> bool:
+    def permits(
+        self, run: str, round: int, *, asked: bytes, multiplier: float | None = None
+    ) -> bool:
         """Whether the device may answer; if so it is charged, if not the no is noted.
 
         Call it inside a transaction, for a round without an answer: an answered one is
-        not asked again but looked up.
+        not asked again but looked up. `multiplier` is the noise of the round where a
+        method chooses it as it goes.
         """
-        why = self._refusal(run, round)
+        why = self._refusal(run, round, multiplier)
         if why is not None:
             self.refuse(run, why)
             return False
         self._file.execute(
-            "INSERT INTO answers VALUES (?, ?, ?, NULL, NULL)",
-            (run, round, question_digest(asked)),
+            "INSERT INTO answers VALUES (?, ?, ?, NULL, NULL, ?)",
+            (run, round, question_digest(asked), multiplier),
         )
         self._file.executemany(
             "INSERT INTO entries VALUES (?, ?, ?, ?)",
             [
-                (run, round, charge.what, _now())
-                for charge in self._terms_of(run).charges
-                if charge.is_made_in(round)
+                (run, round, release.what, _now())
+                for release in self._terms_of(run).releases
+                if release.is_made_in(round)
             ],
         )
         return True
@@ -151,7 +154,7 @@ class DeviceLedger:
             "USING (run, round) ORDER BY at, entries.rowid"
         )
         return [
-            Entry(at, run, round_, self._charge(run, what), sent)
+            Entry(at, run, round_, self._release(run, what), sent)
             for at, run, round_, what, sent in rows.fetchall()
         ]
 
@@ -163,9 +166,9 @@ class DeviceLedger:
             rounds.setdefault(run, []).append(round_)
         return [(self._terms_of(run), mine) for run, mine in rounds.items()]
 
-    def spent(self, place: Place, *, delta: float) -> Spent:
-        """What all of it amounts to in one place."""
-        return spent(self.taken(), place, delta=delta)
+    def spent(self, name: CellName, *, delta: float) -> Spent:
+        """What all of it amounts to for one unit and view."""
+        return spent(self.taken(), name, delta=delta)
 
     def refusals(self) -> list[tuple[str, str, int, str]]:
         """Run, reason, how often, and when last."""
@@ -174,17 +177,18 @@ class DeviceLedger:
     def caps(self) -> list[Cap]:
         """What the owner allows."""
         query = "SELECT epsilon, delta, unit, view FROM caps ORDER BY unit, view"
-        return [Cap(*row) for row in self._file.execute(query).fetchall()]
+        rows = self._file.execute(query).fetchall()
+        return [Cap(e, d, *cell_name(unit, view)) for e, d, unit, view in rows]
 
     def set_cap(self, cap: Cap) -> None:
         """Allow so much from now on; what was said before counts towards it."""
-        row = (cap.unit, cap.view, cap.epsilon, cap.delta)
+        row = (str(cap.unit), str(cap.view), cap.epsilon, cap.delta)
         self._file.execute("INSERT OR REPLACE INTO caps VALUES (?, ?, ?, ?)", row)
 
-    def remove_cap(self, place: Place) -> bool:
+    def remove_cap(self, name: CellName) -> bool:
         """Allow anything again; whether there was a cap."""
         query = "DELETE FROM caps WHERE unit = ? AND view = ?"
-        return bool(self._file.execute(query, place).rowcount)
+        return bool(self._file.execute(query, [*map(str, name)]).rowcount)
 
     # deletion
 
@@ -206,7 +210,9 @@ class DeviceLedger:
 
     # details
 
-    def _refusal(self, run: str, round: int) -> Refusal | None:
+    def _refusal(
+        self, run: str, round: int, multiplier: float | None
+    ) -> Refusal | None:
         row = self._one("SELECT key IS NULL FROM runs WHERE run = ?", run)
         if row is None:
             raise Refused(f"{self.path}: run '{run}' was never joined")
@@ -219,10 +225,23 @@ class DeviceLedger:
         mine = [r for one, rounds in taken if one is terms for r in rounds]
         if len(mine) >= terms.most:
             return Refusal.TOO_OFTEN
+        if not self._has_budget(run, terms, multiplier):
+            return Refusal.BUDGET
         others = [(one, rounds) for one, rounds in taken if one is not terms]
         after = [*others, (terms, [*mine, round])]
         held = all(cap.holds(after) for cap in self.caps())
         return None if held else Refusal.CAP
+
+    def _has_budget(self, run: str, terms: Terms, multiplier: float | None) -> bool:
+        """Whether the noise chosen for a round fits into what the run has left."""
+        if terms.total_multiplier is None:
+            return True
+        if multiplier is None:
+            return False  # nobody can say what the round costs
+        rows = self._file.execute(
+            "SELECT multiplier FROM answers WHERE run = ?", (run,)
+        ).fetchall()
+        return fits([*(z for (z,) in rows), multiplier], total=terms.total_multiplier)
 
     def _terms_of(self, run: str) -> Terms:
         if run not in self._terms:
@@ -231,8 +250,8 @@ class DeviceLedger:
             self._terms[run] = read_terms(row[0])
         return self._terms[run]
 
-    def _charge(self, run: str, what: str) -> Charge:
-        return next(c for c in self._terms_of(run).charges if c.what == what)
+    def _release(self, run: str, what: str) -> Release:
+        return next(r for r in self._terms_of(run).releases if r.what == what)
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
         row: tuple[Any, ...] | None = self._file.execute(query, values).fetchone()

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tacit.ledger.terms import Charge, Terms
+from tacit.ledger.terms import Terms
+from tacit.release import Release
 
 
 class Refusal(StrEnum):
     """Why a device said no."""
 
     OTHER_PLAN = "a plan that this device did not agree to"
+    OTHER_PHASE = "a phase that the plan does not have in that round"
     OTHER_QUESTION = "a second, different question for a round that was answered"
     TOO_LATE = "a round after the last one agreed to"
     TOO_OFTEN = "more rounds than agreed to"
     CAP = "the cap of the owner would be passed"
+    BUDGET = "a round with less noise than the run's budget has left"
     LEFT = "a run whose key and state were forgotten"
 
 
@@ -37,6 +40,7 @@ class Answer:
     asked: bytes  # a digest of the question
     report: bytes | None  # None once forgotten
     sent: str | None
+    multiplier: float | None = None  # the round's noise, where a method chooses it
 
 
 @dataclass(frozen=True)
@@ -46,5 +50,5 @@ class Entry:
     at: str
     run: str
     round: int
-    charge: Charge
+    release: Release
     sent: str | None

@@ -1,7 +1,8 @@
 """The tables of a device's ledger file, and the settings that make a commit last.
 
 runs      what was agreed, with the key and the private state of this device
-answers   one row a round that was answered: to which question, with which bytes
+answers   one row a round that was answered: to which question, with which bytes, and
+          under how much noise where the method chose it
 entries   one row a release, keyed (run, round, release)
 caps      what the owner allows
 refusals  how often the device said no, and why
@@ -18,7 +19,8 @@ from pathlib import Path
 
 from tacit.errors import BadData
 
-FORMAT = 1
+FORMAT = 2
+_OLDER = (1,)  # answers had no multiplier
 APPLICATION = 0x54434C47  # "TCLG", in the file's header
 PATIENCE = 60.0  # seconds to wait for another process of the same device
 
@@ -37,7 +39,7 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 CREATE TABLE IF NOT EXISTS answers (
     run TEXT NOT NULL REFERENCES runs, round INTEGER NOT NULL CHECK (round >= 0),
-    asked BLOB NOT NULL, report BLOB, sent TEXT,
+    asked BLOB NOT NULL, report BLOB, sent TEXT, multiplier REAL,
     PRIMARY KEY (run, round)
 );
 CREATE TABLE IF NOT EXISTS entries (
@@ -69,8 +71,10 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
         raise BadData(path, None, "no such file; a device makes its ledger itself")
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     try:
-        _check(connection, path, create=create)
+        version = _check(connection, path, create=create)
         connection.executescript(_SETTINGS)
+        if create and version in _OLDER:  # reading needs none of what is new
+            _upgrade(connection)
         connection.executescript(_TABLES if create else "")
     except sqlite3.DatabaseError as error:
         connection.close()
@@ -81,12 +85,23 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
-    """Refuse another program's file, and an empty one unless it is to be filled."""
+def _check(connection: sqlite3.Connection, path: Path, *, create: bool) -> int:
+    """The format of the file, 0 if it is empty; refuses another program's file."""
     [(application,)] = connection.execute("PRAGMA application_id")
     [(version,)] = connection.execute("PRAGMA user_version")
     [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master")
     if application != APPLICATION and (tables or not create):
         raise BadData(path, None, "is not a device's ledger")
-    if tables and version != FORMAT:
+    if tables and version not in (FORMAT, *_OLDER):
         raise BadData(path, None, f"has format {version}; this program reads {FORMAT}")
+    return int(version)
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """From the first format, unless another process has just done it."""
+    connection.execute("BEGIN EXCLUSIVE")
+    [(version,)] = connection.execute("PRAGMA user_version")
+    if version in _OLDER:
+        connection.execute("ALTER TABLE answers ADD COLUMN multiplier REAL")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute("COMMIT")

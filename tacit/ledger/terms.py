@@ -1,134 +1,103 @@
-"""What a device agrees to for one run: what leaves, who sees it, what is promised.
+"""What a client agrees to for one run: its releases, when they are made, how often.
 
-Units and views are words here, as adjacencies are: `release` has them as types, and
-stands above this package.
+Terms are written as JSON text; equal terms have equal texts. Texts of the first format,
+which had its own words for cells, are still read: what was said under them counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise, product, starmap
-from typing import TYPE_CHECKING, Literal
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from tacit import check
-from tacit.accounting.parts import ZERO_OUT
+from tacit.accounting.serialization import (
+    event_from_json,
+    release_from_json,
+    release_to_json,
+)
 from tacit.errors import BadValue
-
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-
-USER, ITEM = "user", "item"
-RELEASE, SERVER, COLLUSION = "release", "server", "collusion"
-UNITS, VIEWS = (USER, ITEM), (RELEASE, SERVER, COLLUSION)  # both: what implies first
-
-Place = tuple[str, str]  # unit and view: figures of different places never mix
-PLACES: tuple[Place, ...] = tuple(product(UNITS, VIEWS))
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What protects one release in one place; without an event, nothing does."""
-
-    event: DpEvent | None
-    adjacency: str = ZERO_OUT
-    covers: Literal["run", "round"] = "round"  # the event of all rounds, or of each one
-    assumes: str = "nothing"
-    reason: str = ""  # the theorem cited, or why there is no event
-
-    @classmethod
-    def nothing(cls, reason: str) -> Promise:
-        """No guarantee, and why."""
-        return cls(None, reason=reason)
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One release, made by each participation in a round that has it."""
-
-    what: str
-    seen_by: str
-    promises: Mapping[Place, Promise]
-    rounds: range | None = None  # that have it; None: all
-
-    def __post_init__(self) -> None:
-        missing = [f"{u}/{v}" for u, v in PLACES if (u, v) not in self.promises]
-        if missing:
-            raise BadValue(f"'{self.what}' says nothing for {', '.join(missing)}")
-
-    def is_made_in(self, round: int) -> bool:
-        """Whether the round has it."""
-        return self.rounds is None or round in self.rounds
-
-    def times(self, rounds: Collection[int]) -> int:
-        """How often a device made it that took part in these rounds."""
-        own = self.rounds
-        return len(rounds) if own is None else sum(one in own for one in rounds)
-
-    def promise(self, place: Place) -> Promise:
-        """The promise for a place, or one that implies it where it has none of its own.
-
-        What holds for a whole user holds for each item; what holds against the server
-        with the relay holds against the server, and against readers of the model. Never
-        the other way round.
-        """
-        held = [self.promises[other] for other in implying(place)]
-        return next((one for one in held if one.event is not None), held[0])
+from tacit.release import (
+    EVERYONE,
+    Adjacency,
+    Cell,
+    Release,
+    Standing,
+    Unit,
+    View,
+    stretches,
+)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """All that a device agrees to when it joins a run."""
+    """All that a client agrees to when it joins a run.
 
-    charges: tuple[Charge, ...]
+    Where a method chooses its phases as it goes, `total_multiplier` is the noise
+    multiplier of the one Gaussian release that the whole run amounts to: whatever is
+    chosen, the client answers only while the sum of 1/z² over its rounds stays below
+    1/total_multiplier².
+    """
+
+    releases: tuple[Release, ...]
     rounds: int = 1  # planned; what is published was accounted for these and no more
-    most: int = 1  # rounds one device takes part in at the most
+    most: int = 1  # rounds one client takes part in at the most
     population: int = 1
-    group: str = "everyone"  # the device's public group
+    group: str = EVERYONE  # the client's public group
+    total_multiplier: float | None = None
 
     def __post_init__(self) -> None:
         check.count(rounds=self.rounds, most=self.most, population=self.population)
-        names = [charge.what for charge in self.charges]
+        if self.total_multiplier is not None:
+            check.positive(total_multiplier=self.total_multiplier)
+        names = [release.what for release in self.releases]
         if len(set(names)) < len(names):
             raise BadValue(f"two releases have one name: {', '.join(names)}")
-        for part in parts(self.rounds, (one.rounds for one in self.charges)):
-            made = [one.is_made_in(part.start) for one in self.charges]
+        for part in stretches(self.rounds, (one.rounds for one in self.releases)):
+            made = [one.is_made_in(part.start) for one in self.releases]
             if made and not any(made):
                 raise BadValue(
                     f"round {part.start} has none of the releases: {', '.join(names)}; "
                     "what is said there would not be counted"
                 )
 
-    def in_every_round(self) -> Terms:
-        """As terms were before releases said in which rounds they are made."""
-        charges = tuple(replace(charge, rounds=None) for charge in self.charges)
-        return replace(self, charges=charges)
+
+def write_terms(terms: Terms) -> str:
+    """The one text of these terms."""
+    document = vars(terms) | {"releases": [release_to_json(r) for r in terms.releases]}
+    return json.dumps(document, sort_keys=True, ensure_ascii=False)
 
 
-def parts(rounds: int, made: Iterable[range | None]) -> tuple[range, ...]:
-    """Stretches of a run in which all rounds have the same releases.
-
-    >>> parts(50, [range(2), range(2, 50), None])
-    (range(0, 2), range(2, 50))
-    """
-    ends = {0, rounds}
-    for one in made:
-        if one is None:
-            continue
-        if one.step != 1 or not 0 <= one.start < one.stop <= rounds:
-            raise BadValue(f"{one} must be one or more of range(0, {rounds}), in a row")
-        ends |= {one.start, one.stop}
-    return tuple(starmap(range, pairwise(sorted(ends))))
+def read_terms(text: str) -> Terms:
+    """The terms of a text that `write_terms` wrote, now or in its first format."""
+    document = json.loads(text)
+    if "charges" in document:
+        old = document.pop("charges")
+        return Terms(tuple(_first_format(one) for one in old), **document)
+    releases = tuple(release_from_json(one) for one in document.pop("releases"))
+    return Terms(releases, **document)
 
 
-def implying(place: Place) -> list[Place]:
-    """The place itself, then those whose guarantee holds for it too.
+def _first_format(document: Mapping[str, Any]) -> Release:
+    cells = {
+        (Unit(one["unit"]), View(one["view"])): _first_cell(one)
+        for one in document["promises"]
+    }
+    rounds = document.get("rounds")
+    made = None if rounds is None else range(*rounds)
+    return Release(document["what"], document["seen_by"], "", cells, rounds=made)
 
-    >>> implying(("user", "server"))
-    [('user', 'server'), ('user', 'collusion')]
-    """
-    unit, view = place
-    check.one_of(UNITS, unit=unit)
-    check.one_of(VIEWS, view=view)
-    units = [unit] if unit == USER else [ITEM, USER]
-    return [*product(units, VIEWS[VIEWS.index(view) :])]
+
+def _first_cell(document: Mapping[str, Any]) -> Cell:
+    event = event_from_json(document["event"])
+    if event is None:
+        return Cell.none(document["reason"])
+    return Cell(
+        Standing.PROVEN,
+        document["reason"],
+        event,
+        Adjacency(document["adjacency"]),
+        document["assumes"],
+        each=event if document["covers"] == "round" else None,
+    )

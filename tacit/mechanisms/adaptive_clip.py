@@ -30,7 +30,7 @@ from tacit.mechanisms.sums import add_noise
 from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:
-    from dp_accounting import GaussianDpEvent
+    from tacit.accounting.dp_events import GaussianDpEvent
 
 BIT = "is_within_clip"  # the leaf of the bits, in reports and totals
 

@@ -28,7 +28,7 @@ from tacit.mechanisms.sums import add_noise
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tacit.errors import BadValue
 from tacit.keys import Keys
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 _STEP = 2.0**-53  # the smallest chance that a uniform draw can have
 _DRAWS_AT_ONCE = 2**22
@@ -56,8 +56,7 @@ class FlippedBits:
     @property
     def event(self) -> DpEvent:
         """What one row costs its sender."""
-        from dp_accounting import SelfComposedDpEvent
-
+        from tacit.accounting.dp_events import SelfComposedDpEvent
         from tacit.accounting.events import pure_local
 
         return SelfComposedDpEvent(pure_local(self.epsilon), self.dimension)

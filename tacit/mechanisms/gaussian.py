@@ -18,10 +18,10 @@ from tacit.mechanisms.sums import AddTo, add_noise, filled
 from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:
-    from dp_accounting import GaussianDpEvent
+    from tacit.accounting.dp_events import GaussianDpEvent
 
 _COMPILED_FROM = 2**19  # draws; below, numpy needs less than 10 ms
-_REMEDY = "use privacy='none' to train without protection"
+_REMEDY = "use mechanism = 'none' to train without protection"
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def least_multiplier(epsilon: float, delta: float) -> float:
 
 def gaussian_event(noise_multiplier: float) -> GaussianDpEvent:
     """The event of one Gaussian release."""
-    from dp_accounting import GaussianDpEvent
+    from tacit.accounting.dp_events import GaussianDpEvent
 
     return GaussianDpEvent(noise_multiplier)
 

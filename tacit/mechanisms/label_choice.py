@@ -22,7 +22,7 @@ from tacit.keys import Keys
 from tacit.mechanisms.randomized_response import respond
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 Each = Int64[np.ndarray, "clients"]
 

@@ -12,7 +12,7 @@ from tacit.mechanisms.sums import AddTo, add_noise, filled
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:
-    from dp_accounting import LaplaceDpEvent
+    from tacit.accounting.dp_events import LaplaceDpEvent
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class LaplaceSum:
         check.positive(clip=self.clip)
         check.positive(
             epsilon=self.epsilon,
-            remedy="use privacy='none' to train without protection",
+            remedy="use mechanism = 'none' to train without protection",
         )
 
     def bound(self, tree: Tree) -> Tree:
@@ -62,7 +62,7 @@ class LaplaceSum:
     @property
     def event(self) -> LaplaceDpEvent:
         """One noisy total."""
-        from dp_accounting import LaplaceDpEvent
+        from tacit.accounting.dp_events import LaplaceDpEvent
 
         return LaplaceDpEvent(1 / self.epsilon)
 

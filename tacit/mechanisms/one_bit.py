@@ -26,7 +26,7 @@ from tacit.errors import BadValue
 from tacit.keys import Keys
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 BEST_EPSILON = 2.1773  # a bit; least variance for a given total (smallest e coth²(e/2))
 _STEP = 2.0**-32  # of a draw: half a word
@@ -81,8 +81,7 @@ class OneBit:
     @property
     def event(self) -> DpEvent:
         """What one report costs its sender."""
-        from dp_accounting import SelfComposedDpEvent
-
+        from tacit.accounting.dp_events import SelfComposedDpEvent
         from tacit.accounting.events import pure_local
 
         return SelfComposedDpEvent(pure_local(self.epsilon), self.count)

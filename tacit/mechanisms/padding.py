@@ -24,7 +24,7 @@ from tacit.errors import Refused
 from tacit.keys import Keys
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,7 @@ class Padding:
 
     def item_event(self, event: DpEvent) -> DpEvent:
         """The event for one interaction, of a release with this event."""
-        from dp_accounting import GaussianDpEvent
-
+        from tacit.accounting.dp_events import GaussianDpEvent
         from tacit.accounting.events import PaddedDpEvent, PureDpEvent, pure_local
 
         if isinstance(event, GaussianDpEvent):

@@ -12,7 +12,7 @@ Source: Boenisch, Mühl, Dziedzic, Rinberg and Papernot 2023, `Sample` and `Scal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from tacit.mechanisms.sums import add_noise
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:
-    from dp_accounting import GaussianDpEvent
+    from tacit.accounting.dp_events import GaussianDpEvent
 
 
 @dataclass(frozen=True)
@@ -75,20 +75,17 @@ class ByClip:
         for group, z in self.multipliers.items():
             check.positive(remedy="", **{f"multipliers[{group}]": z})
 
-    def check_order(self, groups: Iterable[str]) -> None:
-        """Refuse a plan of other groups or order: codes would find the wrong clip."""
-        if [*groups] != [*self.multipliers]:
-            raise BadValue(
-                f"the plan's groups are {[*groups]}, multipliers are for "
-                f"{[*self.multipliers]}; name the same ones in the same order"
-            )
-
-    def bound(self, tree: Tree, groups: Int64[np.ndarray, "clients"]) -> Tree:
+    def bound(
+        self, tree: Tree, groups: Int64[np.ndarray, "clients"] | None = None
+    ) -> Tree:
         """Each client's whole tree, clipped jointly to the clip of its group.
 
-        `groups` are places in the plan's groups, as clients keep them.
+        `groups` are places in the plan's groups, as clients keep them; without them,
+        everyone has the largest clip.
         """
-        clips = np.array([self.sensitivity(group) for group in self.multipliers])
+        if groups is None:
+            return clip_by_norm(tree, self.sensitivity)
+        clips = np.array([self.sensitivity_of(group) for group in self.multipliers])
         codes = arrays.integers(groups, "groups", below=len(clips))
         return clip_by_norm(tree, clips[codes])
 
@@ -98,8 +95,7 @@ class ByClip:
         A sum does not know groups: a device that lies about its own loses only its own
         smaller epsilon.
         """
-        clips = [self.sensitivity(group) for group in self.multipliers]
-        return clip_by_norm(tree, max(clips))
+        return self.bound(tree)
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
         """The noisy total, in float64."""
@@ -109,11 +105,21 @@ class ByClip:
         """The standard deviation of the noise, the same for every leaf."""
         return self.sigma
 
-    def sensitivity(self, group: str) -> float:
+    @property
+    def sensitivity(self) -> float:
+        """The largest clip of any group."""
+        return self.sigma / min(self.multipliers.values())
+
+    @property
+    def event(self) -> GaussianDpEvent:
+        """One noisy total, for a member of the group with the largest clip."""
+        return gaussian_event(min(self.multipliers.values()))
+
+    def sensitivity_of(self, group: str) -> float:
         """The clip of a group."""
         return self.sigma / _of_group(self.multipliers, group)
 
-    def event(self, group: str) -> GaussianDpEvent:
+    def event_of(self, group: str) -> GaussianDpEvent:
         """One noisy total, for a member of this group."""
         return gaussian_event(_of_group(self.multipliers, group))
 

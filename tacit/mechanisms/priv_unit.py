@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Float32, Float64
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_ndtr, ndtri
 
 from tacit import check
@@ -32,7 +31,7 @@ from tacit.errors import BadValue
 from tacit.keys import Keys
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 Vectors = Float[np.ndarray, "clients dimension"]
 Directions = Float64[np.ndarray, "clients dimension"]
@@ -132,6 +131,8 @@ def _best_cap(epsilon: float, dimension: int) -> Cap:
         return math.log(_second_moment(cap_at(threshold, epsilon=epsilon), dimension))
 
     reach = math.sqrt(2 * epsilon) + 2  # beyond, the cap is too rare to be hit
+    from scipy.optimize import minimize_scalar  # a third of a second to load
+
     best = minimize_scalar(
         spread, bounds=(0.0, reach), method="bounded", options={"xatol": 1e-10}
     )

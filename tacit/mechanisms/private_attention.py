@@ -30,7 +30,7 @@ from tacit.keys import Keys
 from tacit.mechanisms.gaussian import least_multiplier
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 Attention = Float[np.ndarray, "clients interests"]
 Weights = Float64[np.ndarray, "clients interests"]

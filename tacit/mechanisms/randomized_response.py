@@ -20,7 +20,7 @@ from tacit.errors import BadValue
 from tacit.keys import Keys
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 _STEP = 2.0**-53  # the smallest chance that a uniform draw can have
 

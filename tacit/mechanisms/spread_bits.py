@@ -31,7 +31,7 @@ from tacit.mechanisms.one_bit import (
 )
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ class SpreadBits:
     @property
     def event(self) -> DpEvent:
         """What one report costs its sender."""
-        from dp_accounting import SelfComposedDpEvent
-
+        from tacit.accounting.dp_events import SelfComposedDpEvent
         from tacit.accounting.events import pure_local
 
         return SelfComposedDpEvent(pure_local(self.epsilon), self.count)

@@ -22,7 +22,7 @@ from tacit.keys import Key
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 
 class SumMechanism(Protocol):

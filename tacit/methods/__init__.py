@@ -1,7 +1,18 @@
-"""The recommenders: our own and one file a paper. They do not import each other.
+"""Methods, one file per paper; papers do not import each other.
 
-A method is found by name through the entry points `tacit.methods`; to add one, write
-one file here, its line in `pyproject.toml`, and a test class on
-`testing.MethodContract`. What two methods share is a function in `models`,
-`mechanisms` or `aggregation`.
+What belongs here: a paper's procedures in terms of `tacit.method`, and what the five
+papers compare with (`rivals`). What does not: mathematics that two papers share
+(`models`), protection (`privacy`), noise (`mechanisms`), summing (`aggregation`).
 """
+
+# Names and classes; a class is imported when it is asked for.
+METHODS = {
+    "dplcf": "tacit.methods.rivals.dplcf:Dplcf",
+    "federated_popularity": "tacit.methods.federated_popularity:FederatedPopularity",
+    "fedvae": "tacit.methods.fedvae:FedVae",
+    "fmf_ldp": "tacit.methods.fmf_ldp:FmfLdp",
+    "fofl": "tacit.methods.rivals.fofl:Fofl",
+    "gram": "tacit.methods.gram:Gram",
+    "nn_self": "tacit.methods.rivals.nn_self:NnSelf",
+    "privrec": "tacit.methods.privrec:PrivRec",
+}

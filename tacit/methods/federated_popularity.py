@@ -1,21 +1,21 @@
-"""Federated popularity: every device votes for what its user has; the server counts.
+"""Federated popularity: every client votes for what its user has; the server counts.
 
-    m   max_votes    the most items one device votes for in a round
+    m   max_votes    the most items one client votes for in a round
     x   votes        a 0/1 vector over the catalog, at most m ones
-    v   report       x as it is, or the unit vector x / |x|             (leaves)
-    s   share        all reports so far over devices planned so far     (all see it)
+    v   report       the unit vector x / |x|; x as it is if nothing protects it (leaves)
+    s   share        all reports so far over clients planned so far      (all see it)
 
-    device   1  draw m of the items in the history, all if there are fewer
+    client   1  draw m of the items in the history, all if there are fewer
              2  send v, protected
     server   3  add the reports
     ranking  4  score(item) = s, the same for everyone; with public content s times how
                 alike the item is to what the person has
 
-    privacy      v             protected by
-    none         x             nothing
-    central      x / |x|       Gaussian noise on the sum, over secure_sum
-    local        x / |x|       PrivUnitG on the device
-    local_item   one item      randomised response over the catalog, on the device
+    mechanism    protected by
+    none         nothing
+    central      Gaussian noise on the sum, over secure_sum
+    local        PrivUnitG on the client
+    local_item   one item, by randomised response over the catalog, on the client
 
 A unit vector has L2 norm 1 whatever the history, so one person moves a round's sum by
 at most 1, and everyone counts the same. The strongest cheap rival at a small epsilon.
@@ -23,75 +23,65 @@ at most 1, and everyone counts the same. The strongest cheap rival at a small ep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import Float32
 
 from tacit import check
-from tacit.aggregation.mean import Mean
-from tacit.data.catalog import Catalog
-from tacit.data.shards import Shards
-from tacit.errors import BadValue
-from tacit.keys import Key, Keys
-from tacit.mechanisms.gaussian import GaussianSum
-from tacit.mechanisms.priv_unit import PrivUnit
-from tacit.mechanisms.randomized_response import RandomizedResponse
-from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
-from tacit.models.formula import HISTORIES, Formula
+from tacit.method import (
+    Arrays,
+    Candidates,
+    Cast,
+    Catalog,
+    Clients,
+    Formula,
+    Key,
+    Keys,
+    Mechanisms,
+    Phase,
+    Plan,
+    Queries,
+    Scores,
+    Server,
+    Shards,
+    Slot,
+    SumMethod,
+    Tastes,
+    Tree,
+    check_offered,
+)
+from tacit.models.formula import HISTORIES
 from tacit.models.histories import rows
 from tacit.models.similarity import Content
-from tacit.plan import Plan
-from tacit.release import (
-    Cells,
-    Release,
-    epsilon_a_report,
-    local,
-    noise_for_target,
-    summed,
-    unprotected,
-)
-from tacit.transport.channels import Delivery, Noise
-from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
-from tacit.tree import Tree
+from tacit.privacy import LocalItem
 
 
 @dataclass(frozen=True)
-class FederatedPopularity(Method):
-    """Counts bounded votes; the simplest method that uses the whole engine.
+class FederatedPopularity(SumMethod):
+    """Counts bounded votes; the simplest method that uses the whole engine."""
 
-    Where `privacy` is not "none", leave `noise_multiplier` or `epsilon` out to have it
-    calibrated to the plan's target.
-    """
+    mechanisms: ClassVar[Mechanisms] = {**SumMethod.mechanisms, "local_item": LocalItem}
 
     max_votes: int = 300
-    privacy: Literal["none", "central", "local", "local_item"] = "none"
-    noise_multiplier: float | None = None  # central: noise over sensitivity, a round
-    epsilon: float | None = None  # local: of one report
     content: tuple[str, ...] = ()  # public features of items that say who is alike
     content_scale: float = 7.0  # of numbers among them, such as years
 
     def __post_init__(self) -> None:
+        check_offered(self)
         check.positive(content_scale=self.content_scale)
         check.at_least(1, max_votes=self.max_votes)
-        check.one_of(("none", "central", "local", "local_item"), privacy=self.privacy)
-        if self.noise_multiplier is not None:
-            check.positive(noise_multiplier=self.noise_multiplier)
-            if self.privacy != "central":
-                raise BadValue("noise_multiplier belongs to privacy='central' only")
-        if self.epsilon is not None:
-            check.positive(epsilon=self.epsilon)
-            if not self.privacy.startswith("local"):
-                raise BadValue("epsilon belongs to privacy='local' or 'local_item'")
 
-    def calibrated(self, plan: Plan) -> Self:
-        """The same method with the least noise that meets the plan's target."""
-        if self.privacy == "central" and self.noise_multiplier is None:
-            return replace(self, noise_multiplier=noise_for_target(plan))
-        if self.privacy.startswith("local") and self.epsilon is None:
-            return replace(self, epsilon=epsilon_a_report(plan))
-        return self
+    def phases(self, plan: Plan) -> tuple[Phase, ...]:
+        """One: everybody votes."""
+        proof = "unit vectors, docs/methods/federated_popularity.md"
+        return (Phase("votes", range(plan.rounds), what="votes", proof=proof),)
+
+    def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
+        """One number per item."""
+        return {"votes": Slot("float32", (len(catalog),))}
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """Nobody has voted."""
@@ -102,39 +92,19 @@ class FederatedPopularity(Method):
             weights |= {"labels": known.labels, "numbers": known.numbers}
         return Server(plan, catalog, 0, weights, {"votes": nothing})
 
-    def local_update(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
-    ) -> tuple[Tree, Updates]:
-        """Line 1: mark at most `max_votes` distinct items of each history."""
+    def update(
+        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tree:
+        """Lines 1 and 2: at most `max_votes` distinct items of each history."""
         drawn = shards.at_most(self.max_votes, keys)
-        votes = np.zeros((len(shards), shards.n_items), np.uint8)
+        votes = np.zeros((len(shards), shards.n_items), np.float32)
         votes[drawn.owners, drawn.items] = 1
-        return clients.state, Updates(Tree.dense(votes=votes))
+        return Tree.dense(votes=unit(votes) if self.privacy.is_private else votes)
 
-    def privatize(
-        self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
-    ) -> Reports:
-        """Line 2."""
-        votes = updates.tree["votes"]
-        protection = self._protection(votes.shape[1])
-        return Reports(Tree.dense(votes=protection.report(votes, keys)))
-
-    def noise(self, cast: Cast) -> Noise | None:
-        """What a trusted sum adds."""
-        return self._protection(len(cast.weights["share"])).noise
-
-    @property
-    def aggregator(self) -> Mean:
-        """A plain sum."""
-        return Mean()
-
-    def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
+    def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
         """Line 3."""
-        layout = self.layout(server.plan, server.catalog, round=server.round)
-        noise = self._protection(len(server.catalog)).noise
-        total = self.aggregator.total(delivery, layout, noise=noise, key=key)
         votes = server.memory["votes"] + total["votes"]
-        asked = server.plan.cohort_size * (server.round + 1)
+        asked = self.planned(server.plan) * (server.round + 1)
         weights = {**server.weights, "share": votes / asked}
         return server.after(weights=weights, memory={"votes": votes})
 
@@ -166,130 +136,11 @@ class FederatedPopularity(Method):
         alike = known.spread_formula(held)
         return alike * np.maximum(share, 0.0) + 1e-9 * share
 
-    def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
-        """One number an item."""
-        dtype = self._protection(len(catalog)).dtype
-        return Layout({"votes": Slot(dtype, (len(catalog),))})
 
-    def releases(self, plan: Plan) -> tuple[Release, ...]:
-        """The sum of reports; shares follow from it and cost nothing more."""
-        protection = self._protection(1)
-        seen_by = "server, and everyone through the shares"
-        cells = protection.cells(plan)
-        return (Release(protection.what, seen_by, "each round", cells),)
-
-    def _protection(self, n_items: int) -> Protection:
-        if self.privacy == "none":
-            return Bare()
-        if self.privacy == "central":
-            return Central(GaussianSum(1.0, _given(self.noise_multiplier)))
-        epsilon, choices = _given(self.epsilon), max(n_items, 2)
-        if self.privacy == "local":
-            return Local(PrivUnit(epsilon, choices))
-        return LocalItem(RandomizedResponse(epsilon, choices))
+Votes = Float32[np.ndarray, "clients items"]
 
 
-Votes = UInt8[np.ndarray, "clients items"]
-Units = Float32[np.ndarray, "clients items"]
-
-
-@dataclass(frozen=True)
-class Bare:
-    """Votes as they are."""
-
-    what: str = "votes of each device"
-    dtype: str = "uint8"
-    noise: Noise | None = None
-
-    def report(self, votes: Votes, keys: Keys) -> Votes:
-        """Unchanged."""
-        return votes
-
-    def cells(self, plan: Plan) -> Cells:
-        """None."""
-        return unprotected("votes are sent as they are; no mechanism protects them")
-
-
-@dataclass(frozen=True)
-class Central:
-    """Unit vectors, and Gaussian noise on their sum."""
-
-    noise: GaussianSum
-    what: str = "noisy sum of votes"
-    dtype: str = "float32"
-
-    def report(self, votes: Votes, keys: Keys) -> Units:
-        """Clipped to norm 1, which unit vectors have anyway."""
-        bounded = self.noise.bound(Tree.dense(votes=unit(votes)))
-        return bounded["votes"]
-
-    def cells(self, plan: Plan) -> Cells:
-        """A Gaussian release in every round."""
-        reason = "Gaussian mechanism on a sum of vectors of norm at most 1"
-        return summed(plan, self.noise.event, reason=reason)
-
-
-@dataclass(frozen=True)
-class Local:
-    """Unit vectors, each randomised on its device."""
-
-    mechanism: PrivUnit
-    what: str = "randomised votes of each device"
-    dtype: str = "float32"
-    noise: Noise | None = None
-
-    def report(self, votes: Votes, keys: Keys) -> Units:
-        """One PrivUnitG report."""
-        return np.asarray(self.mechanism.privatize(unit(votes), keys), np.float32)
-
-    def cells(self, plan: Plan) -> Cells:
-        """Pure local privacy, a report a participation."""
-        reason = "PrivUnitG, pure local privacy"
-        return local(plan, self.mechanism.event, reason=reason)
-
-
-@dataclass(frozen=True)
-class LocalItem:
-    """One item of each history, by randomised response; worse than `Local`."""
-
-    mechanism: RandomizedResponse
-    what: str = "one randomised item of each device"
-    dtype: str = "uint8"
-    noise: Noise | None = None
-
-    def report(self, votes: Votes, keys: Keys) -> Votes:
-        """A random vote of the device, or of nobody's, through k-ary response.
-
-        Counts rank as unbiased estimates do: the estimate is linear in them.
-        """
-        # An empty history draws among all items, so that every input is legal.
-        held = np.where(votes.any(axis=1, keepdims=True), votes, 1)
-        draws = keys.at("item").uniform(votes.shape[1])
-        item = np.where(held, draws, -1.0).argmax(axis=1)
-        said = self.mechanism.privatize(item, keys.at("response"))
-        report = np.zeros_like(votes)
-        report[np.arange(len(said)), said] = 1
-        return report
-
-    def cells(self, plan: Plan) -> Cells:
-        """Pure local privacy, a report a participation."""
-        reason = "k-ary randomised response over the whole catalog"
-        return local(plan, self.mechanism.event, reason=reason)
-
-
-Protection = Bare | Central | Local | LocalItem
-
-
-def unit(votes: Votes) -> Units:
+def unit(votes: Votes) -> Votes:
     """Each row over its L2 norm; a row of zeros stays."""
     norms = np.sqrt(votes.sum(axis=1, dtype=np.float64, keepdims=True))
     return (votes / np.maximum(norms, 1.0)).astype(np.float32)
-
-
-def _given(value: float | None) -> float:
-    if value is None:
-        raise BadValue(
-            "privacy needs noise: set noise_multiplier (central) or epsilon (local), "
-            "or privacy.target_epsilon and privacy.delta in the plan"
-        )
-    return value

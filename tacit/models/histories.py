@@ -65,3 +65,14 @@ def _ages(shards: Shards) -> Float64[np.ndarray, "events"]:
     lengths = shards.lengths[shards.lengths > 0]
     last = shards.times[shards.offsets[1:][shards.lengths > 0] - 1]
     return (np.repeat(last, lengths) - shards.times).astype(np.float64)
+
+
+def log_counts(
+    counts: Float64[np.ndarray, "items"], *, floor: float
+) -> Float64[np.ndarray, "items"]:
+    """Log counts, floored at the noise level so that noise is never read as popularity.
+
+    Counts below one are read as one.
+    """
+    logs: Float64[np.ndarray, "items"] = np.log(np.maximum(counts, max(1.0, floor)))
+    return logs

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 from scipy.linalg import eigh
-from scipy.optimize import isotonic_regression
 
 Matrix = Float64[np.ndarray, "side side"]
 
@@ -83,6 +82,8 @@ def without_noise(
     apart = values[:, None] - values
     apart[apart == 0] = np.inf
     raw = values - deviation**2 * (1 / apart).sum(axis=1)
+    from scipy.optimize import isotonic_regression  # a third of a second to load
+
     return np.maximum(isotonic_regression(raw).x, 0.0)
 
 

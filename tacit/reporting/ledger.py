@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tacit.accounting.serialization import event_in_short
+from tacit.ledger.budget import Cap
 from tacit.ledger.records import Entry
-from tacit.ledger.spending import Cap
-from tacit.ledger.terms import SERVER, USER, VIEWS, Charge
-from tacit.ledger.written import in_short
-from tacit.release import Adjacency, Unit, View
+from tacit.release import Adjacency, Release, Unit, View
 from tacit.reporting import elements, tables
 from tacit.reporting.words import WHO, in_words, times
 from tacit.statement import Statement
@@ -37,9 +36,9 @@ def entries_table(entries: Sequence[Entry]) -> tables.Table:
             entry.at,
             entry.run[:_SHORT_RUN],
             str(entry.round),
-            entry.charge.what,
-            entry.charge.seen_by,
-            _events(entry.charge),
+            entry.release.what,
+            entry.release.seen_by,
+            _events(entry.release),
             entry.sent or "not yet known",
         )
         for entry in entries
@@ -116,11 +115,11 @@ def _limits(told: Told) -> str:
 
 
 def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
-    whole = "everything about me" if cap.unit == USER else "any single thing I did"
+    whole = "everything about me" if cap.unit is Unit.USER else "any single thing I did"
     said = _total(cap, totals)
     so_far = "no bound is known" if said.epsilon is None else times(said.epsilon)
     return (
-        f"{WHO[View(cap.view)]}, for {whole}: odds may change at most "
+        f"{WHO[cap.view]}, for {whole}: odds may change at most "
         f"{times(cap.epsilon)}; so far: {so_far}."
     )
 
@@ -130,9 +129,9 @@ def _list(told: Told) -> str:
     rows = tuple(
         (
             _day(entry.at),
-            entry.charge.what,
-            entry.charge.seen_by,
-            _hidden(entry.charge),
+            entry.release.what,
+            entry.release.seen_by,
+            _hidden(entry.release),
             "yes" if entry.sent else "not yet known",
         )
         for entry in told.entries
@@ -148,23 +147,25 @@ def _refused(told: Told) -> str:
     return elements.section("refused", "What this device refused", body)
 
 
-def _hidden(charge: Charge) -> str:
-    promise = charge.promise((USER, SERVER))
-    if promise.event is None:
-        return f"from the server, nothing: {promise.reason}"
-    assumed = "" if promise.assumes == "nothing" else f" (if {promise.assumes})"
-    return promise.reason + assumed
+def _hidden(release: Release) -> str:
+    cell = release.guarantee((Unit.USER, View.SERVER))
+    if not cell.is_proven:
+        return f"from the server, nothing: {cell.reason}"
+    assumed = "" if cell.assumes == "nothing" else f" (if {cell.assumes})"
+    return cell.reason + assumed
 
 
-def _events(charge: Charge) -> str:
+def _events(release: Release) -> str:
     """The events of a whole user; views that share one are named together."""
     views: dict[str, list[str]] = {}
-    for view in VIEWS:
-        promise = charge.promises[USER, view]
-        over = ", the whole run" if promise.covers == "run" and promise.event else ""
+    for view in View:
+        cell = release.cells[Unit.USER, view]
+        covers_run = cell.is_proven and cell.each is None
+        event = (cell.each or cell.event) if cell.is_proven else None
+        over = ", the whole run" if covers_run else ""
         exchange = Adjacency.REPLACE_ONE
-        kind = f", {exchange}" if promise.adjacency == exchange else ""
-        views.setdefault(in_short(promise.event) + kind + over, []).append(view)
+        kind = f", {exchange}" if cell.adjacency is exchange else ""
+        views.setdefault(event_in_short(event) + kind + over, []).append(view)
     if len(views) == 1:
         return next(iter(views))
     return "; ".join(f"{', '.join(some)}: {event}" for event, some in views.items())
@@ -175,8 +176,7 @@ def _spent(cap: Cap, totals: Sequence[Statement]) -> str:
 
 
 def _total(cap: Cap, totals: Sequence[Statement]) -> Statement:
-    place = Unit(cap.unit), View(cap.view)
-    return next(line for line in totals if (line.unit, line.view) == place)
+    return next(line for line in totals if (line.unit, line.view) == cap.cell)
 
 
 def _day(at: str) -> str:

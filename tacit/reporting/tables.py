@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit.errors import BadValue
-from tacit.release import Standing, Unit, View
+from tacit.release import EVERYONE, Standing, Unit, View
 from tacit.reporting.report import (
     Contender,
     Curve,
@@ -25,7 +25,6 @@ from tacit.reporting.report import (
     Paired,
     Person,
 )
-from tacit.sampling import EVERYONE
 from tacit.statement import Statement
 
 if TYPE_CHECKING:

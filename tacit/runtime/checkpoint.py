@@ -23,10 +23,11 @@ from tacit.files import write_atomically
 from tacit.runtime.rounds import State
 from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Symmetric, Tree
 
-FORMAT = "3"
-_READABLE = ("2", FORMAT)  # in 2 a device had one count, not one a part of the run
+FORMAT = "4"
+# In 2 a device had one count, not one a part of the run; in 3 none chose its noise.
+_READABLE = ("2", "3", FORMAT)
 _WEIGHTS, _MEMORY, _STATE = "server/weights/", "server/memory/", "clients/state/"
-_TAKEN = "clients/taken"
+_TAKEN, _SPENT = "clients/taken", "clients/spent"
 
 
 def save_checkpoint(path: Path, state: State, *, digest: str) -> None:
@@ -55,7 +56,8 @@ def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
     )
     tree = tree_of(_under(_STATE, arrays))
     taken = _taken(arrays[_TAKEN], n_parts=start.taken.shape[1])
-    return State(server, replace(start.clients, state=tree), taken)
+    spent = arrays.get(_SPENT, start.spent)
+    return State(server, replace(start.clients, state=tree), taken, spent)
 
 
 def load_learnt(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -100,7 +102,7 @@ def _arrays(state: State) -> dict[str, Array]:
     named = {_WEIGHTS + n: v for n, v in state.server.weights.items()}
     named |= {_MEMORY + n: v for n, v in state.server.memory.items()}
     named |= {_STATE + n: v for n, v in parts_of(state.clients.state).items()}
-    named[_TAKEN] = state.taken
+    named |= {_TAKEN: state.taken, _SPENT: state.spent}
     return {name: np.asarray(value, order="C") for name, value in named.items()}
 
 

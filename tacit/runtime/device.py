@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float, Int64
 from safetensors.numpy import load, save
 
 from tacit.data.catalog import Profiles
@@ -30,8 +30,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key, Keys
 from tacit.ledger.durable import DeviceLedger, question_digest
 from tacit.ledger.records import Answer, Joined, Refusal
-from tacit.ledger.terms import Terms
-from tacit.ledger.written import write_terms
+from tacit.ledger.terms import write_terms
 from tacit.method import Clients, Method, enrol, participate
 from tacit.plan import Plan
 from tacit.runtime.checkpoint import parts_of, tree_of
@@ -84,6 +83,9 @@ class Device:
             if cast.plan_digest != self.plan.digest:
                 self.ledger.refuse(self.run, Refusal.OTHER_PLAN)
                 return None
+            if not self.method.agrees(cast, self.plan):
+                self.ledger.refuse(self.run, Refusal.OTHER_PHASE)
+                return None
             said = self.ledger.answer(self.run, cast.round)
             if said is None:
                 return self._speak(cast, message)
@@ -113,10 +115,11 @@ class Device:
                 me = enrol(self.method, self.plan, profile, _alone(key), groups=groups)
                 state = _to_bytes(me.state)
                 self.ledger.join(self.run, self.terms, key=raw, state=state)
-            elif not _is_same(before.terms, self.terms):
+            elif write_terms(before.terms) != write_terms(self.terms):
                 raise Refused(
                     f"run '{self.run}' was joined under other terms, and what was "
-                    "agreed cannot change: another method or plan needs another name"
+                    "agreed cannot change: another method or plan needs another name, "
+                    "and a run that an earlier version began is finished with it"
                 )
 
     def _speak(self, cast: Cast, message: bytes) -> bytes | None:
@@ -143,7 +146,7 @@ class Device:
         words = np.frombuffer(joined.key or bytes(16), "<u8").astype(np.uint64)
         state = Tree({}) if joined.state is None else tree_of(load(joined.state))
         groups = np.array([self.group])
-        client = Clients(self.plan.digest, np.zeros(1, np.int64), groups, state)
+        client = Clients(self.plan, np.zeros(1, np.int64), groups, state)
         return _alone(Key(words)), client
 
 
@@ -156,19 +159,17 @@ class _Charged:
     message: bytes
 
     def permits(
-        self, clients: Int64[np.ndarray, "clients"], *, round: int
+        self,
+        clients: Int64[np.ndarray, "clients"],
+        *,
+        round: int,
+        multipliers: Float[np.ndarray, "clients"] | None = None,
     ) -> Bool[np.ndarray, "clients"]:
         """Whether the one device may answer; the entry is written if so."""
-        return np.array([self.ledger.permits(self.run, round, asked=self.message)])
-
-
-def _is_same(agreed: Terms, terms: Terms) -> bool:
-    """Whether these were agreed, if only before releases said when they are made.
-
-    What was agreed stays: then a participation is charged for all of them.
-    """
-    known = write_terms(terms), write_terms(terms.in_every_round())
-    return write_terms(agreed) in known
+        z = None if multipliers is None else float(multipliers[0])
+        asked = self.message
+        held = self.ledger.permits(self.run, round, asked=asked, multiplier=z)
+        return np.array([held])
 
 
 def _alone(key: Key) -> Keys:

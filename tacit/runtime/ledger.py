@@ -1,7 +1,7 @@
 """A method's releases as terms of a ledger, and what a ledger has spent as statements.
 
 terms_of(method, plan)     before: what a device agrees to
-caps_of(plan)              the plan's target, as a cap that devices keep
+caps_of(plan, group)       the group's target, as a cap that devices keep
 statements(ledger)         after: what a real device's releases amount to
 run_statements(terms, …)   the same for a device that took part in these rounds
 """
@@ -12,51 +12,66 @@ from collections.abc import Collection, Iterable
 
 from tacit import check
 from tacit.errors import BadValue
+from tacit.ledger.budget import Cap, Spent, Taken, made, spent
 from tacit.ledger.durable import DeviceLedger
-from tacit.ledger.spending import Cap, Spent, Taken, made, spent
-from tacit.ledger.terms import PLACES, Charge, Place, Promise, Terms
+from tacit.ledger.terms import Terms
 from tacit.method import Method
 from tacit.plan import Plan
-from tacit.release import Adjacency, Cell, Release, Standing, Unit, View
-from tacit.sampling import EVERYONE
+from tacit.release import (
+    CELLS,
+    EVERYONE,
+    Adjacency,
+    CellName,
+    Release,
+    Standing,
+    View,
+)
 from tacit.statement import MOST_CENTRAL_DELTA, MOST_LOCAL_DELTA, Statement
 
 _NEARLY = 1.01  # a pure figure this close is worth more than one with a delta
 
 
-def terms_of(method: Method, plan: Plan, *, group: str | None = None) -> Terms:
+def terms_of(
+    method: Method,
+    plan: Plan,
+    *,
+    group: str | None = None,
+    releases: tuple[Release, ...] | None = None,
+) -> Terms:
     """What a device of this public group agrees to; by default of the only group."""
     group = _group(plan, group)
-    mine = [r for r in method.releases(plan) if r.group in (group, EVERYONE)]
+    known = method.releases(plan) if releases is None else releases
     return Terms(
-        tuple(_charge(release) for release in mine),
+        tuple(r for r in known if r.group in (group, EVERYONE)),
         rounds=plan.rounds,
         most=plan.sampler.most_participations(plan),
         population=plan.population,
         group=group,
+        total_multiplier=method.total_multiplier(group),
     )
 
 
-def caps_of(plan: Plan) -> tuple[Cap, ...]:
-    """The plan's target, as every device keeps it: for a user, in the release view."""
-    if plan.target_epsilon is None:
+def caps_of(plan: Plan, group: str) -> tuple[Cap, ...]:
+    """The group's target, as every device keeps it: for a user, in the release view."""
+    target = plan.target_of(group)
+    if target is None:
         return ()
     delta = 0.0 if plan.delta is None else plan.delta
-    return (Cap(plan.target_epsilon, delta, view=View.RELEASE),)
+    return (Cap(target, delta, view=View.RELEASE),)
 
 
 def statements(ledger: DeviceLedger) -> tuple[Statement, ...]:
     """A line for each unit and view, at the delta of the owner's cap if any."""
     taken = ledger.taken()
-    deltas = {cap.place: cap.delta for cap in ledger.caps()}
-    return tuple(_line(taken, place, delta=deltas.get(place)) for place in PLACES)
+    deltas = {cap.cell: cap.delta for cap in ledger.caps()}
+    return tuple(_line(taken, name, delta=deltas.get(name)) for name in CELLS)
 
 
 def run_statements(
     terms: Terms, rounds: Collection[int], *, delta: float | None
 ) -> list[Statement]:
     """The lines of a device that took part in these rounds of one run."""
-    return [_line([(terms, rounds)], place, delta=delta) for place in PLACES]
+    return [_line([(terms, rounds)], name, delta=delta) for name in CELLS]
 
 
 def _group(plan: Plan, group: str | None) -> str:
@@ -67,61 +82,43 @@ def _group(plan: Plan, group: str | None) -> str:
     return group
 
 
-def _charge(release: Release) -> Charge:
-    cells = release.cells.items()
-    promises = {(str(u), str(v)): _promise(cell) for (u, v), cell in cells}
-    return Charge(release.what, release.seen_by, promises, release.rounds)
-
-
-def _promise(cell: Cell) -> Promise:
-    """A claim that was not shown promises nothing here."""
-    if cell.standing is not Standing.PROVEN:
-        return Promise.nothing(cell.reason)
-    return Promise(
-        cell.event if cell.each is None else cell.each,
-        str(cell.adjacency),
-        "run" if cell.each is None else "round",
-        cell.assumes,
-        cell.reason,
-    )
-
-
-def _line(taken: Taken, place: Place, *, delta: float | None) -> Statement:
+def _line(taken: Taken, name: CellName, *, delta: float | None) -> Statement:
     taken = [(terms, rounds) for terms, rounds in taken if rounds]
-    found, delta = _figure(taken, place, delta=_told_delta(taken, place, delta))
-    counted = [*made(taken, found.place)]
-    held = [promise for _, promise, _ in counted]
-    bare = [promise for promise in held if promise.event is None]
-    assumed = [p.assumes for p in held if p.assumes != "nothing"]
+    found, delta = _figure(taken, name, delta=_told_delta(taken, name, delta))
+    counted = [*made(taken, found.cell)]
+    held = [cell for _, cell, _ in counted]
+    bare = [cell for cell in held if not cell.is_proven]
+    assumed = [c.assumes for c in held if c.is_proven and c.assumes != "nothing"]
+    unit, view = name
     return Statement(
         what="everything so far",
-        seen_by=_joined(charge.seen_by for charge, _, _ in counted),
+        seen_by=_joined(release.seen_by for release, _, _ in counted),
         group=_joined(terms.group for terms, _ in taken) or EVERYONE,
-        unit=Unit(place[0]),
+        unit=unit,
         adjacency=Adjacency(found.adjacency),
-        view=View(place[1]),
+        view=view,
         delta=delta,
         horizon=_horizon(taken),
         accountant=found.accountant,
         standing=Standing.NONE if found.value is None else Standing.PROVEN,
         assumes=_joined(assumed) or "nothing",
         epsilon=found.value,
-        reason=_joined(p.reason for p in bare or held) or "nothing was said",
+        reason=_joined(cell.reason for cell in bare or held) or "nothing was said",
     )
 
 
-def _figure(taken: Taken, place: Place, *, delta: float) -> tuple[Spent, float]:
+def _figure(taken: Taken, name: CellName, *, delta: float) -> tuple[Spent, float]:
     """What is spent, and at which delta: at none, where that costs next to nothing."""
-    found, pure = (spent(taken, place, delta=d) for d in (delta, 0.0))
+    found, pure = (spent(taken, name, delta=d) for d in (delta, 0.0))
     if pure.value is not None and pure.value <= _NEARLY * (found.value or 0.0):
         return pure, 0.0
     return found, delta
 
 
-def _told_delta(taken: Taken, place: Place, wanted: float | None) -> float:
+def _told_delta(taken: Taken, name: CellName, wanted: float | None) -> float:
     """The delta wanted, if it is small enough to be called a guarantee."""
-    held = [promise for _, promise, _ in made(taken, place)]
-    is_central = any(p.event and p.adjacency == Adjacency.ZERO_OUT for p in held)
+    held = [cell for _, cell, _ in made(taken, name) if cell.is_proven]
+    is_central = any(cell.adjacency is Adjacency.ZERO_OUT for cell in held)
     shares = [0.1 / terms.population for terms, _ in taken]
     most = min([MOST_CENTRAL_DELTA, *shares]) if is_central else MOST_LOCAL_DELTA
     usual = min(most, MOST_LOCAL_DELTA)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 
 from tacit.data.shards import Shards
 from tacit.errors import Refused
@@ -16,7 +16,7 @@ from tacit.keys import Key, Keys
 from tacit.ledger.cohort import CohortLedger, Limits
 from tacit.method import Clients, Ledger, Method, Server, participate
 from tacit.sampling import Draw
-from tacit.transport.channels import Channel, Errand
+from tacit.transport.channels import Channel
 from tacit.transport.codec import cast_size, wire_size
 from tacit.transport.messages import Cast, Layout, Reports
 from tacit.tree import Tree
@@ -31,6 +31,7 @@ class State:
     server: Server
     clients: Clients
     taken: Int64[np.ndarray, "clients parts"]  # rounds of each part each took part in
+    spent: Float64[np.ndarray, "clients"]  # sums of 1/z² where a method chooses noise
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,16 @@ class Population:
     parts: tuple[range, ...]  # of the run, within which its rounds are alike
     chunk: int | None = None  # devices at a time; None: as many as CHUNK_BYTES allow
     limits: Limits | None = None  # rounds each may take part in
+    budgets: Float64[np.ndarray, "clients"] | None = None  # 1/z² of the run, if chosen
 
     def ledger_at(self, state: State) -> Ledger:
         """What devices ask that have taken part as often as the state says."""
         if self.limits is None:
             return self.ledger
-        part = self.part_of(state.server.round)
+        part, rounds = self.part_of(state.server.round), state.server.plan.rounds
         limits = self.limits.within(part, state.taken)
-        return CohortLedger(state.taken[:, part], limits, state.server.plan.rounds)
+        taken = state.taken[:, part]
+        return CohortLedger(taken, limits, rounds, state.spent, self.budgets)
 
     def part_of(self, round: int) -> int:
         """The place of the part that a round belongs to."""
@@ -86,10 +89,12 @@ def play_round(
     server = state.server
     key = key.at("round", server.round)
     cohort = _cohort(state, population)
-    devices = _Devices(method, state, population, cohort)
-    delivery = population.channel.carry(devices.chunks(), devices.errand(key))
-    after = method.aggregate(server, delivery, key.at("aggregate"))
-    changed = State(after, devices.after(), devices.taken)
+    cast = method.broadcast(server)
+    context = method.context(server, cast, key.at("channel"))
+    devices = _Devices(method, state, population, cohort, cast, context.layout)
+    delivery = population.channel.carry(devices.chunks(), context)
+    after = method.aggregate(server, delivery, context)
+    changed = State(after, devices.after(), devices.taken, devices.spent)
     return changed, devices.tally(server.round)
 
 
@@ -123,16 +128,18 @@ class _Devices:
         state: State,
         population: Population,
         cohort: Int64[np.ndarray, "cohort"],
+        cast: Cast,
+        layout: Layout,
     ) -> None:
         self.method, self.population, self.cohort = method, population, cohort
         self.plan, self.before = state.server.plan, state.clients
         self.ledger = population.ledger_at(state)
-        self.taken = state.taken.copy()
+        self.taken, self.spent = state.taken.copy(), state.spent.copy()
         self.part = population.part_of(state.server.round)
         self.states: list[Tree] = []
-        self.cast: Cast = method.broadcast(state.server)
-        server = state.server
-        self.layout = method.layout(self.plan, server.catalog, round=server.round)
+        self.cast, self.layout = cast, layout
+        chosen = [method.multiplier(cast, self.plan, g) for g in self.plan.groups]
+        self.cost = np.array([0.0 if z is None else z**-2.0 for z in chosen])
         self.asked = self.took_part = 0
 
     def chunks(self) -> Iterator[Reports]:
@@ -143,12 +150,6 @@ class _Devices:
             self.layout.check(reports)
             if len(reports):  # else all of this chunk refused
                 yield reports
-
-    def errand(self, key: Key) -> Errand:
-        """What the channel must know; the noise is the method's, not the server's."""
-        noise = self.method.noise(self.cast)
-        least = self.plan.min_contributors
-        return Errand(self.layout, key.at("channel"), noise, least)
 
     def _ask(self, rows: Int64[np.ndarray, "chunk"]) -> Reports:
         after, reports, took_part = participate(
@@ -161,6 +162,7 @@ class _Devices:
         )
         self.states.append(after.state)
         self.taken[rows[took_part], self.part] += 1
+        self.spent[rows[took_part]] += self.cost[after.groups[took_part]]
         self.asked += len(rows)
         self.took_part += int(took_part.sum())
         return reports

@@ -130,13 +130,13 @@ def play(
     state = _resumed(simulation, directory, digest)
     spending = _Spending(simulation, directory.ledger, digest)
     _drop_lines_after(directory, state.server.round)
-    while state.server.round < simulation.plan.rounds:
+    while not simulation.method.is_over(state.server):
         _spend(spending, state)
         state, tally = simulation.step(state)
         facts = {"round": tally.round, **observe(state, tally)}
         _append(directory.metrics, facts)
         done = state.server.round
-        if done % every == 0 or done == simulation.plan.rounds:
+        if done % every == 0 or simulation.method.is_over(state.server):
             save_checkpoint(directory.checkpoint, state, digest=digest)
         yield state, facts
 
@@ -169,7 +169,7 @@ class _Spending:
             "rounds_planned": plan.rounds,
             "rounds_begun": self.begun,
             "most_participations": self.most,
-            "releases": [r.what for r in self.simulation.method.releases(plan)],
+            "releases": [release.what for release in self.simulation.releases],
             "spent": self._spent(),
             **self._account,
         }
@@ -179,8 +179,7 @@ class _Spending:
     def _account(self) -> dict[str, Any]:
         """What a later run must know to add to this one; `both` if this one does."""
         simulation = self.simulation
-        releases = simulation.method.releases(simulation.plan)
-        own = Past(simulation.plan.population, releases)
+        own = Past(simulation.plan.population, simulation.releases)
         both = simulation.account.both if simulation.spent_before else ()
         return {
             "account": plain_past(own),

@@ -7,19 +7,26 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 
 from tacit import arrays, check
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
+from tacit.ledger.budget import Cap
 from tacit.ledger.cohort import Limits
-from tacit.ledger.spending import Cap
-from tacit.ledger.terms import Terms, parts
-from tacit.method import Ledger, Method, Unmetered, enrol
+from tacit.ledger.terms import Terms
+from tacit.method import (
+    Ledger,
+    Method,
+    Refreshable,
+    Unmetered,
+    check_offered,
+    enrol,
+)
 from tacit.plan import Plan
-from tacit.release import Adjacency, Release
+from tacit.release import Adjacency, Release, stretches
 from tacit.runtime.earlier import Earlier
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
@@ -64,12 +71,13 @@ class Simulation:
         """The state before the first round."""
         server = self.method.start(self.plan, self.catalog, self.key.at("start"))
         if self.earlier is not None:
+            assert isinstance(self.method, Refreshable)  # by `refreshing`
             weights, memory = self.earlier.weights, self.earlier.memory
             server = self.method.continued(server, weights=weights, memory=memory)
         keys = self.population.keys
         clients = enrol(self.method, self.plan, self.profiles, keys, groups=self.groups)
         never = np.zeros((len(clients), len(self.parts)), np.int64)
-        return State(server, clients, never)
+        return State(server, clients, never, np.zeros(len(clients)))
 
     def step(self, state: State) -> tuple[State, Tally]:
         """One round further."""
@@ -77,15 +85,19 @@ class Simulation:
 
     def run(self, state: State) -> Iterator[tuple[State, Tally]]:
         """Every state from the next round to the last of the plan."""
-        while state.server.round < self.plan.rounds:
+        while not self.method.is_over(state.server):
             state, tally = self.step(state)
             yield state, tally
 
     @cached_property
     def account(self) -> Account:
         """What the run will reveal, by itself and with those it adds to."""
-        releases = self.method.releases(self.plan)
-        return account(self.plan, releases, earlier=self.spent_before)
+        return account(self.plan, self.releases, earlier=self.spent_before)
+
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        """What will be seen, by whom, under which guarantee."""
+        return self.method.releases(self.plan)
 
     @property
     def spent_before(self) -> tuple[Past, ...]:
@@ -98,35 +110,60 @@ class Simulation:
         keys = self.key.at("clients").each(np.arange(len(self.shards)))
         carrier = self.channel or channel(self.plan.channel)
         ledger = Unmetered() if self.ledger is None else self.ledger
-        limits = self.limits if self._caps else None
+        limits = None
+        if self.ledger is None and (any(self._caps) or self._budgets is not None):
+            limits = self.limits
         return Population(
-            self.shards, keys, carrier, ledger, self.parts, self.chunk, limits
+            self.shards,
+            keys,
+            carrier,
+            ledger,
+            self.parts,
+            self.chunk,
+            limits,
+            self._budgets,
         )
 
     @cached_property
     def terms(self) -> list[Terms]:
         """What the devices of each public group agree to."""
-        groups = self.plan.groups
-        return [terms_of(self.method, self.plan, group=group) for group in groups]
+        return [
+            terms_of(self.method, self.plan, group=group, releases=self.releases)
+            for group in self.plan.groups
+        ]
 
     @cached_property
     def parts(self) -> tuple[range, ...]:
         """Stretches of rounds in which devices say the same kind of thing."""
-        releases = self.method.releases(self.plan)
-        return parts(self.plan.rounds, (release.rounds for release in releases))
+        made = (release.rounds for release in self.releases)
+        return stretches(self.plan.rounds, made)
 
     @cached_property
     def limits(self) -> Limits:
         """How often each device may take part; without caps if a ledger decides."""
-        codes = np.zeros(len(self.shards), np.int64)
-        groups = codes if self.groups is None else self.groups
-        return Limits(self.terms, groups, self._caps, self.parts)
+        return Limits(self.terms, self._codes, self._caps, self.parts)
 
     @property
-    def _caps(self) -> tuple[Cap, ...]:
+    def _codes(self) -> Int64[np.ndarray, "clients"]:
+        """Each device's place among the plan's groups."""
+        codes = np.zeros(len(self.shards), np.int64)
+        return codes if self.groups is None else self.groups
+
+    @property
+    def _budgets(self) -> Float64[np.ndarray, "clients"] | None:
+        """What each device may spend in 1/z², where the method chooses its noise."""
+        totals = [terms.total_multiplier for terms in self.terms]
+        known = [z**-2.0 for z in totals if z is not None]
+        return np.array(known)[self._codes] if known else None
+
+    @property
+    def _caps(self) -> list[tuple[Cap, ...]]:
+        """Of each group."""
         if self.ledger is not None:
-            return ()
-        return caps_of(self.plan) if self.caps is None else self.caps
+            return [() for _ in self.plan.groups]
+        if self.caps is not None:
+            return [self.caps for _ in self.plan.groups]
+        return [caps_of(self.plan, group) for group in self.plan.groups]
 
     def _check_groups(self) -> None:
         """Refuse groups that are not as large as the plan, and so the account, says."""
@@ -144,20 +181,22 @@ class Simulation:
 
 def check_plan(method: Method, plan: Plan) -> None:
     """Refuse what cannot work, or would break the sensitivity the account relies on."""
-    carrier, accepts = channel(plan.channel), method.aggregator.accepts
-    if carrier.delivers not in accepts:
-        needs = " or ".join(kind.__name__ for kind in accepts)
-        raise Refused(
-            f"channel '{plan.channel}' delivers {carrier.delivers.__name__}, and "
-            f"{type(method.aggregator).__name__} in {type(method).__name__} needs "
-            f"{needs}"
-        )
-    if not method.aggregator.is_plain_sum and _is_central(method.releases(plan)):
-        raise Refused(
-            f"{type(method.aggregator).__name__} looks at reports before the noise: "
-            "one person could move the result by more than a clip; use Mean, or robust "
-            "statistics over sums that are noisy already"
-        )
+    check_offered(method)
+    carrier = channel(plan.channel)
+    for reader in dict.fromkeys(method.aggregators(plan)):
+        name = type(reader).__name__
+        if carrier.delivers not in reader.accepts:
+            needs = " or ".join(kind.__name__ for kind in reader.accepts)
+            raise Refused(
+                f"channel '{plan.channel}' delivers {carrier.delivers.__name__}, and "
+                f"{name} in {type(method).__name__} needs {needs}"
+            )
+        if not reader.is_plain_sum and _is_central(method.releases(plan)):
+            raise Refused(
+                f"{name} looks at reports before the noise: one person could move the "
+                "result by more than a clip; use Mean, or robust statistics over sums "
+                "that are noisy already"
+            )
 
 
 def _is_central(releases: tuple[Release, ...]) -> bool:

@@ -17,7 +17,8 @@ from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import Refused
 from tacit.keys import Key, Keys
-from tacit.method import Candidates, Clients, Method, Scores, Tastes
+from tacit.method import Candidates, Clients, Explainable, Method, Scores, Tastes
+from tacit.plan import Plan
 from tacit.serving.taste import Taste, kept, model_digest, origin
 from tacit.serving.topk import top_k
 from tacit.transport.messages import Cast
@@ -63,12 +64,6 @@ class Recommender:
     cast: Cast
     catalog: Catalog
 
-    def __post_init__(self) -> None:
-        if self.method.ranks_on != "device":
-            raise Refused(
-                f"{type(self.method).__name__} ranks on the server; ask it with a query"
-            )
-
     def recommend(
         self, history: Sequence[str] | Holding | Taste, k: int = 10
     ) -> list[Recommendation]:
@@ -112,6 +107,9 @@ class Recommender:
         held = self.catalog.indices(list(dict.fromkeys(history)))
         shard = self._shard(held)
         target = int(self.catalog.indices([item])[0])
+        if not isinstance(self.method, Explainable):
+            name = type(self.method).__name__
+            raise Refused(f"{name} cannot say why it recommends an item")
         speaks = np.maximum(self.method.reasons(self.cast, shard, target), 0.0)
         total = speaks.sum()
         best = np.argsort(-speaks, kind="stable")[:n]
@@ -144,7 +142,7 @@ class Recommender:
         return Holding(self._shard(self.catalog.indices(list(history))), _nobody(1))
 
     def _represent(self, held: Holding) -> Tastes:
-        who = stranger(self.method, self.cast, profiles=held.profile)
+        who = stranger(self.method, profiles=held.profile)
         key = Key.from_os().each(np.arange(1))
         return self.method.represent(self.cast, who, held.shard, key)
 
@@ -173,14 +171,15 @@ class Recommender:
 
 
 def stranger(
-    method: Method, cast: Cast, n: int = 1, *, profiles: Profiles | None = None
+    method: Method, n: int = 1, *, profiles: Profiles | None = None
 ) -> Clients:
     """Devices that have never taken part: enrolled now, by default told nothing."""
     people = _nobody(n) if profiles is None else profiles
     keys = Key.from_os().each(np.arange(len(people)))
     zeros = np.zeros(len(people), np.int64)
     state = method.enrol(people, keys.at("enrol"))
-    return Clients(cast.plan_digest, np.arange(len(people)), zeros, state)
+    nobodys = Plan(len(people))  # they agreed to none, and are asked for nothing
+    return Clients(nobodys, np.arange(len(people)), zeros, state)
 
 
 def _nobody(n: int) -> Profiles:

@@ -19,7 +19,8 @@ from tacit.files import write_atomically, write_json
 from tacit.transport.messages import Cast
 from tacit.tree import Arrays
 
-FORMAT = 1
+FORMAT = 2
+_READABLE = (1, FORMAT)  # in 1 the protection stood among the method's fields
 _WEIGHTS = "weights/"
 
 
@@ -27,7 +28,8 @@ _WEIGHTS = "weights/"
 class Model:
     """What a device needs to rank: method and settings by name, weights, catalog."""
 
-    method: Mapping[str, Any]  # `name` and the method's fields
+    method: Mapping[str, Any]  # `name` and the method's hyper-parameters
+    privacy: Mapping[str, Any] | None  # `mechanism` and its fields; None: format 1
     cast: Cast
     catalog: Catalog
 
@@ -41,6 +43,7 @@ def save_model(model: Model, weights: Path, facts: Path) -> None:
     document = {
         "format": FORMAT,
         "method": dict(model.method),
+        "privacy": dict(model.privacy or {}),
         "round": model.cast.round,
         "plan": model.cast.plan_digest.hex(),
         "items": len(model.catalog),
@@ -59,7 +62,7 @@ def load_model(weights: Path, facts: Path) -> Model:
             f"{weights.parent} holds no finished model: {error}; train it first, or "
             "continue with --resume"
         ) from error
-    if document.get("format") != FORMAT:
+    if document.get("format") not in _READABLE:
         raise BadRun(
             f"{facts} has format {document.get('format')}; this program reads {FORMAT}"
         )
@@ -79,4 +82,4 @@ def _model(document: Mapping[str, Any], arrays: Arrays) -> Model:
     catalog = restore(document["catalog"], arrays)
     if not isinstance(catalog, Catalog):
         raise TypeError("its catalog is something else")
-    return Model(document["method"], cast, catalog)
+    return Model(document["method"], document.get("privacy"), cast, catalog)

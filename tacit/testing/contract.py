@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float, Int64
 
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.interactions import Interactions
@@ -47,7 +47,7 @@ from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Poisson
 from tacit.statement import account
 from tacit.testing.device import Device, answer_in_a_process
-from tacit.transport.channels import Delivery, Each, Errand
+from tacit.transport.channels import Delivery, Each, RoundContext
 from tacit.transport.codec import (
     decode_cast,
     decode_reports,
@@ -358,8 +358,12 @@ class _Round:
 
     @property
     def layout(self) -> Layout:
-        s = self.simulation
-        return s.method.layout(s.plan, s.catalog, round=self.cast.round)
+        return self.context.layout
+
+    @property
+    def context(self) -> RoundContext:
+        server = self.state.server
+        return self.simulation.method.context(server, self.cast, Key.from_seed(3))
 
     def ask(
         self, rows: Int64[np.ndarray, "rows"]
@@ -374,8 +378,8 @@ class _Round:
         )
 
     def aggregate(self, chunks: list[Reports]) -> State:
-        method, key = self.simulation.method, Key.from_seed(3)
-        server = method.aggregate(self.state.server, Each(chunks), key)
+        method, before = self.simulation.method, self.state.server
+        server = method.aggregate(before, Each(chunks), self.context)
         return replace(self.state, server=server)
 
 
@@ -390,7 +394,7 @@ class _Reordered:
     name: str = "direct"
     delivers: type[Delivery] = Each
 
-    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         everything = Reports(Tree.concatenate([chunk.tree for chunk in chunks]))
         order = Key.from_seed(5).generator().permutation(len(everything))
         return Each([everything.select(rows) for rows in np.array_split(order, 3)])
@@ -403,8 +407,8 @@ class _Mortal(_Reordered):
         super().__init__()
         self.known: set[tuple[Key, int]] = set()
 
-    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
-        return Each(self._die(chunks, errand.key))
+    def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
+        return Each(self._die(chunks, context.key))
 
     def _die(self, chunks: Iterable[Reports], key: Key) -> Iterator[Reports]:
         for place, chunk in enumerate(chunks):
@@ -421,7 +425,11 @@ class _RefuseEven:
         self.permitted: list[int] = []
 
     def permits(
-        self, clients: Int64[np.ndarray, "clients"], *, round: int
+        self,
+        clients: Int64[np.ndarray, "clients"],
+        *,
+        round: int,
+        multipliers: Float[np.ndarray, "clients"] | None = None,
     ) -> Bool[np.ndarray, "clients"]:
         willing = clients % 2 == 1
         self.permitted += clients[willing].tolist()

@@ -23,8 +23,9 @@ from tacit.data.shards import Shards
 from tacit.keys import Key, Keys
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
 from tacit.plan import Plan
-from tacit.release import Release, unprotected
-from tacit.transport.channels import Delivery
+from tacit.privacy.guarantees import unprotected
+from tacit.release import Release
+from tacit.transport.channels import Delivery, RoundContext
 from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
@@ -66,16 +67,16 @@ class ToyFactors(Method):
         noisy = bias + self.dither * keys.normal(bias.shape[1])
         return Reports(Tree({**updates.tree.leaves, "b": Dense(noisy)}))
 
-    @property
-    def aggregator(self) -> Mean:
+    def aggregators(self, plan: Plan) -> tuple[Mean, ...]:
         """Line 4."""
-        return Mean()
+        return (Mean(),)
 
-    def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
+    def aggregate(
+        self, server: Server, delivery: Delivery, context: RoundContext
+    ) -> Server:
         """Line 4."""
-        layout = self.layout(server.plan, server.catalog, round=server.round)
-        planned = server.plan.cohort_size
-        gradient = self.aggregator.mean(delivery, layout, planned=planned)
+        total = Mean().total(delivery, context)
+        gradient = {name: value / context.planned for name, value in total.items()}
         weights, memory = self.optimizer.step(server.weights, server.memory, gradient)
         return server.after(weights=weights, memory=memory)
 

@@ -2,7 +2,7 @@
 
     direct       every report, with its sender                     -> Each
     shuffle      messages in random order, senders gone            -> Unlinked
-    secure_sum   the sum, with the method's noise already in it    -> Sum
+    secure_sum   the sum, with the round's noise already in it     -> Sum
 
 `Each` is read once and lazily: a chunk of devices computes when the aggregator asks for
 it, so the memory of a round is one chunk, whatever the size of the cohort.
@@ -22,6 +22,7 @@ import numpy as np
 from tacit import check
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
+from tacit.mechanisms.sums import SumMechanism
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Array, Arrays, Dense, Tree
 
@@ -51,29 +52,19 @@ class Sum:
 Delivery = Each | Unlinked | Sum
 
 
-class Noise(Protocol):
-    """What a trusted sum does before anybody sees it: enforce bounds, add noise."""
-
-    def enforce(self, tree: Tree) -> Tree:
-        """Each report no larger than the account says, whoever sent it.
-
-        What honest devices send stays as it is; axis 0 is the client.
-        """
-        ...
-
-    def add(self, total: Arrays, key: Key) -> dict[str, Array]:
-        """The noisy total."""
-        ...
-
-
 @dataclass(frozen=True)
-class Errand:
-    """What a channel must know of one round beside the reports."""
+class RoundContext:
+    """What one round has agreed on, derived once: by whom a sum is made, is no matter.
+
+    The trusted sum and a server that sums by itself get the same object. Neither can
+    bound reports or draw noise in a way of its own, and both draw the same noise.
+    """
 
     layout: Layout
     key: Key
-    noise: Noise | None = None
+    mechanism: SumMechanism | None = None  # None: reports are summed as they are
     min_contributors: int = 1
+    planned: float = 1.0  # the planned size of the cohort
 
 
 class Channel(Protocol):
@@ -89,7 +80,7 @@ class Channel(Protocol):
         """What the server gets."""
         ...
 
-    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """Deliver what the devices say."""
         ...
 
@@ -101,7 +92,7 @@ class Direct:
     name: str = "direct"
     delivers: type[Delivery] = Each
 
-    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """Hand the reports over as they are; any noise is left to the server."""
         return Each(chunks)
 
@@ -118,17 +109,17 @@ class Shuffle:
     name: str = "shuffle"
     delivers: type[Delivery] = Unlinked
 
-    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """Wait for everyone, then mix."""
         trees = [chunk.tree for chunk in chunks if len(chunk)]
         contributors = sum(len(tree) for tree in trees)
-        if contributors < max(errand.min_contributors, 1):
+        if contributors < max(context.min_contributors, 1):
             raise Refused(
                 f"{contributors} contributed and the plan promises at least "
-                f"{errand.min_contributors}: nothing is delivered"
+                f"{context.min_contributors}: nothing is delivered"
             )
-        messages = _cut(Tree.concatenate(trees), errand.layout)
-        order = errand.key.generator().permutation(len(messages))
+        messages = _cut(Tree.concatenate(trees), context.layout)
+        order = context.key.generator().permutation(len(messages))
         return Unlinked(messages.select(order), contributors)
 
 
@@ -143,16 +134,13 @@ class SecureSum:
     name: str = "secure_sum"
     delivers: type[Delivery] = Sum
 
-    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """Fold the reports, add the noise, forget the rest.
 
         Reports are bounded here as well: a device that lies moves the sum no further
         than an honest one.
         """
-        trees = (chunk.tree for chunk in chunks if len(chunk))
-        if errand.noise is None:
-            return Sum(bare_sum(trees, errand.layout))
-        return Sum(noisy_sum(trees, errand.layout, errand.noise, errand.key))
+        return Sum(summed((chunk.tree for chunk in chunks if len(chunk)), context))
 
 
 def bare_sum(trees: Iterable[Tree], layout: Layout) -> dict[str, Array]:
@@ -179,11 +167,17 @@ def _widened(total: Array) -> Array:
     return total.astype(wide, copy=False)
 
 
-def noisy_sum(
-    trees: Iterable[Tree], layout: Layout, noise: Noise, key: Key
-) -> dict[str, Array]:
-    """The sum of reports, each bounded, with the noise."""
-    return noise.add(bare_sum((noise.enforce(tree) for tree in trees), layout), key)
+def summed(trees: Iterable[Tree], context: RoundContext) -> dict[str, Array]:
+    """The sum of a round's reports: each bounded, with noise, as the round has agreed.
+
+    A report is bounded whoever sent it: a client that lies moves the sum no further
+    than an honest one.
+    """
+    mechanism = context.mechanism
+    if mechanism is None:
+        return bare_sum(trees, context.layout)
+    bounded = (mechanism.enforce(tree) for tree in trees)
+    return mechanism.add(bare_sum(bounded, context.layout), context.key)
 
 
 _CHANNELS: Mapping[str, Channel] = {

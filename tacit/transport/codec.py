@@ -4,7 +4,7 @@
     0       4      magic, b"TCIT"
     4       1      version
     5       1      kind: 1 Cast, 2 Report, 3 Query
-    6       2      zero
+    6       2      phase of a Cast (unsigned), else zero
     8       8      round (unsigned)
     16      8      body length (unsigned)
     24      16     plan digest
@@ -45,13 +45,13 @@ Message = TypeVar("Message", Cast, Reports, Queries)
 def encode_cast(cast: Cast) -> bytes:
     """The bytes of a Cast."""
     _only(Cast, cast)
-    return _encode(_CAST, cast.round, cast.plan_digest, cast.weights)
+    return _encode(_CAST, cast.round, cast.plan_digest, cast.weights, phase=cast.phase)
 
 
 def decode_cast(message: bytes) -> Cast:
     """The Cast in these bytes."""
-    round_, digest, arrays = _decode(_CAST, message)
-    return Cast(round_, digest, arrays)
+    round_, digest, arrays, phase = _decode(_CAST, message)
+    return Cast(round_, digest, arrays, phase)
 
 
 def encode_reports(cast: Cast, reports: Reports) -> list[bytes]:
@@ -137,7 +137,7 @@ def _decode_row(
 ) -> dict[str, Array]:
     if len(message) != size:  # before anything is parsed or allocated
         raise BadMessage(f"{len(message)} bytes; every such message has {size}")
-    round_, digest, arrays = _decode(kind, message)
+    round_, digest, arrays, _ = _decode(kind, message)
     if (round_, digest) != (cast.round, cast.plan_digest):
         raise BadMessage(
             f"answers round {round_} of plan {digest.hex()}; "
@@ -147,18 +147,20 @@ def _decode_row(
     return arrays
 
 
-def _encode(kind: int, round_: int, digest: bytes, arrays: Arrays) -> bytes:
+def _encode(
+    kind: int, round_: int, digest: bytes, arrays: Arrays, *, phase: int = 0
+) -> bytes:
     body = save({name: _contiguous(value) for name, value in arrays.items()})
-    head = _HEADER.pack(MAGIC, VERSION, kind, 0, round_, len(body), digest)
+    head = _HEADER.pack(MAGIC, VERSION, kind, phase, round_, len(body), digest)
     return head + body + _checksum(head + body)
 
 
-def _decode(kind: int, message: bytes) -> tuple[int, bytes, dict[str, Array]]:
+def _decode(kind: int, message: bytes) -> tuple[int, bytes, dict[str, Array], int]:
     if len(message) < _HEADER.size + _CHECKSUM:
         raise BadMessage(f"{len(message)} bytes are too few for a message")
     head, body = message[: _HEADER.size], message[_HEADER.size : -_CHECKSUM]
-    magic, version, found, zero, round_, length, digest = _HEADER.unpack(head)
-    if magic != MAGIC or zero != 0:
+    magic, version, found, phase, round_, length, digest = _HEADER.unpack(head)
+    if magic != MAGIC or (phase and kind != _CAST):
         raise BadMessage("does not begin as a Tacit message does")
     if version != VERSION:
         raise BadMessage(f"version {version}; this program reads version {VERSION}")
@@ -171,9 +173,9 @@ def _decode(kind: int, message: bytes) -> tuple[int, bytes, dict[str, Array]]:
         raise BadMessage("was damaged on the way: its checksum does not match")
     arrays = _parse(body)
     _check_values(arrays)
-    if _encode(kind, round_, digest, arrays) != message:
+    if _encode(kind, round_, digest, arrays, phase=phase) != message:
         raise BadMessage("is not in the one agreed encoding")
-    return round_, digest, arrays
+    return round_, digest, arrays, phase
 
 
 def _parse(body: bytes) -> dict[str, Array]:

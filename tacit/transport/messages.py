@@ -28,6 +28,7 @@ from tacit.tree import (
 )
 
 DIGEST_BYTES = 16
+NO_PHASE = 2**16 - 1  # of a Cast after the last round: there is nothing to answer
 _SIGNED = ("int8", "int16", "int32", "int64")
 _WHOLE = ("bool", *_SIGNED, *(f"u{name}" for name in _SIGNED))
 _DTYPES = (*_WHOLE, "float16", "float32", "float64")
@@ -40,9 +41,11 @@ class Cast:
     round: int
     plan_digest: bytes
     weights: Arrays
+    phase: int = 0  # the place of the round's phase among those of the method
 
     def __post_init__(self) -> None:
         arrays.integer(self.round, "round", below=2**64)
+        arrays.integer(self.phase, "phase", below=2**16)
         if len(self.plan_digest) != DIGEST_BYTES:
             raise BadValue(
                 f"plan_digest has {len(self.plan_digest)} bytes; "

@@ -7,13 +7,20 @@ from tacit.aggregation.bucketed import Bucketed
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
-from tacit.transport.channels import Each, Errand, SecureSum
+from tacit.transport.channels import Each, RoundContext, SecureSum
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Grouped, Tree
 
 BARE = Layout({"w": Slot("float64", (5, 4), 2), "b": Slot("float64", (3,))})
 ROBUST = Bucketed(5)
 LAYOUT = ROBUST.declared(BARE)
+
+
+def mean(robust, placed, layout, planned):
+    """Of reports that are already in their groups."""
+    context = RoundContext(layout, Key.from_seed(0), planned=planned)
+    found = robust.total(Each([Reports(placed)]), context)
+    return {name: value / planned for name, value in found.items()}
 
 
 def updates(n=40, seed=0):
@@ -58,7 +65,7 @@ def test_alike_groups_give_the_mean(statistic):
     placed = robust.placed(tree, keys(8))
     placed.leaves["b"].shares[:] = shares
     layout = robust.declared(Layout({"b": Slot("float64", (3,))}))
-    found = robust.mean(Each([Reports(placed)]), layout, planned=8.0)
+    found = mean(robust, placed, layout, 8.0)
     np.testing.assert_allclose(found["b"], [1.0, 2.0, 3.0])
 
 
@@ -86,8 +93,7 @@ def test_a_liar_who_claims_all_groups_is_counted_in_one():
             shares, inner = leaf.shares.copy(), leaf.scale(np.r_[1e6, np.ones(39)])
             shares[0] = share
             liar[name] = Grouped(inner.inner, shares)
-        delivery = Each([Reports(Tree(liar))])
-        found = ROBUST.mean(delivery, LAYOUT, planned=5.0)
+        found = mean(ROBUST, Tree(liar), LAYOUT, 5.0)
         for name, value in found.items():
             assert (value <= honest[name].max(axis=0)).all()
             assert (value >= honest[name].min(axis=0)).all()
@@ -109,7 +115,8 @@ def test_every_group_sum_has_the_noise_of_a_whole_one():
     """25,000 numbers: the deviation has a standard error of 0.45 %."""
     layout = ROBUST.declared(Layout({"b": Slot("float64", (5000,))}))
     noise = GaussianSum(2.0, noise_multiplier=1.5)
-    total = SecureSum().carry([], Errand(layout, Key.from_seed(0), noise)).total["b"]
+    context = RoundContext(layout, Key.from_seed(0), noise)
+    total = SecureSum().carry([], context).total["b"]
     assert total.shape == (5, 5000)
     assert total.std(axis=1) == pytest.approx(np.full(5, 3.0), rel=0.05)
     assert np.abs(np.corrcoef(total) - np.eye(5)).max() < 0.08
@@ -118,8 +125,8 @@ def test_every_group_sum_has_the_noise_of_a_whole_one():
 def test_leaves_without_groups_are_just_summed():
     layout = Layout({**LAYOUT.slots, "bit": Slot("float64", ())})
     tree = ROBUST.placed(updates(), keys())
-    both = Reports(Tree({**tree.leaves, "bit": Dense(np.ones(40))}))
-    assert ROBUST.mean(Each([both]), layout, planned=80.0)["bit"] == 0.5
+    both = Tree({**tree.leaves, "bit": Dense(np.ones(40))})
+    assert mean(ROBUST, both, layout, 80.0)["bit"] == 0.5
 
 
 def test_what_cannot_be():

@@ -5,10 +5,12 @@ import pytest
 
 from tacit.aggregation.krum import Krum, krum_scores
 from tacit.errors import BadValue, Refused
+from tacit.keys import Key
+from tacit.mechanisms.gaussian import GaussianSum
 from tacit.methods.fedvae import FedVae
 from tacit.plan import Plan
 from tacit.runtime.simulate import check_plan
-from tacit.transport.channels import Each, Sum
+from tacit.transport.channels import Each, RoundContext, Sum
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
@@ -21,6 +23,10 @@ def reports(n=12, seed=0, liars=()):
 
 
 LAYOUT = Layout({"w": Slot("float64", (5, 4), 2), "b": Slot("float64", (3,))})
+
+
+def agreed(planned=1.0, **changes):
+    return RoundContext(LAYOUT, Key.from_seed(0), planned=planned, **changes)
 
 
 def literal(tree, attackers, keep):
@@ -49,10 +55,11 @@ def test_attackers_are_left_out_and_the_mean_is_over_the_others():
     kept = krum.chosen(tree)
     assert kept.tolist() == [0, 1, 2, 4, 5, 6, 8, 9, 10, 11]
     chunks = [Reports(tree.select(slice(0, 5))), Reports(tree.select(slice(5, 12)))]
-    found = krum.mean(Each(chunks), LAYOUT, planned=99.0)
+    found = krum.total(Each(chunks), agreed(99.0))
     dense = tree.to_dense()
     for name in "wb":
-        np.testing.assert_allclose(found[name], dense[name][kept].mean(axis=0))
+        mean = dense[name][kept].mean(axis=0)
+        np.testing.assert_allclose(found[name] / 99.0, mean)
 
 
 def test_broken_reports_are_never_kept():
@@ -71,7 +78,7 @@ def test_scores_by_hand():
 
 
 def test_nobody_gives_zero():
-    zero = Krum(1).mean(Each([]), LAYOUT, planned=5.0)
+    zero = Krum(1).total(Each([]), agreed(5.0))
     assert {name: value.sum() for name, value in zero.items()} == {"w": 0, "b": 0}
 
 
@@ -82,7 +89,10 @@ def test_what_it_refuses():
     with pytest.raises(Refused, match="keep at most 5"):
         Krum(1, keep=6).chosen(tree)
     with pytest.raises(Refused, match="cannot read Sum"):
-        Krum(1).mean(Sum({}), LAYOUT, planned=1.0)
+        Krum(1).total(Sum({}), agreed())
+    noisy = agreed(mechanism=GaussianSum(1.0, 1.0))
+    with pytest.raises(Refused, match="before the noise"):
+        Krum(1).total(Each([Reports(tree)]), noisy)
     with pytest.raises(BadValue, match="attackers=-1"):
         Krum(-1)
 

@@ -6,7 +6,7 @@ import pytest
 from tacit.aggregation.mean import Mean
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
-from tacit.transport.channels import Each, Sum, Unlinked
+from tacit.transport.channels import Each, RoundContext, Sum, Unlinked
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
@@ -36,6 +36,10 @@ TOTAL = {
 }
 
 
+def agreed(layout=LAYOUT, **changes) -> RoundContext:
+    return RoundContext(layout, Key.from_seed(0), **changes)
+
+
 def assert_total(found) -> None:
     assert found.keys() == TOTAL.keys()
     for name, value in TOTAL.items():
@@ -47,16 +51,16 @@ def assert_total(found) -> None:
 def test_the_sum_is_the_same_however_reports_come(cuts):
     """Bytes do not overflow: votes of 255 add up to 765."""
     delivery = Each(REPORTS.select(rows) for rows in cuts)
-    assert_total(Mean().total(delivery, LAYOUT))
+    assert_total(Mean().total(delivery, agreed()))
 
 
 def test_a_sum_is_taken_as_it_is():
-    assert_total(Mean().total(Sum(TOTAL), LAYOUT))
+    assert_total(Mean().total(Sum(TOTAL), agreed()))
 
 
 @pytest.mark.parametrize("chunks", [[], [Reports.nobody()], [Reports.nobody()] * 2])
 def test_the_sum_of_nobody_is_zero(chunks):
-    found = Mean().total(Each(chunks), LAYOUT)
+    found = Mean().total(Each(chunks), agreed())
     assert {name: v.dtype for name, v in found.items()} == {
         name: v.dtype for name, v in TOTAL.items()
     }
@@ -65,20 +69,19 @@ def test_the_sum_of_nobody_is_zero(chunks):
 
 def test_a_chunk_in_which_all_refused_counts_as_zero():
     chunks = [Reports.nobody(), REPORTS, Reports.nobody()]
-    assert_total(Mean().total(Each(chunks), LAYOUT))
+    assert_total(Mean().total(Each(chunks), agreed()))
 
 
-def test_the_mean_is_over_the_planned_size_whoever_came():
-    found = Mean().mean(Each([REPORTS]), LAYOUT, planned=8.0)
+@pytest.mark.parametrize("planned", [1.0, 3.0, 8.0])
+def test_the_mean_is_over_the_planned_size_whoever_came(planned):
+    """Whoever divides divides by what was planned; the sum itself knows nothing."""
+    context = agreed(planned=planned)
+    found = Mean().total(Each([REPORTS]), context)
+    assert_total(found)
     for name, value in TOTAL.items():
-        np.testing.assert_array_equal(found[name], value / 8.0)
-        assert found[name].dtype == np.float64
-
-
-@pytest.mark.parametrize("planned", [0.0, -1.0, float("nan")])
-def test_a_plan_of_nobody_has_no_mean(planned):
-    with pytest.raises(BadValue, match="planned="):
-        Mean().mean(Each([REPORTS]), LAYOUT, planned=planned)
+        mean = found[name] / context.planned
+        np.testing.assert_array_equal(mean, value / planned)
+        assert mean.dtype == np.float64
 
 
 def test_large_whole_numbers_add_up_exactly():
@@ -88,19 +91,19 @@ def test_large_whole_numbers_add_up_exactly():
         Reports(Tree.dense(n=np.array([2**53]))),
         Reports(Tree.dense(n=np.array([1]))),
     ]
-    assert Mean().total(Each(chunks), layout)["n"] == 2**53 + 1
+    assert Mean().total(Each(chunks), agreed(layout))["n"] == 2**53 + 1
 
 
 def test_messages_without_senders_are_refused_with_a_way_out():
-    with pytest.raises(Refused, match="cannot read Unlinked; use a channel that deliv"):
-        Mean().total(Unlinked(Tree({}), contributors=3), LAYOUT)
+    with pytest.raises(Refused, match=r"Unlinked.*Each or Sum"):
+        Mean().total(Unlinked(Tree({}), contributors=3), agreed())
     assert Unlinked not in Mean().accepts
 
 
 @pytest.mark.parametrize("changed", [{"b": np.zeros(3)}, {"more": np.zeros(1)}])
 def test_a_sum_of_another_shape_is_refused(changed):
     with pytest.raises(BadValue, match="totals differ"):
-        Mean().total(Sum(TOTAL | changed), LAYOUT)
+        Mean().total(Sum(TOTAL | changed), agreed())
 
 
 def test_chunks_are_folded_one_at_a_time():
@@ -121,7 +124,7 @@ def test_chunks_are_folded_one_at_a_time():
             alive.append("made")
             yield Reports(Counted(REPORTS.tree.leaves))
 
-    Mean().total(Each(chunks()), LAYOUT)
+    Mean().total(Each(chunks()), agreed())
     assert alive == ["made", "summed"] * 3
 
 
@@ -138,10 +141,17 @@ class One:
 
 def test_noise_is_added_once_whoever_adds_it():
     """Over Each by the server; a Sum has it already."""
-    key = Key.from_seed(0)
-    plain = Mean().total(Each([]), LAYOUT)
-    here = Mean().total(Each([]), LAYOUT, noise=One(), key=key)
-    before = Mean().total(Sum(One().add(plain, key)), LAYOUT, noise=One(), key=key)
+    noisy = agreed(mechanism=One())
+    plain = Mean().total(Each([]), agreed())
+    here = Mean().total(Each([]), noisy)
+    before = Mean().total(Sum(One().add(plain, noisy.key)), noisy)
     for name, value in plain.items():
         assert (here[name] == value + 1).all()
         assert (before[name] == value + 1).all()
+
+
+def test_messages_that_protect_themselves_are_added_up_if_it_is_told_to():
+    """What a relay delivers has no senders, and a sum needs none."""
+    relayed = Mean((Each, Unlinked, Sum))
+    found = relayed.total(Unlinked(REPORTS.tree, contributors=3), agreed())
+    assert_total(found)

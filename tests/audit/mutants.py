@@ -18,6 +18,7 @@ from audit.subjects import (
     reports_of,
     sums_of,
 )
+from runtime.chosen import choosing
 
 from tacit.audit.checks import Check
 from tacit.audit.reports import check_epsilon
@@ -29,8 +30,10 @@ from tacit.mechanisms.label_choice import LabelChoice, negatives
 from tacit.mechanisms.one_bit import OneBit, randomized_bits
 from tacit.mechanisms.randomized_response import respond
 from tacit.mechanisms.sums import add_noise, filled
-from tacit.methods.federated_popularity import Central, FederatedPopularity
-from tacit.release import Release, summed
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.privacy import CentralGaussian, LocalItem, LocalPrivUnit
+from tacit.privacy.guarantees import summed
+from tacit.release import Release
 from tacit.transport.channels import Each
 from tacit.tree import Dense, Tree
 
@@ -105,13 +108,19 @@ CENTRAL = GaussianSum(1.0, 1.5)
 
 
 @dataclass(frozen=True)
-class Popularity(FederatedPopularity):
-    """Central popularity with another mechanism in the place of its own."""
+class Broken(CentralGaussian):
+    """Central privacy with another mechanism in the place of its own."""
 
-    mechanism: GaussianSum = CENTRAL
+    noise_multiplier: float = 1.5
+    broken: GaussianSum = CENTRAL
 
-    def _protection(self, n_items):
-        return Central(self.mechanism)
+    def mechanism(self, phase, told):
+        return self.broken
+
+
+def popularity(mechanism: GaussianSum) -> FederatedPopularity:
+    """Central popularity that bounds and adds noise by this mechanism."""
+    return FederatedPopularity(privacy=Broken(broken=mechanism))
 
 
 @dataclass(frozen=True)
@@ -133,11 +142,11 @@ class CountsOneRound(FederatedPopularity):
 
 @dataclass(frozen=True)
 class DividesByWhoCame(FederatedPopularity):
-    def aggregate(self, server, delivery, key):
+    def aggregate(self, server, delivery, context):
         if not isinstance(delivery, Each):
-            return super().aggregate(server, delivery, key)
+            return super().aggregate(server, delivery, context)
         chunks = [*delivery.chunks]
-        after = super().aggregate(server, Each(chunks), key)
+        after = super().aggregate(server, Each(chunks), context)
         came = sum(map(len, chunks)) / server.plan.cohort_size
         weights = {name: value / came for name, value in after.weights.items()}
         return replace(after, weights=weights)
@@ -145,7 +154,7 @@ class DividesByWhoCame(FederatedPopularity):
 
 @dataclass(frozen=True)
 class AddsNothing(FederatedPopularity):
-    def noise(self, cast):
+    def noise(self, cast, plan):
         return None
 
 
@@ -208,14 +217,11 @@ class Mutant:
 
 
 def _summed(mechanism: type[GaussianSum], **fields) -> Run:
-    subject = Popularity(
-        privacy="central", noise_multiplier=1.5, mechanism=mechanism(1.0, 1.5, **fields)
-    )
-    return partial(sums_of, subject)
+    return partial(sums_of, popularity(mechanism(1.0, 1.5, **fields)))
 
 
 def _popularity(method: type[FederatedPopularity]) -> Run:
-    return partial(sums_of, method(privacy="central", noise_multiplier=1.5))
+    return partial(sums_of, method(privacy=CentralGaussian(1.5)))
 
 
 def _bits(say) -> Run:
@@ -234,11 +240,15 @@ HONEST = (
     Mutant("adaptive clip", partial(sums_of, AdaptiveFactors())),
     Mutant(
         "popularity, local",
-        partial(reports_of, FederatedPopularity(privacy="local", epsilon=1.0)),
+        partial(reports_of, FederatedPopularity(privacy=LocalPrivUnit(1.0))),
     ),
     Mutant(
         "popularity, local_item",
-        partial(reports_of, FederatedPopularity(privacy="local_item", epsilon=1.0)),
+        partial(reports_of, FederatedPopularity(privacy=LocalItem(1.0))),
+    ),
+    Mutant(
+        "popularity, phases chosen as it goes",
+        partial(sums_of, choosing("dear", "cheap", "cheap")),
     ),
     Mutant("one-bit reports", _bits(honest_bits)),
     Mutant("label choice", _labels(honest_labels)),
@@ -269,6 +279,6 @@ MUTANTS = (
     Mutant("label candidates around the click", _labels(candidates_around_the_click)),
     Mutant(
         "a client key used in two rounds",
-        partial(reports_of, KeepsItsKey(privacy="local", epsilon=1.0)),
+        partial(reports_of, KeepsItsKey(privacy=LocalPrivUnit(1.0))),
     ),
 )

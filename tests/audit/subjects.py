@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tacit.aggregation.mean import Mean
 from tacit.audit.auditing import audit
 from tacit.audit.checks import Check
 from tacit.audit.claims import read_claims
@@ -16,7 +17,9 @@ from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip, ClippedSumWithBits
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
-from tacit.release import Release, summed
+from tacit.privacy import CentralGaussian
+from tacit.privacy.guarantees import summed
+from tacit.release import Release
 from tacit.testing.toy import ToyFactors
 from tacit.transport.messages import Cast, Layout, Reports, Slot
 
@@ -25,7 +28,7 @@ MECHANISM = GaussianSum(0.7, 1.5)
 RULE = AdaptiveClip(
     start=0.7, least=0.01, most=100.0, noise_multiplier=1.5, bit_noise=50.0
 )
-POPULARITY = FederatedPopularity(privacy="central", noise_multiplier=1.5)
+POPULARITY = FederatedPopularity(privacy=CentralGaussian(1.5))
 
 
 @dataclass(frozen=True)
@@ -49,20 +52,8 @@ class NoisyFactors(ToyFactors):
     def privatize(self, cast, clients, updates, keys):
         return Reports(self.mechanism.bound(updates.tree))
 
-    def noise(self, cast):
+    def noise(self, cast, plan):
         return self.mechanism
-
-    def aggregate(self, server, delivery, key):
-        layout = self.layout(server.plan, server.catalog, round=server.round)
-        gradient = self.aggregator.mean(
-            delivery,
-            layout,
-            planned=server.plan.cohort_size,
-            noise=self.mechanism,
-            key=key,
-        )
-        weights, memory = self.optimizer.step(server.weights, server.memory, gradient)
-        return server.after(weights=weights, memory=memory)
 
     def releases(self, plan):
         cells = summed(plan, self.mechanism.event, reason="Gaussian mechanism")
@@ -88,14 +79,12 @@ class AdaptiveFactors(NoisyFactors):
     def privatize(self, cast, clients, updates, keys):
         return Reports(self._at(cast).bound(updates.tree))
 
-    def noise(self, cast):
+    def noise(self, cast, plan):
         return self._at(cast)
 
-    def aggregate(self, server, delivery, key):
-        layout = self.layout(server.plan, server.catalog, round=server.round)
-        noise = self._at(self.broadcast(server))
-        total = self.aggregator.total(delivery, layout, noise=noise, key=key)
-        planned, clip = server.plan.cohort_size, float(server.weights["clip"])
+    def aggregate(self, server, delivery, context):
+        total = Mean().total(delivery, context)
+        planned, clip = context.planned, float(server.weights["clip"])
         clip = self.rule.following(clip, total, planned=planned)
         weights = {
             name: server.weights[name] - 0.01 * total[name] / planned for name in "Vb"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
-from audit.mutants import Popularity, Quieter
+from audit.mutants import Quieter, popularity
 from audit.subjects import (
     MECHANISM,
     PLAN,
@@ -12,6 +12,7 @@ from audit.subjects import (
     sums_of,
 )
 
+from tacit.aggregation.mean import Mean
 from tacit.audit.auditing import TICKS, audit
 from tacit.audit.claims import read_claims
 from tacit.audit.one_shot import one_shot
@@ -20,7 +21,9 @@ from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.method import Updates
 from tacit.methods.federated_popularity import FederatedPopularity
-from tacit.release import Release, summed
+from tacit.privacy import CentralGaussian
+from tacit.privacy.guarantees import summed
+from tacit.release import Release
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Tree
 
@@ -36,7 +39,7 @@ class OnlyThreeRounds(FederatedPopularity):
 def test_a_method_that_wants_its_own_rounds_gets_them():
     ticks = []
     found = audit(
-        OnlyThreeRounds(privacy="central", noise_multiplier=1.5),
+        OnlyThreeRounds(privacy=CentralGaussian(1.5)),
         replace(PLAN, rounds=3),
         key=Key.from_seed(1),
         subject="popularity",
@@ -60,12 +63,12 @@ class Silent:
 
 @dataclass(frozen=True)
 class Secretive(FederatedPopularity):
-    def noise(self, cast):
+    def noise(self, cast, plan):
         return Silent()
 
 
 def test_noise_that_does_not_state_its_scale_is_refused():
-    method = Secretive(privacy="central", noise_multiplier=1.5)
+    method = Secretive(privacy=CentralGaussian(1.5))
     with pytest.raises(Refused, match="Silent, which states no scale"):
         audit(method, PLAN, key=Key.from_seed(1))
 
@@ -79,7 +82,7 @@ def test_few_coordinates_are_refused():
                 whole, slots={"a": replace(whole.slots["votes"], shape=(9,))}
             )
 
-    method = Short(privacy="central", noise_multiplier=1.5)
+    method = Short(privacy=CentralGaussian(1.5))
     with pytest.raises(Refused, match="has 9 coordinates"):
         audit(method, PLAN, key=Key.from_seed(1))
 
@@ -99,9 +102,9 @@ class TakesTurns(NoisyFactors):
         return state, Updates(Tree({name: updates.tree.leaves[name]}))
 
     def privatize(self, cast, clients, updates, keys):
-        return Reports(self.noise(cast).bound(updates.tree))
+        return Reports(self.noise(cast, clients.plan).bound(updates.tree))
 
-    def noise(self, cast):
+    def noise(self, cast, plan):
         return self.mechanism if cast.round == 0 else self.later
 
     def layout(self, plan, catalog, *, round):
@@ -111,10 +114,8 @@ class TakesTurns(NoisyFactors):
         )
         return Layout({name: slots[name]})
 
-    def aggregate(self, server, delivery, key):
-        layout = self.layout(server.plan, server.catalog, round=server.round)
-        noise = self.noise(self.broadcast(server))
-        total = self.aggregator.total(delivery, layout, noise=noise, key=key)
+    def aggregate(self, server, delivery, context):
+        total = Mean().total(delivery, context)
         weights = {**server.weights}
         weights |= {name: weights[name] - 0.01 * value for name, value in total.items()}
         return server.after(weights=weights, memory={})
@@ -147,9 +148,5 @@ def test_the_one_shot_estimate_is_near_the_truth_and_only_monitoring():
     honest = estimate(POPULARITY)
     assert honest.estimated == pytest.approx(honest.claimed, rel=0.25)
     assert honest.label == "monitoring, never a guarantee"
-    quiet = Popularity(
-        privacy="central",
-        noise_multiplier=1.5,
-        mechanism=Quieter(1.0, 1.5, share=0.5),
-    )
+    quiet = popularity(Quieter(1.0, 1.5, share=0.5))
     assert estimate(quiet).estimated > 1.6 * honest.claimed

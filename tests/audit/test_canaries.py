@@ -78,5 +78,5 @@ def test_a_planted_method_is_the_method_in_all_but_its_updates():
     other = planted(method, lambda _, numbers: TEMPLATE.select(numbers * 0))
     assert other.privatize == method.privatize
     assert other.factors == 3
-    assert other.aggregator == method.aggregator
+    assert other.aggregators == method.aggregators
     assert other.local_update != method.local_update

@@ -14,8 +14,9 @@ from tacit.keys import Key
 from tacit.mechanisms.laplace import LaplaceSum
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
-from tacit.release import Release, local, summed, unprotected
-from tacit.sampling import EVERYONE
+from tacit.privacy import LocalItem, LocalPrivUnit
+from tacit.privacy.guarantees import local, summed, unprotected
+from tacit.release import EVERYONE, Release
 
 
 def releasing(*releases):
@@ -45,9 +46,9 @@ def test_several_sums_add_up():
     assert found.mu == pytest.approx(math.sqrt(4 / 4 + 4 / 9))
 
 
-@pytest.mark.parametrize("privacy", ["local", "local_item"])
+@pytest.mark.parametrize("privacy", [LocalPrivUnit(0.7), LocalItem(0.7)])
 def test_a_report_costs_its_share_of_the_run(privacy):
-    method = FederatedPopularity(privacy=privacy, epsilon=0.7)
+    method = FederatedPopularity(privacy=privacy)
     claims = read_claims(method, replace(PLAN, rounds=5))
     assert claims.report_epsilon == pytest.approx(0.7)
     assert claims.mu is None
@@ -87,7 +88,7 @@ def test_nothing_promised_means_nothing_checked():
     found = audit(FederatedPopularity(), PLAN, key=Key.from_seed(0))
     assert found.checks == ()
     assert found.ok
-    assert "no mechanism protects them" in found.not_audited[0]
+    assert "nothing protects them" in found.not_audited[0]
 
 
 def test_other_noise_is_refused_by_name():

@@ -7,7 +7,7 @@ from tacit.attacks import leaks
 from tacit.experiment import auditing
 
 CENTRAL = (
-    *("--set", "method.privacy=central", "--set", "privacy.channel=secure_sum"),
+    *("--set", "privacy.mechanism=central", "--set", "privacy.channel=secure_sum"),
     *("--set", "privacy.delta=1e-6", "--set", "privacy.target_epsilon=2"),
 )
 

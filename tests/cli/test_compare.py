@@ -7,6 +7,7 @@ import pytest
 
 PRIVATE = """
 [privacy]
+mechanism = "central"
 channel = "secure_sum"
 delta = 1e-6
 """
@@ -14,11 +15,7 @@ delta = 1e-6
 
 @pytest.fixture
 def private(experiment):
-    text = experiment.read_text().replace(
-        'name = "federated_popularity"',
-        'name = "federated_popularity"\nprivacy = "central"',
-    )
-    experiment.write_text(text + PRIVATE)
+    experiment.write_text(experiment.read_text() + PRIVATE)
     return experiment
 
 

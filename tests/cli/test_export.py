@@ -14,16 +14,24 @@ from onnx_device import run as run_onnx
 from tacit import train
 
 METHODS = {
-    "federated_popularity": {"privacy": "central"},
+    "federated_popularity": {},
     "fedvae": {"hidden": [6], "latent": 4},
-    "dplcf": {"epsilon": 3.0},
+    "dplcf": {},
 }
 EXPERIMENT = {
     "data": {"source": "csv", "min_interactions": 2, "validation": 8, "test": 8},
     "run": {"rounds": 1},
     "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
 }
-CENTRAL = {"channel": "secure_sum", "target_epsilon": 4.0, "delta": 1e-6}
+PRIVACY = {
+    "federated_popularity": {
+        "mechanism": "central",
+        "channel": "secure_sum",
+        "target_epsilon": 4.0,
+        "delta": 1e-6,
+    },
+    "dplcf": {"mechanism": "local", "epsilon": 3.0},
+}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +49,7 @@ def runs(tmp_path_factory):
                 **EXPERIMENT,
                 "data": {**EXPERIMENT["data"], "csv": table},
                 "method": {"name": name, **METHODS[name]},
-                "privacy": CENTRAL if name == "federated_popularity" else {},
+                "privacy": PRIVACY.get(name, {}),
             },
             out=place / name,
         )
@@ -79,6 +87,7 @@ def test_the_document_says_what_is_in_it_and_what_was_promised(tacit, runs, tmp_
     assert facts["onnx"]["bytes"] == len(content)
     assert facts["onnx"]["input"]["type"] == "float32"
     assert facts["method"]["name"] == "federated_popularity"
+    assert facts["privacy"]["mechanism"] == "central"
     assert facts["items"][0].keys() == {"id", "title"}
     card = json.loads((run / "privacy-card.json").read_text("utf-8"))
     assert facts["epsilons"] == card["totals"]

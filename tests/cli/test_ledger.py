@@ -36,9 +36,10 @@ def test_show_as_json(tacit, file):
     assert (first["run"], first["round"], first["what"]) == ("monday", 0, "reports")
     assert first["sent"]
     assert second["sent"] is None
-    assert first["promises"][0]["event"] == {
-        "GaussianDpEvent": {"noise_multiplier": 5.0}
-    }
+    once = {"GaussianDpEvent": {"noise_multiplier": 5.0}}
+    cell = first["cells"][0]
+    assert cell["each"] == once
+    assert cell["event"] == {"SelfComposedDpEvent": {"event": once, "count": 1000}}
     assert document["waiting"] == 1
     assert document["caps"] == document["refusals"] == []
     [server] = [

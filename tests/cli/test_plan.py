@@ -36,7 +36,7 @@ def test_the_cost_is_what_a_run_sends(tacit, experiment, tmp_path):
 def test_people_are_told_that_nothing_is_promised(tacit, experiment):
     answer = tacit("plan", experiment)
     assert "NONE" in answer.out
-    assert "no mechanism protects them" in answer.out
+    assert "votes are sent as they are; nothing protects them" in answer.out
 
 
 def test_nothing_is_written(tacit, experiment, tmp_path):
@@ -54,7 +54,10 @@ def test_all_problems_at_once(tacit, experiment):
     assert "did you mean 'max_votes'" in answer.err
 
 
-CENTRAL = ("--set", "method.privacy=central", "--set", "privacy.channel=secure_sum")
+CENTRAL = (
+    *("--set", "privacy.mechanism=central"),
+    *("--set", "privacy.channel=secure_sum"),
+)
 DELTA = ("--set", "privacy.delta=1e-6")
 
 
@@ -70,7 +73,9 @@ def test_noise_for_a_target(tacit, experiment):
     assert found["release"]["standing"] == "PROVEN"
     assert found["release"]["assumes"] == "trusted aggregator"
     assert found["collusion"]["epsilon"] is None
-    assert abs(document["method"]["noise_multiplier"] - 2.2305) < 1e-3
+    assert document["privacy"]["mechanism"] == "central"
+    assert abs(document["privacy"]["noise_multiplier"]["votes"] - 2.2305) < 1e-3
+    assert "privacy" not in document["method"]
     assert "7.39 times" in document["words"][0]
 
 
@@ -82,7 +87,7 @@ def test_retraining_is_composed(tacit, experiment):
 
 
 def test_the_server_sees_everything_over_direct(tacit, experiment):
-    direct = ("--set", "method.privacy=central", "--set", "privacy.channel=direct")
+    direct = (*CENTRAL, "--set", "privacy.channel=direct")
     answer = tacit("plan", experiment, *direct, *DELTA, "--target-epsilon", 1, "--json")
     found = by_view(answer.json)
     assert found["server"]["standing"] == "NONE"
@@ -91,7 +96,7 @@ def test_the_server_sees_everything_over_direct(tacit, experiment):
 
 
 def test_a_delta_that_is_no_guarantee(tacit, experiment):
-    large = ("--set", "privacy.delta=0.01", "--set", "method.noise_multiplier=1.0")
+    large = ("--set", "privacy.delta=0.01", "--set", "privacy.noise_multiplier=1.0")
     found = by_view(tacit("plan", experiment, *CENTRAL, *large, "--json").json)
     assert found["release"]["epsilon"] is None
     assert "delta=0.01 is more than" in found["release"]["reason"]

@@ -16,10 +16,10 @@ csv = { path = "table.csv", user = "who", item = "what" }
 
 [method]
 name = "gram"
-privacy = "central"
 head = 6
 
 [privacy]
+mechanism = "central"
 channel = "secure_sum"
 delta = 1e-6
 target_epsilon = 4.0

@@ -119,7 +119,7 @@ def _wait_for_lines(path: Path, n: int) -> None:
 
 
 PRIVATE = (
-    *("--set", "method.privacy=central", "--set", "privacy.channel=secure_sum"),
+    *("--set", "privacy.mechanism=central", "--set", "privacy.channel=secure_sum"),
     *("--set", "privacy.delta=1e-6"),
 )
 
@@ -137,11 +137,11 @@ def test_a_private_run_states_what_it_spent(tacit, experiment, tmp_path):
 
 def test_a_run_past_its_target_never_begins(tacit, experiment, tmp_path):
     run = tmp_path / "run"
-    little = ("--set", "method.noise_multiplier=0.5")
+    little = ("--set", "privacy.noise_multiplier=0.5")
     target = ("--set", "privacy.target_epsilon=1.0")
     answer = tacit("train", experiment, "--out", run, *PRIVATE, *little, *target)
     assert answer.code == 2
-    assert "its target is 1.0" in answer.err
+    assert "for everyone and the target is 1.0" in answer.err
     assert not (run / "experiment.toml").exists()
 
 

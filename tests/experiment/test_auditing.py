@@ -33,8 +33,8 @@ def test_a_method_is_audited_in_every_form_it_has():
         for privacy in ("none", "central", "local", "local_item")
     ]
     central = found["federated_popularity, central"]
-    assert central.noise_multiplier == pytest.approx(2.387, abs=0.01)
-    assert found["federated_popularity, local"].epsilon == pytest.approx(1.0)
+    assert central.privacy.noise_multiplier["votes"] == pytest.approx(2.387, abs=0.01)
+    assert found["federated_popularity, local"].privacy.epsilon == pytest.approx(1.0)
 
 
 def test_the_document(calls):

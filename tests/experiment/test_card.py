@@ -24,8 +24,13 @@ def experiment(table: Path) -> dict[str, Any]:
             "validation": 8,
             "test": 8,
         },
-        "method": {"name": "federated_popularity", "privacy": "central"},
-        "privacy": {"channel": "secure_sum", "target_epsilon": 2.0, "delta": 1e-6},
+        "method": {"name": "federated_popularity"},
+        "privacy": {
+            "mechanism": "central",
+            "channel": "secure_sum",
+            "target_epsilon": 2.0,
+            "delta": 1e-6,
+        },
         "run": {"rounds": 2, "sampler": {"name": "once"}},
         "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
     }
@@ -112,12 +117,11 @@ def test_what_happened_since_is_read_anew(run: RunDirectory) -> None:
     assert "1 of 2 checks failed" in page
 
 
-def test_a_contact_is_shown(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Settled:
-        def resolved(self) -> dict[str, Any]:
-            return {"privacy": {"contact": "privacy@example.org"}}
-
-    monkeypatch.setattr("tacit.experiment.card.read_experiment", lambda _: Settled())
+def test_a_contact_is_shown(run: RunDirectory) -> None:
+    """It may be added to the file of a run that has been trained."""
+    settings = run.experiment.read_text()
+    asked = '[privacy]\ncontact = "privacy@example.org"\n'
+    run.experiment.write_text(settings.replace("[privacy]\n", asked))
     assert current_card(run)["contact"] == "privacy@example.org"
     assert "privacy@example.org" in write_card(run).read_text()
 

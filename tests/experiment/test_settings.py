@@ -4,6 +4,9 @@ from tacit.errors import BadExperiment, BadValue
 from tacit.experiment.assemble import load_dataset
 from tacit.experiment.settings import check_experiment, read_experiment
 from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.fmf_ldp import FmfLdp
+from tacit.methods.gram import Gram
+from tacit.privacy import CentralGaussian, LocalPrivUnit, PublishedVotes
 from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
 
 SMALL = {"data": {"source": "synthetic"}, "method": {"name": "federated_popularity"}}
@@ -79,10 +82,27 @@ def test_a_csv_source_needs_its_table_and_the_other_way_round():
             check_experiment(with_section(data=data))
 
 
-def test_a_resolved_experiment_reads_back_to_itself(tmp_path):
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        {},
+        {"mechanism": "central", "noise_multiplier": 2, "clip": 1.5},
+        {"mechanism": "central", "noise_multiplier": {"votes": 2.5}, "delta": 1e-6},
+        {"mechanism": "central", "clip_quantile": 0.5, "bit_noise": 3.0},
+        {
+            "mechanism": "central",
+            "groups": "gender",
+            "target_epsilon": {"F": 1.0, "M": 2},
+            "scale": {"F": 0.5, "M": 1.0},
+        },
+        {"mechanism": "local_item", "epsilon": 1.0},
+    ],
+)
+def test_a_resolved_experiment_reads_back_to_itself(privacy, tmp_path):
     import tomli_w
 
     table = with_section(
+        privacy=privacy,
         run={"sampler": {"name": "poisson", "rate": 0.25}, "rounds": 7},
         evaluate={"metrics": ["hr@5"], "baselines": []},
     )
@@ -102,16 +122,179 @@ def test_the_digest_sees_results_and_nothing_else():
     assert changed != plain == same == asked
 
 
+@pytest.mark.parametrize(
+    ("method", "privacy", "made"),
+    [
+        ({"name": "gram"}, {}, Gram()),
+        (
+            {"name": "gram", "head": 9},
+            {"mechanism": "central", "noise_multiplier": {"counts": 5, "relations": 2}},
+            Gram(head=9, privacy=CentralGaussian({"counts": 5.0, "relations": 2.0})),
+        ),
+        (
+            {"name": "gram"},
+            {"mechanism": "local", "epsilon": 1, "channel": "shuffle"},
+            Gram(privacy=LocalPrivUnit(epsilon=1.0)),
+        ),
+        (
+            {"name": "fmf_ldp", "mode": "paper"},
+            {"mechanism": "published", "votes": 7},
+            FmfLdp(mode="paper", privacy=PublishedVotes(votes=7)),
+        ),
+    ],
+)
+def test_the_mechanism_and_its_fields_protect_the_method(method, privacy, made):
+    table = with_section(method=method, privacy=privacy)
+    assert check_experiment(table).method == made
+
+
+def problems_of(**sections):
+    with pytest.raises(BadExperiment) as caught:
+        check_experiment(with_section(**sections))
+    return [*caught.value.problems]
+
+
+def test_an_old_file_gets_one_error_with_every_key_that_moved():
+    """Nothing else is said of it: a wrong head can be told once the rest is right."""
+    gram = {"name": "gram", "privacy": "central", "head": 0}
+    found = problems_of(
+        method={**gram, "count_noise": 5.0, "relate_noise": 2.0},
+        run={"groups": "gender"},
+    )
+    assert found == [
+        "method.privacy = 'central' is now privacy.mechanism",
+        "method.count_noise = 5.0 is now privacy.noise_multiplier.counts",
+        "method.relate_noise = 2.0 is now privacy.noise_multiplier.relations",
+        "run.groups = 'gender' is now privacy.groups",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "places"),
+    [
+        (
+            {
+                "name": "privrec",
+                "privacy": "central",
+                "clip": 2.0,
+                "is_adaptive": True,
+                "quantile": 0.9,
+                "clip_rate": 0.1,
+                "least_clip": 1e-3,
+                "most_clip": 1e3,
+                "balance": 0.7,
+                "noise_multiplier": 1.0,
+                "bit_noise": 2.0,
+            },
+            {
+                "privacy": "privacy.mechanism",
+                "clip": "privacy.clip",
+                "is_adaptive": "privacy.clip_quantile, left out for a fixed clip",
+                "quantile": "privacy.clip_quantile, of 'published' privacy.quantile",
+                "clip_rate": "privacy.clip_rate",
+                "least_clip": "privacy.clip_span, of 'published' privacy.least_clip",
+                "most_clip": "privacy.clip_span",
+                "balance": "privacy.balance",
+                "noise_multiplier": "privacy.noise_multiplier",
+                "bit_noise": "privacy.bit_noise",
+            },
+        ),
+        (
+            {"name": "fmf_ldp", "report": "one_bit", "votes": 3, "epsilon": 1.0},
+            {
+                "report": "privacy.mechanism, 'local' for 'priv_unit', 'local_bits' "
+                "for 'one_bit', and in mode = 'paper' 'published'",
+                "votes": "privacy.votes",
+                "epsilon": "privacy.epsilon",
+            },
+        ),
+        ({"name": "fedvae", "clip_quantile": 0.5}, {"clip_quantile": None}),
+    ],
+)
+def test_every_key_that_moved_is_named_with_its_new_place(method, places):
+    found = problems_of(method=method)
+    assert sorted(found) == sorted(
+        f"method.{key} = {method[key]!r} is now {place or f'privacy.{key}'}"
+        for key, place in places.items()
+    )
+
+
+def test_an_unknown_key_of_privacy_names_those_of_all_and_of_the_mechanism():
+    [found] = problems_of(privacy={"mechanism": "central", "chanel": "direct"})
+    assert "privacy: key 'chanel' is not known; did you mean 'channel'?" in found
+    known = found.partition("known: ")[2].split(", ")
+    assert {"mechanism", "channel", "delta", "target_epsilon", "groups"} < {*known}
+    assert {"noise_multiplier", "clip", "clip_quantile", "bit_noise"} < {*known}
+    assert not {"epsilon", "votes"} & {*known}  # of another mechanism
+
+
+def test_a_field_of_another_mechanism_is_not_known():
+    [found] = problems_of(privacy={"mechanism": "local", "noise_multiplier": 1.0})
+    assert "key 'noise_multiplier' is not known" in found
+    assert "epsilon" in found.partition("known: ")[2].split(", ")
+    [bare] = problems_of(privacy={"epsilon": 1.0})  # of mechanism = "none"
+    assert "key 'epsilon' is not known" in bare
+
+
+@pytest.mark.parametrize(
+    ("name", "mechanism", "offered"),
+    [
+        ("gram", "local_bits", "central, local, none"),
+        ("federated_popularity", "published", "central, local, local_item, none"),
+        ("fmf_ldp", "central", "local, local_bits, none, published"),
+        ("dplcf", "central", "local, none"),
+        ("nn_self", "central", "none"),
+    ],
+)
+def test_a_mechanism_that_the_method_does_not_offer(name, mechanism, offered):
+    [found] = problems_of(method={"name": name}, privacy={"mechanism": mechanism})
+    assert found.startswith(f"privacy.mechanism: '{mechanism}' is not known")
+    assert found.endswith(f"known: {offered}")
+
+
+def test_what_a_mechanism_refuses_is_said_for_every_value():
+    wrong = {"noise_multiplier": {"votes": 0}, "clip": -1.0, "clip_span": 0.5}
+    found = problems_of(privacy={"mechanism": "central", **wrong})
+    assert found == [
+        "privacy: noise_multiplier[votes]=0.0 must be > 0; use mechanism = 'none' to "
+        "train without protection",
+        "privacy: clip=-1.0 must be > 0",
+        "privacy: clip_span=0.5 must be >= 1",
+    ]
+
+
+def test_of_a_papers_mode_only_what_is_wrong_is_said():
+    paper = {"name": "fmf_ldp", "mode": "paper", "learning_rate": 1e-4}
+    found = problems_of(
+        method=paper | {"factors": 0}, privacy={"mechanism": "published"}
+    )
+    assert found == ["method: factors=0 must be >= 1"]
+    [apart] = problems_of(method=paper)
+    assert "mode 'paper' and mechanism 'published' go together" in apart
+
+
+def test_targets_by_group_need_groups():
+    targets = {"mechanism": "central", "target_epsilon": {"F": 1.0, "M": 2.0}}
+    [found] = problems_of(privacy=targets)
+    assert "a target_epsilon for each group needs groups" in found
+    made = check_experiment(with_section(privacy=targets | {"groups": "gender"}))
+    assert made.privacy.target_epsilon == {"F": 1.0, "M": 2.0}
+
+
 def test_set_changes_a_value(tmp_path):
     path = tmp_path / "exp.toml"
     path.write_text('[data]\nsource = "synthetic"\n[method]\nname = "x"\n')
     changes = [
         "method.name=federated_popularity",
         "method.max_votes = 7",
+        "privacy.mechanism=central",
+        "privacy.noise_multiplier.votes=2",
         'run.sampler={name="poisson", rate=0.5}',
     ]
     experiment = read_experiment(path, changes)
-    assert experiment.method == FederatedPopularity(max_votes=7)
+    assert experiment.method == FederatedPopularity(
+        max_votes=7, privacy=CentralGaussian({"votes": 2.0})
+    )
     assert experiment.sampler == Poisson(0.5)
 
 

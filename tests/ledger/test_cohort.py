@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from ledger.small import bare, gaussian, in_turn, response, training
 
 from tacit.errors import BadValue
+from tacit.ledger.budget import Cap, spent
 from tacit.ledger.cohort import CohortLedger, Limits
 from tacit.ledger.durable import DeviceLedger
-from tacit.ledger.spending import Cap, spent
-from tacit.ledger.terms import PLACES, parts
+from tacit.release import CELLS, View, stretches
 
 
 def test_who_may_take_part():
@@ -32,10 +32,35 @@ def test_counts_and_limits_are_of_the_same_devices():
         CohortLedger(*np.ones((2, 2), np.int64), 1).permits(np.array([2]), round=0)
 
 
+def test_noise_that_is_chosen_must_fit_into_what_each_device_has_left():
+    """Budgets in 1 / z²: a device that spent half of it answers at twice the rest."""
+    ledger = CohortLedger(
+        np.zeros(3, np.int64),
+        np.full(3, 9),
+        rounds=9,
+        spent=np.array([0.0, 0.5, 1.0]),
+        budgets=np.ones(3),
+    )
+    here = np.arange(3)
+    noises = {z: np.full(3, z) for z in (1.0, 2.0**0.5, 9.0)}
+    may = {
+        z: ledger.permits(here, round=0, multipliers=noise).tolist()
+        for z, noise in noises.items()
+    }
+    assert may == {
+        1.0: [True, False, False],
+        2.0**0.5: [True, True, False],
+        9.0: [True, True, False],
+    }
+    assert not ledger.permits(here, round=9, multipliers=noises[9.0]).any()
+    # nobody can say what the round costs
+    assert not ledger.permits(here, round=0).any()
+
+
 TERMS = {
     "gaussian": (gaussian(2.0, most=9), [Cap(6.0)]),
-    "response": (response(0.4, most=9), [Cap(1.6, 0.0, view="collusion")]),
-    "training": (training(0.5, 2.0, 9), [Cap(6.0), Cap(9.0, view="release")]),
+    "response": (response(0.4, most=9), [Cap(1.6, 0.0, view=View.COLLUSION)]),
+    "training": (training(0.5, 2.0, 9), [Cap(6.0), Cap(9.0, view=View.RELEASE)]),
     "in turn": (in_turn(3, 9, count=2.0, train=2.5), [Cap(5.0)]),
     "once in turn": (replace(in_turn(3, 9), most=1), []),
     "bare": (bare(9), [Cap(100.0)]),
@@ -53,8 +78,8 @@ def test_both_forms_refuse_in_the_same_rounds_and_have_spent_the_same(
     terms, caps = TERMS[kind]
     folder = tmp_path_factory.mktemp(kind)
     files = [opened(folder / str(i), terms, caps) for i in range(2)]
-    made = parts(terms.rounds, (charge.rounds for charge in terms.charges))
-    limits = Limits([terms], np.zeros(2, np.int64), tuple(caps), made)
+    made = stretches(terms.rounds, (release.rounds for release in terms.releases))
+    limits = Limits([terms], np.zeros(2, np.int64), [tuple(caps)], made)
     taken = np.zeros((2, len(made)), np.int64)
     for round_, row in enumerate(asked):
         here = np.flatnonzero(row)
@@ -66,9 +91,9 @@ def test_both_forms_refuse_in_the_same_rounds_and_have_spent_the_same(
         taken[here[may], part] += 1
     for counts, file in zip(taken.tolist(), files, strict=True):
         rounds = [r for part, n in zip(made, counts, strict=True) for r in part[:n]]
-        for place in PLACES:
-            expected = spent([(terms, rounds)], place, delta=1e-6)
-            assert file.spent(place, delta=1e-6) == expected
+        for name in CELLS:
+            expected = spent([(terms, rounds)], name, delta=1e-6)
+            assert file.spent(name, delta=1e-6) == expected
         file.close()
 
 
@@ -76,7 +101,8 @@ def test_limits_of_groups_and_of_what_was_said_before():
     """A count of noise 2 costs 25 / 4 updates of noise 5, of which 17 fit."""
     told = [in_turn(2, 99, count=2.0, train=z) for z in (5.0, 50.0)]
     groups = np.array([0, 0, 0, 1, 0])
-    limits = Limits(told, groups, (Cap(4.0),), (range(2), range(2, 99)))
+    caps = [(Cap(4.0),)] * 2
+    limits = Limits(told, groups, caps, (range(2), range(2, 99)))
     taken = np.array([[0, 3], [1, 0], [2, 9], [2, 0], [0, 1]])
     assert limits.within(0, taken).tolist() == [2] * 5
     assert limits.within(1, taken).tolist() == [17, 11, 5, 97, 17]
@@ -84,16 +110,23 @@ def test_limits_of_groups_and_of_what_was_said_before():
     assert limits.within(1, taken).tolist() == [17, 11, 5, 97, 17]
 
 
+def test_every_group_has_caps_of_its_own():
+    told, groups = [gaussian(5.0, most=99)] * 2, np.array([0, 1, 0])
+    limits = Limits(told, groups, [(Cap(4.0),), (Cap(2.0),)], (range(99),))
+    never = np.zeros((3, 1), np.int64)
+    assert limits.within(0, never).tolist() == [17, 5, 17]
+
+
 def test_any_so_many_rounds_cost_no_more_than_the_most():
     terms = in_turn(2, 9)
-    limits = Limits([terms], np.zeros(1, np.int64), (), (range(2), range(2, 9)))
+    limits = Limits([terms], np.zeros(1, np.int64), [()], (range(2), range(2, 9)))
     assert limits.most_rounds(0, 1, parts=1) == [0]
     assert limits.most_rounds(0, 4, parts=2) == [0, 1, 2, 3, 4, 5]
-    most = spent([(terms, limits.most_rounds(0, 4, parts=2))], PLACES[1], delta=1e-6)
+    most = spent([(terms, limits.most_rounds(0, 4, parts=2))], CELLS[1], delta=1e-6)
     for rounds in combinations(range(9), 4):
-        found = spent([(terms, rounds)], PLACES[1], delta=1e-6)
+        found = spent([(terms, rounds)], CELLS[1], delta=1e-6)
         assert found.value <= most.value
-    capped = Limits(limits.terms, limits.groups, (Cap(4.0),), limits.parts)
+    capped = Limits(limits.terms, limits.groups, [(Cap(4.0),)], limits.parts)
     assert capped.most_rounds(0, 9, parts=2) == [0, 1, *range(2, 8)]
 
 

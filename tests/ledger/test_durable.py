@@ -6,17 +6,33 @@ import stat
 
 import pytest
 from dp_accounting import GaussianDpEvent
-from ledger.small import alike, bare, gaussian, in_turn, local, response
+from ledger.first_format import first_text, make_file
+from ledger.small import (
+    BARE,
+    alike,
+    bare,
+    each,
+    gaussian,
+    in_every_round,
+    in_turn,
+    local,
+    response,
+    training,
+    whole,
+)
 
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.errors import BadData, Refused
+from tacit.ledger import schema
+from tacit.ledger.budget import Cap, spent
 from tacit.ledger.durable import DeviceLedger
 from tacit.ledger.records import Refusal
-from tacit.ledger.spending import Cap, spent
-from tacit.ledger.terms import Promise, Terms
+from tacit.ledger.schema import FORMAT
+from tacit.ledger.terms import Terms
+from tacit.release import Unit, View
 
 KEY = bytes(range(16))
-SERVER = ("user", "server")
+SERVER = Unit.USER, View.SERVER
 
 
 @pytest.fixture
@@ -26,10 +42,12 @@ def ledger(tmp_path):
         yield made
 
 
-def answer(ledger, round_, *, run="run", asked=b"cast", report=b"report"):
+def answer(
+    ledger, round_, *, run="run", asked=b"cast", report=b"report", multiplier=None
+):
     """Take part in a round; the bytes to be sent, or None."""
     with ledger.transaction():
-        if not ledger.permits(run, round_, asked=asked):
+        if not ledger.permits(run, round_, asked=asked, multiplier=multiplier):
             return None
         ledger.keep(run, round_, report=report, state=f"after {round_}".encode())
         return report
@@ -45,8 +63,8 @@ def reasons(ledger) -> dict[str, int]:
 def test_entry_report_and_state_are_written_together(ledger):
     assert answer(ledger, 3) == b"report"
     [entry] = ledger.entries()
-    assert (entry.run, entry.round, entry.charge.what) == ("run", 3, "reports")
-    assert entry.charge.seen_by == "server"
+    assert (entry.run, entry.round, entry.release.what) == ("run", 3, "reports")
+    assert entry.release.seen_by == "server"
     said = ledger.answer("run", 3)
     assert (said.report, said.sent) == (b"report", None)
     assert ledger.joined("run").state == b"after 3"
@@ -110,11 +128,11 @@ def test_what_has_not_arrived_is_pending(ledger):
 
 
 def test_every_release_of_a_participation_is_an_entry(tmp_path):
-    charges = (alike("a", Promise(GaussianDpEvent(9.0))), alike("b", Promise(None)))
+    releases = (alike("a", each(GaussianDpEvent(9.0))), alike("b", BARE))
     with DeviceLedger(tmp_path / "x") as ledger:
-        ledger.join("run", Terms(charges), key=KEY, state=b"")
+        ledger.join("run", Terms(releases), key=KEY, state=b"")
         answer(ledger, 0)
-        assert [entry.charge.what for entry in ledger.entries()] == ["a", "b"]
+        assert [entry.release.what for entry in ledger.entries()] == ["a", "b"]
 
 
 def test_a_release_is_an_entry_in_the_rounds_that_have_it(tmp_path):
@@ -122,7 +140,7 @@ def test_a_release_is_an_entry_in_the_rounds_that_have_it(tmp_path):
         ledger.join("run", in_turn(2, 9), key=KEY, state=b"")
         for round_ in (1, 2, 5):
             answer(ledger, round_)
-        assert [(e.round, e.charge.what) for e in ledger.entries()] == [
+        assert [(e.round, e.release.what) for e in ledger.entries()] == [
             *((1, "counts"), (2, "updates"), (5, "updates")),
         ]
         expected = spent([(in_turn(2, 9), [1, 2, 5])], SERVER, delta=1e-6)
@@ -130,12 +148,12 @@ def test_a_release_is_an_entry_in_the_rounds_that_have_it(tmp_path):
 
 
 def test_a_run_that_was_joined_before_rounds_were_told_is_counted_as_agreed(tmp_path):
-    old = in_turn(2, 9).in_every_round()
+    old = in_every_round(in_turn(2, 9))
     with DeviceLedger(tmp_path / "x") as ledger:
         ledger.join("run", old, key=KEY, state=b"")
         answer(ledger, 5)
     with DeviceLedger(tmp_path / "x") as ledger:
-        assert [entry.charge.what for entry in ledger.entries()] == [
+        assert [entry.release.what for entry in ledger.entries()] == [
             *("counts", "updates"),
         ]
         both = gaussian_epsilon((1 / 2.0**2 + 1 / 3.0**2) ** -0.5, delta=1e-6)
@@ -195,7 +213,7 @@ def test_a_cap_that_was_passed_already_lets_nothing_out(ledger):
 
 def test_it_takes_part_as_often_as_agreed(tmp_path):
     """One report a run, however often the server asks."""
-    terms = Terms(local(GaussianDpEvent(5.0)).charges, rounds=10, most=1)
+    terms = Terms(local(GaussianDpEvent(5.0)).releases, rounds=10, most=1)
     with DeviceLedger(tmp_path / "x") as ledger:
         ledger.join("run", terms, key=KEY, state=b"")
         assert [answer(ledger, r) is None for r in range(3)] == [False, True, True]
@@ -219,6 +237,36 @@ def test_a_refusal_costs_nothing_and_cannot_fill_the_disk(ledger):
 def test_a_run_that_was_never_joined(ledger):
     with pytest.raises(Refused, match="run 'x' was never joined"), ledger.transaction():
         ledger.permits("x", 0, asked=b"")
+
+
+def chosen(total=1.0, *, rounds=9) -> Terms:
+    """A run whose noise is chosen as it goes; it amounts to one release of `total`."""
+    release = alike("sums", whole(GaussianDpEvent(total)))
+    return Terms((release,), rounds, rounds, total_multiplier=total)
+
+
+def test_a_run_of_chosen_noise_is_answered_until_its_budget_is_spent(tmp_path):
+    """1 / z² adds up to 1: a half, a quarter, then another half does not fit."""
+    with DeviceLedger(tmp_path / "x") as ledger:
+        ledger.join("run", chosen(), key=KEY, state=b"")
+        half, quarter = 2.0**0.5, 2.0
+        noises = [half, quarter, half, quarter, 99.0]
+        said = [answer(ledger, r, multiplier=z) for r, z in enumerate(noises)]
+        assert [one is not None for one in said] == [True, True, False, True, False]
+        assert reasons(ledger) == {Refusal.BUDGET: 2}
+        assert ledger.answer("run", 1).multiplier == quarter
+        one = gaussian_epsilon(1.0, delta=1e-6)
+        assert ledger.spent(SERVER, delta=1e-6).value == pytest.approx(one)
+    with DeviceLedger(tmp_path / "x") as again:
+        assert answer(again, 5, multiplier=99.0) is None
+
+
+def test_a_round_of_unknown_noise_is_refused_where_noise_is_chosen(tmp_path):
+    with DeviceLedger(tmp_path / "x") as ledger:
+        ledger.join("run", chosen(), key=KEY, state=b"")
+        assert answer(ledger, 0) is None
+        assert reasons(ledger) == {Refusal.BUDGET: 1}
+        assert answer(ledger, 0, multiplier=9.0) is not None
 
 
 # --- Forgetting ----------------------------------------------------------------------
@@ -302,7 +350,7 @@ def test_another_file_is_refused_and_left_as_it_is(tmp_path, create):
 
 def test_another_format_is_refused(ledger):
     ledger._file.execute("PRAGMA user_version = 9")
-    with pytest.raises(BadData, match="has format 9; this program reads 1"):
+    with pytest.raises(BadData, match="has format 9; this program reads 2"):
         DeviceLedger(ledger.path)
 
 
@@ -316,6 +364,89 @@ def test_two_that_make_it_at_once_make_one(tmp_path):
             os._exit(0)
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+
+
+# --- Files of the first format -------------------------------------------------------
+
+
+AT = "2026-05-04T03:02:01+00:00"
+
+
+def first_file(path):
+    """Rounds 1 and 2 of one run and a cap, all written before the format changed."""
+    terms = in_turn(2, 9)
+    file = make_file(path)
+    row = ("run", AT, first_text(terms), KEY, b"state 0")
+    file.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?)", row)
+    for round_, what in ((1, "counts"), (2, "updates")):
+        answered = ("run", round_, b"asked", b"report", AT if round_ == 1 else None)
+        file.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", answered)
+        entry = ("run", round_, what, AT)
+        file.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", entry)
+    file.execute("INSERT INTO caps VALUES ('user', 'server', 4.0, 1e-6)")
+    file.execute("INSERT INTO refusals VALUES ('run', 'why', 3, ?)", (AT,))
+    file.close()
+    return terms
+
+
+def version(path) -> int:
+    file = sqlite3.connect(path)
+    [(found,)] = file.execute("PRAGMA user_version")
+    file.close()
+    return found
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_file_of_the_first_format_keeps_what_it_says(tmp_path, create):
+    """Whoever may write brings it up to date; whoever reads changes nothing."""
+    path = tmp_path / "x"
+    terms = first_file(path)
+    assert version(path) == 1
+    with DeviceLedger(path, create=create) as ledger:
+        said = [(e.at, e.round, e.release.what, e.sent) for e in ledger.entries()]
+        assert said == [(AT, 1, "counts", AT), (AT, 2, "updates", None)]
+        assert ledger.caps() == [Cap(4.0, 1e-6)]
+        assert ledger.refusals() == [("run", "why", 3, AT)]
+        joined = ledger.joined("run")
+        assert (joined.key, joined.state) == (KEY, b"state 0")
+        assert [(one.round, one.report) for one in ledger.pending()] == [(2, b"report")]
+        assert ledger.answer("run", 1).multiplier is None
+        expected = spent([(terms, [1, 2])], SERVER, delta=1e-6)
+        assert ledger.spent(SERVER, delta=1e-6) == expected
+    assert version(path) == (FORMAT if create else 1)
+    with DeviceLedger(path, create=False) as again:
+        assert len(again.entries()) == 2
+
+
+def test_a_run_of_the_first_format_goes_on_within_its_cap(tmp_path):
+    """What was said before the format changed counts towards it."""
+    terms = first_file(tmp_path / "x")
+    with DeviceLedger(tmp_path / "x") as ledger:
+        said = [answer(ledger, round_) is not None for round_ in range(3, 9)]
+        fit = [
+            Cap(4.0, 1e-6).holds([(terms, [1, 2, *range(3, last + 1)])])
+            for last in range(3, 9)
+        ]
+        assert said == fit
+        ledger.join("more", training(0.5, 4.0, 9), key=KEY, state=b"")
+        assert ledger.runs().keys() == {"run", "more"}
+
+
+def test_two_that_bring_a_file_up_at_once_do_it_once(tmp_path, monkeypatch):
+    """Both see the first format; the second finds that it is done."""
+    path, check = tmp_path / "x", schema._check
+    first_file(path)
+
+    def slow(*args, **named):
+        found = check(*args, **named)
+        monkeypatch.setattr(schema, "_check", check)
+        DeviceLedger(path).close()  # the other one
+        return found
+
+    monkeypatch.setattr(schema, "_check", slow)
+    with DeviceLedger(path) as ledger:
+        assert len(ledger.entries()) == 2
+    assert version(path) == FORMAT
 
 
 def test_no_guarantee_is_no_figure(tmp_path):

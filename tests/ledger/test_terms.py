@@ -1,105 +1,116 @@
-from dataclasses import replace
+"""Terms, and their text: the one of today and that of the first format."""
+
+import json
 
 import pytest
 from dp_accounting import GaussianDpEvent
-from ledger.small import in_turn
-
-from tacit.errors import BadValue
-from tacit.ledger.terms import (
-    PLACES,
-    Charge,
-    Promise,
-    Terms,
-    implying,
-    parts,
+from ledger.first_format import TRAINING, first_text
+from ledger.small import (
+    BARE,
+    alike,
+    bare,
+    each,
+    gaussian,
+    in_every_round,
+    in_turn,
+    response,
+    training,
 )
 
-
-def test_a_user_covers_an_item_and_collusion_covers_all_views():
-    assert implying(("user", "collusion")) == [("user", "collusion")]
-    assert implying(("item", "server")) == [
-        *(("item", "server"), ("item", "collusion")),
-        *(("user", "server"), ("user", "collusion")),
-    ]
-    assert {*implying(("item", "release"))} == {*PLACES}
-    for place in PLACES:
-        assert implying(place)[0] == place
-
-
-@pytest.mark.parametrize("place", [("people", "server"), ("user", "all")])
-def test_other_places_are_unknown(place):
-    with pytest.raises(BadValue, match="is not known"):
-        implying(place)
-
-
-def charge(**own: Promise) -> Charge:
-    """Promises by "unit/view" with a slash written as an underscore; else nothing."""
-    promises = dict.fromkeys(PLACES, Promise.nothing("bare"))
-    return Charge(
-        "x", "server", promises | {tuple(k.split("_")): p for k, p in own.items()}
-    )
-
-
-def test_a_promise_is_borrowed_from_what_implies_it_and_never_the_other_way():
-    strong = Promise(GaussianDpEvent(3.0))
-    made = charge(user_server=strong)
-    assert made.promise(("item", "server")) is strong
-    assert made.promise(("user", "release")) is strong
-    assert made.promise(("user", "collusion")).event is None
-    only_item = charge(item_collusion=strong)
-    assert all(
-        only_item.promise(("user", v)).event is None for v in ("release", "server")
-    )
-    own = Promise(GaussianDpEvent(9.0))
-    assert (
-        charge(user_server=strong, item_server=own).promise(("item", "server")) is own
-    )
-
-
-def test_every_place_must_be_spoken_for():
-    with pytest.raises(BadValue, match="'x' says nothing for user/server"):
-        Charge("x", "server", {p: Promise(None) for p in PLACES if p != PLACES[1]})
+from tacit.errors import BadValue
+from tacit.ledger.budget import spent
+from tacit.ledger.terms import Terms, read_terms, write_terms
+from tacit.release import CELLS, Adjacency, Standing, Unit, View
 
 
 def test_releases_of_one_run_have_different_names():
     with pytest.raises(BadValue, match="two releases have one name"):
-        Terms((charge(), charge()))
-
-
-# --- Rounds that are not alike -------------------------------------------------------
-
-
-def test_a_release_is_made_in_its_rounds():
-    counts, updates = in_turn(2, 9).charges
-    assert [counts.is_made_in(r) for r in (0, 1, 2, 8)] == [True, True, False, False]
-    assert (counts.times([0, 4, 5]), updates.times([0, 4, 5])) == (1, 2)
-    assert charge().times([0, 4, 5]) == 3
-
-
-def test_parts_begin_where_a_release_begins_or_ends():
-    assert parts(9, [None]) == (range(9),)
-    assert parts(9, [range(2), None, range(4, 9)]) == (
-        *(range(2), range(2, 4), range(4, 9)),
-    )
-
-
-@pytest.mark.parametrize("made", [range(0), range(3, 10), range(-1, 4), range(0, 9, 2)])
-def test_rounds_that_are_not_in_the_plan(made):
-    with pytest.raises(BadValue, match=r"must be one or more of range\(0, 9\)"):
-        parts(9, [made])
+        Terms((alike("x", BARE), alike("x", BARE)))
 
 
 def test_no_round_may_go_uncounted():
-    counts, updates = in_turn(2, 9).charges
+    counts, updates = in_turn(2, 9).releases
     with pytest.raises(BadValue, match="round 2 has none of the releases: counts"):
         Terms((counts,), rounds=9)
-    assert Terms((), rounds=9).charges == ()  # nothing is said at all
-    short = replace(updates, rounds=range(2, 8))
+    assert Terms((), rounds=9).releases == ()  # nothing is said at all
+    [_, short] = in_turn(2, 8).releases
     with pytest.raises(BadValue, match="round 8 has none"):
         Terms((counts, short), rounds=9)
+    assert Terms((counts, updates), rounds=9).rounds == 9
 
 
 @pytest.mark.parametrize("field", ["rounds", "most", "population"])
 def test_counts_are_counts(field):
     with pytest.raises(BadValue, match=field):
-        Terms((charge(),), **{field: 0})
+        Terms((alike("x", BARE),), **{field: 0})
+
+
+@pytest.mark.parametrize("total", [0.0, -1.0])
+def test_a_total_noise_is_some_noise(total):
+    with pytest.raises(BadValue, match="total_multiplier"):
+        Terms((alike("x", BARE),), total_multiplier=total)
+
+
+# --- Their text ----------------------------------------------------------------------
+
+
+def chosen() -> Terms:
+    return Terms((alike("x", each(GaussianDpEvent(3.0))),), total_multiplier=0.1 + 0.2)
+
+
+EVERY = [bare, chosen, gaussian, in_turn, response, training]
+
+
+@pytest.mark.parametrize("made", EVERY)
+def test_terms_come_back_as_they_were_and_have_one_text(made):
+    terms = made()
+    text = write_terms(terms)
+    assert read_terms(text) == terms
+    assert write_terms(read_terms(text)) == text
+
+
+def test_terms_that_were_written_before_rounds_were_told():
+    """Every round has every release, and the text is as it was."""
+    old = first_text(in_every_round(in_turn()))
+    assert [release.rounds for release in read_terms(old).releases] == [None, None]
+    assert "[0, 2]" in first_text(in_turn())
+    assert "[0, 2]" not in old
+    charges = json.loads(old)["charges"]
+    assert [set(charge) for charge in charges] == [{"promises", "seen_by", "what"}] * 2
+    assert [
+        release.rounds for release in read_terms(first_text(in_turn())).releases
+    ] == [
+        *(range(2), range(2, 9)),
+    ]
+
+
+def test_a_text_of_the_first_format_is_read():
+    """It said "charges", "promises" and "covers"; nothing of it is lost."""
+    terms = read_terms(TRAINING)
+    assert (terms.rounds, terms.most, terms.population) == (3, 3, 1)
+    assert (terms.group, terms.total_multiplier) == ("everyone", None)
+    [release] = terms.releases
+    assert (release.what, release.seen_by, release.rounds) == (
+        *("noisy sum", "server", None),
+    )
+    for unit in Unit:
+        read, counted, bare = (release.cells[unit, view] for view in View)
+        assert read.each is None  # covers the run
+        assert (read.event.count, read.assumes) == (3, "trusted aggregator")
+        assert counted.each == GaussianDpEvent(4.0)  # covers a round
+        assert (counted.standing, counted.reason) == (Standing.PROVEN, "counted")
+        assert counted.adjacency is Adjacency.ZERO_OUT
+        assert (bare.standing, bare.event) == (Standing.NONE, None)
+        assert bare.reason == "an aggregator that colludes shows all"
+
+
+@pytest.mark.parametrize("made", [bare, gaussian, in_turn, response, training])
+@pytest.mark.parametrize("rounds", [range(0), range(1), range(1, 7)])
+def test_what_was_said_under_the_first_format_counts_the_same(made, rounds):
+    terms = made()
+    old = read_terms(first_text(terms))
+    assert first_text(training(0.5, 4.0, 3)) == TRAINING  # the words are those of then
+    assert (old.rounds, old.most) == (terms.rounds, terms.most)
+    for name in CELLS:
+        found = spent([(old, rounds)], name, delta=1e-6)
+        assert found == spent([(terms, rounds)], name, delta=1e-6)

@@ -53,7 +53,7 @@ def test_calibrated_scales_with_the_clip():
 def test_nonsense_is_refused(kind, bad):
     with pytest.raises(BadValue, match="clip="):
         kind(clip=bad, noise_multiplier=1.0)
-    with pytest.raises(BadValue, match=r"noise_multiplier=.*use privacy='none'"):
+    with pytest.raises(BadValue, match=r"noise_multiplier=.*use mechanism = 'none'"):
         kind(clip=1.0, noise_multiplier=bad)
 
 

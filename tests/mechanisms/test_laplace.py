@@ -39,5 +39,5 @@ def test_the_likelihood_ratio_is_at_most_epsilon():
 def test_nonsense_is_refused(bad):
     with pytest.raises(BadValue, match="clip="):
         LaplaceSum(clip=bad, epsilon=1.0)
-    with pytest.raises(BadValue, match=r"epsilon=.*use privacy='none'"):
+    with pytest.raises(BadValue, match=r"epsilon=.*use mechanism = 'none'"):
         LaplaceSum(clip=1.0, epsilon=bad)

@@ -30,11 +30,19 @@ class TestOtherGroup(TestOneGroup):
     group = "open"
 
 
+class TestWhateverTheGroup(MechanismContract):
+    """`ByClip` as a sum sees it that knows nobody's group."""
+
+    def mechanism(self):
+        return ByClip(2.0, {"open": 0.8, "strict": 4.0})
+
+
 class _OneGroup:
     def __init__(self, whole, group):
         self.whole, self.group = whole, group
         self.add, self.scale = whole.add, whole.scale
-        self.sensitivity, self.event = whole.sensitivity(group), whole.event(group)
+        self.sensitivity = whole.sensitivity_of(group)
+        self.event = whole.event_of(group)
 
     def enforce(self, tree):
         return self.whole.enforce(tree)
@@ -64,9 +72,18 @@ def test_each_group_has_the_clip_and_event_of_its_multiplier():
     tree = Tree.dense(a=np.full((3, 1), 30.0), b=np.full((3, 1), 40.0))
     bounded = made.bound(tree, np.array([1, 0, 1]))
     np.testing.assert_allclose(bounded.norms(), [2.0, 6.0, 2.0])
-    assert (made.sensitivity("open"), made.sensitivity("strict")) == (6.0, 2.0)
-    assert made.event("strict").noise_multiplier == 3.0
-    assert made.event("open").noise_multiplier == 1.0
+    assert (made.sensitivity_of("open"), made.sensitivity_of("strict")) == (6.0, 2.0)
+    assert made.event_of("strict").noise_multiplier == 3.0
+    assert made.event_of("open").noise_multiplier == 1.0
+
+
+def test_a_sum_that_knows_no_groups_is_that_of_the_largest_clip():
+    """The most that anybody may send, whatever the order of the groups."""
+    made = ByClip(6.0, {"strict": 3.0, "open": 1.0})
+    assert made.sensitivity == made.sensitivity_of("open") == 6.0
+    assert made.event == made.event_of("open")
+    tree = Tree.dense(a=np.array([[9.0], [1.0]]))
+    np.testing.assert_allclose(made.bound(tree).norms(), [6.0, 1.0])
 
 
 def test_noise_is_common_to_all_groups():
@@ -76,16 +93,6 @@ def test_noise_is_common_to_all_groups():
     np.testing.assert_array_equal(
         made.add(total, Key.from_seed(1))["x"], twin.add(total, Key.from_seed(1))["x"]
     )
-
-
-def test_codes_are_places_in_the_plan():
-    made = ByClip(6.0, {"open": 1.0, "strict": 3.0})
-    made.check_order(Plan(5, groups={"open": 2, "strict": 3}).groups)
-    for other in (["strict", "open"], ["open"], ["open", "strict", "third"]):
-        with pytest.raises(BadValue, match="same ones in the same order"):
-            made.check_order(other)
-    with pytest.raises(BadValue, match=r"groups: 2 is not in \[0, 2\)"):
-        made.bound(Tree.dense(x=np.ones((1, 1))), np.array([2]))
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
@@ -104,7 +111,7 @@ def test_unknown_and_missing_groups_are_refused():
     with pytest.raises(BadValue, match="no group is named"):
         ByClip(1.0, {})
     with pytest.raises(BadValue, match="did you mean 'strict'"):
-        ByClip(1.0, {"strict": 1.0}).event("strikt")
+        ByClip(1.0, {"strict": 1.0}).event_of("strikt")
     with pytest.raises(BadValue, match="did you mean 'strict'"):
         ByRate(GaussianSum(1.0, 1.0), {"strict": 1.0}).event("strikt")
 
@@ -113,3 +120,9 @@ def test_a_sum_enforces_the_largest_clip():
     made = ByClip(6.0, {"open": 1.0, "strict": 3.0})
     bounded = made.enforce(Tree.dense(a=np.array([[9.0], [1.0]])))
     np.testing.assert_allclose(bounded.norms(), [6.0, 1.0])
+
+
+def test_codes_are_places_in_the_plan():
+    made = ByClip(6.0, {"open": 1.0, "strict": 3.0})
+    with pytest.raises(BadValue, match=r"groups: 2 is not in \[0, 2\)"):
+        made.bound(Tree.dense(x=np.ones((1, 1))), np.array([2]))

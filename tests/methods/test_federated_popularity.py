@@ -7,9 +7,17 @@ from scipy.stats import chi2
 from tacit.data.features import Categories
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.method import Candidates, Method, enrol
+from tacit.method import (
+    Candidates,
+    CentralGaussian,
+    LocalPrivUnit,
+    Method,
+    Unprotected,
+    enrol,
+)
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
+from tacit.privacy import LocalItem
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, Once, Poisson
@@ -89,9 +97,9 @@ def test_refuses_a_bound_that_lets_nobody_vote(votes):
 # --- Privacy -------------------------------------------------------------------------
 
 LEVELS = {
-    "central": FederatedPopularity(privacy="central", noise_multiplier=2.0),
-    "local": FederatedPopularity(privacy="local", epsilon=3.0),
-    "local_item": FederatedPopularity(privacy="local_item", epsilon=3.0),
+    "central": FederatedPopularity(privacy=CentralGaussian(2.0)),
+    "local": FederatedPopularity(privacy=LocalPrivUnit(epsilon=3.0)),
+    "local_item": FederatedPopularity(privacy=LocalItem(epsilon=3.0)),
 }
 
 
@@ -99,19 +107,17 @@ class TestCentral(TestContract):
     """The contract under noise; the answer is learnt with little of it."""
 
     def method(self) -> Method:
-        return FederatedPopularity(
-            max_votes=4, privacy="central", noise_multiplier=0.01
-        )
+        return FederatedPopularity(max_votes=4, privacy=CentralGaussian(0.01))
 
 
 class TestLocal(TestContract):
     def method(self) -> Method:
-        return FederatedPopularity(max_votes=4, privacy="local", epsilon=60.0)
+        return FederatedPopularity(max_votes=4, privacy=LocalPrivUnit(epsilon=60.0))
 
 
 class TestLocalItem(TestContract):
     def method(self) -> Method:
-        return FederatedPopularity(max_votes=4, privacy="local_item", epsilon=60.0)
+        return FederatedPopularity(max_votes=4, privacy=LocalItem(epsilon=60.0))
 
     def answer_world(self) -> SmallWorld:
         """Items 0 to 3 are the only one of 8, 4, 2 and 1 people."""
@@ -155,7 +161,7 @@ def test_central_views(plan, expected):
 
     Figures of the analytic Gaussian and of the privacy page, section 9.
     """
-    method = FederatedPopularity(privacy="central", noise_multiplier=1.0)
+    method = FederatedPopularity(privacy=CentralGaussian(1.0))
     told = account(plan, method.releases(plan)).totals
     found = {line.view: line for line in told if line.unit is Unit.USER}
     assert found[View.RELEASE].epsilon == pytest.approx(expected[0], abs=5e-4)
@@ -181,41 +187,39 @@ def test_local_views_are_all_the_same_and_pure(level, rounds, sampler, times):
 
 def test_noise_is_calibrated_to_the_plan():
     plan = Plan(1000, channel="secure_sum", delta=1e-6, target_epsilon=4.0)
-    method = FederatedPopularity(privacy="central").calibrated(plan)
-    assert method.noise_multiplier == pytest.approx(1.1935, abs=1e-3)
-    local = FederatedPopularity(privacy="local").calibrated(
-        Plan(1000, 5, Everyone(), target_epsilon=4.0)
-    )
-    assert local.epsilon == pytest.approx(0.8)
+    method = FederatedPopularity(privacy=CentralGaussian()).calibrated(plan)
+    [noise] = method.privacy.noise_multiplier.values()
+    assert noise == pytest.approx(1.1935, abs=1e-3)
+    plan = Plan(1000, 5, Everyone(), target_epsilon=4.0)
+    for privacy in (LocalPrivUnit(), LocalItem()):
+        local = FederatedPopularity(privacy=privacy).calibrated(plan)
+        assert type(local.privacy) is type(privacy)
+        assert local.privacy.epsilon == pytest.approx(0.8)
 
 
 def test_without_noise_and_without_a_target_it_refuses():
-    with pytest.raises(BadValue, match="target_epsilon"):
-        FederatedPopularity(privacy="central").calibrated(Plan(10))
-    with pytest.raises(BadValue, match="needs noise"):
-        FederatedPopularity(privacy="local").releases(Plan(10))
+    for privacy in (CentralGaussian(), LocalPrivUnit(), LocalItem()):
+        method = FederatedPopularity(privacy=privacy)
+        with pytest.raises(BadValue, match="target_epsilon"):
+            method.calibrated(Plan(10, delta=1e-6))
+        with pytest.raises(BadValue, match="is not set"):
+            method.releases(Plan(10))
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"privacy": "loud"},
-        {"noise_multiplier": 1.0},
-        {"epsilon": 1.0},
-        {"privacy": "central", "noise_multiplier": 0.0},
-        {"privacy": "local", "epsilon": -1.0},
-        {"privacy": "local", "noise_multiplier": 1.0},
-    ],
-)
-def test_fields_that_do_not_go_together(fields):
-    with pytest.raises(BadValue):
-        FederatedPopularity(**fields)
+def test_what_protects_it_has_a_name():
+    """The names of `[privacy] mechanism`."""
+    assert FederatedPopularity.mechanisms == {
+        "none": Unprotected,
+        "central": CentralGaussian,
+        "local": LocalPrivUnit,
+        "local_item": LocalItem,
+    }
 
 
 def test_the_noise_in_the_sum_has_its_stated_scale():
     """Chi-square, false alarm 1e-9; sees the noise 7% off."""
     world = SmallWorld.of([[0]] * 5, n_items=20_000)
-    method = FederatedPopularity(privacy="central", noise_multiplier=3.0)
+    method = FederatedPopularity(privacy=CentralGaussian(3.0))
     plan = Plan(5, channel="secure_sum")
     found = share(method, world, plan)[1:] * 5 / 3.0
     low, high = chi2(len(found)).interval(1 - 1e-9)

@@ -5,7 +5,7 @@ import pytest
 
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
-from tacit.models.histories import rows
+from tacit.models.histories import log_counts, rows
 
 DAY = 86_400
 
@@ -50,3 +50,13 @@ def test_some_items_in_their_order(shards):
 def test_nobody():
     log = Interactions.of_columns([], [], n_users=0, n_items=3)
     assert rows(Shards.of(log), half_life=1.0).shape == (0, 3)
+
+
+def test_what_noise_may_have_made_is_no_count():
+    """Of two rounds with noise of 5 each: 7.07, or 1 without any."""
+    counts = np.array([70.0, 4.0, 0.5, -9.0])
+    noisy = log_counts(counts, floor=5.0 * np.sqrt(2))
+    assert noisy[1] == noisy[2] == noisy[3] == pytest.approx(np.log(50) / 2)
+    assert noisy[0] == pytest.approx(np.log(70))
+    bare = log_counts(counts, floor=0.0)
+    assert bare.tolist() == pytest.approx([np.log(70), np.log(4), 0, 0])

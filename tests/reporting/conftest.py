@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tacit.plan import Plan
-from tacit.release import Release, unprotected
+from tacit.privacy.guarantees import unprotected
+from tacit.release import Release
 from tacit.reporting.report import (
     Contender,
     Curve,

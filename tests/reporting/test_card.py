@@ -7,7 +7,8 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 from tacit.plan import Plan
-from tacit.release import Cells, Release, local, summed, unprotected
+from tacit.privacy.guarantees import local, summed, unprotected
+from tacit.release import Cells, Release
 from tacit.reporting.card import render
 from tacit.statement import account
 

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 from ledger.small import bare, gaussian, training
 
+from tacit.ledger.budget import Cap
 from tacit.ledger.records import Entry
-from tacit.ledger.spending import Cap
-from tacit.ledger.terms import Charge
+from tacit.release import Unit, View
 from tacit.reporting.ledger import (
     Told,
     caps_table,
@@ -20,9 +20,9 @@ AT = "2026-05-04T03:02:01+00:00"
 
 
 def told(terms, *, rounds=3, **more) -> Told:
-    [charge] = terms.charges
+    [release] = terms.releases
     entries = tuple(
-        Entry(AT, HOSTILE, r, charge, AT if r else None) for r in range(rounds)
+        Entry(AT, HOSTILE, r, release, AT if r else None) for r in range(rounds)
     )
     totals = tuple(run_statements(terms, range(rounds), delta=None))
     return Told(entries, totals, **more)
@@ -58,7 +58,8 @@ def test_nothing_said():
 
 
 def test_a_limit_stands_beside_what_is_spent():
-    made = told(gaussian(20.0), caps=(Cap(1.0), Cap(2.0, unit="item", view="release")))
+    item = Cap(2.0, unit=Unit.ITEM, view=View.RELEASE)
+    made = told(gaussian(20.0), caps=(Cap(1.0), item))
     page = render(made)
     assert "odds may change at most 2.72 times; so far: 1.4" in page
     assert "any single thing I did" in page
@@ -83,20 +84,22 @@ def test_refusals_are_listed():
 def test_what_came_from_outside_is_escaped():
     """The name of a release and who sees it come with the method."""
     terms = bare()
-    [charge] = terms.charges
-    loud = replace(terms, charges=(Charge(HOSTILE, HOSTILE, charge.promises),))
+    [release] = terms.releases
+    shouted = replace(release, what=HOSTILE, seen_by=HOSTILE)
+    loud = replace(terms, releases=(shouted,))
     page = render(told(loud, refusals=((HOSTILE, HOSTILE, 7, AT),)))
     assert "<script" not in page
     assert "&lt;script&gt;" in page
 
 
 def test_experts_read_events():
-    [charge] = training(0.1, 4.0, 10).charges
-    shown = to_plain(entries_table([Entry(AT, "a run of long name", 3, charge, None)]))
+    [release] = training(0.1, 4.0, 10).releases
+    entry = Entry(AT, "a run of long name", 3, release, None)
+    shown = to_plain(entries_table([entry]))
     assert "10 × PoissonSampled 0.1 (Gaussian 4), the whole run" in shown
     assert "server: Gaussian 4; collusion: nothing" in shown
     assert "a run of lon " in shown
-    [charge] = gaussian().charges
-    shown = to_plain(entries_table([Entry(AT, "run", 3, charge, None)]))
+    [release] = gaussian().releases
+    shown = to_plain(entries_table([Entry(AT, "run", 3, release, None)]))
     assert "Gaussian 5 " in shown
     assert "collusion" not in shown

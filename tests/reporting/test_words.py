@@ -3,7 +3,8 @@ from dp_accounting import GaussianDpEvent
 
 from tacit.accounting.events import pure_local
 from tacit.plan import Plan
-from tacit.release import Cells, Release, local, summed, unprotected
+from tacit.privacy.guarantees import local, summed, unprotected
+from tacit.release import Cells, Release
 from tacit.reporting.words import in_words
 from tacit.statement import account
 

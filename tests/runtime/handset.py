@@ -27,9 +27,10 @@ from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.keys import Key
 from tacit.ledger import durable, schema
-from tacit.ledger.spending import Cap
+from tacit.ledger.budget import Cap
 from tacit.plan import Plan
-from tacit.release import Release, local
+from tacit.privacy.guarantees import local
+from tacit.release import Release
 from tacit.runtime import device as device_module
 from tacit.runtime.device import Device
 from tacit.testing.toy import ToyFactors

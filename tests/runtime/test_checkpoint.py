@@ -32,15 +32,16 @@ def state(**changed) -> State:
             "f": Factored(draws.normal(size=(2, 1, 2)), draws.normal(size=(2, 1, 3))),
             "n": Dense(np.array([True, False])),
         },
+        "spent": np.array([0.5, 0.125]),
     } | changed
     server = Server(PLAN, WORLD.catalog, 4, fields["weights"], fields["memory"])
     codes = np.zeros(2, np.int64)
-    clients = Clients(PLAN.digest, np.arange(2), codes, Tree(fields["leaves"]))
-    return State(server, clients, np.array([[4], [1]]))
+    clients = Clients(PLAN, np.arange(2), codes, Tree(fields["leaves"]))
+    return State(server, clients, np.array([[4], [1]]), fields["spent"])
 
 
 def start() -> State:
-    blank = state(weights={}, memory={}, leaves={})
+    blank = state(weights={}, memory={}, leaves={}, spent=np.zeros(2))
     return replace(blank, server=replace(blank.server, round=0))
 
 
@@ -51,6 +52,7 @@ def parts(found: State) -> dict[str, np.ndarray]:
         **{f"memory {name}": value for name, value in found.server.memory.items()},
         **{n + s: part for n, leaf in leaves for s, part in leaf.parts.items()},
         "taken": found.taken,
+        "spent": found.spent,
     }
 
 
@@ -115,6 +117,18 @@ def test_a_single_count_of_before_is_counted_in_every_part(
     assert found.taken.tolist() == taken
 
 
+@pytest.mark.parametrize("before", ["2", "3"])
+def test_what_was_saved_before_noise_was_chosen_has_spent_none(
+    tmp_path, monkeypatch, before
+):
+    path, arrays = tmp_path / "c", checkpoint._arrays(state())
+    del arrays["clients/spent"]
+    monkeypatch.setattr(checkpoint, "FORMAT", before)
+    monkeypatch.setattr(checkpoint, "_arrays", lambda _: arrays)
+    save_checkpoint(path, state(), digest="mine")
+    assert_same(load(path), replace(state(), spent=np.zeros(2)))
+
+
 # --- Refused -------------------------------------------------------------------------
 
 
@@ -127,7 +141,7 @@ def test_another_format(saved, monkeypatch):
     monkeypatch.setattr(checkpoint, "FORMAT", "1")
     save_checkpoint(saved, state(), digest="mine")
     monkeypatch.undo()
-    with pytest.raises(BadRun, match="format 1, this program reads 3"):
+    with pytest.raises(BadRun, match="format 1, this program reads 4"):
         load(saved)
 
 

@@ -5,15 +5,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
+from ledger.first_format import first_text
+from runtime.chosen import choosing
 
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key, Keys
+from tacit.ledger.budget import Cap
 from tacit.ledger.records import Refusal
-from tacit.ledger.spending import Cap
+from tacit.ledger.terms import read_terms
 from tacit.method import Unmetered, enrol, participate
 from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.gram import Gram
 from tacit.plan import Plan
-from tacit.release import Release, local
+from tacit.privacy import CentralGaussian, LocalPrivUnit
+from tacit.privacy.guarantees import local
+from tacit.release import Release, View
 from tacit.runtime.device import Device
 from tacit.sampling import Once
 from tacit.testing.contract import mixed_world
@@ -27,8 +33,8 @@ HISTORY = WORLD.shards.take([4])
 METHODS = [
     ToyFactors(dither=1.0),
     FederatedPopularity(),
-    FederatedPopularity(privacy="central", noise_multiplier=2.0),
-    FederatedPopularity(privacy="local", epsilon=1.0),
+    FederatedPopularity(privacy=CentralGaussian(2.0)),
+    FederatedPopularity(privacy=LocalPrivUnit(1.0)),
 ]
 
 
@@ -169,12 +175,40 @@ def test_a_round_that_was_never_planned(make):
 
 def test_a_sampler_that_promises_one_round_is_held_to_it(make):
     """The account of `Once` is that of one report; a server may still ask for more."""
-    method = FederatedPopularity(privacy="local", epsilon=1.0)
+    method = FederatedPopularity(privacy=LocalPrivUnit(1.0))
     plan = replace(PLAN, sampler=Once())
     device = make(method, plan)
     said = [device.participate(asked(method, r, plan=plan)) for r in range(3)]
     assert [one is None for one in said] == [False, True, True]
     assert reasons(device) == [Refusal.TOO_OFTEN]
+
+
+FOUR = Plan(len(WORLD.shards), rounds=4, channel="secure_sum", delta=1e-6)
+
+
+def test_a_phase_that_the_plan_does_not_have_in_that_round(make):
+    """A bound and a noise other than agreed would be charged as if they were those."""
+    method = Gram(head=5, privacy=CentralGaussian({"counts": 2.0, "relations": 3.0}))
+    device = make(method, FOUR)
+    cast = cast_of(method, plan=FOUR)
+    assert cast.phase == 0
+    for phase in (1, 2):
+        assert device.participate(encode_cast(replace(cast, phase=phase))) is None
+    assert reasons(device) == [Refusal.OTHER_PHASE]
+    assert device.ledger.entries() == []
+    assert device.participate(encode_cast(cast)) is not None
+
+
+def test_a_phase_that_is_chosen_too_often(make):
+    """Two rounds of half the budget each; whatever the server says, no third."""
+    method = choosing("dear", "dear", "cheap")
+    device = make(method, FOUR)
+    said = [device.participate(asked(method, r, plan=FOUR)) for r in range(3)]
+    assert [one is None for one in said] == [False, False, True]
+    assert reasons(device) == [Refusal.BUDGET]
+    assert make(method, FOUR).participate(asked(method, 2, plan=FOUR)) is None
+    noises = [device.ledger.answer(device.run, r).multiplier for r in range(2)]
+    assert noises == pytest.approx([2.0 * 2**0.5] * 2)
 
 
 def test_the_cap_of_the_owner(make):
@@ -189,7 +223,7 @@ def test_the_cap_of_the_owner(make):
 
 def test_where_nothing_is_promised_a_cap_lets_nothing_out(make):
     device = make(FederatedPopularity())
-    device.ledger.set_cap(Cap(1000.0, view="release"))
+    device.ledger.set_cap(Cap(1000.0, view=View.RELEASE))
     assert device.participate(asked(FederatedPopularity())) is None
 
 
@@ -229,10 +263,10 @@ def test_a_method_that_fails_has_said_nothing(make):
 
 
 def test_what_was_agreed_cannot_change(make):
-    make(FederatedPopularity(privacy="local", epsilon=1.0))
+    make(FederatedPopularity(privacy=LocalPrivUnit(1.0)))
     with pytest.raises(Refused, match="was joined under other terms"):
-        make(FederatedPopularity(privacy="local", epsilon=2.0))
-    make(FederatedPopularity(privacy="local", epsilon=2.0), run="another")
+        make(FederatedPopularity(privacy=LocalPrivUnit(2.0)))
+    make(FederatedPopularity(privacy=LocalPrivUnit(2.0)), run="another")
 
 
 @dataclass(frozen=True)
@@ -257,18 +291,35 @@ class Unsaid(InTurn):
 
 @pytest.mark.parametrize(("joined", "entries"), [(InTurn, 1), (Unsaid, 2)])
 def test_a_run_goes_on_as_it_was_agreed(make, joined, entries):
-    """What was joined before rounds were told is charged for all, as it was then."""
+    """Whoever told no rounds is charged for everything in each of them."""
     make(joined()).participate(asked(Noisy(), 0))
-    device = make(InTurn())
+    device = make(joined())
     device.participate(asked(Noisy(), 5))
     assert [e.round for e in device.ledger.entries()] == sorted([0, 5] * entries)
 
 
-def test_terms_do_not_become_weaker(make):
-    """Joined with rounds told, every round for everything is something else."""
-    make(InTurn())
+@pytest.mark.parametrize(
+    ("joined", "now", "entries"), [(InTurn, Unsaid, 1), (Unsaid, InTurn, 2)]
+)
+def test_terms_do_not_change_within_a_run(make, joined, now, entries):
+    """With rounds told, every round for everything is something else."""
+    make(joined()).participate(asked(Noisy(), 0))
     with pytest.raises(Refused, match="was joined under other terms"):
-        make(Unsaid())
+        make(now())
+    assert len(make(joined()).ledger.entries()) == entries
+
+
+def test_a_run_that_an_earlier_version_began_is_finished_with_it(make):
+    """Its terms are told in other words; what it said counts, and goes on counting."""
+    device = make(InTurn())
+    device.participate(asked(Noisy(), 5))
+    old = first_text(device.terms)
+    device.ledger._file.execute("UPDATE runs SET terms = ?", (old,))
+    with pytest.raises(Refused, match="an earlier version began is finished with it"):
+        make(InTurn())
+    again = make(Noisy(), run="another")
+    [(terms, rounds)] = again.ledger.taken()
+    assert (terms, rounds) == (read_terms(old), [5])
 
 
 def test_a_device_has_one_owner(make):

@@ -7,11 +7,13 @@ import pytest
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.plan import Plan
+from tacit.privacy import CentralGaussian
 from tacit.runtime.earlier import plain_past, read_past
 from tacit.sampling import Everyone, Once, Poisson
 from tacit.statement import Past, account
 
-NOISY = Gram(privacy="central", head=9, count_noise=2.0, relate_noise=3.0)
+NOISES = {"counts": 2.0, "relations": 3.0}
+NOISY = Gram(head=9, privacy=CentralGaussian(NOISES))
 
 
 @pytest.mark.parametrize("sampler", [Everyone(), Poisson(0.3), Once()])

@@ -7,20 +7,22 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 from methods.privrec.worlds import described
+from runtime.chosen import Chooses, choosing
 
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.accounting.views import allowed_participations
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Refused
 from tacit.keys import Key
+from tacit.ledger.budget import Cap
 from tacit.ledger.durable import DeviceLedger
-from tacit.ledger.spending import Cap
-from tacit.ledger.terms import PLACES
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
-from tacit.release import Cell, Release, Standing, Unit, View, summed, unprotected
+from tacit.privacy import CentralGaussian, LocalPrivUnit
+from tacit.privacy.guarantees import summed, unprotected
+from tacit.release import CELLS, EVERYONE, Cell, Release, Standing, Unit, View
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.ledger import caps_of, run_statements, statements, terms_of
 from tacit.runtime.run import RunDirectory, play
@@ -31,8 +33,9 @@ from tacit.testing.contract import mixed_world
 
 WORLD = mixed_world()
 PEOPLE = len(WORLD.shards)
-LOCAL = FederatedPopularity(privacy="local", epsilon=1.0)
-CENTRAL = FederatedPopularity(privacy="central", noise_multiplier=3.0)
+LOCAL = FederatedPopularity(privacy=LocalPrivUnit(1.0))
+CENTRAL = FederatedPopularity(privacy=CentralGaussian(3.0))
+SERVER = Unit.USER, View.SERVER
 
 
 def plan(**changed) -> Plan:
@@ -44,25 +47,24 @@ def plan(**changed) -> Plan:
 
 def test_a_local_report_is_charged_a_round_whoever_looks():
     terms = terms_of(LOCAL, plan())
-    [charge] = terms.charges
+    [release] = terms.releases
     assert (terms.rounds, terms.most, terms.population) == (12, 12, PEOPLE)
-    assert {charge.promises[place].covers for place in PLACES} == {"round"}
-    assert {charge.promises[place].event.epsilon for place in PLACES} == {1.0}
+    assert {release.cells[name].each.epsilon for name in CELLS} == {1.0}
+    assert {release.cells[name].event.count for name in CELLS} == {12}
     assert terms_of(LOCAL, plan(sampler=Once())).most == 1
 
 
 def test_a_noisy_sum_is_charged_a_run_to_readers_and_a_round_to_the_server():
     made = plan(channel="secure_sum", sampler=Poisson(0.1))
-    [charge] = terms_of(CENTRAL, made).charges
-    kinds = {view: charge.promises["user", view] for view in View}
-    assert kinds["release"].covers == "run"
-    assert kinds["release"].event.count == 12
-    assert kinds["server"].covers == "round"
-    assert kinds["server"].event.noise_multiplier == 3.0
-    assert kinds["server"].assumes == "trusted aggregator"
-    assert kinds["collusion"].event is None
-    over_direct = terms_of(CENTRAL, plan()).charges[0]
-    assert over_direct.promises["user", "server"].event is None
+    [release] = terms_of(CENTRAL, made).releases
+    kinds = {view: release.cells[Unit.USER, view] for view in View}
+    assert kinds[View.RELEASE].each is None
+    assert kinds[View.RELEASE].event.count == 12
+    assert kinds[View.SERVER].each.noise_multiplier == 3.0
+    assert kinds[View.SERVER].assumes == "trusted aggregator"
+    assert kinds[View.COLLUSION].event is None
+    over_direct = terms_of(CENTRAL, plan()).releases[0]
+    assert over_direct.cells[SERVER].event is None
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,11 @@ class Claims(FederatedPopularity):
 
 
 def test_a_claim_is_no_promise():
-    [charge] = terms_of(Claims(), plan()).charges
-    assert all(charge.promises[place].event is None for place in PLACES)
+    terms = terms_of(Claims(), plan())
+    [release] = terms.releases
+    assert not any(release.guarantee(name).is_proven for name in CELLS)
+    for line in run_statements(terms, [0], delta=1e-6):
+        assert (line.epsilon, line.standing) == (None, Standing.NONE)
 
 
 @dataclass(frozen=True)
@@ -101,9 +106,9 @@ def test_each_group_has_its_own_terms():
     made = plan(groups=GROUPS, channel="secure_sum")
     for group, z in {"careful": 5.0, "open": 2.0}.items():
         terms = terms_of(ByGroup(), made, group=group)
-        [charge] = terms.charges
+        [release] = terms.releases
         assert terms.group == group
-        assert charge.promises["user", "server"].event.noise_multiplier == z
+        assert release.cells[SERVER].each.noise_multiplier == z
     with pytest.raises(BadValue, match="known: careful, open"):
         terms_of(ByGroup(), made, group="closed")
 
@@ -111,12 +116,17 @@ def test_each_group_has_its_own_terms():
 # --- Rounds that are not alike -------------------------------------------------------
 
 
-COUNTING = {"privacy": "central", "count_rounds": 2, "count_noise": 2.0}
-TRAINING = {**COUNTING, "noise_multiplier": 5.0}
+def noisy(later: str, **more) -> dict:
+    """Two rounds count under noise 2; the phase that follows has noise 5."""
+    privacy = CentralGaussian({"counts": 2.0, later: 5.0}, **more)
+    return {"count_rounds": 2, "privacy": privacy}
+
+
+MOVING = {"clip": 1.0, "clip_quantile": 0.5, "bit_noise": 50.0}
 IN_TURN = {
-    "privrec": PrivRec(**TRAINING, embedding=3, widths=(5,), bit_noise=50.0),
-    "fedvae": FedVae(**TRAINING, hidden=(4,), latent=2),
-    "gram": Gram(**COUNTING, relate_noise=5.0, count_share=0.1, head=5),
+    "privrec": PrivRec(embedding=3, widths=(5,), **noisy("updates", **MOVING)),
+    "fedvae": FedVae(hidden=(4,), latent=2, **noisy("gradients")),
+    "gram": Gram(count_share=0.1, head=5, **noisy("relations")),
 }
 
 
@@ -134,9 +144,9 @@ def test_every_round_is_charged_for_the_noise_that_it_has(name):
     server = method.start(made, world.catalog, Key.from_seed(0))
     terms = terms_of(method, made)
     for round_ in range(made.rounds):
-        noise = method.noise(method.broadcast(replace(server, round=round_)))
-        [charge] = [one for one in terms.charges if one.is_made_in(round_)]
-        assert charge.promise(("user", "server")).event == noise.event
+        noise = method.noise(method.broadcast(replace(server, round=round_)), made)
+        [release] = [one for one in terms.releases if one.is_made_in(round_)]
+        assert release.guarantee(SERVER).each == noise.event
 
 
 @pytest.mark.parametrize("name", IN_TURN)
@@ -159,8 +169,9 @@ def test_a_whole_run_costs_what_the_plan_says_and_no_device_more(name):
 
 def test_who_speaks_once_is_charged_for_the_dearer_in_any_round():
     method, made = in_turn("gram", sampler=Once())
-    [charge] = terms_of(method, made).charges
-    assert charge.rounds is None
+    [release] = terms_of(method, made).releases
+    assert release.rounds is None
+    assert release.cells[SERVER].each.noise_multiplier == 2.0
 
 
 def test_a_line_speaks_of_what_was_said_only():
@@ -188,6 +199,78 @@ def test_simulated_devices_refuse_by_what_they_said():
     counts, others = state.taken.T
     assert {0, 1, 2} == {*counts.tolist()}
     assert others.tolist() == [{0: 17, 1: 11, 2: 5}[n] for n in counts.tolist()]
+
+
+# --- Noise that is chosen as a run goes ----------------------------------------------
+
+
+FOUR = {"rounds": 4, "channel": "secure_sum"}
+
+
+def test_a_run_of_chosen_phases_is_agreed_to_as_one_release():
+    """Whatever is chosen costs no more than that, and so the terms say nothing else."""
+    terms = terms_of(choosing("dear", "cheap"), plan(**FOUR))
+    [release] = terms.releases
+    cell = release.cells[SERVER]
+    assert (cell.event, cell.each) == (GaussianDpEvent(2.0), None)
+    assert release.rounds is None
+    assert terms.total_multiplier == 2.0
+    for rounds in ([0], range(3)):
+        server = run_statements(terms, rounds, delta=1e-6)[1]
+        assert server.epsilon == gaussian_epsilon(2.0, delta=1e-6)
+
+
+def test_a_run_of_chosen_phases_is_played_until_it_chooses_none():
+    made = simulation(choosing("dear", "cheap", "cheap"), plan(**FOUR))
+    states = [state for state, _ in made.run(made.start())]
+    for state, share in zip(states, (0.5, 0.75, 1.0), strict=True):
+        assert state.spent.tolist() == pytest.approx([share / 2.0**2] * PEOPLE)
+    assert states[-1].taken.tolist() == [[3]] * PEOPLE
+    assert made.method.is_over(states[-1].server)
+
+
+def after_two_dear_rounds():
+    """The whole budget is spent, and the method wants another round."""
+    made = simulation(choosing("dear", "dear", "cheap"), plan(**FOUR))
+    state = made.start()
+    for _ in range(2):
+        state, _ = made.step(state)
+    return made, state
+
+
+def test_the_engine_refuses_a_choice_that_passes_the_budget():
+    made, state = after_two_dear_rounds()
+    said = r"Chooses chose 'cheap' for round 2.* 1\.250 times the budget"
+    with pytest.raises(Refused, match=said):
+        made.step(state)
+
+
+def test_devices_refuse_what_passes_the_budget_by_their_own_count():
+    """A server that forgot what it spent: its own check passes, and nobody answers."""
+    made, state = after_two_dear_rounds()
+    blank = replace(state.server, memory=made.start().server.memory)
+    after, tally = made.step(replace(state, server=blank))
+    assert (tally.asked, tally.took_part) == (PEOPLE, 0)
+    assert after.spent.tolist() == state.spent.tolist()
+
+
+def test_a_target_is_met_by_the_whole_run_however_it_chooses():
+    made = plan(**FOUR, target_epsilon=3.0)
+    method = Chooses(privacy=CentralGaussian()).calibrated(made)
+    [server] = [
+        line.epsilon
+        for line in account(made, method.releases(made)).totals
+        if (line.unit, line.view) == SERVER
+    ]
+    assert 2.99 < server <= 3.0
+    assert play_all(simulation(method, made)).taken.tolist() == [[3]] * PEOPLE
+
+
+def test_chosen_phases_need_everyone_in_every_round():
+    """The account of a cohort drawn in secret is made before anything is chosen."""
+    for sampler in (Poisson(0.5), Once()):
+        with pytest.raises(Refused, match="only if everyone is asked in every round"):
+            choosing("dear").releases(plan(**FOUR, sampler=sampler))
 
 
 # --- Statements ----------------------------------------------------------------------
@@ -223,7 +306,7 @@ def test_a_line_says_everything_that_qualifies_its_figure(tmp_path):
     assert (line.epsilon, line.delta) == (2.0, 0.0)  # pure, where that costs nothing
     assert (line.assumes, line.seen_by) == (
         "nothing",
-        "server, and everyone through the shares",
+        "server, and everyone through the model",
     )
 
 
@@ -276,10 +359,16 @@ def play_all(made: Simulation):
 
 
 def test_a_target_is_a_cap_in_the_release_view():
-    assert caps_of(plan()) == ()
-    [cap] = caps_of(plan(target_epsilon=3.0))
-    assert cap == Cap(3.0, 1e-6, view="release")
-    assert caps_of(plan(target_epsilon=3.0, delta=None))[0].delta == 0
+    assert caps_of(plan(), EVERYONE) == ()
+    [cap] = caps_of(plan(target_epsilon=3.0), EVERYONE)
+    assert cap == Cap(3.0, 1e-6, view=View.RELEASE)
+    assert caps_of(plan(target_epsilon=3.0, delta=None), EVERYONE)[0].delta == 0
+
+
+def test_every_group_has_a_cap_of_its_own():
+    made = plan(target_epsilon={"careful": 1.0, "open": 3.0}, groups=GROUPS)
+    found = [caps_of(made, group)[0].epsilon for group in GROUPS]
+    assert found == [1.0, 3.0]
 
 
 def test_simulated_devices_stop_at_their_cap():
@@ -295,8 +384,8 @@ def test_simulated_devices_stop_at_their_cap():
 def test_a_run_calibrated_to_its_target_refuses_nobody():
     made = plan(target_epsilon=6.0, sampler=Poisson(0.5), delta=1e-6)
     for method in (
-        FederatedPopularity(privacy="local"),
-        FederatedPopularity(privacy="central"),
+        FederatedPopularity(privacy=LocalPrivUnit()),
+        FederatedPopularity(privacy=CentralGaussian()),
     ):
         calm = simulation(method.calibrated(made), made)
         free = replace(calm, caps=())
@@ -332,7 +421,7 @@ def test_amplification_is_by_group_as_well():
 
 def test_a_ledger_of_ones_own_decides_alone():
     class Nobody:
-        def permits(self, clients, *, round):
+        def permits(self, clients, *, round, multipliers=None):
             return np.zeros(len(clients), bool)
 
     caps = (Cap(3.0, 0.0),)

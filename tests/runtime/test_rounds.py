@@ -42,7 +42,7 @@ class Tapped(Direct):
 
     heard: list = field(default_factory=list)
 
-    def carry(self, chunks, errand):
+    def carry(self, chunks, context):
         return Each(self.heard.append(chunk) or chunk for chunk in chunks)
 
 
@@ -62,7 +62,7 @@ def test_bytes_are_those_of_the_real_messages():
 
 
 class OddOnes:
-    def permits(self, clients, *, round):
+    def permits(self, clients, *, round, multipliers=None):
         return clients % 2 == 1
 
 
@@ -137,7 +137,7 @@ def test_a_cohort_is_ordered_by_length_so_that_a_chunk_is_even():
 
 
 def test_a_cohort_is_never_in_memory_at_once():
-    """20,000 devices × 5,000 items: all reports are 100 MB, a chunk of 500 is 2.5."""
+    """20,000 devices × 5,000 items: all reports are 400 MB, a chunk of 125 is 2.5."""
     people, items = 20_000, 5_000
     users = np.repeat(np.arange(people), 3)
     held = Key.from_seed(1).generator().integers(items, size=len(users))
@@ -149,7 +149,7 @@ def test_a_cohort_is_never_in_memory_at_once():
         Profiles(Strings.of(str(i) for i in range(people))),
         Shards.of(log),
         Key.from_seed(0),
-        chunk=500,
+        chunk=125,
     )
     state = made.start()
     tracemalloc.start()
@@ -190,21 +190,21 @@ class LongerForSome(FederatedPopularity):
 @pytest.mark.parametrize("broken", [OtherType, OtherName, LongerForSome])
 def test_a_report_that_is_not_as_declared_is_refused(broken):
     made = simulation(broken(max_votes=4), chunk=2)
-    with pytest.raises(BadMessage, match=r"declared is votes: uint8\[20\]"):
+    with pytest.raises(BadMessage, match=r"declared is votes: float32\[20\]"):
         made.step(made.start())
 
 
 @dataclass(frozen=True)
 class ReadsOne(FederatedPopularity):
-    def aggregate(self, server, delivery, key):
+    def aggregate(self, server, delivery, context):
         first = next(iter(delivery.chunks))
-        return super().aggregate(server, Each([first]), key)
+        return super().aggregate(server, Each([first]), context)
 
 
 @dataclass(frozen=True)
 class ReadsNone(FederatedPopularity):
-    def aggregate(self, server, delivery, key):
-        return super().aggregate(server, Each([]), key)
+    def aggregate(self, server, delivery, context):
+        return super().aggregate(server, Each([]), context)
 
 
 @pytest.mark.parametrize(("broken", "read"), [(ReadsOne, 2), (ReadsNone, 0)])
@@ -224,9 +224,9 @@ def test_the_server_gets_another_key_in_every_round():
 
     @dataclass(frozen=True)
     class Watched(FederatedPopularity):
-        def aggregate(self, server, delivery, key):
-            seen.append(key)
-            return super().aggregate(server, delivery, key)
+        def aggregate(self, server, delivery, context):
+            seen.append(context.key)
+            return super().aggregate(server, delivery, context)
 
     made = simulation(Watched())
     for _ in made.run(made.start()):

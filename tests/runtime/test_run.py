@@ -253,7 +253,7 @@ def test_the_ledger_is_written_before_anyone_speaks(tmp_path):
     directory, seen = RunDirectory(tmp_path), []
 
     class Watching:
-        def permits(self, clients, *, round):
+        def permits(self, clients, *, round, multipliers=None):
             seen.append(
                 json.loads(directory.ledger.read_text())["rounds_begun"] - round
             )

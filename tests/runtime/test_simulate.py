@@ -7,6 +7,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
+from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import PoissonByGroup
 from tacit.testing.contract import mixed_world
@@ -116,8 +117,7 @@ class NeedsSums:
 
 @dataclass(frozen=True)
 class Unfed(FederatedPopularity):
-    @property
-    def aggregator(self):
+    def robust(self, phase):
         return NeedsSums()
 
 
@@ -141,15 +141,32 @@ class Choosy:
 class ChoosyPopularity(FederatedPopularity):
     """Federated popularity with a filter in front of the noise."""
 
-    @property
-    def aggregator(self):
-        return Choosy()
+    def aggregators(self, plan):
+        return (Choosy(),)
 
 
 def test_a_filter_before_the_noise_is_refused():
     """One person could move what the others' reports do: more than a clip."""
     plan = Plan(PEOPLE, channel="secure_sum", delta=1e-6)
     with pytest.raises(Refused, match="Choosy looks at reports before the noise"):
-        check_plan(ChoosyPopularity(privacy="central", noise_multiplier=1.0), plan)
+        check_plan(ChoosyPopularity(privacy=CentralGaussian(1.0)), plan)
     check_plan(ChoosyPopularity(), plan)  # nothing is claimed, nothing is broken
-    check_plan(ChoosyPopularity(privacy="local", epsilon=1.0), plan)  # free after LDP
+    local = ChoosyPopularity(privacy=LocalPrivUnit(1.0))
+    check_plan(local, plan)  # free after local privacy
+
+
+@dataclass(frozen=True)
+class RobustPopularity(FederatedPopularity):
+    """The same by the hook that a method has for it."""
+
+    def robust(self, phase):
+        return Choosy()
+
+
+def test_a_robust_statistic_is_held_against_the_protection_it_gets():
+    plan = Plan(PEOPLE, channel="secure_sum", delta=1e-6)
+    with pytest.raises(Refused, match="Choosy looks at reports before the noise"):
+        check_plan(RobustPopularity(privacy=CentralGaussian(1.0)), plan)
+    check_plan(RobustPopularity(), plan)
+    with pytest.raises(Refused, match=r"Choosy compares reports.*nearly all noise"):
+        check_plan(RobustPopularity(privacy=LocalPrivUnit(1.0)), plan)

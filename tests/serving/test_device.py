@@ -59,18 +59,11 @@ def test_a_personal_model_folds_a_stranger_in_by_history():
     assert recommender.recommend(["c"], k=1)[0].id == "d"
 
 
-def test_a_method_that_ranks_on_the_server_is_refused():
-    class OnServer(ToyFactors):
-        ranks_on = "server"
-
-    with pytest.raises(Refused, match="ranks on the server"):
-        Recommender(OnServer(), Cast(0, bytes(16), {}), CATALOG)
-
-
 def test_strangers_hold_a_fresh_state():
-    clients = stranger(ToyFactors(factors=3), Cast(0, bytes(16), {}), n=2)
+    clients = stranger(ToyFactors(factors=3), n=2)
     assert clients.state["u"].shape == (2, 3)
     assert clients.state["rounds"].tolist() == [0, 0]
+    assert clients.plan == Plan(2)  # they agreed to no run
 
 
 def related() -> Recommender:

@@ -24,7 +24,9 @@ def model() -> Model:
         },
     )
     weights = {"V": np.arange(6.0).reshape(2, 3), "b": np.array([1, 2], np.int64)}
-    return Model({"name": "x", "rank": 3}, Cast(7, bytes(range(16)), weights), catalog)
+    cast = Cast(7, bytes(range(16)), weights)
+    privacy = {"mechanism": "central", "noise_multiplier": {"votes": 1.5}}
+    return Model({"name": "x", "rank": 3}, privacy, cast, catalog)
 
 
 def test_a_model_comes_back_as_it_was(model, tmp_path):
@@ -32,6 +34,7 @@ def test_a_model_comes_back_as_it_was(model, tmp_path):
     save_model(model, *files)
     loaded = load_model(*files)
     assert loaded.method == model.method
+    assert loaded.privacy == model.privacy
     assert (loaded.cast.round, loaded.cast.plan_digest) == (7, bytes(range(16)))
     for name, value in model.cast.weights.items():
         assert loaded.cast.weights[name].dtype == value.dtype
@@ -40,6 +43,21 @@ def test_a_model_comes_back_as_it_was(model, tmp_path):
     for name, feature in model.catalog.features.items():
         for row in range(2):
             np.testing.assert_equal(loaded.catalog.features[name][row], feature[row])
+
+
+def test_a_model_of_the_first_format_is_read(model, tmp_path):
+    """Its protection stands among the fields of the method."""
+    files = tmp_path / "model.safetensors", tmp_path / "model.json"
+    save_model(model, *files)
+    document = json.loads(files[1].read_text())
+    assert document.pop("format") == 2
+    del document["privacy"]
+    old = document | {"format": 1, "method": {"name": "x", "privacy": "central"}}
+    files[1].write_text(json.dumps(old))
+    loaded = load_model(*files)
+    assert loaded.method == {"name": "x", "privacy": "central"}
+    assert loaded.privacy is None
+    np.testing.assert_array_equal(loaded.cast.weights["V"], model.cast.weights["V"])
 
 
 def test_the_same_model_gives_the_same_bytes(model, tmp_path):

@@ -55,15 +55,11 @@ class CohortMean(ToyFactors):
 class RealisedSize(ToyFactors):
     """Divides by whoever turned up."""
 
-    def aggregate(self, server: Server, delivery, key):
+    def aggregate(self, server: Server, delivery, context):
         reports = list(delivery.chunks)
         turned_up = sum(len(chunk) for chunk in reports) or 1
-        layout = self.layout(server.plan, server.catalog, round=server.round)
-        gradient = self.aggregator.mean(
-            replace(delivery, chunks=reports), layout, planned=turned_up
-        )
-        weights, memory = self.optimizer.step(server.weights, server.memory, gradient)
-        return server.after(weights=weights, memory=memory)
+        own = replace(context, planned=turned_up)
+        return super().aggregate(server, replace(delivery, chunks=reports), own)
 
 
 @dataclass(frozen=True)
@@ -80,8 +76,8 @@ class LongerReports(ToyFactors):
 class InPlace(ToyFactors):
     """Writes into the server it was handed."""
 
-    def aggregate(self, server, delivery, key):
-        after = super().aggregate(server, delivery, key)
+    def aggregate(self, server, delivery, context):
+        after = super().aggregate(server, delivery, context)
         server.weights["b"][:] = 0.0
         return after
 
@@ -102,8 +98,8 @@ class HiddenState(ToyFactors):
 class ReadsNothing(ToyFactors):
     """Steps without looking at what was delivered."""
 
-    def aggregate(self, server, delivery, key):
-        return super().aggregate(server, replace(delivery, chunks=[]), key)
+    def aggregate(self, server, delivery, context):
+        return super().aggregate(server, replace(delivery, chunks=[]), context)
 
 
 def contract_of(broken: type[Method]) -> MethodContract:

@@ -5,7 +5,7 @@ import pytest
 
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
-from tacit.transport.channels import Each, Errand, Sum, Unlinked, channel
+from tacit.transport.channels import Each, RoundContext, Sum, Unlinked, channel
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
@@ -31,8 +31,8 @@ def reports(n: int, start: int = 0) -> Reports:
     return Reports(Tree({"v": Dense(v.astype(np.int64)), "w": Factored(ones, ones)}))
 
 
-def errand(**changes) -> Errand:
-    return Errand(**{"layout": LAYOUT, "key": Key.from_seed(0), **changes})
+def agreed(**changes) -> RoundContext:
+    return RoundContext(**{"layout": LAYOUT, "key": Key.from_seed(0), **changes})
 
 
 def test_an_unknown_channel_suggests_the_nearest():
@@ -51,7 +51,7 @@ def test_direct_hands_reports_over_as_they_are_and_only_when_asked():
             asked.append(start)
             yield reports(3, start)
 
-    delivery = channel("direct").carry(chunks(), errand())
+    delivery = channel("direct").carry(chunks(), agreed())
     assert isinstance(delivery, Each)
     assert asked == []
     assert [len(chunk) for chunk in delivery.chunks] == [3, 3]
@@ -59,7 +59,7 @@ def test_direct_hands_reports_over_as_they_are_and_only_when_asked():
 
 def test_direct_adds_no_noise():
     """It could only come too late: the server has seen the reports."""
-    delivery = channel("direct").carry([reports(3)], errand(noise=Hundred()))
+    delivery = channel("direct").carry([reports(3)], agreed(mechanism=Hundred()))
     (chunk,) = delivery.chunks
     assert (chunk.tree["v"] == reports(3).tree["v"]).all()
 
@@ -68,7 +68,7 @@ def test_direct_adds_no_noise():
 
 
 def test_the_sum_and_nothing_else():
-    delivery = channel("secure_sum").carry([reports(3), reports(2, 3)], errand())
+    delivery = channel("secure_sum").carry([reports(3), reports(2, 3)], agreed())
     assert isinstance(delivery, Sum)
     assert vars(delivery).keys() == {"total"}
     assert delivery.total["v"].tolist() == [10, 10, 10]
@@ -76,17 +76,17 @@ def test_the_sum_and_nothing_else():
 
 
 def test_noise_is_in_the_sum_before_anybody_sees_it():
-    quiet = channel("secure_sum").carry([reports(3)], errand())
-    noisy = channel("secure_sum").carry([reports(3)], errand(noise=Hundred()))
+    quiet = channel("secure_sum").carry([reports(3)], agreed())
+    noisy = channel("secure_sum").carry([reports(3)], agreed(mechanism=Hundred()))
     gap = noisy.total["v"] - quiet.total["v"]
     assert (gap >= 100).all()
-    other = errand(noise=Hundred(), key=Key.from_seed(1))
+    other = agreed(mechanism=Hundred(), key=Key.from_seed(1))
     assert (channel("secure_sum").carry([reports(3)], other).total["v"] != gap).any()
 
 
 def test_nobody_still_gets_noise():
     """An empty cohort must look like any other: noise on zero."""
-    delivery = channel("secure_sum").carry([], errand(noise=Hundred()))
+    delivery = channel("secure_sum").carry([], agreed(mechanism=Hundred()))
     assert (delivery.total["v"] >= 100).all()
     assert delivery.total["w"].shape == (2, 2)
 
@@ -101,7 +101,7 @@ def split_reports(n: int) -> Reports:
 
 def test_every_message_arrives_once_and_parts_of_a_message_stay_together():
     chunks = [split_reports(5)]
-    delivery = channel("shuffle").carry(chunks, errand(layout=SPLIT))
+    delivery = channel("shuffle").carry(chunks, agreed(layout=SPLIT))
     assert isinstance(delivery, Unlinked)
     assert delivery.contributors == 5
     a, b = delivery.messages["a"], delivery.messages["b"]
@@ -110,7 +110,7 @@ def test_every_message_arrives_once_and_parts_of_a_message_stay_together():
 
 
 def test_a_report_without_an_axis_travels_whole():
-    delivery = channel("shuffle").carry([reports(4), reports(3, 4)], errand())
+    delivery = channel("shuffle").carry([reports(4), reports(3, 4)], agreed())
     assert sorted(delivery.messages["v"][:, 0].tolist()) == list(range(7))
 
 
@@ -122,7 +122,7 @@ def test_the_order_says_nothing():
         int(np.flatnonzero(found.messages["v"][:, 0] == 0)[0])
         for seed in range(4000)
         for found in [
-            channel("shuffle").carry([reports(5)], errand(key=Key.from_seed(seed)))
+            channel("shuffle").carry([reports(5)], agreed(key=Key.from_seed(seed)))
         ]
     ]
     counts = np.bincount(places, minlength=5)
@@ -131,6 +131,6 @@ def test_the_order_says_nothing():
 
 def test_too_few_contributors_and_nothing_is_delivered():
     with pytest.raises(Refused, match="3 contributed and the plan promises at least 4"):
-        channel("shuffle").carry([reports(3)], errand(min_contributors=4))
+        channel("shuffle").carry([reports(3)], agreed(min_contributors=4))
     with pytest.raises(Refused, match="0 contributed"):
-        channel("shuffle").carry([], errand())
+        channel("shuffle").carry([], agreed())

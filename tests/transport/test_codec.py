@@ -81,12 +81,18 @@ def layouts_and_trees(draw: st.DrawFn) -> tuple[Layout, Tree]:
 # --- Round trips ---------------------------------------------------------------------
 
 
-@given(st.integers(0, 2**64 - 1), st.binary(min_size=16, max_size=16), weights())
-def test_a_cast_comes_back(round_, digest, arrays):
-    cast = Cast(round_, digest, arrays)
+@given(
+    st.integers(0, 2**64 - 1),
+    st.binary(min_size=16, max_size=16),
+    weights(),
+    st.integers(0, 2**16 - 1),
+)
+def test_a_cast_comes_back(round_, digest, arrays, phase):
+    cast = Cast(round_, digest, arrays, phase)
     message = encode_cast(cast)
     found = decode_cast(message)
     assert (found.round, found.plan_digest) == (round_, digest)
+    assert found.phase == phase
     assert_same_arrays(found.weights, arrays)
     assert len(message) == cast_size(cast)
 
@@ -191,10 +197,10 @@ def test_random_bytes_are_refused(data):
 # --- Forgery: the checksum is right, the content is not ------------------------------
 
 
-def sealed(body: bytes, *, kind: int = 2, magic=b"TCIT", version=1, zero=0, **changed):
+def sealed(body: bytes, *, kind: int = 2, magic=b"TCIT", version=1, phase=0, **changed):
     """A message with a valid length and checksum around any body."""
     fields = {"round_": 3, "digest": DIGEST, "length": len(body)} | changed
-    head = struct.pack("<4sBBH", magic, version, kind, zero)
+    head = struct.pack("<4sBBH", magic, version, kind, phase)
     head += struct.pack("<QQ16s", fields["round_"], fields["length"], fields["digest"])
     return head + body + codec._checksum(head + body)
 
@@ -306,7 +312,7 @@ def test_a_forgery_of_the_right_length_gets_past_the_length_check(name):
     ("changed", "complaint"),
     [
         ({"magic": b"TCIX"}, "does not begin"),
-        ({"zero": 1}, "does not begin"),
+        ({"phase": 1}, "does not begin"),
         ({"version": 2}, "version 2; this program reads version 1"),
         ({"kind": 1}, "is a Cast, expected a Report"),
         ({"kind": 3}, "is a Query, expected a Report"),
@@ -319,6 +325,14 @@ def test_a_forgery_of_the_right_length_gets_past_the_length_check(name):
 def test_a_forged_head_is_refused(changed, complaint):
     with pytest.raises(BadMessage, match=complaint):
         decode_reports(CAST, [sealed(GOOD, **changed)], LAYOUT)
+
+
+def test_only_a_cast_says_a_phase():
+    """In a report it would be one more thing to tell people apart by."""
+    assert decode_cast(sealed(GOOD, kind=1, phase=2)).phase == 2
+    with pytest.raises(BadMessage):
+        decode_queries(CAST, [sealed(GOOD, kind=3, phase=2)], LAYOUT)
+    assert len(decode_queries(CAST, [sealed(GOOD, kind=3)], LAYOUT)) == 1
 
 
 def test_there_is_one_way_to_say_true():
@@ -400,7 +414,7 @@ def test_only_casts_reports_and_queries_have_a_codec():
 PRIVATE = [
     Updates(REPORT.tree),
     Tastes(REPORT.tree),
-    Clients(DIGEST, np.arange(1), np.zeros(1, np.int64), REPORT.tree),
+    Clients(Plan(1), np.arange(1), np.zeros(1, np.int64), REPORT.tree),
     Server(Plan(1), Catalog.of_ids(["a"]), 0, {}, {}),
 ]
 

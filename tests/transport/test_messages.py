@@ -79,3 +79,9 @@ def test_a_name_cannot_pass_for_a_part_of_another_leaf():
 def test_a_round_is_a_count(round_):
     with pytest.raises(BadValue, match="round"):
         Cast(round_, bytes(16), {})
+
+
+@pytest.mark.parametrize("phase", [-1, 2**16, 0.5])
+def test_a_phase_is_a_small_count(phase):
+    with pytest.raises(BadValue, match="phase"):
+        Cast(0, bytes(16), {}, phase)

@@ -8,11 +8,12 @@ from tacit import check
 from tacit.attacks.leaks import Attempt, Histories
 from tacit.attacks.leaks.output_bias import Form, attack_output
 from tacit.keys import Key
+from tacit.method import CentralGaussian
 from tacit.methods.fedvae import FedVae
 from tacit.plan import Plan
 
 _BARE = FedVae(hidden=(32,), latent=16, rate=0.01)
-_NOISY = replace(_BARE, privacy="central")
+_NOISY = replace(_BARE, privacy=CentralGaussian())
 _OUTPUT = "decoder/1"  # its last layer
 
 

@@ -33,7 +33,8 @@ from tacit.mechanisms.gaussian import GaussianSum
 from tacit.mechanisms.one_bit import BEST_EPSILON, OneBit
 from tacit.mechanisms.priv_unit import PrivUnit
 from tacit.plan import Plan
-from tacit.release import Cells, View, local, summed, unprotected
+from tacit.privacy.guarantees import local, summed, unprotected
+from tacit.release import Cells, View
 from tacit.results import standard_error
 from tacit.tree import Tree
 

@@ -31,7 +31,8 @@ from tacit.attacks.leaks.finding import Attempt, Score, stated
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.plan import Plan
-from tacit.release import View, summed, unprotected
+from tacit.privacy.guarantees import summed, unprotected
+from tacit.release import View
 from tacit.results import standard_error
 from tacit.statement import Statement
 

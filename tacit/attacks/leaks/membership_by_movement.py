@@ -12,8 +12,10 @@ from tacit.attacks.leaks.movement import Federations, Form, attack_movement
 from tacit.data.features import Category, Features
 from tacit.data.strings import Strings
 from tacit.keys import Key
+from tacit.method import CentralGaussian
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
+from tacit.privacy import PublishedClippedSum
 from tacit.sampling import FixedSize, Poisson
 
 # A history is about one mini-batch. Sigmoid units saturate where ReLU would overflow.
@@ -25,8 +27,10 @@ _BARE = PrivRec(
     batch=256,
     rate=2.0,
 )
-_SOUND = replace(_BARE, privacy="central", clip=2.0)  # most norms are above
-_PAPER = replace(_SOUND, mode="paper", quantile=0.9)  # z = 1 and h = .7
+_MOVING = CentralGaussian(clip=2.0, clip_quantile=0.5)  # most norms are above
+_SOUND = replace(_BARE, privacy=_MOVING)
+_PRINTED = PublishedClippedSum(clip=2.0, quantile=0.9)  # z = 1 and h = .7
+_PAPER = replace(_BARE, mode="paper", privacy=_PRINTED)
 _FEATURES, _LABELS = 3, 64  # invented; they tell nearly all items apart
 
 

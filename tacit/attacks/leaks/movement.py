@@ -28,7 +28,7 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64, UInt8
+from jaxtyping import Bool, Float, Float64, Int64, UInt8
 
 from tacit import check
 from tacit.attacks.leaks import Histories
@@ -137,7 +137,11 @@ class _Only:
     is_member: Bool[np.ndarray, "people"]
 
     def permits(
-        self, clients: Int64[np.ndarray, "clients"], *, round: int
+        self,
+        clients: Int64[np.ndarray, "clients"],
+        *,
+        round: int,
+        multipliers: Float[np.ndarray, "clients"] | None = None,
     ) -> Bool[np.ndarray, "clients"]:
         """Those whose coin said so, in every round."""
         return self.is_member[clients]

@@ -20,7 +20,7 @@ with q the item's popularity, and guesses n of them: precision and recall are on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
@@ -36,7 +36,7 @@ from tacit.release import View
 from tacit.results import standard_error
 from tacit.runtime.simulate import Simulation
 from tacit.statement import Statement
-from tacit.transport.channels import Each, Errand, Sum, channel
+from tacit.transport.channels import Each, RoundContext, Sum, channel
 from tacit.transport.messages import Cast, Reports
 from tacit.tree import Factored, Tree
 
@@ -82,7 +82,7 @@ class _Target:
     form: Form
     histories: Histories
     cast: Cast
-    errand: Errand
+    context: RoundContext
     updates: Tree  # what devices computed
     reports: Tree  # what they send
 
@@ -97,9 +97,8 @@ class _Target:
         own = run.population.keys.at("round", cast.round)
         _, updates = method.local_update(cast, clients, shards, own.at("local_update"))
         reports = method.privatize(cast, clients, updates, own.at("privatize"))
-        layout = method.layout(form.plan, catalog, round=cast.round)
-        errand = Errand(layout, key.at("errand"), method.noise(cast))
-        return cls(form, histories, cast, errand, updates.tree, reports.tree)
+        context = method.context(state.server, cast, key.at("channel"))
+        return cls(form, histories, cast, context, updates.tree, reports.tree)
 
     @property
     def rows(self) -> Matrix:
@@ -117,7 +116,7 @@ class _Target:
 
     def evidence(self, key: Key) -> Matrix:
         """What the noisy sum less everyone else tells of each item, as a log-ratio."""
-        noise = self.errand.noise
+        noise = self.context.mechanism
         if noise is None:
             raise BadValue(f"{self.form.label}: a bare sum hides nobody; add noise")
         norms = np.maximum(self.updates.norms(), np.finfo(float).tiny)
@@ -128,7 +127,7 @@ class _Target:
         squares = (h * h).sum(axis=1, keepdims=True)
         seen = np.stack([h[i] @ self._seen(i, key.at(i)) for i in range(len(h))])
         # What the noise's scale is, everyone knows; any kind of noise can be asked.
-        drawn = noise.add(self.errand.layout.zeros(), key.at("scale"))
+        drawn = noise.add(self.context.layout.zeros(), key.at("scale"))
         return kept * (squares * middle - seen) / drawn[self.form.leaf].var()
 
     def likeliest(self, evidence: Matrix) -> Guess:
@@ -156,8 +155,8 @@ class _Target:
     def _seen(self, row: int, key: Key) -> Float[np.ndarray, "inputs items"]:
         """The layer in a sum from which all others have been subtracted."""
         alone = Reports(self.reports.select([row]))
-        errand = Errand(self.errand.layout, key, self.errand.noise)
-        delivery = channel(self.form.plan.channel).carry([alone], errand)
+        context = replace(self.context, key=key)
+        delivery = channel(self.form.plan.channel).carry([alone], context)
         assert isinstance(delivery, Sum)
         return delivery.total[self.form.leaf]
 

@@ -11,7 +11,7 @@ from jaxtyping import Int64
 from tacit import check
 from tacit.attacks.poisoning.attacks import Attack
 from tacit.keys import Key
-from tacit.transport.channels import Channel, Delivery, Errand
+from tacit.transport.channels import Channel, Delivery, RoundContext
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Tree
 
@@ -42,16 +42,18 @@ class Infiltrated:
         """As the channel inside."""
         return self.channel.delivers
 
-    def carry(self, chunks: Iterable[Reports], errand: Errand) -> Delivery:
+    def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """Deliver what honest devices and attackers say."""
-        return self.channel.carry(self._mixed(chunks, errand), errand)
+        return self.channel.carry(self._mixed(chunks, context), context)
 
-    def _mixed(self, chunks: Iterable[Reports], errand: Errand) -> Iterator[Reports]:
+    def _mixed(
+        self, chunks: Iterable[Reports], context: RoundContext
+    ) -> Iterator[Reports]:
         trees = [chunk.tree for chunk in chunks if len(chunk)]
         if not trees:
             return
-        key = errand.key.at("poisoning", "attackers")  # not one that draws noise
-        tree, _ = self.mixed(Tree.concatenate(trees), errand.layout, key=key)
+        key = context.key.at("poisoning", "attackers")  # not one that draws noise
+        tree, _ = self.mixed(Tree.concatenate(trees), context.layout, key=key)
         yield Reports(tree)
 
     def mixed(

@@ -19,7 +19,7 @@ from tacit.mechanisms.one_bit import (
 )
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,7 @@ class PublishedBits:
     @property
     def event(self) -> DpEvent:
         """What one report costs its sender."""
-        from dp_accounting import SelfComposedDpEvent
-
+        from tacit.accounting.dp_events import SelfComposedDpEvent
         from tacit.accounting.events import pure_local
 
         return SelfComposedDpEvent(pure_local(self.epsilon), self.count)

@@ -28,7 +28,7 @@ from tacit.mechanisms.published.classic import classic_sigma
 from tacit.mechanisms.randomized_response import one_of_each
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class PublishedLabels:
     @property
     def event(self) -> DpEvent:
         """Nothing is protected."""
-        from dp_accounting import NonPrivateDpEvent
+        from tacit.accounting.dp_events import NonPrivateDpEvent
 
         return NonPrivateDpEvent()
 

@@ -18,7 +18,7 @@ from tacit.mechanisms.sums import add_noise
 from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from tacit.accounting.dp_events import DpEvent
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class PublishedClipping:
         The paper's noise is over 2 S / M, the distance of an exchange; the accountant
         doubles by itself.
         """
-        from dp_accounting import GaussianDpEvent
+        from tacit.accounting.dp_events import GaussianDpEvent
 
         return GaussianDpEvent(2 * self.effective_noise(step))
 

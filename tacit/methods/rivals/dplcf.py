@@ -17,36 +17,54 @@ Gao et al. 2020, "Differentially Private Local Collaborative Filtering" (SIGIR),
 Minto et al. 2021 describe it in Section 5.2. σ is the deviation of C for a pair that
 nobody has; the damping d is ours: without it pairs of rare items are all noise.
 
-    privacy   protected by
-    none      nothing
-    local     randomised response on every bit, on the device
+    mechanism   protected by
+    none        nothing
+    local       randomised response on every bit, on the client
 
-The paper states ε' for one interaction. A person is protected by M ε', and that is the
-field here, so that nobody reads one for the other.
+Pairs of one person's items are related, so single reports are read: no sum will do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float32, Int32, Int64, UInt8
 
 from tacit import check
-from tacit.data.catalog import Catalog
-from tacit.data.shards import Shards
-from tacit.errors import BadValue, Refused
-from tacit.keys import Key, Keys
-from tacit.mechanisms.flipped_bits import FlippedBits, packed_size
-from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
-from tacit.plan import Plan
-from tacit.release import Cells, Release, epsilon_a_report, local, unprotected
-from tacit.transport.channels import Delivery, Each
-from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
-from tacit.tree import Arrays, Tree
+from tacit.errors import Refused
+from tacit.mechanisms.flipped_bits import packed_size
+from tacit.method import (
+    Array,
+    Arrays,
+    Candidates,
+    Cast,
+    Catalog,
+    Clients,
+    Key,
+    Keys,
+    Mechanisms,
+    Method,
+    Phase,
+    Plan,
+    Queries,
+    Scores,
+    Server,
+    Shards,
+    Slot,
+    Tastes,
+    Tree,
+    Unprotected,
+    Updates,
+    check_offered,
+)
+from tacit.privacy import UNPROTECTED, LocalFlips
+from tacit.release import Release
+from tacit.transport.channels import Delivery, Each, RoundContext
+from tacit.transport.messages import Layout, Reports
 
 _NUMBERS_AT_ONCE = 2**24  # 64 MiB of float32
 _MOST_REPORTS = 2**24  # counts are exact in float32 up to here
@@ -58,31 +76,26 @@ Rows = UInt8[np.ndarray, "clients bytes"]
 class Dplcf(Method):
     """Item neighbors from histories whose every bit was flipped now and then.
 
-    Memory at the server: M × M counts. Leave `epsilon` out to have it calibrated to the
-    plan's target.
+    Memory at the server: M × M counts.
     """
 
-    privacy: Literal["none", "local"] = "local"
-    epsilon: float | None = None  # of a whole row: M ε'
+    mechanisms: ClassVar[Mechanisms] = {"none": Unprotected, "local": LocalFlips}
+
     neighbors: int = 100  # k
     damping: float = 5.0  # d
+    _: KW_ONLY
+    privacy: Unprotected | LocalFlips = UNPROTECTED
 
     def __post_init__(self) -> None:
-        check.one_of(("none", "local"), privacy=self.privacy)
+        check_offered(self)
         check.count(neighbors=self.neighbors)
         check.not_negative(damping=self.damping)
-        if self.epsilon is not None:
-            check.positive(epsilon=self.epsilon)
-            if self.privacy == "none":
-                raise BadValue("epsilon belongs to privacy='local' only")
 
     # server
 
     def calibrated(self, plan: Plan) -> Self:
         """The same method with the epsilon that meets the plan's target."""
-        if self.privacy == "local" and self.epsilon is None:
-            return replace(self, epsilon=epsilon_a_report(plan))
-        return self
+        return replace(self, privacy=self.privacy.calibrated(plan, _phases(plan)))
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """Nobody has said anything."""
@@ -108,14 +121,15 @@ class Dplcf(Method):
         told = {name: value[:, :k] for name, value in server.weights.items()}
         return Cast(server.round, server.plan.digest, told)
 
-    @property
-    def aggregator(self) -> PairCounts:
+    def aggregators(self, plan: Plan) -> tuple[PairCounts, ...]:
         """Counts items and pairs of items."""
-        return PairCounts()
+        return (PairCounts(),)
 
-    def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
+    def aggregate(
+        self, server: Server, delivery: Delivery, context: RoundContext
+    ) -> Server:
         """Lines 2 to 4."""
-        memory = self.aggregator.added(server.memory, delivery)
+        memory = PairCounts().added(server.memory, delivery)
         reports = server.plan.cohort_size * (server.round + 1)
         weights = server.weights
         if server.round + 1 == server.plan.rounds:
@@ -138,8 +152,8 @@ class Dplcf(Method):
     ) -> Float32[np.ndarray, "rows items"]:
         said, pairs = memory["said"], memory["pairs"][rows].astype(np.float32)
         counts, noise = said.astype(np.float64), 0.0
-        if self.privacy == "local":
-            mechanism = self._mechanism(len(said))
+        if isinstance(self.privacy, LocalFlips):
+            mechanism = self.privacy.bits(len(said))
             counts = mechanism.counts(said, rows=reports)
             pairs = mechanism.pairs(pairs, one=said[rows], other=said, rows=reports)
             noise = self.damping * mechanism.pair_deviation(reports)
@@ -150,7 +164,7 @@ class Dplcf(Method):
         np.fill_diagonal(similar[:, rows], 0.0)
         return similar.astype(np.float32)
 
-    # device
+    # client
 
     def local_update(
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
@@ -166,9 +180,9 @@ class Dplcf(Method):
     ) -> Reports:
         """Line 1."""
         x: Rows = updates.tree["clicks"]
-        if self.privacy == "none":
+        if isinstance(self.privacy, Unprotected):
             return Reports(updates.tree)
-        flipped = self._mechanism(len(cast.weights["near"])).privatize(x, keys)
+        flipped = self.privacy.bits(len(cast.weights["near"])).privatize(x, keys)
         return Reports(Tree.dense(clicks=flipped))
 
     # serving
@@ -198,30 +212,11 @@ class Dplcf(Method):
 
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """The rows; neighbors follow from them and cost nothing more."""
-        what = "history of each device"
-        if self.privacy == "local":
-            what += ", every bit flipped with a known chance"
-        seen_by = "server, and everyone through the neighbors"
-        return (Release(what, seen_by, "each round", self._cells(plan)),)
+        return self.privacy.releases(plan, _phases(plan))
 
-    def _cells(self, plan: Plan) -> Cells:
-        if self.privacy == "none":
-            return unprotected("histories are sent as they are")
-        reason = "randomised response on every bit of a row, composed over the catalog"
-        # Whatever the number of bits: all of them together cost `epsilon`.
-        return local(plan, FlippedBits(self._epsilon, 1).event, reason=reason)
 
-    def _mechanism(self, n_items: int) -> FlippedBits:
-        return FlippedBits(self._epsilon / n_items, n_items)
-
-    @property
-    def _epsilon(self) -> float:
-        if self.epsilon is None:
-            raise BadValue(
-                "privacy='local' needs epsilon, of a whole history: set it, or give "
-                "the plan a target_epsilon"
-            )
-        return self.epsilon
+def _phases(plan: Plan) -> tuple[Phase, ...]:
+    return (Phase("histories", range(plan.rounds), what="histories"),)
 
 
 @dataclass(frozen=True)
@@ -230,6 +225,10 @@ class PairCounts:
 
     accepts: tuple[type[Delivery], ...] = (Each,)
     is_plain_sum: bool = True
+
+    def total(self, delivery: Delivery, context: RoundContext) -> dict[str, Array]:
+        """Pairs are counted on top of what was counted before: see `added`."""
+        raise Refused("pairs of items are no sum of reports; see `added`")
 
     def added(self, memory: Arrays, delivery: Delivery) -> Arrays:
         """What was counted before, and what is delivered now."""

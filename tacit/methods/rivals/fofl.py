@@ -19,19 +19,37 @@ itself with it. What neither states: docs/methods/fofl.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from tacit import check
-from tacit.aggregation.mean import Mean
 from tacit.aggregation.server_optimizers import BY_NAME, ServerOptimizer
-from tacit.data.catalog import Catalog
 from tacit.data.features import Category
-from tacit.data.shards import Shards
-from tacit.keys import Key, Keys
-from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
+from tacit.method import (
+    Arrays,
+    Candidates,
+    Cast,
+    Catalog,
+    Clients,
+    Key,
+    Keys,
+    Mechanisms,
+    Phase,
+    Plan,
+    Queries,
+    Scores,
+    Server,
+    Shards,
+    Slot,
+    SumMethod,
+    Tastes,
+    Tree,
+    Unprotected,
+    check_offered,
+)
 from tacit.models.feature_mlp import (
     Activation,
     Blueprint,
@@ -41,17 +59,13 @@ from tacit.models.feature_mlp import (
     Schedule,
 )
 from tacit.models.feature_mlp.items import without_catalog
-from tacit.phases import released
-from tacit.plan import Plan
-from tacit.release import Release, unprotected
-from tacit.transport.channels import Delivery
-from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
-from tacit.tree import Tree
 
 
 @dataclass(frozen=True)
-class Fofl(Method):
-    """A network over item ids that every device adapts to its user. Not private."""
+class Fofl(SumMethod):
+    """A network over item ids that every client adapts to its user. Not private."""
+
+    mechanisms: ClassVar[Mechanisms] = {"none": Unprotected}
 
     # what is learnt from
     positive_from: float | None = None  # the least value that is liked; None: any
@@ -72,11 +86,29 @@ class Fofl(Method):
     adapt_rate: float = 0.05
 
     def __post_init__(self) -> None:
+        check_offered(self)
         check.one_of(("reptile", "adam"), server_step=self.server_step)
         check.not_negative(adapt_epochs=self.adapt_epochs)
         check.count(local_epochs=self.local_epochs)
         check.positive(step=self.step, adapt_rate=self.adapt_rate)
         _ = self._schedule, self._blueprint, self._labelling  # refuse what cannot be
+
+    # what leaves
+
+    def phases(self, plan: Plan) -> tuple[Phase, ...]:
+        """One; an update tells which items a client had or drew."""
+        return (Phase("updates", range(plan.rounds), what="updates"),)
+
+    def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
+        """One number per weight."""
+        shapes = self._blueprint.network(_by_id(catalog)).shapes
+        return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
+
+    def update(
+        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tree:
+        """Lines 1 and 2, for all clients at once."""
+        return self._devices(cast).movement(clients.state, shards, self._schedule, keys)
 
     # server
 
@@ -86,33 +118,11 @@ class Fofl(Method):
         memory = self._optimizer.start(without_catalog(weights))
         return Server(plan, catalog, 0, weights, memory)
 
-    @property
-    def aggregator(self) -> Mean:
-        """A plain sum."""
-        return Mean()
-
-    def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
+    def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
         """Line 3."""
-        layout = self.layout(server.plan, server.catalog, round=server.round)
-        planned = server.plan.cohort_size
-        mean = self.aggregator.mean(delivery, layout, planned=planned)
-        away = {name: -value for name, value in mean.items()}
+        planned = self.planned(server.plan)
+        away = {name: -value / planned for name, value in total.items()}
         return server.stepped(self._optimizer, away)
-
-    # device
-
-    def local_update(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
-    ) -> tuple[Tree, Updates]:
-        """Line 1, for all clients at once."""
-        device, how = self._devices(cast), self._schedule
-        return clients.state, Updates(device.movement(clients.state, shards, how, keys))
-
-    def privatize(
-        self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
-    ) -> Reports:
-        """Line 2: as they are."""
-        return Reports(updates.tree)
 
     # serving
 
@@ -133,18 +143,6 @@ class Fofl(Method):
     ) -> Scores:
         """Line 4, on the device."""
         return self._devices(cast).scores(person.tree, candidates.items)
-
-    # account
-
-    def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
-        """A number a weight."""
-        shapes = self._blueprint.network(_by_id(catalog)).shapes
-        return Layout({n: Slot(self.precision, shape) for n, shape in shapes.items()})
-
-    def releases(self, plan: Plan) -> tuple[Release, ...]:
-        """The updates themselves; they tell which items a device had or drew."""
-        cells = unprotected("updates are sent as they are; no mechanism protects them")
-        return (released("sum of updates", cells),)
 
     # details
 

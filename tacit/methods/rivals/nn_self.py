@@ -20,15 +20,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from tacit import check
-from tacit.aggregation.mean import Mean
 from tacit.aggregation.server_optimizers import BY_NAME, ServerOptimizer
-from tacit.data.catalog import Catalog, Profiles
-from tacit.data.shards import Shards
-from tacit.keys import Key, Keys
-from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
+from tacit.method import (
+    Arrays,
+    Candidates,
+    Cast,
+    Catalog,
+    Clients,
+    Key,
+    Keys,
+    Mechanisms,
+    Phase,
+    Plan,
+    Profiles,
+    Queries,
+    Scores,
+    Server,
+    Shards,
+    Slot,
+    SumMethod,
+    Tastes,
+    Tree,
+    Unprotected,
+    check_offered,
+)
 from tacit.models.feature_mlp import (
     Activation,
     Blueprint,
@@ -39,20 +57,16 @@ from tacit.models.feature_mlp import (
 )
 from tacit.models.feature_mlp.items import without_catalog
 from tacit.models.feature_mlp.maml import InnerLoop, meta_gradients
-from tacit.phases import released
-from tacit.plan import Plan
-from tacit.release import Release, unprotected
-from tacit.transport.channels import Delivery
-from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
-from tacit.tree import Tree
 
 
 @dataclass(frozen=True)
-class NnSelf(Method):
+class NnSelf(SumMethod):
     """A network over features with a meta-learnt start. Not private.
 
     `people` and `situations` say how many labels each feature has, 0 for a number.
     """
+
+    mechanisms: ClassVar[Mechanisms] = {"none": Unprotected}
 
     items: tuple[str, ...] = ()  # features of the catalog; none named: all but text
     by_value: tuple[str, ...] = ()  # numbers of items with a label for each value
@@ -78,40 +92,30 @@ class NnSelf(Method):
     adapt_rate: float = 0.05
 
     def __post_init__(self) -> None:
+        check_offered(self)
         check.one_of(("sgd", "adam"), server_step=self.server_step)
         check.not_negative(adapt_epochs=self.adapt_epochs)
         check.positive(step=self.step, adapt_rate=self.adapt_rate)
         _ = self._inner, self._blueprint, self._labelling  # refuse what cannot be
 
-    # server
+    # what leaves
 
-    def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Random weights."""
-        weights = self._blueprint.start(catalog, key)
-        memory = self._optimizer.start(without_catalog(weights))
-        return Server(plan, catalog, 0, weights, memory)
+    def phases(self, plan: Plan) -> tuple[Phase, ...]:
+        """One: gradients, bare."""
+        return (Phase("gradients", range(plan.rounds), what="gradients"),)
 
-    @property
-    def aggregator(self) -> Mean:
-        """A plain sum."""
-        return Mean()
-
-    def aggregate(self, server: Server, delivery: Delivery, key: Key) -> Server:
-        """Line 4."""
-        layout = self.layout(server.plan, server.catalog, round=server.round)
-        planned = server.plan.cohort_size
-        mean = self.aggregator.mean(delivery, layout, planned=planned)
-        return server.stepped(self._optimizer, mean)
-
-    # device
+    def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
+        """One number per weight."""
+        shapes = self._blueprint.network(catalog).shapes
+        return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
         """What a person has told of themselves; it stays here."""
         return self._blueprint.told_by(profiles)
 
-    def local_update(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
-    ) -> tuple[Tree, Updates]:
+    def update(
+        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tree:
         """Lines 1 to 3, for all clients at once."""
         device = self._devices(cast)
         examples = device.examples(clients.state, shards, keys.at("negatives"))
@@ -122,13 +126,21 @@ class NnSelf(Method):
             inner=self._inner,
             keys=keys.at("halves"),
         )
-        return clients.state, Updates(Tree.dense(**found))
+        return Tree.dense(**found)
 
-    def privatize(
-        self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
-    ) -> Reports:
-        """Line 3: as they are."""
-        return Reports(updates.tree)
+    # server
+
+    def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
+        """Random weights."""
+        weights = self._blueprint.start(catalog, key)
+        memory = self._optimizer.start(without_catalog(weights))
+        return Server(plan, catalog, 0, weights, memory)
+
+    def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
+        """Line 4."""
+        planned = self.planned(server.plan)
+        mean = {name: value / planned for name, value in total.items()}
+        return server.stepped(self._optimizer, mean)
 
     # serving
 
@@ -149,18 +161,6 @@ class NnSelf(Method):
     ) -> Scores:
         """Line 5, on the device."""
         return self._devices(cast).scores(person.tree, candidates.items)
-
-    # account
-
-    def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
-        """A number a weight."""
-        shapes = self._blueprint.network(catalog).shapes
-        return Layout({n: Slot(self.precision, shape) for n, shape in shapes.items()})
-
-    def releases(self, plan: Plan) -> tuple[Release, ...]:
-        """The gradients themselves."""
-        cells = unprotected("gradients are sent as they are; nothing protects them")
-        return (released("sum of gradients", cells),)
 
     # details
 

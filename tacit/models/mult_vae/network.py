@@ -26,6 +26,7 @@ from jaxtyping import Float, Shaped
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.models.formula import Formula
 from tacit.tree import Array, Arrays
 
 Init = Literal["normal", "xavier"]
@@ -116,6 +117,20 @@ class Network:
         if self.is_tied:
             return out @ weights[self.encoder[0]][:-1].T + last[-1]
         return _through(last, out)
+
+    def formula(self, weights: Arrays, x: Formula) -> Formula:
+        """`encode`, then `decode`, written down."""
+        layers = {name: weights[name] for name in (*self.encoder, *self.decoder)}
+        last = self.encoder[-1]
+        layers[last] = layers[last][:, : self.latent]  # the means
+        matrices = {n: Formula.constant(layer[:-1]) for n, layer in layers.items()}
+        if self.is_tied:
+            matrices[self.decoder[-1]] = matrices[self.encoder[0]].transposed()
+        linear = (last, self.decoder[-1])
+        for name, layer in layers.items():
+            x = x @ matrices[name] + layer[-1]
+            x = x if name in linear else x.tanh()
+        return x
 
 
 def _through(layer: Array, a: Array) -> Array:

@@ -95,7 +95,7 @@ def _shares(bench: Bench, defense: str) -> tuple[float, ...]:
 
 
 def _is_private(defense: str) -> bool:
-    return DEFENSES[defense](0).privacy != "none"
+    return DEFENSES[defense](0).privacy.is_private
 
 
 def _outcome(bench: Bench, defense: str, attack: str | None, share: float) -> Outcome:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tacit.attacks.poisoning import Attack, EveryGroup, Gaussian, Promote, Scaled
+from tacit.method import CentralGaussian
 from tacit.methods.fedvae import FedVae
 
 _OUTPUT = "decoder/0"  # the layer whose gradient promotes an item
 
 # One hidden layer and nothing sampled; chosen on validation people without attackers.
 SMALL = FedVae(hidden=(), latent=32, variational=False, rate=0.01)
-PRIVATE = replace(SMALL, privacy="central", dropout=0.0, loss="mean", clip=0.05)
+PRIVATE = replace(SMALL, privacy=CentralGaussian(clip=0.05), dropout=0.0, loss="mean")
 
 FLIPPED, LOUD, STEALTHY = "flipped x10", "promoting x10", "promoting x1"
 ALONE, SPREAD = "flipped x1000", "promoting x1, in every group"

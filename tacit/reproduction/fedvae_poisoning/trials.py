@@ -173,7 +173,7 @@ def _over(seeds: Sequence[Metric]) -> Metric:
 
 def _plan(bench: Bench, method: FedVae, people: int) -> Plan:
     """Cohorts of one size without privacy; by coins, and larger, with it."""
-    if method.privacy == "none":
+    if not method.privacy.is_private:
         return Plan(people, rounds=bench.rounds, sampler=FixedSize(bench.cohort))
     return Plan(
         people,

@@ -30,6 +30,7 @@ from tacit.method import Candidates, Method, Scores
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.rivals.dplcf import Dplcf
 from tacit.plan import Plan
+from tacit.privacy import LocalBits, LocalFlips, PublishedVotes
 from tacit.reproduction.fmf_ldp.subsets import Subset, first
 from tacit.reproduction.kept import kept
 from tacit.results import Evaluation, Json, pool
@@ -154,11 +155,10 @@ class Paper:
         """What the paper leaves open was chosen on validation people of ML-1M."""
         return FmfLdp(
             mode="paper",
-            votes=self.votes,
-            epsilon=self.epsilon,
             learning_rate=self.rate,
             user_ridge=1.0,
             init_deviation=0.03,
+            privacy=PublishedVotes(epsilon=self.epsilon, votes=self.votes),
         )
 
     def plan(self, people: int) -> Plan:
@@ -213,7 +213,10 @@ class Sound:
     def method(self, people: int) -> FmfLdp:
         """With as many votes as the total allows; as `Paper`, and a rate of its own."""
         chosen = FmfLdp(
-            report="one_bit", learning_rate=3e-3, user_ridge=1.0, init_deviation=0.03
+            learning_rate=3e-3,
+            user_ridge=1.0,
+            init_deviation=0.03,
+            privacy=LocalBits(),
         )
         return chosen.calibrated(self.plan(people))
 
@@ -233,7 +236,7 @@ class Neighbors:
 
     def trained(self, split: Split, subset: Subset) -> Scorer:
         """After its only round."""
-        method = Dplcf(epsilon=self.each * len(split.catalog))
+        method = Dplcf(privacy=LocalFlips(self.each * len(split.catalog)))
         *_, state = states(method, Plan(len(split.users)), split, subset)
         cast, key = method.broadcast(state.server), subset.key.at("serve")
         everything = Candidates.all_of(split.catalog)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64
 
-from tacit.method import Server, enrol
+from tacit.method import CentralGaussian, Server, enrol
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
+from tacit.privacy.central_gaussian import CLIP
 from tacit.reproduction import Scale
 from tacit.reproduction.kept import kept
 from tacit.reproduction.privrec.benches import Bench
@@ -111,7 +112,8 @@ def followed(start: float, quantile: float, bench: Bench) -> Followed:
     _LOG.info("the bound from %g, quantile %g", start, quantile)
     split, ours = bench.split(), AsWeWould(bench)
     plan = replace(ours.dp_plan(len(split.users)), rounds=_ROUNDS)
-    method = replace(ours.dp_privrec, clip=start, quantile=quantile).calibrated(plan)
+    privacy = CentralGaussian(clip=start, clip_quantile=quantile)
+    method = replace(ours.dp_privrec, privacy=privacy).calibrated(plan)
     made = [*_looks(method, plan, bench)]
     rounds, bounds, norms = zip(*made, strict=True)
     return Followed(
@@ -130,21 +132,25 @@ def _looks(
     run = Simulation(
         method, plan, split.catalog, profiles, split.train, bench.key.at("bound")
     )
+    *_, training = method.phases(plan)
     for state, _ in run.run(run.start()):
         server = state.server
         if server.round % _EVERY == 0:
-            clip = float(server.memory["clip"])
+            clip = float(method.privacy.told(training, server.memory)[CLIP])
             yield server.round, clip, _norms(method, server, bench)
 
 
 def _norms(
     method: PrivRec, server: Server, bench: Bench
 ) -> Float64[np.ndarray, "people"]:
-    """Of the raw updates of the first people, who are in no order."""
-    split = bench.split()
+    """Of the raw updates of the first people, who are in no order.
+
+    After the last round too, so the phase is named here and not read from the Cast.
+    """
+    split, (*_, training) = bench.split(), method.phases(server.plan)
     users = split.users[:_ASKED]
     keys = bench.key.at("norms", server.round).each(users)
     people = enrol(method, server.plan, split.profiles.take(users), keys)
     shards = split.train.take(np.arange(len(users)))
-    _, updates = method.local_update(method.broadcast(server), people, shards, keys)
-    return updates.tree.norms()
+    cast = method.broadcast(server)
+    return method.update(training, cast, people, shards, keys).norms()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from tacit.method import Method
+from tacit.method import CentralGaussian, Method
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
 from tacit.reproduction import Scale
@@ -111,7 +111,8 @@ def figure_5(scale: Scale) -> Reproduction:
 
 def _at(gamma: float, bound: float, bench: Bench) -> Evaluation:
     literal = AsPublished(bench)
-    method = replace(literal.dp_privrec, quantile=gamma, clip=bound)
+    privacy = replace(literal.privacy, quantile=gamma, clip=bound)
+    method = replace(literal.dp_privrec, privacy=privacy)
     return after(method, literal.plan(len(bench.split().users)), bench)
 
 
@@ -186,4 +187,4 @@ def _popular(bench: Bench) -> Run:
     """Everyone votes once."""
     _, plan = _private(bench)
     once = replace(plan, rounds=1, sampler=Everyone())
-    return FederatedPopularity(privacy="central"), once
+    return FederatedPopularity(privacy=CentralGaussian()), once

@@ -15,6 +15,7 @@ from tacit.methods.privrec import PrivRec
 from tacit.methods.rivals.fofl import Fofl
 from tacit.methods.rivals.nn_self import NnSelf
 from tacit.plan import Plan
+from tacit.privacy import CentralGaussian, PublishedClippedSum
 from tacit.reproduction.privrec.benches import Bench
 from tacit.sampling import FixedSize, Poisson
 
@@ -68,17 +69,15 @@ class AsPublished:
         )
 
     @property
+    def privacy(self) -> PublishedClippedSum:
+        """Algorithm 2 with the published z, S, gamma and h."""
+        clip = 35.0 if self.bench.source == "frappe" else 40.0
+        return PublishedClippedSum(1.0, clip=clip, quantile=0.9, balance=0.7)
+
+    @property
     def dp_privrec(self) -> PrivRec:
         """With its noise; with ReLU units, under it, weights grow beyond all bounds."""
-        return replace(
-            self.privrec,
-            activation="sigmoid",
-            privacy="central",
-            clip=35.0 if self.bench.source == "frappe" else 40.0,
-            quantile=0.9,
-            balance=0.7,
-            noise_multiplier=1.0,
-        )
+        return replace(self.privrec, activation="sigmoid", privacy=self.privacy)
 
     @property
     def nn_self(self) -> NnSelf:
@@ -149,14 +148,13 @@ class AsWeWould:
         known = own.items if self.bench.source == "frappe" else ("genres", "year")
         return replace(
             own,
-            privacy="central",
+            privacy=CentralGaussian(clip=0.6, clip_quantile=0.5),
             items=known,
             embedding=16,
             widths=(32, 16),
             local_epochs=3,
             rate=0.2,
             step=0.05,
-            clip=0.6,
             count_rounds=2,
         )
 

@@ -28,7 +28,7 @@ from tacit.data.splits import Heldout
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.protocols import EachTargetAlone, FullRanking
 from tacit.evaluation.ranking import Factors, Personal, Scorer
-from tacit.method import Method, Scores, Server, enrol
+from tacit.method import Method, Scores, Server, Unprotected, enrol
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.privrec import PrivRec
 from tacit.models.feature_mlp.central import CentralTraining
@@ -252,7 +252,7 @@ CONTENDERS: Mapping[str, Trained] = {
         AsWeWould(b).dp_privrec, AsWeWould(b).dp_plan(_people(b)), b
     ),
     QUIET: lambda b: federated(
-        replace(AsWeWould(b).dp_privrec, privacy="none"),
+        replace(AsWeWould(b).dp_privrec, privacy=Unprotected()),
         replace(AsWeWould(b).dp_plan(_people(b)), target_epsilon=None),
         b,
     ),
@@ -262,7 +262,7 @@ CONTENDERS: Mapping[str, Trained] = {
     "NN-SELF": lambda b: _ours(b, AsWeWould(b).nn_self),
     f"FOFL-SELF{PUBLISHED}": lambda b: _published(b, AsPublished(b).fofl),
     "FOFL-SELF": lambda b: _ours(b, AsWeWould(b).fofl),
-    "FCF": lambda b: federated(FmfLdp(privacy="none"), Plan(_people(b), rounds=10), b),
+    "FCF": lambda b: federated(FmfLdp(), Plan(_people(b), rounds=10), b),
     COUNTED: lambda b: counted(AsPublished(b).privrec, b),
     FORETOLD: lambda b: foretold(AsPublished(b).privrec, b),
     "popularity": lambda b: ranked(Popularity(), b),

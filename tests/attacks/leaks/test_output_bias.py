@@ -17,13 +17,14 @@ from tacit.attacks.leaks.output_bias import (
 )
 from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.method import CentralGaussian
 from tacit.methods.fedvae import FedVae
 from tacit.plan import Plan
 from tacit.release import Standing, Unit, View
 
 PEOPLE, ITEMS = 120, 40
 BARE = FedVae(hidden=(8,), latent=4, rate=0.05)
-NOISY = replace(BARE, privacy="central")
+NOISY = replace(BARE, privacy=CentralGaussian())
 OUTPUT = "decoder/1"
 
 
@@ -89,7 +90,7 @@ def test_a_noisy_sum_leaves_little_more_than_a_guess(histories: Histories) -> No
 def test_a_weak_sum_is_seen_through(histories: Histories) -> None:
     """The attack is no straw man: with next to no noise it finds nearly everything."""
     form = noisy(8.0, "secure_sum")
-    weak = replace(NOISY, noise_multiplier=1e-3)
+    weak = replace(NOISY, privacy=CentralGaussian(1e-3))
     found = attacked(histories, replace(form, method=weak))
     assert found.scores[RECALL].mean > 0.95
 

@@ -7,7 +7,7 @@ from tacit.attacks.poisoning import Infiltrated, Scaled
 from tacit.errors import BadMessage, BadValue
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
-from tacit.transport.channels import Direct, Each, Errand, SecureSum, Sum
+from tacit.transport.channels import Direct, Each, RoundContext, SecureSum, Sum
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Tree
 
@@ -15,8 +15,8 @@ LAYOUT = Layout({"w": Slot("float64", (3,))})
 TREE = Tree.dense(w=np.random.default_rng(0).normal(size=(40, 3)) + 5)
 
 
-def errand(seed=0, noise=None):
-    return Errand(LAYOUT, Key.from_seed(seed), noise)
+def context(seed=0, noise=None):
+    return RoundContext(LAYOUT, Key.from_seed(seed), noise)
 
 
 def chunks(size=7):
@@ -24,7 +24,7 @@ def chunks(size=7):
 
 
 def carried(channel, seed=0):
-    delivery = channel.carry(chunks(), errand(seed))
+    delivery = channel.carry(chunks(), context(seed))
     assert isinstance(delivery, Each)
     return np.concatenate([chunk.tree["w"] for chunk in delivery.chunks])
 
@@ -58,14 +58,14 @@ def test_a_trusted_sum_bounds_a_liar_like_everyone():
     sums = []
     for factor in (1.0, 1e6):
         channel = Infiltrated(SecureSum(), Scaled(factor), 0.1)
-        delivery = channel.carry(chunks(), errand(noise=noise))
+        delivery = channel.carry(chunks(), context(noise=noise))
         assert isinstance(delivery, Sum)
         sums.append(delivery.total["w"])
     np.testing.assert_allclose(*sums, atol=1e-9)
 
 
 def test_nobody_asked():
-    delivery = Infiltrated(SecureSum(), Scaled(2.0), 0.1).carry([], errand())
+    delivery = Infiltrated(SecureSum(), Scaled(2.0), 0.1).carry([], context())
     assert isinstance(delivery, Sum)
     assert not delivery.total["w"].any()
 
@@ -84,7 +84,7 @@ class Narrow:
 
 def test_a_report_that_is_not_as_declared_does_not_pass():
     channel = Infiltrated(Direct(), Narrow(), 0.999)
-    delivery = channel.carry([Reports(TREE.select([0]))], errand())
+    delivery = channel.carry([Reports(TREE.select([0]))], context())
     with pytest.raises(BadMessage, match="float32"):
         list(delivery.chunks)
 

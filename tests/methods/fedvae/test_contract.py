@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tacit.method import CentralGaussian
 from tacit.methods.fedvae import FedVae
 from tacit.plan import Plan
 from tacit.testing.contract import MethodContract
@@ -39,14 +40,14 @@ class TestAllThatWasAdded(FedVaeContract):
 
     def method(self):
         return FedVae(
-            privacy="central",
+            privacy=CentralGaussian(
+                {"counts": 0.01, "gradients": 0.01},
+                clip=5.0,
+                clip_quantile=0.5,
+                bit_noise=1.0,
+            ),
             count_rounds=1,
-            count_noise=0.01,
             head=15,
-            clip=5.0,
-            clip_quantile=0.5,
-            noise_multiplier=0.01,
-            bit_noise=1.0,
             groups=3,
             local_passes=2,
             local_rate=0.05,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from onnx_device import run
 
 from tacit.aggregation.bucketed import Bucketed
 from tacit.aggregation.krum import Krum
@@ -13,19 +14,28 @@ from tacit.aggregation.server_optimizers import Adam
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT
-from tacit.method import Candidates, Unmetered, participate
+from tacit.method import (
+    Candidates,
+    CentralGaussian,
+    Exportable,
+    Unmetered,
+    participate,
+)
 from tacit.methods.fedvae import FedVae
 from tacit.plan import Plan
+from tacit.privacy import Unprotected
 from tacit.release import Standing, View
 from tacit.runtime.rounds import chunk_size
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Everyone, FixedSize, Once, Poisson
+from tacit.serving.export import to_onnx
 from tacit.statement import account
 from tacit.testing.contract import checkerboard, mixed_world
 from tacit.tree import Factored
 
 SMALL = {"hidden": (5,), "latent": 3, "dtype": "float64"}
-NOISY = {"privacy": "central", "noise_multiplier": 1.0, **SMALL}
+NOISY = FedVae(privacy=CentralGaussian(1.0), **SMALL)
+MOVING = CentralGaussian(1.0, clip_quantile=0.5, bit_noise=1.0)
 
 
 def simulation(method, *, world=None, plan=None, **options):
@@ -70,9 +80,7 @@ def test_reports_are_factors_and_their_size_says_how_many_fit():
     assert {leaf.left.shape[1] for leaf in leaves.values()} == {1}
 
 
-@pytest.mark.parametrize(
-    "privacy", [{}, {"privacy": "central", "noise_multiplier": 1.0}]
-)
+@pytest.mark.parametrize("privacy", [Unprotected(), CentralGaussian(1.0)])
 def test_a_round_allocates_no_gradient_a_person(privacy):
     """200 people and 104,000 weights: written out they would be 166 MB."""
     world = mixed_world()
@@ -80,7 +88,7 @@ def test_a_round_allocates_no_gradient_a_person(privacy):
     rng = np.random.default_rng(0)
     histories = [sorted(rng.choice(n_items, 20, replace=False)) for _ in range(people)]
     world = type(world).of(histories, n_items=n_items)
-    method = FedVae(hidden=(100,), latent=10, dtype="float64", **privacy)
+    method = FedVae(hidden=(100,), latent=10, dtype="float64", privacy=privacy)
     made = simulation(method, world=world)
     state, _ = made.step(made.start())
     tracemalloc.start()
@@ -203,55 +211,58 @@ def test_calibrated_noise_meets_the_target(sampler, counting, quantile):
         delta=1e-6,
         target_epsilon=2.0,
     )
-    method = FedVae(privacy="central", clip_quantile=quantile, **counting, **SMALL)
-    made = method.calibrated(plan)
+    privacy = CentralGaussian(clip_quantile=quantile)
+    made = FedVae(privacy=privacy, **counting, **SMALL).calibrated(plan)
     assert epsilon_of(made, plan) == pytest.approx(2.0, abs=5e-3)
     assert epsilon_of(made, plan) <= 2.0 + 1e-6
-    assert (made.count_noise is None) == (not counting)
-    assert (made.bit_noise is None) == (quantile is None)
+    assert ("counts" in made.privacy.noise_multiplier) == bool(counting)
+    assert (made.privacy.bit_noise is None) == (quantile is None)
 
 
 def test_the_counting_gets_its_share():
     """Everyone in every round: z⁻² of both kinds of rounds adds up as Gaussians do."""
     plan = Plan(5000, rounds=11, channel="secure_sum", delta=1e-6, target_epsilon=4.0)
-    made = FedVae(privacy="central", count_rounds=1, count_share=0.2).calibrated(plan)
-    counted, trained = made.count_noise**-2, 10 * made.noise_multiplier**-2
+    method = FedVae(privacy=CentralGaussian(), count_rounds=1, count_share=0.2)
+    noise = method.calibrated(plan).privacy.noise_multiplier
+    counted, trained = noise["counts"] ** -2, 10 * noise["gradients"] ** -2
     assert counted / (counted + trained) == pytest.approx(0.2)
     assert (counted + trained) ** -0.5 == pytest.approx(1.1935, rel=1e-3)
 
 
 def test_reports_are_clipped_together_and_liars_too():
-    method = replace(FedVae(**NOISY), clip=0.01)
+    method = replace(NOISY, privacy=CentralGaussian(1.0, clip=0.01))
     made = simulation(method)
     state = made.start()
     tree = said(made, state)
     norms = tree.norms()
     assert norms[0] == 0
     assert norms[1:] == pytest.approx(np.full(12, 0.01), rel=1e-5)
-    noise = method.noise(method.broadcast(state.server))
+    noise = method.noise(method.broadcast(state.server), made.plan)
     assert (noise.enforce(tree.scale(1e6)).norms() <= 0.01 * (1 + 1e-6)).all()
 
 
 def test_the_noise_is_that_of_the_clip_over_the_planned_cohort():
     """Nobody speaks; 20,060 numbers, so the deviation is known within 0.5 %."""
-    method = FedVae(privacy="central", noise_multiplier=3.0, clip=0.2, hidden=(500,))
-    made = simulation(replace(method, latent=1))
-    layout = made.method.layout(made.plan, made.catalog, round=0)
-    noise = made.method.noise(made.method.broadcast(made.start().server))
-    total = noise.add(layout.zeros(), Key.from_seed(0))
+    privacy = CentralGaussian(3.0, clip=0.2)
+    method = FedVae(privacy=privacy, hidden=(500,), latent=1)
+    server = simulation(method).start().server
+    context = method.context(server, method.broadcast(server), Key.from_seed(0))
+    assert context.planned == 13
+    total = context.mechanism.add(context.layout.zeros(), context.key)
     drawn = np.concatenate([value.ravel() for value in total.values()])
     assert drawn.std() == pytest.approx(0.6, rel=0.025)
 
 
 def test_an_adaptive_clip_moves_to_its_quantile():
-    method = FedVae(**NOISY | {"noise_multiplier": 1e-3}, clip=60.0)
-    method = replace(method, clip_quantile=0.5, bit_noise=0.01)
-    made = simulation(method, world=checkerboard(), plan=Plan(24, rounds=45))
-    start = made.start()
-    *_, (state, _) = made.run(start)
-    clip = float(method.broadcast(state.server).weights["clip"][0])
-    free = replace(method, clip_quantile=None, bit_noise=None, clip=1e9)
-    bare = simulation(free, world=checkerboard(), plan=Plan(24, rounds=45))
+    privacy = CentralGaussian(1e-3, clip=60.0, clip_quantile=0.5, bit_noise=0.01)
+    method, plan = replace(NOISY, privacy=privacy), Plan(24, rounds=46)
+    made = simulation(method, world=checkerboard(), plan=plan)
+    state = made.start()
+    while state.server.round < 45:
+        state, _ = made.step(state)
+    clip = float(method.broadcast(state.server).weights["clip"])
+    free = replace(method, privacy=CentralGaussian(1e-3, clip=1e9))
+    bare = simulation(free, world=checkerboard(), plan=plan)
     norms = said(bare, state).norms()
     within = (norms <= clip).mean()
     assert 0.2 <= within <= 0.8
@@ -259,20 +270,18 @@ def test_an_adaptive_clip_moves_to_its_quantile():
 
 
 def test_a_device_refuses_a_clip_it_did_not_agree_to():
-    method = replace(FedVae(**NOISY), clip_quantile=0.5, bit_noise=1.0)
-    made = simulation(method)
+    made = simulation(replace(NOISY, privacy=MOVING))
     state = made.start()
-    memory = {**state.server.memory, "clip": np.array([1e4])}
+    memory = {**state.server.memory, "clip": np.array(1e4)}
     with pytest.raises(Refused, match="agreed to at enrolment"):
         said(made, replace(state, server=replace(state.server, memory=memory)))
 
 
 def test_views():
     plan = Plan(5000, rounds=5, delta=1e-6, sampler=Poisson(0.1))
-    method = FedVae(**NOISY)
-    assert epsilon_of(method, plan, View.SERVER) is None
+    assert epsilon_of(NOISY, plan, View.SERVER) is None
     summed = replace(plan, channel="secure_sum")
-    assert epsilon_of(method, summed, View.SERVER) > epsilon_of(method, summed)
+    assert epsilon_of(NOISY, summed, View.SERVER) > epsilon_of(NOISY, summed)
     for bare in (FedVae(), FedVae(mode="paper", attackers=3)):
         cells = [c for r in bare.releases(plan) for c in r.cells.values()]
         assert {c.standing for c in cells} == {Standing.NONE}
@@ -282,10 +291,13 @@ def test_views():
 
 
 def test_defenses_choose_the_aggregator():
-    assert isinstance(FedVae().aggregator, Mean)
-    assert FedVae(attackers=2, keep=7).aggregator == Krum(2, 7)
-    assert FedVae(groups=5).aggregator == Bucketed(5)
-    check_plan(replace(FedVae(**NOISY), groups=5), Plan(9, channel="secure_sum"))
+    plan = Plan(9, rounds=3)
+    assert FedVae().aggregators(plan) == (Mean(),)
+    assert FedVae(attackers=2, keep=7).aggregators(plan) == (Krum(2, 7),)
+    assert FedVae(groups=5).aggregators(plan) == (Bucketed(5),)
+    counting = FedVae(groups=5, count_rounds=1)
+    assert counting.aggregators(plan) == (Mean(), Bucketed(5))
+    check_plan(replace(NOISY, groups=5), Plan(9, channel="secure_sum"))
 
 
 def test_krum_takes_the_attackers_out():
@@ -300,10 +312,13 @@ def test_krum_takes_the_attackers_out():
     liars = np.zeros(24, bool)
     liars[[4, 9]] = True
     lies = tree.scale(np.where(liars, -50.0, 1.0))
-    found = method.aggregate(state.server, Each([Reports(lies)]), Key.from_seed(0))
+    cast, key = method.broadcast(state.server), Key.from_seed(0)
+    context = method.context(state.server, cast, key)
+    found = method.aggregate(state.server, Each([Reports(lies)]), context)
     plain = FedVae(mode="paper", init="xavier", **SMALL)
     kept = tree.select(~liars)
-    mean = plain.aggregate(state.server, Each([Reports(kept)]), Key.from_seed(0))
+    context = plain.context(state.server, cast, key)
+    mean = plain.aggregate(state.server, Each([Reports(kept)]), context)
     for name in tree.leaves:
         # Adam's first step is the sign of the mean, whatever it is divided by.
         np.testing.assert_allclose(
@@ -317,16 +332,13 @@ def test_krum_takes_the_attackers_out():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"mode": "paper", "privacy": "central"}, "not in the paper"),
+        ({"mode": "paper", "privacy": CentralGaussian()}, "privacy=.*not in the paper"),
         ({"mode": "paper", "groups": 5}, "not in the paper"),
         ({"head": 5}, "needs counts"),
         ({"attackers": 1, "count_rounds": 1}, "cannot count"),
         ({"attackers": 1, "groups": 5}, "set one of them"),
-        ({"privacy": "central", "attackers": 1}, "use groups"),
-        ({"noise_multiplier": 1.0}, "belongs to privacy='central' only"),
+        ({"privacy": CentralGaussian(), "attackers": 1}, "attackers=1.*use groups"),
         ({"dropout": 1.0}, r"in \[0, 1\)"),
-        ({"privacy": "central", "count_noise": 1.0}, "no round counts"),
-        ({"clip": 0.0}, "clip=0.0"),
         ({"hidden": (0,)}, "hidden=0"),
         ({"local_passes": 0}, "local_passes=0"),
     ],
@@ -337,7 +349,35 @@ def test_settings_that_cannot_be(settings, words):
 
 
 def test_counting_leaves_rounds_to_train():
-    with pytest.raises(Refused, match="counts first, then trains"):
+    with pytest.raises(Refused, match=r"rounds=2 .* FedVAE counts, then trains"):
         FedVae(count_rounds=2).releases(Plan(10, rounds=2))
     with pytest.raises(BadValue, match="noise_multiplier is not set"):
-        FedVae(privacy="central").releases(Plan(10, rounds=2))
+        FedVae(privacy=CentralGaussian()).releases(Plan(10, rounds=2))
+
+
+def test_noise_is_named_by_phase():
+    """A phase without noise is refused by its name."""
+    method = FedVae(privacy=CentralGaussian({"gradients": 1.0}), count_rounds=1)
+    with pytest.raises(BadValue, match="counts"):
+        method.releases(Plan(10, rounds=2))
+
+
+# the ranking written down
+
+
+@pytest.mark.parametrize("counting", [{}, {"count_rounds": 1, "head": 8}])
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("variational", [False, True])
+def test_its_formula_is_its_network(counting, tied, variational):
+    """Encoder and decoder as a formula equal `represent`, then `score`."""
+    method = FedVae(**SMALL, **counting, tied=tied, variational=variational)
+    assert isinstance(method, Exportable)
+    made = simulation(method)
+    *_, (state, _) = made.run(made.start())
+    cast, keys = method.broadcast(state.server), made.population.keys
+    tastes = method.represent(cast, state.clients, made.shards, keys)
+    expected = method.score(cast, tastes, Candidates.all_of(made.catalog))
+    held = np.zeros((13, 20))
+    held[made.shards.owners, made.shards.items] = 1
+    content = to_onnx(method.formula(cast), n_items=20, precision="float64")
+    np.testing.assert_allclose(run(content, held), expected, rtol=1e-6, atol=1e-6)

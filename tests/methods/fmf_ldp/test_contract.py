@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from tacit.method import Method
+from tacit.method import LocalPrivUnit, Method
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.plan import Plan
+from tacit.privacy import LocalBits, PublishedVotes
 from tacit.testing.contract import MethodContract, ScoreFunction, SmallWorld
 
 START = {"factors": 3, "init_mean": 0.1, "init_deviation": 0.1}
@@ -14,7 +15,7 @@ class TestBare(MethodContract):
     """Federated collaborative filtering."""
 
     def method(self) -> Method:
-        return FmfLdp("none", learning_rate=0.02, **START)
+        return FmfLdp(learning_rate=0.02, **START)
 
     def answer_plan(self, world: SmallWorld) -> Plan:
         return Plan(len(world.shards), rounds=40)
@@ -34,16 +35,16 @@ class TestVotes(TestBare):
     rounds = 2
 
     def method(self) -> Method:
-        votes = {"report": "one_bit", "votes": 36, "epsilon": 8.0, "clip": 0.25}
-        return FmfLdp(learning_rate=0.05, **votes, **START)
+        votes = LocalBits(epsilon=8.0, votes=36, clip=0.25)
+        return FmfLdp(learning_rate=0.05, privacy=votes, **START)
 
 
 class TestWhole(TestBare):
     rounds = 2
 
     def method(self) -> Method:
-        whole = {"epsilon": 500.0, "clip": 4.0}
-        return FmfLdp(learning_rate=0.02, **whole, **START)
+        whole = LocalPrivUnit(epsilon=500.0, clip=4.0)
+        return FmfLdp(learning_rate=0.02, privacy=whole, **START)
 
 
 class TestPaper(TestBare):
@@ -52,7 +53,6 @@ class TestPaper(TestBare):
     rounds = 2
 
     def method(self) -> Method:
-        votes = {"votes": 200, "epsilon": 8.0}
-        return FmfLdp(
-            mode="paper", learning_rate=0.0005, user_ridge=1.0, **votes, **START
-        )
+        votes = PublishedVotes(epsilon=8.0, votes=200)
+        settings = {"mode": "paper", "learning_rate": 0.0005, "user_ridge": 1.0}
+        return FmfLdp(privacy=votes, **settings, **START)

@@ -10,12 +10,12 @@ import pytest
 
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
-from tacit.ledger.spending import Cap
-from tacit.method import Candidates, Unmetered, enrol, participate
+from tacit.ledger.budget import Cap
+from tacit.method import Candidates, LocalPrivUnit, Unmetered, enrol, participate
 from tacit.methods.fmf_ldp import FmfLdp
-from tacit.methods.fmf_ldp.protection import tally
 from tacit.models.implicit_factors import ImplicitFactors
 from tacit.plan import Plan
+from tacit.privacy import LocalBits, PublishedVotes, Unprotected
 from tacit.runtime.device import Device
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Once
@@ -24,10 +24,10 @@ from tacit.testing.contract import SmallWorld, checkerboard, mixed_world
 from tacit.transport.codec import encode_cast, wire_size
 
 KINDS = {
-    "none": FmfLdp("none", learning_rate=0.1),
-    "votes": FmfLdp(report="one_bit", votes=10, epsilon=1.0),
-    "whole": FmfLdp(report="priv_unit", epsilon=4.0),
-    "paper": FmfLdp(mode="paper", votes=10, epsilon=1.0),
+    "none": FmfLdp(learning_rate=0.1),
+    "votes": FmfLdp(privacy=LocalBits(epsilon=1.0, votes=10)),
+    "whole": FmfLdp(privacy=LocalPrivUnit(epsilon=4.0)),
+    "paper": FmfLdp(mode="paper", privacy=PublishedVotes(epsilon=1.0, votes=10)),
 }
 WORLD = mixed_world()  # of thirteen people, the first has nothing, the second all
 
@@ -91,7 +91,7 @@ def test_the_loss_falls():
             x = ImplicitFactors(items, 0.0, method.user_ridge).people(made.shards)
             yield ((held - x @ items.T) ** 2).sum()
 
-    method = FmfLdp("none", learning_rate=0.01, init_mean=0.1, init_deviation=0.1)
+    method = FmfLdp(learning_rate=0.01, init_mean=0.1, init_deviation=0.1)
     down = [*losses(method)]
     assert np.all(np.diff(down) < 0)
     assert down[-1] < 0.8 * down[0]
@@ -106,7 +106,8 @@ def test_paper_mode_steps_k_times_as_far():
     """
     world = SmallWorld.of([[0], [0, 1], [2]] * 20_000, n_items=3)
     common = {"factors": 1, "init_deviation": 0.5, "ridge": 0.0, "server_steps": 1}
-    common |= {"learning_rate": 1e-3, "clip": 2.0}
+    common |= {"learning_rate": 1e-3}
+    votes = {"votes": 3, "epsilon": 30.0, "clip": 2.0}
 
     def step(method):
         made = simulation(method, world)
@@ -114,9 +115,9 @@ def test_paper_mode_steps_k_times_as_far():
         moved = made.step(state)[0].server.weights["items"]
         return (moved - state.server.weights["items"]).ravel()
 
-    exact = step(FmfLdp("none", **common))
-    paper = step(FmfLdp(mode="paper", votes=3, epsilon=30.0, **common))
-    sound = step(FmfLdp(report="one_bit", votes=3, epsilon=30.0, **common))
+    exact = step(FmfLdp(**common))
+    paper = step(FmfLdp(mode="paper", privacy=PublishedVotes(**votes), **common))
+    sound = step(FmfLdp(privacy=LocalBits(**votes), **common))
     assert np.abs(exact).max() > 0.05e-3
     np.testing.assert_allclose(sound, exact, atol=0.04e-3)
     np.testing.assert_allclose(paper, 3 * exact, atol=0.12e-3)
@@ -137,7 +138,8 @@ def test_a_run_stays_finite_with_people_of_every_kind(method):
 def test_without_a_click_a_vote_is_a_fair_coin():
     """The empty history is legal input: half of 40,000 bits, six standard errors."""
     world = SmallWorld.of([[]] * 2000, n_items=20)
-    votes = asked(replace(KINDS["votes"], votes=20, epsilon=9.0), world)["votes"]
+    method = FmfLdp(privacy=LocalBits(epsilon=9.0, votes=20))
+    votes = asked(method, world)["votes"]
     assert abs((votes > 0).mean() - 0.5) < 6 * 0.5 / 200
 
 
@@ -163,14 +165,6 @@ def test_item_factors_of_another_size_are_refused(shape):
         asked(method, cast=replace(cast, weights={"items": np.zeros(shape)}))
 
 
-def test_votes_for_no_coordinate_count_as_none():
-    """Whatever bytes a device sends, the server counts what exists."""
-    method = replace(KINDS["votes"], factors=1, votes=2)
-    assert method._protection(3).layout().slots["votes"].dtype == "int32"
-    votes = np.array([1, -1, 3, 3, -2, 0, 4, -4, 2**31 - 1, -(2**31)], np.int32)
-    assert tally(votes, 3).tolist() == [0, -1, 2]
-
-
 # --- What leaves ---------------------------------------------------------------------
 
 
@@ -186,10 +180,11 @@ def test_a_report_has_four_bytes_a_vote():
     """As Section 5.3 counts them; the envelope is the codec's."""
     plan, sizes = Plan(13), {}
     for k in (50, 100):
-        method = FmfLdp(report="one_bit", votes=k, epsilon=1.0)
+        method = FmfLdp(privacy=LocalBits(epsilon=1.0, votes=k))
         world = SmallWorld.of([[0]], n_items=100)
         layout = method.layout(plan, world.catalog, round=0)
         assert layout.split_axis == 0
+        assert layout.slots["votes"].dtype == "int32"
         sizes[k] = wire_size(layout)
     assert sizes[100] - sizes[50] == pytest.approx(200, abs=8)
 
@@ -262,7 +257,7 @@ def test_a_plans_target_caps_every_simulated_device():
 @cache
 def trained():
     start = {"init_mean": 0.1, "init_deviation": 0.1}
-    method = FmfLdp("none", factors=3, learning_rate=0.02, **start)
+    method = FmfLdp(factors=3, learning_rate=0.02, **start)
     made = simulation(method, checkerboard(), rounds=40)
     *_, (state, _) = made.run(made.start())
     return method, method.broadcast(state.server), made.catalog
@@ -298,7 +293,8 @@ def test_nothing_here_imports_torch():
     code = (
         "import sys\n"
         "from tacit.methods.fmf_ldp import FmfLdp\n"
-        "FmfLdp(epsilon=1.0)\n"
+        "from tacit.privacy import LocalPrivUnit\n"
+        "FmfLdp(privacy=LocalPrivUnit(epsilon=1.0))\n"
         "assert 'torch' not in sys.modules\n"
         "assert 'numba' not in sys.modules\n"
     )
@@ -311,23 +307,17 @@ def test_nothing_here_imports_torch():
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"privacy": "central"}, "privacy"),
         ({"mode": "published"}, "mode"),
-        ({"report": "bits"}, "report"),
         ({"factors": 0}, "factors"),
         ({"alpha": -1.0}, "alpha"),
         ({"user_ridge": 0.0}, "user_ridge"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"init_deviation": 0.0}, "init_deviation"),
         ({"init_mean": -0.1}, "init_mean"),
-        ({"clip": 0.0}, "clip"),
-        ({"report": "one_bit", "votes": 0}, "votes"),
-        ({"epsilon": float("nan")}, "epsilon"),
-        ({"mode": "paper", "privacy": "none"}, "privacy='local'"),
-        ({"mode": "paper", "report": "priv_unit"}, "mode='sound'"),
-        ({"privacy": "none", "epsilon": 1.0}, "epsilon belongs"),
-        ({"privacy": "none", "votes": 3}, "votes belong"),
-        ({"votes": 3}, "votes belong"),
+        ({"mode": "paper"}, "mode='paper' with Unprotected"),
+        ({"mode": "paper", "privacy": LocalPrivUnit(1.0)}, "paper.*LocalPrivUnit"),
+        ({"mode": "paper", "privacy": LocalBits(1.0, 3)}, "paper.*LocalBits"),
+        ({"privacy": PublishedVotes(1.0, 3)}, "mode='sound' with PublishedVotes"),
     ],
 )
 def test_fields_that_do_not_go_together(fields, complaint):
@@ -336,13 +326,18 @@ def test_fields_that_do_not_go_together(fields, complaint):
 
 
 def test_without_an_epsilon_it_refuses():
-    with pytest.raises(BadValue, match="epsilon is not set"):
-        FmfLdp().releases(Plan(10))
-    with pytest.raises(BadValue, match="target_epsilon"):
-        FmfLdp().calibrated(Plan(10, sampler=Once()))
+    for privacy in (LocalPrivUnit(), LocalBits(votes=3)):
+        with pytest.raises(BadValue, match="epsilon is not set"):
+            FmfLdp(privacy=privacy).releases(Plan(10))
+        with pytest.raises(BadValue, match="target_epsilon"):
+            FmfLdp(privacy=privacy).calibrated(Plan(10, sampler=Once()))
+
+
+def test_nothing_protects_unless_it_is_said():
+    assert FmfLdp().privacy == Unprotected()
 
 
 def test_more_votes_than_coordinates_are_refused():
     world = SmallWorld.of([[0]], n_items=2)
     with pytest.raises(BadValue, match="count <= dimension"):
-        replace(KINDS["votes"], votes=11).layout(Plan(1), world.catalog, round=0)
+        FmfLdp(privacy=LocalBits(1.0, 11)).layout(Plan(1), world.catalog, round=0)

@@ -9,15 +9,12 @@ from tacit.audit.auditing import audit
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.gaussian import GaussianSum
-from tacit.method import Updates
+from tacit.method import CentralGaussian, Slot, Tree
 from tacit.methods.gram import Gram
-from tacit.methods.gram.protection import Central
 from tacit.plan import Plan
-from tacit.transport.messages import Layout, Slot
-from tacit.tree import Tree
 
 PLAN = Plan(2000, rounds=2, channel="secure_sum", delta=1e-6)
-HONEST = {"privacy": "central", "head": 100, "count_noise": 2.0, "relate_noise": 1.5}
+NOISE = {"counts": 2.0, "relations": 1.5}
 
 
 def failed(method, seed=1):
@@ -31,19 +28,21 @@ def failed(method, seed=1):
 )
 def test_what_gram_does_is_what_it_claims(seed, more):
     """False alarm below 5e-3 a seed, if it were drawn anew."""
-    assert failed(Gram(**HONEST, **more), seed) == []
+    honest = Gram(privacy=CentralGaussian(NOISE), head=100, **more)
+    assert failed(honest, seed) == []
 
 
 def test_a_refresh_does_what_it_claims():
     """Nothing is counted, everything is spent on relations; false alarm as above."""
-    method = Gram(privacy="central", head=100, count_rounds=0, relate_noise=1.5)
+    privacy = CentralGaussian({"relations": 1.5})
+    method = Gram(privacy=privacy, head=100, count_rounds=0)
     found = audit(method, replace(PLAN, rounds=1), key=Key.from_seed(1))
     assert found.checks
     assert [c.name for c in found.checks if not c.ok] == []
 
 
 @dataclass(frozen=True)
-class Loose(GaussianSum):
+class LooseSum(GaussianSum):
     """Has the noise and the event of its clip, and lets norm 1 through."""
 
     def bound(self, tree):
@@ -51,17 +50,18 @@ class Loose(GaussianSum):
 
 
 @dataclass(frozen=True)
-class LongHalf(Gram):
+class Loose(CentralGaussian):
     """Allows a half as long as the matrix it stands for."""
 
-    @property
-    def _protection(self):
-        relating = Loose(np.sqrt(0.5), self.relate_noise)
-        return Central(GaussianSum(1.0, self.count_noise), relating)
+    def mechanism(self, phase, told):
+        own = super().mechanism(phase, told)
+        if phase.name == "counts":
+            return own
+        return LooseSum(own.clip, own.noise_multiplier)
 
 
 @dataclass(frozen=True)
-class BothTriangles(LongHalf):
+class BothTriangles(Gram):
     """Sends z zᵀ as it is, with the noise of a half on every number."""
 
     def start(self, plan, catalog, key):
@@ -69,24 +69,31 @@ class BothTriangles(LongHalf):
         server.memory["half"] = np.zeros(self._side(catalog) ** 2)
         return server
 
-    def local_update(self, cast, clients, shards, keys):
-        state, updates = super().local_update(cast, clients, shards, keys)
-        leaf = updates.tree.leaves.get("relations")
-        if leaf is None:
-            return state, updates
-        whole = np.einsum("crs,crt->cst", leaf.root, leaf.root)
-        return state, Updates(Tree.dense(relations=whole.reshape(len(whole), -1)))
+    def update(self, phase, cast, clients, shards, keys):
+        tree = super().update(phase, cast, clients, shards, keys)
+        if phase.name == "counts":
+            return tree
+        root = tree.leaves["relations"].root
+        whole = np.einsum("crs,crt->cst", root, root)
+        return Tree.dense(relations=whole.reshape(len(whole), -1))
 
-    def layout(self, plan, catalog, *, round):
-        if round < self.count_rounds:
-            return super().layout(plan, catalog, round=round)
-        return Layout({"relations": Slot("float64", (self._side(catalog) ** 2,))})
+    def report_shape(self, phase, catalog):
+        if phase.name == "counts":
+            return super().report_shape(phase, catalog)
+        return {"relations": Slot("float64", (self._side(catalog) ** 2,))}
 
     def _directions(self, half, known, server):
         return {}
 
 
-@pytest.mark.parametrize("broken", [LongHalf, BothTriangles])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Gram(privacy=Loose(NOISE), head=100),
+        BothTriangles(privacy=Loose(NOISE), head=70),
+    ],
+    ids=["a long half", "both triangles"],
+)
 def test_a_matrix_without_its_half_is_caught(broken):
     """One person moves it by 1, and the noise is that of 1 / sqrt(2)."""
-    assert failed(broken(**HONEST | {"head": 70 if broken is BothTriangles else 100}))
+    assert failed(broken)

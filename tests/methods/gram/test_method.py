@@ -8,7 +8,13 @@ import pytest
 from tacit.data.features import Categories
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
-from tacit.method import Candidates, Clients, Updates
+from tacit.method import (
+    Candidates,
+    CentralGaussian,
+    Clients,
+    LocalPrivUnit,
+    Updates,
+)
 from tacit.methods.gram import Gram
 from tacit.plan import Plan
 from tacit.release import View
@@ -25,6 +31,7 @@ from tacit.transport.messages import Cast, Slot
 from tacit.tree import Symmetric, Tree, mirrored
 
 DELTA = 1e-6
+CENTRAL = Gram(privacy=CentralGaussian())
 
 
 class GramContract(MethodContract):
@@ -82,19 +89,14 @@ def with_parity(world):
 
 class TestCentral(GramContract):
     def method(self):
-        return Gram(
-            privacy="central",
-            count_rounds=2,
-            head=20,
-            rank=8,
-            count_noise=0.05,
-            relate_noise=0.05,
-        )
+        privacy = CentralGaussian({"counts": 0.05, "relations": 0.05})
+        return Gram(privacy=privacy, count_rounds=2, head=20, rank=8)
 
 
 class TestLocal(GramContract):
     def method(self):
-        return Gram(privacy="local", count_rounds=1, head=20, rank=8, epsilon=400.0)
+        privacy = LocalPrivUnit(epsilon=400.0)
+        return Gram(privacy=privacy, count_rounds=1, head=20, rank=8)
 
     def plan(self, world):
         return Plan(len(world.shards), rounds=self.rounds, sampler=Once())
@@ -117,13 +119,17 @@ def trained(method, *, world=None, plan=None, seed=0):
     return state
 
 
-def one_round(method, updates, *, round):
-    """What devices send of these updates."""
+PLAN = Plan(24, rounds=2)
+RELATING = Cast(1, PLAN.digest, {}, phase=1)
+ONE = CentralGaussian({"counts": 1.0, "relations": 1.0})
+
+
+def sent_while_relating(method, updates):
+    """What clients send of these updates."""
     n = len(updates.tree)
-    clients = Clients(bytes(16), np.arange(n), np.zeros(n, np.int64), Tree({}))
-    cast = Cast(round, bytes(16), {})
+    clients = Clients(PLAN, np.arange(n), np.zeros(n, np.int64), Tree({}))
     keys = Key.from_seed(0).each(np.arange(n))
-    return method.privatize(cast, clients, updates, keys).tree
+    return method.privatize(RELATING, clients, updates, keys).tree
 
 
 # sensitivity
@@ -132,20 +138,20 @@ def one_round(method, updates, *, round):
 @pytest.mark.parametrize("scale", [0.0, 1e-12, 0.3, 1.0, 1e6])
 def test_no_report_moves_the_second_sum_by_more_than_one_over_root_two(scale):
     """Also of devices that lie: one corner, all corners, huge, broken."""
-    method = Gram(privacy="central", head=9, count_noise=1.0, relate_noise=1.0)
+    method = Gram(privacy=ONE, head=9)
     rng = np.random.default_rng(0)
     roots = np.concatenate(
         [np.eye(9), np.ones((1, 9)), rng.normal(size=(20, 9)), np.full((1, 9), np.inf)]
     )
     with np.errstate(invalid="ignore"):
         updates = Updates(Tree({"relations": Symmetric(scale * roots[:, None, :])}))
-    sent = one_round(method, updates, round=1)
+    sent = sent_while_relating(method, updates)
     norms = np.linalg.norm(sent.to_dense()["relations"], axis=1)
     assert (norms <= np.sqrt(0.5) * (1 + 1e-6)).all()
 
 
 def test_honest_reports_are_as_long_as_they_may_be():
-    method = Gram(privacy="central", head=20, count_noise=1.0, relate_noise=1.0)
+    method = Gram(privacy=ONE, head=20)
     world = mixed_world()
     plan = Plan(len(world.shards), rounds=2)
     simulation = Simulation(
@@ -164,15 +170,15 @@ def test_honest_reports_are_as_long_as_they_may_be():
 
 def test_the_sum_bounds_what_a_liar_sends():
     """A report of norm 1000 moves a trusted sum no further than an honest one."""
-    from tacit.transport.channels import Errand, SecureSum
+    from tacit.transport.channels import RoundContext, SecureSum
     from tacit.transport.messages import Reports
 
-    method = Gram(privacy="central", head=4, count_noise=1.0, relate_noise=1e-9)
+    privacy = CentralGaussian({"counts": 1.0, "relations": 1e-9})
+    method = Gram(privacy=privacy, head=4)
     lie = Reports(Tree({"relations": Symmetric(np.full((1, 1, 4), 1000.0))}))
-    world = checkerboard()
-    layout = method.layout(Plan(24, rounds=2), world.catalog, round=1)
-    errand = Errand(layout, Key.from_seed(0), method.noise(Cast(1, bytes(16), {})))
-    total = SecureSum().carry([lie], errand).total["relations"]
+    layout = method.layout(PLAN, checkerboard().catalog, round=1)
+    context = RoundContext(layout, Key.from_seed(0), method.noise(RELATING, PLAN))
+    total = SecureSum().carry([lie], context).total["relations"]
     assert np.linalg.norm(total) == pytest.approx(np.sqrt(0.5), rel=1e-6)
 
 
@@ -182,8 +188,8 @@ def test_noise_on_the_mirrored_sum():
     200 x 201 / 2 numbers: the standard error is 0.4 % beside the diagonal and 5 % on
     it; a diagonal without the root of two would be 30 % off.
     """
-    method = Gram(privacy="central", head=200, count_noise=1.0, relate_noise=3.0)
-    noise = method.noise(Cast(1, bytes(16), {}))
+    privacy = CentralGaussian({"counts": 1.0, "relations": 3.0})
+    noise = Gram(privacy=privacy, head=200).noise(RELATING, PLAN)
     total = {"relations": np.zeros(200 * 201 // 2)}
     matrix = mirrored(noise.add(total, Key.from_seed(0))["relations"])
     assert (matrix == matrix.T).all()
@@ -211,7 +217,8 @@ def test_calibrated_noise_meets_the_target(sampler, rounds, count_rounds):
         delta=DELTA,
         target_epsilon=2.0,
     )
-    method = Gram(privacy="central", count_rounds=count_rounds).calibrated(plan)
+    method = Gram(privacy=CentralGaussian(), count_rounds=count_rounds)
+    method = method.calibrated(plan)
     assert epsilon_of(method, plan) == pytest.approx(2.0, abs=2e-3)
     assert epsilon_of(method, plan) <= 2.0 + 1e-6
     assert method.head is not None
@@ -227,33 +234,32 @@ def test_two_sums_cost_what_one_gaussian_of_their_budget_costs():
             delta=DELTA,
             target_epsilon=float(epsilon),
         )
-        method = Gram(privacy="central", count_share=0.1).calibrated(plan)
-        assert method.count_noise == pytest.approx(noise / 0.1**0.5, rel=1e-3)
-        assert method.relate_noise == pytest.approx(noise / 0.9**0.5, rel=1e-3)
+        method = Gram(privacy=CentralGaussian(), count_share=0.1).calibrated(plan)
+        found = method.privacy.noise_multiplier
+        assert found["counts"] == pytest.approx(noise / 0.1**0.5, rel=1e-3)
+        assert found["relations"] == pytest.approx(noise / 0.9**0.5, rel=1e-3)
 
 
 def test_the_head_follows_the_rule():
     plan = Plan(5000, rounds=2, channel="secure_sum", delta=DELTA, target_epsilon=8.0)
-    method = Gram(privacy="central").calibrated(plan)
+    method = CENTRAL.calibrated(plan)
     assert method.head == pytest.approx(600 * (1 / 0.6529) ** 0.5, rel=0.01)
     more = replace(plan, population=20_000, groups={})
-    assert Gram(privacy="central").calibrated(more).head == pytest.approx(
-        2 * method.head, rel=0.01
-    )
+    assert CENTRAL.calibrated(more).head == pytest.approx(2 * method.head, rel=0.01)
     assert Gram().calibrated(Plan(50, rounds=2)).head == 3000
 
 
 def test_local_reports_split_people_not_budget():
     plan = Plan(5000, rounds=10, sampler=Once(), target_epsilon=4.0)
-    method = Gram(privacy="local", count_rounds=3).calibrated(plan)
-    assert method.epsilon == 4.0
+    method = Gram(privacy=LocalPrivUnit(), count_rounds=3).calibrated(plan)
+    assert method.privacy.epsilon == 4.0
     assert len(method.releases(plan)) == 1
     assert epsilon_of(method, plan, View.COLLUSION) == pytest.approx(4.0)
 
 
 def test_over_direct_the_server_has_no_guarantee():
     plan = Plan(5000, rounds=2, delta=DELTA, target_epsilon=4.0)
-    method = Gram(privacy="central").calibrated(plan)
+    method = CENTRAL.calibrated(plan)
     assert epsilon_of(method, plan, View.SERVER) is None
 
 
@@ -294,7 +300,10 @@ def test_more_noise_leaves_fewer_directions():
     kept = [
         (
             trained(
-                Gram(privacy="central", head=12, count_noise=0.01, relate_noise=noise),
+                Gram(
+                    privacy=CentralGaussian({"counts": 0.01, "relations": noise}),
+                    head=12,
+                ),
                 world=world,
                 plan=Plan(24, rounds=2, channel="secure_sum"),
             ).server.weights["strengths"]
@@ -310,14 +319,15 @@ def test_more_noise_leaves_fewer_directions():
 
 
 def test_settings_that_cannot_be():
-    with pytest.raises(BadValue, match="relate_noise belongs to privacy='central'"):
-        Gram(relate_noise=1.0)
-    with pytest.raises(BadValue, match="epsilon belongs to privacy='local'"):
-        Gram(privacy="central", epsilon=1.0)
-    with pytest.raises(Refused, match="counts first, then relates; use rounds = 2"):
+    with pytest.raises(Refused, match=r"rounds=1 .* use rounds = 2"):
         Gram().calibrated(Plan(10, rounds=1))
-    with pytest.raises(BadValue, match="count_noise is not set"):
-        Gram(privacy="central", head=3).releases(Plan(10, rounds=2))
+    with pytest.raises(BadValue, match="noise_multiplier is not set"):
+        Gram(privacy=CentralGaussian(), head=3).releases(Plan(10, rounds=2))
+    half = CentralGaussian({"relations": 1.0})
+    with pytest.raises(BadValue, match="counts"):
+        Gram(privacy=half, head=3).releases(Plan(10, rounds=2))
+    with pytest.raises(BadValue, match="head is not set"):
+        Gram().start(PLAN, checkerboard().catalog, Key.from_seed(0))
 
 
 def test_rows_are_shared_only_with_what_is_alike():
@@ -366,7 +376,7 @@ def test_a_plan_says_what_can_be_learnt(people, epsilon, words):
     plan = Plan(
         people, rounds=2, channel="secure_sum", delta=1e-7, target_epsilon=epsilon
     )
-    method = Gram(privacy="central").calibrated(plan)
+    method = CENTRAL.calibrated(plan)
     catalog = Catalog.of_ids([str(i) for i in range(4000)])
     assert words in method.outlook(plan, catalog)
 
@@ -383,8 +393,8 @@ def test_content_smooths_what_is_sent_and_keeps_its_norm():
     world = with_parity(checkerboard())
     catalog = world.catalog
     plan = Plan(24, rounds=2, channel="secure_sum")
-    noise = {"count_noise": 0.01, "relate_noise": 20.0}
-    method = Gram(privacy="central", head=12, content=("parity",), **noise)
+    privacy = CentralGaussian({"counts": 0.01, "relations": 20.0})
+    method = Gram(privacy=privacy, head=12, content=("parity",))
     simulation = Simulation(
         method, plan, catalog, world.profiles, world.shards, Key.from_seed(0)
     )
@@ -407,15 +417,16 @@ def test_content_smooths_what_is_sent_and_keeps_its_norm():
 
 def test_where_few_tastes_stand_out_more_of_the_budget_counts():
     few = Plan(700, rounds=2, channel="secure_sum", delta=1e-6, target_epsilon=1.0)
-    poor = Gram(privacy="central").calibrated(few)
-    usual = Gram(privacy="central", count_share=0.1).calibrated(few)
+    poor = CENTRAL.calibrated(few)
+    usual = replace(CENTRAL, count_share=0.1).calibrated(few)
     assert poor.count_share == pytest.approx(8 * usual.edge(few, side=usual.head))
-    assert poor.count_noise < poor.relate_noise
+    noise = poor.privacy.noise_multiplier
+    assert noise["counts"] < noise["relations"]
     many = replace(few, population=20_000, groups={})
-    assert Gram(privacy="central").calibrated(many).count_share == 0.1
+    assert CENTRAL.calibrated(many).count_share == 0.1
     fewer = replace(few, population=100, groups={})
-    assert Gram(privacy="central").calibrated(fewer).count_share == 0.9
-    asked = Gram(privacy="central", count_share=0.3).calibrated(few)
+    assert CENTRAL.calibrated(fewer).count_share == 0.9
+    asked = replace(CENTRAL, count_share=0.3).calibrated(few)
     assert asked.count_share == 0.3
 
 
@@ -429,7 +440,8 @@ def test_local_reports_are_the_central_noise_of_their_exchange_rate():
     roots = np.random.default_rng(0).normal(size=(n, 1, side))
     roots /= np.linalg.norm(roots, axis=2, keepdims=True)
     updates = Updates(Tree({"relations": Symmetric(roots)}))
-    sent = one_round(Gram(privacy="local", head=side, epsilon=4.0), updates, round=1)
+    method = Gram(privacy=LocalPrivUnit(epsilon=4.0), head=side)
+    sent = sent_while_relating(method, updates)
     noise = sent.sum()["relations"] - updates.tree.sum()["relations"]
     predicted = np.sqrt(n) / kappa * np.sqrt(0.5)
     assert noise.std() == pytest.approx(predicted, rel=0.12)

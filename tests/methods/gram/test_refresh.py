@@ -12,9 +12,10 @@ from tacit.data.catalog import Catalog
 from tacit.data.features import Categories
 from tacit.errors import Refused
 from tacit.keys import Key
+from tacit.method import CentralGaussian, LocalPrivUnit, Refreshable
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
-from tacit.methods.gram.rule import Evidence
+from tacit.methods.gram_heuristics import Evidence
 from tacit.plan import Plan
 from tacit.release import Unit, View
 from tacit.runtime.earlier import Earlier
@@ -24,6 +25,7 @@ from tacit.testing.contract import SmallWorld, mixed_world
 from tacit.tree import mirrored
 
 DELTA = 1e-6
+CENTRAL = Gram(privacy=CentralGaussian())
 
 
 def world(n, seed):
@@ -90,10 +92,12 @@ def test_the_deviation_of_two_noisy_sums_is_known():
     """
     nobody = SmallWorld.of([[] for _ in range(40)], n_items=20)
     few = SmallWorld.of([[] for _ in range(20)], n_items=20)
-    noisy = Gram(privacy="central", head=20, count_noise=1.0, relate_noise=3.0)
+    privacy = CentralGaussian({"counts": 1.0, "relations": 3.0})
+    noisy = Gram(privacy=privacy, head=20)
     planned = {"channel": "secure_sum"}
     old = run(noisy, nobody, rounds=2, **planned)
-    again = replace(noisy.refreshing(noisy), relate_noise=1.0, count_noise=None)
+    later = CentralGaussian({"relations": 1.0})
+    again = replace(noisy.refreshing(noisy), privacy=later)
     found = run(again, few, rounds=1, earlier=left(old), seed=5, **planned)
     weight = (40 / 9) / (20 / 1)
     known = Evidence.of(found.memory)
@@ -106,11 +110,13 @@ def test_the_deviation_of_two_noisy_sums_is_known():
 @pytest.mark.parametrize("view", [View.RELEASE, View.SERVER])
 def test_who_was_in_both_runs_spends_what_the_loss_distributions_compose_to(view):
     plan = Plan(5000, rounds=2, channel="secure_sum", delta=DELTA, target_epsilon=2.0)
-    method = Gram(privacy="central").calibrated(plan)
+    method = CENTRAL.calibrated(plan)
     later = Plan(3000, rounds=1, channel="secure_sum", delta=DELTA, target_epsilon=1.0)
-    again = Gram(privacy="central").refreshing(method).calibrated(later)
+    again = CENTRAL.refreshing(method).calibrated(later)
     assert again.head == method.head
-    assert again.relate_noise == pytest.approx(4.2247, rel=1e-3)  # all of the budget
+    [(phase, noise)] = again.privacy.noise_multiplier.items()
+    assert phase == "relations"
+    assert noise == pytest.approx(4.2247, rel=1e-3)  # all of the budget
     past = Past(plan.population, method.releases(plan))
     told = account(later, again.releases(later), earlier=[past])
 
@@ -118,7 +124,8 @@ def test_who_was_in_both_runs_spends_what_the_loss_distributions_compose_to(view
         [line] = [s for s in lines if (s.unit, s.view) == (Unit.USER, view)]
         return line.epsilon
 
-    noises = (method.count_noise, method.relate_noise, again.relate_noise)
+    noises = [*method.privacy.noise_multiplier.values(), noise]
+    assert len(noises) == 3
     events = [(GaussianDpEvent(z), "zero_out") for z in noises]
     assert spent(told.totals) == pytest.approx(1.0, abs=1e-3)
     assert spent(told.earlier) == pytest.approx(2.0, abs=2e-3)
@@ -143,7 +150,6 @@ def test_a_refresh_of_everything_counts_on_and_relates_anew():
         {"weight_exponent": 0.2},
         {"weighting": "values"},
         {"half_life": 30.0},
-        {"privacy": "local"},
         {"head": 7},
         {"content": ("genres",)},
     ],
@@ -154,6 +160,16 @@ def test_what_would_mean_something_else_is_refused(other):
         Gram(**other).refreshing(Gram(head=9))
 
 
+@pytest.mark.parametrize("refresh", ["relations", "all"])
+def test_another_kind_of_protection_is_refused(refresh):
+    """Other noise of the same kind is not."""
+    local, loud = LocalPrivUnit(1.0), CentralGaussian(9.0)
+    with pytest.raises(Refused, match=r"Unprotected.*LocalPrivUnit"):
+        Gram(privacy=local, refresh=refresh).refreshing(Gram(head=9))
+    again = Gram(privacy=loud, refresh=refresh)
+    assert again.refreshing(replace(CENTRAL, head=9)).privacy == loud
+
+
 def test_what_only_shapes_the_answer_may_change():
     again = Gram(ridge=0.1, rank=3, content_weight=0.0).refreshing(Gram(head=9))
     assert (again.head, again.ridge, again.count_rounds) == (9, 0.1, 0)
@@ -162,8 +178,8 @@ def test_what_only_shapes_the_answer_may_change():
 def test_another_method_is_refused():
     with pytest.raises(Refused, match="Gram cannot refresh a run of FederatedPop"):
         Gram().refreshing(FederatedPopularity())
-    with pytest.raises(Refused, match="FederatedPopularity cannot refresh"):
-        FederatedPopularity().refreshing(FederatedPopularity())
+    assert isinstance(Gram(), Refreshable)
+    assert not isinstance(FederatedPopularity(), Refreshable)
 
 
 def test_content_that_changed_is_refused():

@@ -11,11 +11,11 @@ from tacit.audit.auditing import audit
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.clipping import clip_by_norm
+from tacit.method import CentralGaussian, Tree
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
+from tacit.privacy import PublishedClippedSum
 from tacit.sampling import FixedSize
-from tacit.transport.messages import Reports
-from tacit.tree import Tree
 
 PLAN = Plan(2000, rounds=2, channel="secure_sum", delta=1e-6)
 FEW = replace(PLAN, population=300, groups={})  # canaries; enough for coarse faults
@@ -23,12 +23,10 @@ SETTINGS = {
     "items": ("topics",),
     "embedding": 16,
     "widths": (64, 48, 24),
-    "privacy": "central",
-    "clip": 0.3,
-    "noise_multiplier": 1.5,
-    "bit_noise": 100.0,
 }
-SOUND = PrivRec(**SETTINGS)
+NOISE = {"noise_multiplier": 1.5, "clip": 0.3, "clip_quantile": 0.5, "bit_noise": 100.0}
+SOUND = PrivRec(**SETTINGS, privacy=CentralGaussian(**NOISE))
+COUNTED = NOISE | {"noise_multiplier": {"counts": 2.0, "updates": 1.5}}
 
 
 def failed(method, plan=PLAN, seed=1):
@@ -43,23 +41,24 @@ def failed_sums(method, seed=1):
 
 def test_what_privrec_does_is_what_it_claims():
     """One round counts, one trains. False alarm below 5e-3 with a seed drawn anew."""
-    assert failed(replace(SOUND, count_rounds=1, count_noise=2.0)) == []
+    privacy = CentralGaussian(**COUNTED)
+    assert failed(replace(SOUND, count_rounds=1, privacy=privacy)) == []
 
 
 @dataclass(frozen=True)
-class CountsEveryLike(PrivRec):
+class CountsEveryLike(CentralGaussian):
     """Counts are of 0/1 histories, however long, and nobody bounds them."""
 
-    def privatize(self, cast, clients, updates, keys):
-        if cast.round >= self.count_rounds:
-            return super().privatize(cast, clients, updates, keys)
-        counts = np.ceil(updates.tree["counts"])
-        return Reports(Tree.dense(counts=counts))
+    def report(self, tree, phase, told, *, codes, keys):
+        if phase.name == "counts":
+            return Tree.dense(counts=np.ceil(tree["counts"]))
+        return super().report(tree, phase, told, codes=codes, keys=keys)
 
 
 def test_counting_every_like_is_caught():
     """A mutant that a longer history moves by more than 1."""
-    broken = CountsEveryLike(**SETTINGS, count_rounds=1, count_noise=2.0)
+    privacy = CountsEveryLike(**COUNTED)
+    broken = PrivRec(**SETTINGS, count_rounds=1, privacy=privacy)
     assert "largest contribution over the sensitivity" in failed_sums(broken)
 
 
@@ -89,13 +88,13 @@ class RepeatsItsNoise(ClippedSumWithBits):
 
 
 @dataclass(frozen=True)
-class Through(PrivRec):
-    """PrivRec with another mechanism in the place of its own; claims as before."""
+class Through(CentralGaussian):
+    """Another mechanism in the place of its own; claims as before."""
 
     kind: type[ClippedSumWithBits] = ClippedSumWithBits
 
-    def _mechanism(self, round, clip):
-        own = super()._mechanism(round, clip)
+    def mechanism(self, phase, told):
+        own = super().mechanism(phase, told)
         return self.kind(own.clip, own.noise_multiplier, own.bit_noise)
 
 
@@ -110,12 +109,13 @@ class Through(PrivRec):
 )
 def test_mechanisms_that_break_their_promise_are_caught(kind, caught):
     """By the check that is there for them; others may fail too."""
-    assert caught in failed_sums(Through(**SETTINGS, kind=kind))
+    broken = replace(SOUND, privacy=Through(**NOISE, kind=kind))
+    assert caught in failed_sums(broken)
 
 
 def test_the_mechanism_itself_is_not():
     """False alarm below 5e-3 with a seed drawn anew."""
-    assert failed_sums(Through(**SETTINGS)) == []
+    assert failed_sums(replace(SOUND, privacy=Through(**NOISE))) == []
 
 
 ONLY_THE_RUNS = {  # an audit's place knows none of these
@@ -133,7 +133,7 @@ def test_the_published_bit_is_caught_and_nothing_else():
     As `tacit audit RUN` has it: noise, cohorts and features are those of the run.
     """
     plan = Plan(4832, rounds=1000, sampler=FixedSize(30), delta=1e-6)
-    changes = {"mode": "paper", "noise_multiplier": None, "bit_noise": None}
+    changes = {"mode": "paper", "privacy": PublishedClippedSum(clip=0.3)}
     paper = replace(SOUND, **ONLY_THE_RUNS, **changes, step=0.5).calibrated(plan)
     assert failed(paper, plan) == ["canaries whose bit says within the clip"]
 

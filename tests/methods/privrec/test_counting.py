@@ -11,6 +11,7 @@ from methods.privrec.worlds import TINY, mixed
 
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
+from tacit.method import CentralGaussian
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
 from tacit.release import Unit, View
@@ -54,13 +55,8 @@ def test_items_alike_are_told_apart_by_their_counts():
 
 def test_what_noise_may_have_made_is_no_more_than_the_noise():
     world = mixed()
-    noisy = replace(
-        COUNTING,
-        privacy="central",
-        count_noise=1000.0,
-        noise_multiplier=1.0,
-        is_adaptive=False,
-    )
+    noise = {"counts": 1000.0, "updates": 1.0}
+    noisy = replace(COUNTING, privacy=CentralGaussian(noise))
     plan = Plan(len(world.shards), rounds=2, channel="secure_sum")
     _, counted, _ = servers(noisy, world, plan)
     told = counted.weights["catalog.numbers"][counted.weights["catalog.kinds"], -1]
@@ -79,7 +75,8 @@ def test_one_budget_for_both_parts(sampler):
         delta=1e-6,
         target_epsilon=2.0,
     )
-    method = replace(COUNTING, privacy="central").calibrated(plan)
+    privacy = CentralGaussian(clip_quantile=0.5)
+    method = replace(COUNTING, privacy=privacy).calibrated(plan)
     releases = method.releases(plan)
     spent = account(plan, releases).worst(view=View.RELEASE)
     assert 1.95 < spent <= 2.0
@@ -91,24 +88,20 @@ def test_one_budget_for_both_parts(sampler):
 def test_counting_without_privacy_promises_nothing():
     releases = COUNTING.releases(Plan(10, rounds=2))
     assert [release.what for release in releases] == [
-        "sum of histories",
+        "sum of likes",
         "sum of updates",
     ]
     events = [release.cells[Unit.USER, View.RELEASE].event for release in releases]
     assert events == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("noises", "words"),
-    [
-        ({"count_rounds": 1, "count_noise": 2.0}, "noise_multiplier=None share one"),
-        ({"count_rounds": 1, "noise_multiplier": 2.0}, "count_noise=None and noise_"),
-        ({"count_noise": 2.0, "noise_multiplier": 2.0}, "with count_rounds=0: no rou"),
-    ],
-)
-def test_a_noise_that_would_not_be_used_is_refused(noises, words):
-    with pytest.raises(BadValue, match=words):
-        PrivRec(privacy="central", **noises)
+@pytest.mark.parametrize("known", ["counts", "updates"])
+def test_both_parts_need_their_noise(known):
+    """Whoever gives the noise of one gives that of the other."""
+    method = replace(COUNTING, privacy=CentralGaussian({known: 2.0}))
+    [lacking] = {"counts", "updates"} - {known}
+    with pytest.raises(BadValue, match=lacking):
+        method.releases(Plan(10, rounds=2))
 
 
 def test_stars_that_are_learnt_are_counted_where_they_are_liked():
@@ -125,8 +118,7 @@ def test_stars_that_are_learnt_are_counted_where_they_are_liked():
 def test_counting_that_cannot_be():
     with pytest.raises(BadValue, match="count_rounds=1 is not in the paper"):
         PrivRec(mode="paper", count_rounds=1)
-    with pytest.raises(BadValue, match="count_noise belongs to privacy='central'"):
-        PrivRec(count_noise=1.0)
-    world = mixed()
-    with pytest.raises(Refused, match="PrivRec counts first, then trains"):
-        COUNTING.start(Plan(10, rounds=1), world.catalog, Key.from_seed(0))
+    plan = Plan(10, rounds=1)
+    for refusing in (COUNTING.calibrated, COUNTING.releases, COUNTING.phases):
+        with pytest.raises(Refused, match=r"rounds=1 .* PrivRec counts, then trains"):
+            refusing(plan)

@@ -16,9 +16,10 @@ from tacit.data.strings import Strings
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT
-from tacit.method import Candidates, Updates, enrol
+from tacit.method import Candidates, CentralGaussian, LocalPrivUnit, Updates, enrol
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
+from tacit.privacy import PublishedClippedSum
 from tacit.release import Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import FixedSize, Poisson
@@ -93,12 +94,13 @@ class TestCentral(PrivRecContract):
 
     rounds = 3
     settings = {  # noqa: RUF012
-        "privacy": "central",
-        "clip": 0.5,
-        "noise_multiplier": 0.02,
-        "bit_noise": 0.05,
+        "privacy": CentralGaussian(
+            {"counts": 0.01, "updates": 0.02},
+            clip=0.5,
+            clip_quantile=0.5,
+            bit_noise=0.05,
+        ),
         "count_rounds": 1,
-        "count_noise": 0.01,
     }
 
     def test_a_small_world_with_a_known_answer_is_learnt(self):
@@ -133,11 +135,8 @@ def test_adam_takes_steps_of_its_rate():
 class TestPaper(PrivRecContract):
     settings = {  # noqa: RUF012
         "mode": "paper",
-        "privacy": "central",
+        "privacy": PublishedClippedSum(0.01, clip=2.0, quantile=0.9),
         "uses_value": True,
-        "clip": 2.0,
-        "quantile": 0.9,
-        "noise_multiplier": 0.01,
         "step": 0.7,
     }
 
@@ -195,7 +194,7 @@ def test_a_new_person_without_a_profile_adapts():
     cast = method.broadcast(state.server)
     shard = Shards.of_history([0, 2, 4], n_items=12)
     keys = Key.from_seed(1).each([0])
-    tastes = method.represent(cast, stranger(method, cast), shard, keys)
+    tastes = method.represent(cast, stranger(method), shard, keys)
     scores = method.score(cast, tastes, Candidates.all_of(world.catalog))[0]
     assert scores[::2].min() > scores[1::2].max()
 
@@ -267,10 +266,10 @@ def test_a_linear_head_learns_ratings():
 @pytest.mark.parametrize("form", [TestCentral, TestPaper])
 def test_layers_are_clipped_together(form):
     """Every layer at the clip would be a longer whole; a broken update is nothing."""
-    method = replace(form().method(), count_rounds=0, count_noise=None)
+    method = replace(form().method(), count_rounds=0)
     plan = Plan(4, rounds=1)
     server = method.start(plan, mixed().catalog, Key.from_seed(0))
-    cast, clip = method.broadcast(server), method.clip
+    cast, clip = method.broadcast(server), method.privacy.clip
     slots = method.layout(plan, mixed().catalog, round=0).slots
     tree = {
         name: np.full((4, *slot.shape), clip)
@@ -306,8 +305,9 @@ def clips_of(method, rounds, *, n=40):
         cast = method.broadcast(server)
         clips.append(float(cast.weights["clip"]))
         sent = method.privatize(cast, clients, updates, keys).tree.sum()
-        total = method.noise(cast).add(sent, Key.from_seed(round_))
-        server = method.aggregate(server, Sum(total), Key.from_seed(9))
+        context = method.context(server, cast, Key.from_seed(round_))
+        total = context.mechanism.add(sent, context.key)
+        server = method.aggregate(server, Sum(total), context)
     return clips
 
 
@@ -319,33 +319,20 @@ def strangers(method, plan, n):
 @pytest.mark.parametrize("quantile", [0.3, 0.5, 0.9])
 def test_the_clip_follows_its_quantile(quantile):
     """Norms are uniform on (0, 1], so the clip should end at γ itself."""
-    method = PrivRec(
-        **FULL,
-        privacy="central",
-        clip=2.0,
-        quantile=quantile,
-        clip_rate=0.5,
-        noise_multiplier=0.1,
-        bit_noise=1.0,
+    privacy = CentralGaussian(
+        0.1, clip=2.0, clip_quantile=quantile, clip_rate=0.5, bit_noise=1.0
     )
-    clips = clips_of(method, 40)
+    clips = clips_of(PrivRec(**FULL, privacy=privacy), 40)
     assert clips[0] == 2.0
     assert np.mean(clips[-15:]) == pytest.approx(quantile, abs=0.06)
 
 
 def test_the_published_clip_falls_whatever_the_norms_are_and_stops_at_its_floor():
     """S - α₄ (1 - γ) a round: 2 - 0.05 · 100 would be below zero."""
-    method = PrivRec(
-        **FULL,
-        mode="paper",
-        privacy="central",
-        clip=2.0,
-        quantile=0.9,
-        clip_rate=0.5,
-        least_clip=0.25,
-        noise_multiplier=1e-6,
+    privacy = PublishedClippedSum(
+        1e-6, clip=2.0, quantile=0.9, clip_rate=0.5, least_clip=0.25
     )
-    clips = clips_of(method, 40)
+    clips = clips_of(PrivRec(**FULL, mode="paper", privacy=privacy), 40)
     assert np.diff(clips[:20]) == pytest.approx(-0.05, abs=1e-4)
     assert clips[-1] == 0.25
 
@@ -358,20 +345,14 @@ def test_the_published_noise_stands_outside_the_step():
     """
     world = mixed()
     for step in (0.4, 1.0):
-        method = PrivRec(
-            **FULL,
-            mode="paper",
-            privacy="central",
-            clip=40.0,
-            noise_multiplier=1.0,
-            step=step,
-        )
+        privacy = PublishedClippedSum(1.0, clip=40.0)
+        method = PrivRec(**FULL, mode="paper", privacy=privacy, step=step)
         plan = Plan(13, channel="secure_sum")
         server = method.start(plan, world.catalog, Key.from_seed(0))
-        layout = method.layout(plan, world.catalog, round=0)
-        noise = method.noise(method.broadcast(server))
-        total = noise.add(layout.zeros(), Key.from_seed(1))
-        after = method.aggregate(server, Sum(total), Key.from_seed(2))
+        context = method.context(server, method.broadcast(server), Key.from_seed(1))
+        layout = context.layout
+        total = context.mechanism.add(layout.zeros(), context.key)
+        after = method.aggregate(server, Sum(total), context)
         moved = np.concatenate(
             [
                 (after.weights[n] - server.weights[n]).ravel()
@@ -384,14 +365,13 @@ def test_the_published_noise_stands_outside_the_step():
 
 
 def test_a_device_refuses_a_clip_it_did_not_agree_to():
-    method = PrivRec(
-        **FULL, privacy="central", noise_multiplier=1.0, bit_noise=2.0, most_clip=5.0
-    )
+    moving = {"clip_quantile": 0.5, "bit_noise": 2.0, "clip_span": 5.0}
+    method = PrivRec(**FULL, privacy=CentralGaussian(1.0, **moving))
     made = simulation(method)
     cast = method.broadcast(made.start().server)
     wrong = replace(cast, weights={**cast.weights, "clip": np.array(6.0)})
-    with pytest.raises(Refused, match=r"clip=6\.0 is not in \[0.001, 5.0\]"):
-        method.noise(wrong)
+    with pytest.raises(Refused, match=r"clip=6\.0 is not in \[0.2, 5.0\]"):
+        method.noise(wrong, made.plan)
 
 
 # account
@@ -412,11 +392,12 @@ def test_calibrated_noise_meets_the_target():
         delta=1e-6,
         target_epsilon=4.0,
     )
-    method = PrivRec(privacy="central").calibrated(plan)
+    method = PrivRec(privacy=CentralGaussian(clip_quantile=0.5)).calibrated(plan)
     assert statement(method, plan).epsilon == pytest.approx(4.0, abs=4e-3)
     assert statement(method, plan, View.COLLUSION).epsilon is None
-    assert method.bit_noise == pytest.approx(0.05 * 0.05 * 4832)
-    still = replace(method, is_adaptive=False, bit_noise=None)
+    assert method.privacy.bit_noise == pytest.approx(0.05 * 0.05 * 4832)
+    fixed = CentralGaussian(method.privacy.noise_multiplier)
+    still = replace(method, privacy=fixed)
     assert still.calibrated(plan) == still  # z is set, and there are no bits
     assert still.releases(plan)[0].cells[Unit.USER, View.RELEASE].event == (
         method.releases(plan)[0].cells[Unit.USER, View.RELEASE].event
@@ -426,8 +407,9 @@ def test_calibrated_noise_meets_the_target():
 def test_paper_mode_says_the_published_figure_and_the_provable_one():
     """Table 3: 30 of 4800, delta 1e-6; beside it 1.0891 for a step of 0.1."""
     plan = Plan(4800, rounds=1000, sampler=FixedSize(30), delta=1e-6)
-    method = PrivRec(mode="paper", privacy="central", step=0.1).calibrated(plan)
-    assert method.noise_multiplier == 1.0
+    method = PrivRec(mode="paper", privacy=PublishedClippedSum(), step=0.1)
+    method = method.calibrated(plan)
+    assert method.privacy.noise_multiplier == 1.0
     (release,) = method.releases(plan)
     cell = release.cells[Unit.USER, View.RELEASE]
     published = privrec_epsilon(30, population=4800, delta=1e-6)
@@ -448,12 +430,16 @@ def test_a_plan_says_what_can_be_told_apart_and_how_loud_the_noise_is():
     world = two_kinds()
     plan = Plan(24, rounds=1)
     assert "12 items are 2 kinds" in PrivRec().outlook(plan, world.catalog)
-    noisy = PrivRec(
-        **TINY, privacy="central", noise_multiplier=2.0, is_adaptive=False, clip=3.0
-    )
+    noisy = PrivRec(**TINY, privacy=CentralGaussian(2.0, clip=3.0))
     size = 2 * 3 + 3 * 5 + 5 + 5 + 1
     times = 2.0 * np.sqrt(size) / 24
     assert f"{times:.1f} times" in noisy.outlook(plan, world.catalog)
+    moving = CentralGaussian(2.0, clip=3.0, clip_quantile=0.5, bit_noise=100.0)
+    again = replace(noisy, privacy=moving)  # so many bits cost next to nothing
+    assert f"{times:.1f} times" in again.outlook(plan, world.catalog)
+    paper = replace(noisy, mode="paper", privacy=PublishedClippedSum(2.0, clip=3.0))
+    times *= 2 * np.sqrt(1 / 0.3)
+    assert f"{times:.1f} times" in paper.outlook(plan, world.catalog)
 
 
 # features
@@ -521,17 +507,18 @@ def test_settings_that_cannot_be():
         PrivRec(negatives=0)
     with pytest.raises(BadValue, match="uses_value=True belongs to mode='paper'"):
         PrivRec(uses_value=True)
-    with pytest.raises(BadValue, match="is_adaptive=False belongs to mode='sound'"):
-        PrivRec(mode="paper", is_adaptive=False)
-    for other in ({"mode": "paper"}, {"is_adaptive": False}):
-        with pytest.raises(BadValue, match=r"bit_noise=2\.0 is of mode='sound' with"):
-            PrivRec(privacy="central", bit_noise=2.0, **other)
+    for mode, privacy in {
+        "paper": CentralGaussian(1.0),
+        "sound": PublishedClippedSum(),
+    }.items():
+        with pytest.raises(BadValue, match="mode='paper' and mechanism 'published' go"):
+            PrivRec(mode=mode, privacy=privacy)
+    with pytest.raises(BadValue, match="mode='paper' and mechanism 'published' go"):
+        PrivRec(mode="paper", privacy=LocalPrivUnit(1.0))
     with pytest.raises(BadValue, match="'value' is the event's own"):
         PrivRec(situations={"value": 0})
-    with pytest.raises(BadValue, match="noise_multiplier belongs to privacy='central'"):
-        PrivRec(noise_multiplier=1.0)
-    with pytest.raises(BadValue, match="noise_multiplier is not set: set it, or give"):
-        PrivRec(privacy="central").releases(Plan(10))
+    with pytest.raises(BadValue, match="noise_multiplier is not set"):
+        PrivRec(privacy=CentralGaussian()).releases(Plan(10))
     with pytest.raises(BadValue, match="width=0 must be >= 1"):
         PrivRec(widths=(4, 0))
     with pytest.raises(BadValue, match="labels of age=-1 must be >= 0"):
@@ -544,11 +531,13 @@ def test_settings_that_cannot_be():
 
 def test_paper_mode_needs_cohorts_of_one_size():
     plan = Plan(100, sampler=Poisson(0.1), delta=1e-6)
-    method = PrivRec(mode="paper", privacy="central").calibrated(plan)
-    with pytest.raises(Refused, match="needs cohorts of a fixed size and the plan has"):
-        method.releases(plan)
+    method = PrivRec(mode="paper", privacy=PublishedClippedSum())
+    for refusing in (method.calibrated, method.releases):
+        with pytest.raises(Refused, match="Poisson; use fixed_size"):
+            refusing(plan)
+    made = simulation(method, two_kinds(), replace(plan, population=24, groups={}))
     with pytest.raises(Refused, match="Poisson; use fixed_size"):
-        method.start(plan, two_kinds().catalog, Key.from_seed(0))
+        made.start()
 
 
 def test_a_catalog_without_features_is_refused():

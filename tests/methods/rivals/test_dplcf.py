@@ -6,9 +6,10 @@ import pytest
 from tacit.baselines.item_knn import ItemKnn
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
-from tacit.method import Candidates, Method
+from tacit.method import Candidates, Method, Unprotected
 from tacit.methods.rivals.dplcf import Dplcf
 from tacit.plan import Plan
+from tacit.privacy import LocalFlips
 from tacit.release import Standing, Unit
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Everyone, Once
@@ -25,7 +26,7 @@ from tacit.transport.codec import wire_size
 
 class TestContract(MethodContract):
     def method(self) -> Method:
-        return Dplcf(privacy="none", neighbors=5)
+        return Dplcf(neighbors=5)
 
     def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
         """The item a person lacks of their kind is above all of the other kind."""
@@ -40,7 +41,7 @@ class TestLocal(TestContract):
     """The contract under noise; the answer is learnt with little of it."""
 
     def method(self) -> Method:
-        return Dplcf(epsilon=12 * 8.0, neighbors=5, damping=0.0)
+        return Dplcf(privacy=LocalFlips(12 * 8.0), neighbors=5, damping=0.0)
 
     def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
         scores = score(world.shards)
@@ -66,15 +67,15 @@ def scores(method: Dplcf, world: SmallWorld, plan: Plan) -> np.ndarray:
 
 def test_without_noise_it_is_item_knn():
     world = mixed_world()
-    found = scores(Dplcf(privacy="none", neighbors=20), world, Plan(13))
+    found = scores(Dplcf(neighbors=20), world, Plan(13))
     knn = ItemKnn(neighbors=20).fit(world.shards, key=Key.from_seed(0))
     np.testing.assert_allclose(found, knn.score(world.shards), rtol=1e-5)
 
 
 def test_a_person_counts_once_over_rounds_in_which_each_speaks_once():
     world = mixed_world()
-    one, _, _ = played(Dplcf(privacy="none"), world, Plan(13))
-    many, _, _ = played(Dplcf(privacy="none"), world, Plan(13, 4, Once()))
+    one, _, _ = played(Dplcf(), world, Plan(13))
+    many, _, _ = played(Dplcf(), world, Plan(13, 4, Once()))
     for name, value in one.server.memory.items():
         np.testing.assert_array_equal(many.server.memory[name], value)
 
@@ -87,25 +88,27 @@ def test_similarities_under_noise_are_near_the_exact_ones():
     held[:, 3:] = draws.random((8_000, 3)) < 0.4  # the last three know nobody
     world = SmallWorld.of([np.flatnonzero(h).tolist() for h in held], n_items=6)
     found = {}
-    for method in (Dplcf(privacy="none"), Dplcf(epsilon=12.0, damping=0.0)):
+    for method in (Dplcf(), Dplcf(privacy=LocalFlips(12.0), damping=0.0)):
         state, _, _ = played(method, world, Plan(8_000))
         near, alike = (state.server.weights[name] for name in ("near", "alike"))
-        found[method.privacy] = np.zeros((6, 6))
-        np.put_along_axis(found[method.privacy], near, alike, axis=1)
-    np.testing.assert_allclose(found["local"], found["none"], atol=0.05)
+        similar = np.zeros((6, 6))
+        np.put_along_axis(similar, near, alike, axis=1)
+        found[type(method.privacy)] = similar
+    np.testing.assert_allclose(found[LocalFlips], found[Unprotected], atol=0.05)
 
 
 def test_damping_lowers_what_rests_on_noise():
     world = mixed_world()
     loud, damped = (
-        played(Dplcf(epsilon=20.0, damping=d), world, Plan(13))[0] for d in (0.0, 3.0)
+        played(Dplcf(privacy=LocalFlips(20.0), damping=d), world, Plan(13))[0]
+        for d in (0.0, 3.0)
     )
     alike = [state.server.weights["alike"].max() for state in (loud, damped)]
     assert alike[1] < alike[0]
 
 
 def test_devices_are_told_of_neighbors_when_all_have_spoken():
-    world, method = mixed_world(), Dplcf(privacy="none", neighbors=3)
+    world, method = mixed_world(), Dplcf(neighbors=3)
     state, tally, simulation = played(method, world, Plan(13))
     assert method.broadcast(simulation.start().server).weights["near"].shape == (20, 0)
     assert method.broadcast(state.server).weights["near"].shape == (20, 3)
@@ -117,7 +120,8 @@ def test_devices_are_told_of_neighbors_when_all_have_spoken():
 def test_the_budget_is_that_of_a_whole_history(sampler, times):
     """2.5 a bit on 9,781 items is 24,452.5 for a person, and is printed as that."""
     plan = Plan(100, 4, sampler)
-    told = account(plan, Dplcf(epsilon=2.5 * 9_781).releases(plan)).totals
+    method = Dplcf(privacy=LocalFlips(2.5 * 9_781))
+    told = account(plan, method.releases(plan)).totals
     users = [line for line in told if line.unit is Unit.USER]
     assert {line.standing for line in users} == {Standing.PROVEN}
     assert [line.epsilon for line in users] == pytest.approx([24_452.5 * times] * 3)
@@ -125,20 +129,22 @@ def test_the_budget_is_that_of_a_whole_history(sampler, times):
 
 def test_bare_histories_promise_nothing():
     plan = Plan(10)
-    told = account(plan, Dplcf(privacy="none").releases(plan))
+    told = account(plan, Dplcf().releases(plan))
     assert {line.epsilon for line in told.totals} == {None}
 
 
 def test_epsilon_is_calibrated_to_the_plan():
     plan = Plan(10, 4, Everyone(), target_epsilon=8.0)
-    assert Dplcf().calibrated(plan).epsilon == 2.0
-    assert Dplcf(privacy="none").calibrated(plan).epsilon is None
+    made = Dplcf(privacy=LocalFlips()).calibrated(plan)
+    assert made.privacy == LocalFlips(epsilon=2.0)
+    assert made.calibrated(plan) == made
+    assert Dplcf().calibrated(plan) == Dplcf()
 
 
 def test_a_sum_or_a_shuffle_cannot_relate_items():
     for channel in ("secure_sum", "shuffle"):
         with pytest.raises(Refused, match="needs Each"):
-            check_plan(Dplcf(epsilon=1.0), Plan(10, channel=channel))
+            check_plan(Dplcf(privacy=LocalFlips(1.0)), Plan(10, channel=channel))
 
 
 def test_more_reports_than_can_be_counted_are_refused():
@@ -149,18 +155,23 @@ def test_more_reports_than_can_be_counted_are_refused():
 @pytest.mark.parametrize(
     "fields",
     [
-        {"privacy": "central"},
-        {"privacy": "none", "epsilon": 1.0},
-        {"epsilon": 0.0},
         {"neighbors": 0},
         {"damping": -1.0},
     ],
 )
 def test_fields_that_are_refused(fields):
-    with pytest.raises(BadValue):
+    [(name, value)] = fields.items()
+    with pytest.raises(BadValue, match=f"{name}={value}"):
         Dplcf(**fields)
 
 
+def test_an_epsilon_that_says_nothing_is_refused():
+    with pytest.raises(BadValue, match=r"epsilon=0\.0"):
+        LocalFlips(epsilon=0.0)
+
+
 def test_without_epsilon_and_without_a_target_it_refuses():
-    with pytest.raises(BadValue, match="target_epsilon"):
-        Dplcf().releases(Plan(10))
+    method = Dplcf(privacy=LocalFlips())
+    for refusing in (method.releases, method.calibrated):
+        with pytest.raises(BadValue, match="target_epsilon"):
+            refusing(Plan(10))

@@ -74,10 +74,11 @@ def test_the_server_descends_along_the_mean():
     world, plan = mixed(), Plan(13, rounds=1)
     server = FULL.start(plan, world.catalog, Key.from_seed(0))
     cast, keys = FULL.broadcast(server), Key.from_seed(1).each(np.arange(13))
-    clients = stranger(FULL, cast, 13)
+    clients = stranger(FULL, 13)
     _, updates = FULL.local_update(cast, clients, world.shards, keys)
     total = {n: updates.tree[n].sum(axis=0) for n in updates.tree.leaves}
-    after = FULL.aggregate(server, Sum(total), Key.from_seed(2))
+    context = FULL.context(server, cast, Key.from_seed(2))
+    after = FULL.aggregate(server, Sum(total), context)
     for name, value in total.items():
         expected = server.weights[name] - 0.5 * value / 13
         np.testing.assert_allclose(after.weights[name], expected, atol=1e-12)

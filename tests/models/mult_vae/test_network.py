@@ -1,13 +1,16 @@
-"""The network: shapes, first weights, and the numpy pass beside torch's."""
+"""The network: shapes, first weights, and numpy, torch and formula alike."""
 
 import numpy as np
 import pytest
 import torch
 from models.mult_vae import literal
+from onnx_device import run
 
 from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.models.formula import HISTORIES
 from tacit.models.mult_vae import Network
+from tacit.serving.export import to_onnx
 
 
 def test_the_papers_network():
@@ -41,7 +44,7 @@ def test_other_widths():
 @pytest.mark.parametrize("is_tied", [False, True])
 @pytest.mark.parametrize("is_variational", [False, True])
 @pytest.mark.parametrize("hidden", [(5,), (6, 4)])
-def test_numpy_and_torch_say_the_same(hidden, is_variational, is_tied):
+def test_numpy_torch_and_the_formula_say_the_same(hidden, is_variational, is_tied):
     network = Network(11, hidden, 3, is_variational, is_tied)
     weights = network.start(Key.from_seed(0), init="normal", dtype="float64")
     x = np.random.default_rng(0).random((4, 11))
@@ -49,6 +52,9 @@ def test_numpy_and_torch_say_the_same(hidden, is_variational, is_tied):
     tensors = {name: torch.tensor(value) for name, value in weights.items()}
     expected, _ = literal.scores_of(network, tensors, torch.tensor(x))
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-12)
+    written = network.formula(weights, HISTORIES)
+    content = to_onnx(written, n_items=11, precision="float64")
+    np.testing.assert_allclose(run(content, x), found, rtol=1e-9)
 
 
 def test_first_weights():

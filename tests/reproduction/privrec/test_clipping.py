@@ -24,6 +24,13 @@ def test_bounds_quantiles_and_shares_of_the_same_rounds(short):
         assert (share >= 0.5) == (s >= quantile)
 
 
+def test_norms_are_those_of_updates_after_the_last_round_too(short):
+    """While counting all norms are 1; an update has no such length."""
+    found = followed(0.05, 0.5, short)
+    assert found.rounds[-1] == module._ROUNDS
+    assert all(abs(quantile - 1) > 1e-6 for quantile in found.quantiles)
+
+
 def test_a_bound_far_below_rises_and_one_far_above_falls(short):
     low, high = followed(1e-2, 0.5, short), followed(50.0, 0.5, short)
     assert low.bounds[0] == 1e-2 < low.bounds[1]  # two rounds count

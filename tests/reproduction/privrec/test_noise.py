@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from reproduction.privrec.test_accuracy import judged
 
+from tacit.method import Unprotected
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.release import View
 from tacit.reproduction.privrec import accuracy, noise, trials
@@ -30,7 +31,7 @@ def runs(monkeypatch, tiny):
 
     def after(method, plan, bench):
         asked.append((method, plan, bench))
-        clip = getattr(method, "clip", 100.0)
+        clip = method.privacy.clip or 100.0
         found = 0.3 - clip / 1000 - 0.01 / (plan.target_epsilon or 1.0)
         values = {name: found + np.linspace(-1e-4, 1e-4, 20) for name in METRICS}
         return Evaluation("alone", np.arange(20), values, Groups.everyone(20))
@@ -51,7 +52,7 @@ def test_figures_3_and_4_set_noise_beside_none(runs):
 
 def test_figure_5_has_every_gamma_and_bound_of_the_paper(runs):
     found = noise.figure_5("full")
-    grid = {(method.quantile, method.clip) for method, _, _ in runs}
+    grid = {(m.privacy.quantile, m.privacy.clip) for m, _, _ in runs}
     assert grid == {(g, s) for g in noise.GAMMAS for s in noise.BOUNDS}
     assert {method.mode for method, _, _ in runs} == {"paper"}
     holds = {claim.text: claim.ok for claim in found.claims}
@@ -90,7 +91,7 @@ def test_noise_is_judged_by_itself(monkeypatch, tiny):
     for who in ("DP-PrivRec", trials.QUIET):
         trials.CONTENDERS[who](tiny)
     (noisy, plan, _), (quiet, bare, _) = asked.values()
-    assert quiet == replace(noisy, privacy="none")
+    assert quiet == replace(noisy, privacy=Unprotected())
     assert bare == replace(plan, target_epsilon=None)
 
 

@@ -1,0 +1,153 @@
+"""Events and releases as plain data, and back; only what an accountant knows is read.
+
+An event is a table with one key, its name: `{"GaussianDpEvent": {"noise_multiplier":
+5.0}}`. Clients' ledgers, the ledger of a run and whatever a later run reads of it are
+all written here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit import check
+from tacit.errors import BadValue
+from tacit.release import Adjacency, Cell, Release, Standing, Unit, View
+
+if TYPE_CHECKING:
+    from tacit.accounting.dp_events import DpEvent
+
+Json = dict[str, Any]
+
+
+def release_to_json(release: Release) -> Json:
+    """A release as tables, lists and numbers, its events included."""
+    cells = [
+        {"unit": str(unit), "view": str(view), **_cell_to_json(cell)}
+        for (unit, view), cell in release.cells.items()
+    ]
+    rounds = release.rounds
+    return {
+        **vars(release),
+        "cells": cells,
+        "rounds": None if rounds is None else [rounds.start, rounds.stop],
+    }
+
+
+def release_from_json(document: Mapping[str, Any]) -> Release:
+    """The release of what `release_to_json` gave."""
+    cells = {
+        (Unit(one["unit"]), View(one["view"])): _cell_from_json(one)
+        for one in document["cells"]
+    }
+    rounds = document.get("rounds")
+    made = None if rounds is None else range(*rounds)
+    return Release(**{**document, "cells": cells, "rounds": made})
+
+
+def _cell_to_json(cell: Cell) -> Json:
+    return {
+        **vars(cell),
+        "standing": str(cell.standing),
+        "adjacency": str(cell.adjacency),
+        "event": event_to_json(cell.event),
+        "each": event_to_json(cell.each),
+    }
+
+
+def _cell_from_json(document: Mapping[str, Any]) -> Cell:
+    own = {key: v for key, v in document.items() if key not in ("unit", "view")}
+    return Cell(
+        **{
+            **own,
+            "standing": Standing(own["standing"]),
+            "adjacency": Adjacency(own["adjacency"]),
+            "event": event_from_json(own["event"]),
+            "each": event_from_json(own["each"]),
+        }
+    )
+
+
+def event_to_json(event: DpEvent | None) -> Json | None:
+    """The event as tables, lists and numbers."""
+    if event is None:
+        return None
+    name = type(event).__name__
+    _kind(name)
+    return {name: {key: _plain(value) for key, value in _fields(event).items()}}
+
+
+def event_from_json(document: Json | None) -> DpEvent | None:
+    """The event of what `event_to_json` gave."""
+    if document is None:
+        return None
+    [(name, fields)] = document.items()
+    return _kind(name)(**{key: _read(value) for key, value in fields.items()})
+
+
+def event_in_short(event: DpEvent | None) -> str:
+    """The event in a few words, for people who know the field.
+
+    >>> from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
+    >>> event_in_short(SelfComposedDpEvent(GaussianDpEvent(5.0), 3))
+    '3 × Gaussian 5'
+    """
+    if event is None:
+        return "nothing"
+    name, fields = type(event).__name__.removesuffix("DpEvent"), _fields(event)
+    if name == "SelfComposed":
+        return f"{fields['count']} × {event_in_short(fields['event'])}"
+    if name == "Composed":
+        return " + ".join(map(event_in_short, fields["events"]))
+    shown = (
+        f"({event_in_short(value)})"
+        if hasattr(value, "__attrs_attrs__")
+        else f"{value:g}"
+        for value in fields.values()
+    )
+    return " ".join((name, *shown))
+
+
+def _fields(event: DpEvent) -> dict[str, Any]:
+    import attr
+
+    return attr.asdict(event, recurse=False)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__attrs_attrs__"):
+        return event_to_json(value)
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(one) for one in value]
+    return event_from_json(value) if isinstance(value, dict) else value
+
+
+def _kind(name: str) -> type:
+    if name not in _kinds():
+        raise BadValue(f"event {check.unknown(name, _kinds())}")
+    return _kinds()[name]
+
+
+@cache
+def _kinds() -> dict[str, type]:
+    from tacit.accounting import dp_events as dp
+    from tacit.accounting import events
+
+    kinds = (
+        *(dp.NonPrivateDpEvent, dp.NoOpDpEvent, dp.GaussianDpEvent, dp.LaplaceDpEvent),
+        *(dp.RandomizedResponseDpEvent, dp.SelfComposedDpEvent, dp.ComposedDpEvent),
+        *(dp.PoissonSampledDpEvent, dp.TruncatedSubsampledGaussianDpEvent),
+        *(dp.SampledWithoutReplacementDpEvent, dp.RepeatAndSelectDpEvent),
+        *(events.PureDpEvent, events.PaddedDpEvent),
+        *(events.ShuffledDpEvent, events.SkellamDpEvent),
+    )
+    return {kind.__name__: kind for kind in kinds}

@@ -1,0 +1,165 @@
+"""A finished run as a page: the numbers that exist, put where they belong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.experiment.card import current_card, write_card
+from tacit.experiment.saved import SavedRun, holding_of, load
+from tacit.experiment.settings import Experiment
+from tacit.files import write_atomically
+from tacit.reporting.html import render
+from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
+from tacit.runtime.run import RunDirectory
+from tacit.statement import Statement
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """What a finished run says of itself: as it was made, or read from its files."""
+
+    directory: RunDirectory
+    experiment: Experiment
+    result: Json
+    card: Json
+    n_items: int
+    rounds: tuple[Json, ...]
+
+    @classmethod
+    def saved(cls, run: SavedRun) -> Finished:
+        """From the files of a run."""
+        directory = run.directory
+        model = json.loads(directory.model_facts.read_text(encoding="utf-8"))
+        return cls(
+            directory,
+            run.experiment,
+            run.result,
+            current_card(directory),
+            model["items"],
+            tuple(directory.rounds_logged()),
+        )
+
+
+def write_report(
+    run: Finished,
+    *,
+    user: str | None = None,
+    beside: Mapping[str, Json] | None = None,
+) -> Path:
+    """Render the pages of a finished run, privacy card and report, into it."""
+    write_card(run.directory, dict(run.card))
+    page = render(report_of(run, user=user, beside=beside))
+    write_atomically(run.directory.report, page.encode())
+    return run.directory.report
+
+
+def report_of(
+    run: Finished, *, user: str | None = None, beside: Mapping[str, Json] | None = None
+) -> Report:
+    """What `tacit report` shows; with `user`, that person's list as well.
+
+    `beside` has evaluations of other runs on the same people.
+    """
+    result, experiment = run.result, run.experiment
+    name = experiment.method_name
+    judged = {**result["simulation_only"]["evaluations"], **(beside or {})}
+    return Report(
+        title=f"{name} on {experiment.data.source}",
+        command=f"tacit train {run.directory.experiment.name}",
+        simulation=bool(result["simulation"]),
+        facts=_facts(run),
+        statements=tuple(statement_of(line) for line in run.card["totals"]),
+        comparison=contenders(judged, name),
+        curve=_curve(run),
+        groups=_groups(judged),
+        person=None if user is None else person_of(run, user),
+    )
+
+
+def person_of(run: Finished, user: str, *, k: int = 10) -> Person:
+    """A simulated person's history and list, as their device would show them."""
+    recommender = load(run.directory.path)
+    held, catalog = holding_of(recommender, run.experiment, user), recommender.catalog
+    titles = tuple(catalog.titles[i] for i in catalog.indices(held.ids(catalog)))
+    best = recommender.recommend(held, k=k)
+    return Person(user, titles, tuple((line.title, line.score) for line in best))
+
+
+def contenders(judged: Mapping[str, Json], own: str) -> tuple[Contender, ...]:
+    """A comparison from evaluations as they stand in `result.json`."""
+    return tuple(_contender(n, e, is_own=n == own) for n, e in judged.items())
+
+
+def statement_of(line: Json) -> Statement:
+    """A line of the account from its JSON."""
+    return Statement.from_json(line)
+
+
+def _contender(name: str, judged: Json, *, is_own: bool) -> Contender:
+    return Contender(name, _estimates(judged["metrics"]), is_this_run=is_own)
+
+
+def _estimates(metrics: Mapping[str, Json]) -> dict[str, Estimate]:
+    return {name: Estimate(m["mean"], m["se"]) for name, m in metrics.items()}
+
+
+def _curve(run: Finished) -> Curve | None:
+    """The first metric on the validation people, round by round."""
+    metric = run.experiment.evaluate.metrics[0]
+    lines = [
+        (line["round"] + 1, line["simulation_only"]["validation"][metric])
+        for line in run.rounds
+        if "validation" in line["simulation_only"]
+    ]
+    if not lines:
+        return None
+    values = tuple(Estimate(m["mean"], m["se"]) for _, m in lines)
+    return Curve(f"{metric} on validation people", tuple(r for r, _ in lines), values)
+
+
+def _groups(judged: Mapping[str, Json]) -> dict[str, dict[str, dict[str, Estimate]]]:
+    """Group label -> metric -> method -> estimate."""
+    first = next(iter(judged.values()))
+    return {
+        label: {
+            metric: {
+                name: Estimate(
+                    e["groups"][label][metric]["mean"], e["groups"][label][metric]["se"]
+                )
+                for name, e in judged.items()
+            }
+            for metric in metrics
+        }
+        for label, metrics in first["groups"].items()
+    }
+
+
+def _facts(run: Finished) -> tuple[tuple[str, str], ...]:
+    experiment, rounds, result = run.experiment, run.rounds, run.result
+    asked = sum(line["simulation_only"]["asked"] for line in rounds)
+    speed = result["clients_per_second"]
+    return (
+        ("data", experiment.data.source),
+        ("items", f"{run.n_items:,}"),
+        ("split", experiment.data.split),
+        ("seed", str(experiment.run.seed)),
+        ("rounds", str(len(rounds))),
+        ("devices asked, all rounds", f"{asked:,}"),
+        ("devices a second", "–" if speed is None else f"{speed:,.0f}"),
+        ("sent by devices", _bytes(result["bytes_up"])),
+        ("sent to devices", _bytes(result["bytes_down"])),
+    )
+
+
+def _bytes(n: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n < 1000 or unit == "GB":
+            break
+        n /= 1000
+    return f"{n:,.0f} {unit}" if unit == "bytes" else f"{n:,.1f} {unit}"

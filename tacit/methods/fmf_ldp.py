@@ -1,0 +1,194 @@
+"""FMF-LDP: matrix factorisation for clicks, every client protecting its own gradient.
+
+Minto, Haller, Haddadi and Livshits, "Stronger Privacy for Federated Collaborative
+Filtering With Implicit Feedback", RecSys 2021. A round is an epoch of the paper.
+
+    V        item factors, M × F                      (the server's; everyone sees it)
+    r, p, c  how often, whether at all, 1 + alpha r    (a client's own)
+    x        the person's factors                      (never leaves; made anew from V)
+    g        the gradient of V, M × F, d = M F numbers  (raw)
+
+    server   1  V at random, mean m, deviation s                  Algorithm 2, line 1
+    client   2  x = (Vᵀ C V + user_ridge I)⁻¹ Vᵀ C p             line 4, Eq. 4
+             3  g = -2 c (p - x·v) x, where it is asked for       line 5, Eq. 5
+             4  send g, protected                                 lines 6 and 7
+    server   5  the mean of all reports over the people planned   line 11, Eq. 9
+             6  V - gamma (mean + 2 lambda V), 20 times            line 12
+    ranking  7  score = x·v on the device, for new people too
+
+    mode    mechanism   line 4
+    sound   none        g as it is: federated collaborative filtering (FCF)
+    sound   local       PrivUnitG of the whole gradient; let clients speak `once`
+    sound   local_bits  one-bit votes: one coordinate of each of k parts of g
+    paper   published   one-bit votes as printed: with replacement, each scaled by d,
+                        which makes line 5 k times the mean
+
+Line 3 has the sign of Equation 6: with the printed one, line 6 ascends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float64
+
+from tacit import check
+from tacit.errors import BadMessage, BadValue
+from tacit.method import (
+    Arrays,
+    Candidates,
+    Cast,
+    Catalog,
+    Clients,
+    Formula,
+    Key,
+    Keys,
+    LocalPrivUnit,
+    Mechanisms,
+    Phase,
+    Plan,
+    Queries,
+    Scores,
+    Server,
+    Shards,
+    Slot,
+    SumMethod,
+    Tastes,
+    Tree,
+    Unprotected,
+    check_offered,
+)
+from tacit.models.implicit_factors import ImplicitFactors, descend
+from tacit.privacy import LocalBits, PublishedVotes
+
+_RATE, _VOTES_RATE = 0.1, 1e-3  # what served validation people best; bits: the paper's
+
+
+@dataclass(frozen=True)
+class FmfLdp(SumMethod):
+    """Learns item factors from protected gradients; people stay on their devices."""
+
+    mechanisms: ClassVar[Mechanisms] = {
+        "none": Unprotected,
+        "local": LocalPrivUnit,
+        "local_bits": LocalBits,
+        "published": PublishedVotes,
+    }
+
+    mode: Literal["sound", "paper"] = "sound"
+    factors: int = 5  # F
+    alpha: float = 0.0  # how much more a click is trusted than its absence
+    user_ridge: float = 1.0  # of line 2
+    ridge: float = 1e-6  # lambda
+    learning_rate: float | None = None  # gamma
+    server_steps: int = 20  # on the same mean
+    init_mean: float = 0.01  # m: a direction that everyone shares from the start
+    init_deviation: float = 0.003  # s
+
+    def __post_init__(self) -> None:
+        check_offered(self)
+        check.one_of(("sound", "paper"), mode=self.mode)
+        check.count(factors=self.factors, server_steps=self.server_steps)
+        check.not_negative(alpha=self.alpha, ridge=self.ridge)
+        check.positive(user_ridge=self.user_ridge)
+        check.not_negative(init_mean=self.init_mean)
+        check.positive(init_deviation=self.init_deviation)
+        if self.learning_rate is not None:
+            check.positive(learning_rate=self.learning_rate)
+        if (self.mode == "paper") != isinstance(self.privacy, PublishedVotes):
+            raise BadValue(
+                f"mode='{self.mode}' with {type(self.privacy).__name__}: mode 'paper' "
+                "and mechanism 'published' go together, and neither goes with another"
+            )
+
+    # what leaves
+
+    def phases(self, plan: Plan) -> tuple[Phase, ...]:
+        """One: gradients, clipped as a whole or coordinate by coordinate."""
+        gradients = "gradients"
+        return (Phase(gradients, range(plan.rounds), what=gradients, is_clipped=True),)
+
+    def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
+        """One number per item and factor."""
+        return {"gradient": Slot("float64", (len(catalog), self.factors))}
+
+    def update(
+        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tree:
+        """Lines 2 and 3, raw; only coordinates that somebody is going to look at."""
+        model = self._model(cast, shards)
+        at = self.privacy.coordinates(shards.n_items * self.factors, keys)
+        if at is None:
+            return Tree.dense(gradient=model.gradients(shards))
+        return Tree.dense(coordinates=at, values=model.gradients_at(shards, at))
+
+    # server
+
+    def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
+        """Line 1."""
+        items = self.init_mean + self.init_deviation * key.generator().standard_normal(
+            (len(catalog), self.factors)
+        )
+        return Server(plan, catalog, 0, {"items": items}, {})
+
+    def public(self, server: Server, phase: Phase | None) -> Arrays:
+        """V in single precision."""
+        return {"items": server.weights["items"].astype(np.float32)}
+
+    def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
+        """Lines 5 and 6."""
+        items = descend(
+            server.weights["items"],
+            total["gradient"] / self.planned(server.plan),
+            rate=self._rate,
+            ridge=self.ridge,
+            steps=self.server_steps,
+        )
+        return server.after(weights={"items": items}, memory={})
+
+    @property
+    def _rate(self) -> float:
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return _VOTES_RATE if isinstance(self.privacy, LocalBits) else _RATE
+
+    # serving
+
+    def represent(
+        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tastes:
+        """Line 2; a person who took no part in the training has factors as well."""
+        return Tastes(Tree.dense(person=self._model(cast, shards).people(shards)))
+
+    def score(
+        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+    ) -> Scores:
+        """Line 7."""
+        items = cast.weights["items"].astype(np.float64)
+        return person.tree["person"] @ items[candidates.items].T
+
+    def formula(self, cast: Cast) -> Formula:
+        """Lines 2 and 7."""
+        return self._told(cast).formula()
+
+    def reasons(
+        self, cast: Cast, shards: Shards, item: int
+    ) -> Float64[np.ndarray, "events"]:
+        """The part of line 7 that each event of the history brings."""
+        return self._model(cast, shards).parts(shards, item)
+
+    # details
+
+    def _model(self, cast: Cast, shards: Shards) -> ImplicitFactors:
+        """What was told, if it is as large as was agreed."""
+        found, agreed = cast.weights["items"].shape, (shards.n_items, self.factors)
+        if found != agreed:
+            raise BadMessage(f"item factors of shape {found}; agreed is {agreed}")
+        return self._told(cast)
+
+    def _told(self, cast: Cast) -> ImplicitFactors:
+        items = cast.weights["items"].astype(np.float64)
+        return ImplicitFactors(items, self.alpha, self.user_ridge)

@@ -1,0 +1,70 @@
+"""A phase: rounds whose reports have one shape, one bound and one guarantee.
+
+A method declares its phases; what protects them (`tacit.privacy`), the layout of their
+reports, their noise and their account follow from that declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tacit import check
+from tacit.errors import BadValue, Refused
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Rounds whose reports have one shape, one bound and one guarantee."""
+
+    name: str  # "counts", "gradients": names the phase's noise in the privacy settings
+    rounds: range  # planned, one after the other
+    what: str  # what the reports are, in words: "histories"
+    bound: float = 1.0  # the largest L2 norm of an honest report: the sensitivity
+    is_clipped: bool = False  # the bound is a choice: the privacy's clip replaces it
+    share: float = 1.0  # of the budget, where phases divide it
+    proof: str = ""  # why the bound holds; a theorem or a page
+    step: float = 1.0  # what the server multiplies the mean by, if noise depends on it
+    leak: str = "nothing protects them"  # what is said of reports that are sent bare
+
+    def __post_init__(self) -> None:
+        check.positive(bound=self.bound, step=self.step)
+        check.rate(share=self.share)
+        if self.rounds.step != 1 or not len(self.rounds) or self.rounds.start < 0:
+            raise BadValue(f"rounds={self.rounds} must be one or more, in a row")
+
+
+def in_turn(*phases: tuple[str, int, str], total: int) -> list[range]:
+    """The rounds of phases that follow each other; the last one gets what is left.
+
+    A phase is given as its name, its number of rounds and what it is for.
+
+    >>> in_turn(("counts", 2, "Gram counts"), ("relations", 0, "relates"), total=5)
+    [range(0, 2), range(2, 5)]
+    """
+    start, made = 0, []
+    for _, length, _ in phases[:-1]:
+        made.append(range(start, start + length))
+        start += length
+    if start >= total:
+        steps = ", then ".join(what for _, _, what in phases)
+        raise Refused(
+            f"rounds={total} must be more than the {start} that come before the last "
+            f"phase: {steps}; use rounds = {start + 1} or more"
+        )
+    return [*made, range(start, total)]
+
+
+def phase_of(phases: Sequence[Phase], round: int) -> int:
+    """The place of the phase that a round belongs to."""
+    for place, phase in enumerate(phases):
+        if round in phase.rounds:
+            return place
+    raise Refused(f"round {round} belongs to none of the phases {_named(phases)}")
+
+
+def _named(phases: Sequence[Phase]) -> str:
+    return ", ".join(
+        f"{phase.name} ({phase.rounds.start} to {phase.rounds.stop - 1})"
+        for phase in phases
+    )

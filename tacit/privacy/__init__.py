@@ -1,0 +1,42 @@
+"""What protects reports: one value per kind of protection, shared by all methods.
+
+    privacy           what a protection is
+    unprotected       none: reports leave as they are
+    central_gaussian  Gaussian noise on a sum; fixed or moving clip, personal budgets
+    local_priv_unit   every client randomises its whole report
+    local_bits        every client votes about a few coordinates
+    local_item        every client names one randomised item
+    local_flips       every client flips the bits of its history
+    published         the papers' own, for mode = "paper"
+    budgets           a plan's target -> the noise of each phase
+    guarantees        the event of a round -> the six cells of a release
+
+What belongs here: whatever decides a bound, a noise, an event and a printed epsilon.
+This is the one place where they meet. What does not: how noise is drawn and a vector
+clipped (`mechanisms`), what events cost (`accounting`), what a method sums up.
+
+Before: a method's `phases` and `report_shape`. After: `method.SumMethod` derives the
+layout, the noise and the releases of its rounds from the value chosen here.
+"""
+
+from tacit.privacy.central_gaussian import CentralGaussian
+from tacit.privacy.local_bits import LocalBits
+from tacit.privacy.local_flips import LocalFlips
+from tacit.privacy.local_item import LocalItem
+from tacit.privacy.local_priv_unit import LocalPrivUnit
+from tacit.privacy.privacy import Privacy
+from tacit.privacy.published import PublishedClippedSum, PublishedVotes
+from tacit.privacy.unprotected import UNPROTECTED, Unprotected
+
+__all__ = [
+    "UNPROTECTED",
+    "CentralGaussian",
+    "LocalBits",
+    "LocalFlips",
+    "LocalItem",
+    "LocalPrivUnit",
+    "Privacy",
+    "PublishedClippedSum",
+    "PublishedVotes",
+    "Unprotected",
+]

@@ -1,0 +1,296 @@
+"""From a plan's target to the noise of each phase: a search over events.
+
+Phases of Gaussian sums share a budget as if it were one release of multiplier z: a
+phase with share s gets s / z² of it, divided among the rounds that a client takes part
+in on average. A client that speaks once is in one of the phases only, and spends
+everything there.
+
+Clients that protect their own reports share a target epsilon among their messages. Of a
+person's k votes about d coordinates the noise is (d / k) coth²(eps / 2). With a total
+of k eps that is least at eps = 2.18 a vote. Where a relay mixes, the total grows as
+sqrt(k e^eps) instead, and it is least at sinh(eps) = 2, eps = 1.44.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from tacit.accounting.calibration import calibrate, gaussian_epsilon, gaussian_noise
+from tacit.accounting.epsilon import epsilon
+from tacit.accounting.parts import take_apart
+from tacit.errors import BadValue, Refused
+from tacit.mechanisms.one_bit import BEST_EPSILON
+from tacit.phase import Phase
+from tacit.plan import Plan
+from tacit.privacy.guarantees import is_mixed, sum_adjacency
+from tacit.release import EVERYONE, Adjacency
+from tacit.sampling import Once, PoissonByGroup, composed
+
+if TYPE_CHECKING:
+    from tacit.accounting.dp_events import DpEvent
+
+BEST_MIXED_EPSILON = math.asinh(2.0)
+MOST_VOTES = 100  # the paper's; a catalog must have as many coordinates
+_ROUGH = 1e-3  # the grid that is good enough to choose a number of votes
+_ENOUGH = 1e-10  # relative: the noise that rounding of a closed form may lack
+
+Number = TypeVar("Number", int, float)
+
+
+def given(value: Number | None, name: str) -> Number:
+    """The value of a setting that may follow from a plan; refused while it does not."""
+    if value is None:
+        raise BadValue(
+            f"privacy.{name} is not set: set it, or set privacy.target_epsilon (and "
+            "privacy.delta) and have it calibrated"
+        )
+    return value
+
+
+# --- Noise on sums --------------------------------------------------------------------
+
+
+def noise_by_phase(
+    plan: Plan, phases: Sequence[Phase], total: float
+) -> dict[str, float]:
+    """The multiplier of one round of each phase, if all amount to one of `total`."""
+    if isinstance(plan.sampler, Once):
+        return {phase.name: total for phase in phases}
+    often = plan.cohort_size / plan.population  # a client's rounds, on average
+    return {
+        phase.name: total * math.sqrt(len(phase.rounds) * often / phase.share)
+        for phase in phases
+    }
+
+
+def sum_event(
+    plan: Plan, phases: Sequence[Phase], noise: Mapping[str, float], group: str
+) -> DpEvent:
+    """What all phases cost a member of a group who does not see the cohorts."""
+    from tacit.accounting.dp_events import ComposedDpEvent, GaussianDpEvent
+
+    if isinstance(plan.sampler, Once):  # everyone is in one of them: the dearest
+        return GaussianDpEvent(min(noise.values()))
+    events = [
+        plan.sampler.event(
+            GaussianDpEvent(noise[phase.name]),
+            group=group,
+            plan=plan.over(len(phase.rounds)),
+        )
+        for phase in phases
+    ]
+    return ComposedDpEvent(events)
+
+
+def least_total(plan: Plan, phases: Sequence[Phase], group: str) -> float:
+    """The least total multiplier with which a group stays within its target."""
+    target, delta = _target(plan, group), _gaussian_delta(plan)
+    return least_noise(
+        lambda z: sum_event(plan, phases, noise_by_phase(plan, phases, z), group),
+        target=target,
+        delta=delta,
+        adjacency=sum_adjacency(plan),
+    )
+
+
+def least_noise(
+    event: Callable[[float], DpEvent],
+    *,
+    target: float,
+    delta: float,
+    adjacency: Adjacency = Adjacency.ZERO_OUT,
+) -> float:
+    """The least z for which `event(z)` stays within a target.
+
+    Where the event is a Gaussian whose multiplier grows with z, a formula has it.
+    """
+    share = _gaussian_share(event, adjacency)
+    if share is None:
+        return calibrate(event, target=target, delta=delta, adjacency=adjacency)
+    noise = gaussian_noise(target, delta=delta)
+    while gaussian_epsilon(noise, delta=delta) > target:
+        noise *= 1 + _ENOUGH
+    return noise / share
+
+
+def _gaussian_share(event: Callable[[float], DpEvent], adjacency: str) -> float | None:
+    """m, if `event(z)` amounts to one Gaussian of multiplier m z; else None."""
+    found = [_one_gaussian(event(z), adjacency) for z in (1.0, 2.0)]
+    one, two = found
+    if one is None or two is None or not math.isclose(two, 2 * one, rel_tol=1e-12):
+        return None
+    return one
+
+
+def _one_gaussian(event: DpEvent, adjacency: str) -> float | None:
+    from tacit.accounting.dp_events import GaussianDpEvent
+
+    parts = take_apart([(event, str(adjacency))]) or {}
+    if len(parts) != 1 or [*parts.values()] != [1]:
+        return None
+    [part] = parts
+    is_gaussian = isinstance(part.event, GaussianDpEvent)
+    return float(part.event.noise_multiplier) if is_gaussian else None
+
+
+def groups_of(plan: Plan, scale: Mapping[str, float]) -> list[str]:
+    """The groups whose account differs; everyone together if none does."""
+    by_target = isinstance(plan.target_epsilon, Mapping)
+    if scale or by_target or isinstance(plan.sampler, PoissonByGroup):
+        return [*plan.groups]
+    return [EVERYONE]
+
+
+def rates_for_targets(plan: Plan, phases: Sequence[Phase]) -> PoissonByGroup:
+    """Rates of being asked with which every group just meets its own target.
+
+    The plan's `Poisson` rate is that of the group that may spend the most; it decides
+    the noise. Source: Boenisch et al. 2023, the variant `Sample`.
+    """
+    from tacit.sampling import Poisson
+
+    targets = plan.target_epsilon
+    if not isinstance(targets, Mapping) or not isinstance(plan.sampler, Poisson):
+        raise BadValue(
+            "budgets = 'sample' needs a target_epsilon for each group and the sampler "
+            "'poisson', whose rate is that of the largest target"
+        )
+    most, rate = max(targets.values()), plan.sampler.rate
+    total = least_total(_alone(plan, rate, most), phases, EVERYONE)
+    noise = noise_by_phase(plan, phases, total)
+    found = {
+        group: rate
+        if target == most
+        else _rate(plan, phases, noise, target=target, most=rate)
+        for group, target in targets.items()
+    }
+    return PoissonByGroup(found)
+
+
+def _alone(plan: Plan, rate: float, target: float) -> Plan:
+    """A plan whose people are all of one kind."""
+    from dataclasses import replace
+
+    from tacit.sampling import Poisson
+
+    return replace(plan, sampler=Poisson(rate), groups={}, target_epsilon=target)
+
+
+def _rate(
+    plan: Plan,
+    phases: Sequence[Phase],
+    noise: Mapping[str, float],
+    *,
+    target: float,
+    most: float,
+) -> float:
+    """The largest rate that stays within a target at this noise, by halving."""
+
+    def fits(rate: float) -> bool:
+        event = sum_event(_alone(plan, rate, target), phases, noise, EVERYONE)
+        found = epsilon(event, delta=_gaussian_delta(plan))
+        return found.value is not None and found.value <= target
+
+    low, high = 0.0, most
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    if not low:
+        raise Refused(f"no rate of being asked meets the target {target}")
+    return low
+
+
+def _target(plan: Plan, group: str) -> float:
+    found = (
+        max(plan.target_epsilon.values())
+        if group == EVERYONE and isinstance(plan.target_epsilon, Mapping)
+        else plan.target_of(group)
+    )
+    if found is None:
+        raise BadValue(
+            "privacy needs noise: set privacy.target_epsilon, or the mechanism's own "
+            "noise_multiplier (central) or epsilon (local)"
+        )
+    return found
+
+
+def _gaussian_delta(plan: Plan) -> float:
+    if plan.delta is None:
+        raise BadValue("Gaussian noise needs a delta: set privacy.delta, such as 1e-6")
+    return plan.delta
+
+
+# --- Reports that clients protect themselves ------------------------------------------
+
+
+@dataclass(frozen=True)
+class LocalBudget:
+    """What a plan's target allows a client that protects its own reports."""
+
+    plan: Plan
+
+    def epsilon(self, *, messages: int = 1) -> float:
+        """The largest epsilon of a message, of which a round has so many."""
+        times = messages * self._rounds
+        if not is_mixed(self.plan):
+            return self._target / times
+        noise = calibrate(
+            lambda z: self._mixed(1.0 / z, times),
+            target=self._target,
+            delta=self._delta,
+            adjacency=Adjacency.REPLACE_ONE,
+        )
+        return 1.0 / noise
+
+    def votes(self) -> int:
+        """How many votes a round make the least noise, `MOST_VOTES` at the most."""
+        if is_mixed(self.plan):
+            return self._mixed_votes()
+        each = self._target / self._rounds
+        fewer = min(MOST_VOTES, max(1, math.floor(each / BEST_EPSILON)))
+        some = range(fewer, min(MOST_VOTES, fewer + 1) + 1)
+        return min(some, key=lambda k: 1 / k / math.tanh(each / k / 2) ** 2)
+
+    def _mixed_votes(self) -> int:
+        """The most votes of the best epsilon, by halving."""
+        low, high = 1, MOST_VOTES + 1  # what is always offered, what never is
+        while high - low > 1:
+            middle = (low + high) // 2
+            event = self._mixed(BEST_MIXED_EPSILON, middle * self._rounds)
+            low, high = (middle, high) if self._fits(event) else (low, middle)
+        return low
+
+    def _fits(self, event: DpEvent) -> bool:
+        exchange = Adjacency.REPLACE_ONE
+        found = epsilon(event, delta=self._delta, adjacency=exchange, finest=_ROUGH)
+        return found.value is not None and found.value <= self._target
+
+    def _mixed(self, each: float, times: int) -> DpEvent:
+        from tacit.accounting.events import ShuffledDpEvent
+
+        return composed(ShuffledDpEvent(each, self.plan.min_contributors), times)
+
+    @property
+    def _rounds(self) -> int:
+        return self.plan.sampler.most_participations(self.plan)
+
+    @property
+    def _target(self) -> float:
+        if isinstance(self.plan.target_epsilon, Mapping):
+            raise BadValue(
+                "a target_epsilon for each group goes with mechanism = 'central'; "
+                "clients that protect their own reports have one for all"
+            )
+        return _target(self.plan, EVERYONE)
+
+    @property
+    def _delta(self) -> float:
+        if self.plan.delta is None:
+            raise BadValue(
+                "what a relay mixes has no pure epsilon: set privacy.delta, such as "
+                "1e-6, or channel = 'direct'"
+            )
+        return self.plan.delta

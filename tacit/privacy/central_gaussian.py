@@ -1,0 +1,363 @@
+"""Gaussian noise on sums of bounded reports: the default protection.
+
+    S   bound     the phase's own, or `clip` where reports are clipped to a choice
+    z   noise     multiplier of a round, by phase; follows from the plan's target
+    s_g scale     a group's share of the bound, at most 1: its personal budget
+
+    client   1  the whole report, all leaves together, times min(1, s_g S / norm)
+    sum      2  add N(0, (z S)²) to every number
+    account  3  one Gaussian release of multiplier z / s_g per round
+
+With `clip_quantile` the clip follows a quantile of the norms, privately: clients send a
+bit more (`mechanisms.adaptive_clip`), and the budget of a round covers both.
+
+Where a method chooses its phases as it goes, `total_noise` is that of the whole run as
+one Gaussian release: a phase of share s gets s / total² of the budget, and whatever is
+chosen from earlier releases, the sum of 1/z² never passes 1 / total² (Smith and
+Thakurta 2022). Engine and clients both check it before each round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from tacit import check
+from tacit.errors import BadValue, Refused
+from tacit.keys import Keys
+from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip
+from tacit.mechanisms.gaussian import GaussianSum, gaussian_event
+from tacit.mechanisms.personal_budgets import ByClip
+from tacit.mechanisms.sums import SumMechanism
+from tacit.phase import Phase
+from tacit.plan import Plan
+from tacit.privacy.budgets import (
+    given,
+    groups_of,
+    least_total,
+    noise_by_phase,
+)
+from tacit.privacy.guarantees import summed, whole_run
+from tacit.privacy.privacy import Codes, Privacy, Slots, release
+from tacit.release import Release
+from tacit.sampling import Everyone, Once, PoissonByGroup
+from tacit.transport.messages import Layout, Slot
+from tacit.tree import Arrays, Tree
+
+CLIP = "clip"  # its name in the server's memory and in a Cast, where it moves
+_BIT_SHARE = 0.05  # noise on the sum of clip bits, over the planned cohort
+_CHOSEN = (
+    "Gaussian sums, each chosen from earlier releases within one budget (fully "
+    "adaptive composition, Smith and Thakurta 2022)"
+)
+
+
+@dataclass(frozen=True)
+class CentralGaussian(Privacy):
+    """Bounded reports, and Gaussian noise on their sum.
+
+    Leave the noise out to have it follow from the plan's target.
+    """
+
+    noise_multiplier: float | Mapping[str, float] | None = None  # z, of all or by phase
+    clip: float | None = None  # S of clipped phases; None: the method's own
+    clip_quantile: float | None = None  # None: the clip is fixed
+    clip_rate: float = 0.2
+    clip_span: float = 1000.0  # by how much a moving clip may leave its start, each way
+    bit_noise: float | None = None  # on the sum of the bits of a moving clip
+    scale: Mapping[str, float] = field(default_factory=dict)  # s_g, by public group
+    total_noise: float | None = None  # of the run, where the method chooses its phases
+
+    def __post_init__(self) -> None:
+        noise = self.noise_multiplier
+        named = noise if isinstance(noise, Mapping) else {"": noise}
+        for phase, z in named.items():
+            if z is not None:
+                name = f"noise_multiplier[{phase}]" if phase else "noise_multiplier"
+                check.positive(remedy=_REMEDY, **{name: z})
+        for name in ("clip", "bit_noise", "total_noise"):
+            if getattr(self, name) is not None:
+                check.positive(**{name: getattr(self, name)})
+        check.positive(clip_rate=self.clip_rate)
+        check.at_least(1, clip_span=self.clip_span)
+        self._check_moving_clip()
+        for group, share in self.scale.items():
+            check.rate(remedy="", **{f"scale[{group}]": share})
+
+    def _check_moving_clip(self) -> None:
+        if self.clip_quantile is None:
+            if self.bit_noise is not None:
+                raise BadValue(
+                    f"bit_noise={self.bit_noise} belongs to a clip that moves; set "
+                    "clip_quantile, such as 0.5, or leave bit_noise out"
+                )
+            return
+        check.fraction(clip_quantile=self.clip_quantile)
+        if self.scale:
+            raise BadValue(
+                "scale and clip_quantile do not go together: the bits of a moving clip "
+                "cost every group the same; use a fixed clip"
+            )
+
+    # account
+
+    def calibrated(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> Self:
+        """With the least noise for the plan's target, and scales for its groups."""
+        made = self
+        self._check_phases(phases)
+        if is_chosen:
+            self._check_chosen(plan)
+        if self.scale.keys() == plan.groups.keys():  # a file may name them in any order
+            ordered = {group: self.scale[group] for group in plan.groups}
+            made = replace(self, scale=ordered)
+        if is_chosen and self.total_noise is None:
+            whole = replace(phases[0], rounds=range(plan.rounds), share=1.0)
+            made = made._calibrated_total(plan, [whole])
+        elif not is_chosen and self.noise_multiplier is None:
+            made = made._calibrated_phases(plan, phases)
+        return made._with_bit_noise(plan, phases)
+
+    def _calibrated_phases(self, plan: Plan, phases: Sequence[Phase]) -> Self:
+        totals = self._totals(plan, phases)
+        noise = noise_by_phase(plan, phases, self._common(plan, totals))
+        return replace(self, noise_multiplier=noise, scale=self._scales(plan, totals))
+
+    def _calibrated_total(self, plan: Plan, whole: Sequence[Phase]) -> Self:
+        totals = self._totals(plan, whole)
+        [noise] = noise_by_phase(plan, whole, self._common(plan, totals)).values()
+        total = noise / math.sqrt(plan.rounds)
+        return replace(self, total_noise=total, scale=self._scales(plan, totals))
+
+    def _totals(self, plan: Plan, phases: Sequence[Phase]) -> dict[str, float]:
+        """The least total noise for each group that has an account of its own.
+
+        A group whose scale is given needs that much less.
+        """
+        return {
+            group: least_total(plan, phases, group) * self.scale.get(group, 1.0)
+            for group in groups_of(plan, self.scale)
+        }
+
+    def _common(self, plan: Plan, totals: Mapping[str, float]) -> float:
+        """The noise that serves all groups: enough for each.
+
+        Where scales follow from targets, the largest target decides, and the groups
+        that may spend less send less.
+        """
+        needed = totals.values()
+        return min(needed) if self._scales_follow(plan) else max(needed)
+
+    def _scales_follow(self, plan: Plan) -> bool:
+        by_target = isinstance(plan.target_epsilon, Mapping)
+        by_rate = isinstance(plan.sampler, PoissonByGroup)
+        return by_target and not by_rate and not self.scale
+
+    def _scales(self, plan: Plan, totals: Mapping[str, float]) -> Mapping[str, float]:
+        """Scales with which each group just meets its own target, unless given."""
+        if not self._scales_follow(plan):
+            return self.scale
+        least = min(totals.values())
+        return {group: least / total for group, total in totals.items()}
+
+    def _with_bit_noise(self, plan: Plan, phases: Sequence[Phase]) -> Self:
+        clipped = [phase for phase in phases if phase.is_clipped]
+        if self.clip_quantile is None or self.bit_noise is not None or not clipped:
+            return self
+        # With bit_noise = z the update's multiplier is z / sqrt(1 - 1/4) = 1.155 z
+        # (Andrew et al. 2021, Theorem 1): the most that a small cohort pays.
+        loudest = max(self.noise_of(phase) for phase in clipped)
+        return replace(self, bit_noise=max(_BIT_SHARE * plan.cohort_size, loudest))
+
+    def releases(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> tuple[Release, ...]:
+        """One noisy sum per phase, for each group whose budget is its own."""
+        self._check_groups(plan)
+        self._check_phases(phases)
+        groups = groups_of(replace(plan, target_epsilon=None), self.scale)
+        return tuple(
+            one
+            for group in groups
+            for one in self._of_group(plan, phases, group, is_chosen=is_chosen)
+        )
+
+    def _of_group(
+        self, plan: Plan, phases: Sequence[Phase], group: str, *, is_chosen: bool
+    ) -> tuple[Release, ...]:
+        what = " and of ".join(phase.what for phase in phases)
+        if is_chosen:
+            self._check_chosen(plan)
+            total = given(self.total_multiplier(group), "total_noise")
+            cells = whole_run(plan, gaussian_event(total), reason=_CHOSEN)
+            return (release(f"sums of {what}", cells, None, group=group),)
+        if len(phases) > 1 and isinstance(plan.sampler, Once):
+            # Everyone is in one of them, so what it costs is the dearest.
+            dearest = min(phases, key=self.noise_of)
+            whole = replace(dearest, what=what, rounds=range(plan.rounds))
+            return (self._of_phase(plan, whole, group, is_only=True),)
+        is_only = len(phases) == 1
+        return tuple(self._of_phase(plan, p, group, is_only=is_only) for p in phases)
+
+    def _of_phase(
+        self, plan: Plan, phase: Phase, group: str, *, is_only: bool
+    ) -> Release:
+        z = self.noise_of(phase) / self.scale.get(group, 1.0)
+        cells = summed(
+            plan.over(len(phase.rounds)),
+            gaussian_event(z),
+            reason=self._reason(phase),
+            group=group,
+        )
+        where = None if is_only else phase
+        return release(f"sum of {phase.what}", cells, where, group=group)
+
+    def _reason(self, phase: Phase) -> str:
+        bounded = "clipped" if phase.is_clipped else "bounded"
+        bits = ", and on clip bits (Andrew et al. 2021, Theorem 1)"
+        moves = bits if phase.is_clipped and self.clip_quantile is not None else ""
+        proof = f" ({phase.proof})" if phase.proof else ""
+        return f"Gaussian mechanism on a sum of {bounded} {phase.what}{moves}{proof}"
+
+    def total_multiplier(self, group: str) -> float | None:
+        """The noise of a run of chosen phases, over what a member may add."""
+        if self.total_noise is None:
+            return None
+        return self.total_noise / self.scale.get(group, 1.0)
+
+    def multiplier(self, phase: Phase, group: str) -> float | None:
+        """The noise of a round of a chosen phase, over what a member may add."""
+        if self.total_noise is None:
+            return None
+        return self.noise_of(phase) / self.scale.get(group, 1.0)
+
+    def noise_of(self, phase: Phase) -> float:
+        """z: the noise of one round over the phase's bound."""
+        if self.total_noise is not None:
+            return self.total_noise * math.sqrt(len(phase.rounds) / phase.share)
+        noise = self.noise_multiplier
+        if isinstance(noise, Mapping):
+            if phase.name not in noise:
+                raise BadValue(
+                    f"noise_multiplier has none for the phase '{phase.name}'; it has "
+                    f"some for {', '.join(noise) or 'none'}"
+                )
+            return noise[phase.name]
+        return given(noise, "noise_multiplier")
+
+    # client, channel and server
+
+    def layout(self, phase: Phase, slots: Slots) -> Layout:
+        """As the method has it, and a bit where the clip moves."""
+        moves = self._moves(phase)
+        return Layout({**slots, BIT: Slot("float64", ())} if moves else slots)
+
+    def report(
+        self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
+    ) -> Tree:
+        """Line 1."""
+        mechanism = self.mechanism(phase, told)
+        if isinstance(mechanism, ByClip):
+            return mechanism.bound(tree, codes)
+        return mechanism.bound(tree)
+
+    def mechanism(self, phase: Phase, told: Arrays) -> SumMechanism:
+        """Lines 1 and 2, at the clip that everyone was told."""
+        z = self.noise_of(phase)
+        if self._moves(phase):
+            return self._rule(phase).at(float(told[CLIP]))
+        bound = self.bound_of(phase)
+        if not self.scale:
+            return GaussianSum(bound, z)
+        multipliers = {group: z / share for group, share in self.scale.items()}
+        return ByClip(z * bound, multipliers)
+
+    def bound_of(self, phase: Phase) -> float:
+        """S, or the first one."""
+        is_chosen = phase.is_clipped and self.clip is not None
+        return given(self.clip, "clip") if is_chosen else phase.bound
+
+    def told(self, phase: Phase, memory: Arrays) -> Arrays:
+        """The clip, where it moves."""
+        if not self._moves(phase):
+            return {}
+        return {CLIP: memory.get(CLIP, np.array(self.bound_of(phase)))}
+
+    def after(
+        self, phase: Phase, told: Arrays, total: Arrays, *, planned: float
+    ) -> Arrays:
+        """The clip of the next round, by the noisy bits."""
+        if not self._moves(phase):
+            return {}
+        clip = float(told[CLIP])
+        return {
+            CLIP: np.array(self._rule(phase).following(clip, total, planned=planned))
+        }
+
+    def planned(self, plan: Plan) -> float:
+        """A member of group g counts for s_g."""
+        if not self.scale:
+            return plan.cohort_size
+        self._check_groups(plan)
+        rates = plan.sampler.rates if isinstance(plan.sampler, PoissonByGroup) else {}
+        usual = plan.cohort_size / plan.population
+        return sum(
+            self.scale[group] * rates.get(group, usual) * size
+            for group, size in plan.groups.items()
+        )
+
+    def variance(self, phase: Phase, *, people: float, size: int) -> float:
+        """(z S)², whoever takes part."""
+        return (self.noise_of(phase) * self.bound_of(phase)) ** 2
+
+    # details
+
+    def _moves(self, phase: Phase) -> bool:
+        return self.clip_quantile is not None and phase.is_clipped
+
+    def _rule(self, phase: Phase) -> AdaptiveClip:
+        start, quantile = self.bound_of(phase), self.clip_quantile
+        assert quantile is not None
+        return AdaptiveClip(
+            start,
+            least=start / self.clip_span,
+            most=start * self.clip_span,
+            noise_multiplier=self.noise_of(phase),
+            bit_noise=given(self.bit_noise, "bit_noise"),
+            quantile=quantile,
+            rate=self.clip_rate,
+        )
+
+    def _check_phases(self, phases: Sequence[Phase]) -> None:
+        """Refuse noise that no phase would have."""
+        named = self.noise_multiplier
+        known = [phase.name for phase in phases]
+        for name in named if isinstance(named, Mapping) else ():
+            if name not in known:
+                raise BadValue(f"noise_multiplier: phase {check.unknown(name, known)}")
+
+    def _check_groups(self, plan: Plan) -> None:
+        if self.scale and [*self.scale] != [*plan.groups]:
+            raise BadValue(
+                f"scale is for the groups {[*self.scale]}; the plan has "
+                f"{[*plan.groups]}: name the same ones, and calibrate to put them into "
+                "its order"
+            )
+
+    def _check_chosen(self, plan: Plan) -> None:
+        if not isinstance(plan.sampler, Everyone):
+            raise Refused(
+                "a method that chooses its phases as it goes has an account only if "
+                f"everyone is asked in every round; the plan has "
+                f"{type(plan.sampler).__name__}: use the sampler 'everyone'"
+            )
+        if self.clip_quantile is not None:
+            raise Refused("phases that are chosen have no account for a moving clip")
+
+
+_REMEDY = "use mechanism = 'none' to train without protection"

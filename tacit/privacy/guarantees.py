@@ -1,0 +1,119 @@
+"""Cells of the usual protections, made from the event of one round's mechanism.
+
+unprotected   nothing protects the reports
+summed        noise on a sum, added by somebody trusted or by the server
+local         every client protects its own report
+shuffled      the same, and a relay mixes the messages
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tacit.plan import Plan
+from tacit.release import (
+    CELLS,
+    EVERYONE,
+    Adjacency,
+    Cell,
+    Cells,
+    Standing,
+    Unit,
+    View,
+)
+from tacit.sampling import FixedSize, composed
+
+if TYPE_CHECKING:
+    from tacit.accounting.dp_events import DpEvent
+
+
+def unprotected(reason: str) -> Cells:
+    """Cells that promise nothing, for every unit and view."""
+    return {name: Cell.none(reason) for name in CELLS}
+
+
+def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) -> Cells:
+    """Cells of a noisy sum that releases `event` in every round of the plan.
+
+    What is published earns the sampler's amplification. The server knows the cohorts,
+    so its view counts every participation.
+    """
+    published = plan.sampler.event(event, group=group, plan=plan)
+    seen = composed(event, plan.sampler.most_participations(plan))
+    return _of_a_sum(plan, published, seen, each=event, reason=reason)
+
+
+def whole_run(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
+    """Cells of sums that release `event` together, whatever each of them costs."""
+    return _of_a_sum(plan, event, event, each=None, reason=reason)
+
+
+def _of_a_sum(
+    plan: Plan, published: DpEvent, seen: DpEvent, *, each: DpEvent | None, reason: str
+) -> Cells:
+    """The server has a guarantee only if somebody else adds the noise.
+
+    An aggregator that sides with the server shows it every report.
+    """
+    adjacency = sum_adjacency(plan)
+    if plan.channel == "secure_sum":
+        trusts = "trusted aggregator"
+        server = Cell(Standing.PROVEN, reason, seen, adjacency, trusts, each=each)
+        collusion = Cell.none("an aggregator that colludes shows every report")
+    else:
+        trusts = "the server adds the noise and shows nobody the reports"
+        server = Cell.none(f"over '{plan.channel}' the server sees every report bare")
+        collusion = server
+    release = Cell(Standing.PROVEN, reason, published, adjacency, trusts)
+    views = {View.RELEASE: release, View.SERVER: server, View.COLLUSION: collusion}
+    return {(unit, view): cell for unit in Unit for view, cell in views.items()}
+
+
+def local(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
+    """Cells of reports that each client protects itself, whoever looks."""
+    seen = composed(event, plan.sampler.most_participations(plan))
+    cell = Cell(Standing.PROVEN, reason, seen, Adjacency.REPLACE_ONE, each=event)
+    return dict.fromkeys(CELLS, cell)
+
+
+def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells:
+    """Cells of local reports that a relay cuts into messages of `epsilon` each.
+
+    Whoever sees what the relay delivers does not know whose a message is. That is worth
+    something only if enough people are mixed: the plan's `min_contributors`, below
+    which the relay delivers nothing. A relay that sides with the server undoes it.
+
+    Assumes: a person's messages are independent of each other, given their data, and
+    the j-th of everyone comes from the same randomizer.
+    """
+    from tacit.accounting.events import ShuffledDpEvent, pure_local
+
+    bare = local(plan, composed(pure_local(epsilon), messages), reason=reason)
+    if not is_mixed(plan):
+        return bare
+    each = composed(ShuffledDpEvent(epsilon, plan.min_contributors), messages)
+    seen = composed(each, plan.sampler.most_participations(plan))
+    mixed = Cell(
+        Standing.PROVEN,
+        f"{reason}; shuffled among clones (Feldman, McMillan and Talwar 2021)",
+        seen,
+        Adjacency.REPLACE_ONE,
+        "a relay that does not side with the server; at least "
+        f"{plan.min_contributors} honest clients in every round",
+        each=each,
+    )
+    return {
+        (unit, view): cell if view is View.COLLUSION else mixed
+        for (unit, view), cell in bare.items()
+    }
+
+
+def is_mixed(plan: Plan) -> bool:
+    """Whether a relay hides every message among those of others, and promises it."""
+    return plan.channel == "shuffle" and plan.min_contributors > 1
+
+
+def sum_adjacency(plan: Plan) -> Adjacency:
+    """Zero-out, except for cohorts of fixed size: their size gives a removal away."""
+    is_fixed = isinstance(plan.sampler, FixedSize)
+    return Adjacency.REPLACE_ONE if is_fixed else Adjacency.ZERO_OUT

@@ -1,0 +1,150 @@
+"""Every client votes about a few coordinates of its report, one randomised bit each.
+
+    k, eps   votes per report, and what each may say
+    d        numbers of a report, all of one leaf
+
+    client   1  draw k coordinates without looking at anything      `coordinates`
+             2  send a randomised bit for each: ±(coordinate + 1)    `report`
+    server   3  count votes in whole numbers, then scale: the sum, estimated
+
+A relay may cut a report between its votes and mix them. The method computes only the
+coordinates that were drawn: its update has `coordinates` and the `values` there.
+
+Source: Minto, Haller, Haddadi and Livshits 2021, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from tacit import check
+from tacit.aggregation.mean import Aggregator
+from tacit.aggregation.votes import VOTES, Votes
+from tacit.errors import Refused
+from tacit.keys import Keys
+from tacit.mechanisms.one_bit import Coordinates, randomized_bits
+from tacit.mechanisms.published.fmf_ldp import PublishedBits
+from tacit.mechanisms.spread_bits import SpreadBits
+from tacit.phase import Phase
+from tacit.plan import Plan
+from tacit.privacy.budgets import LocalBudget, given
+from tacit.privacy.guarantees import shuffled
+from tacit.privacy.privacy import Codes, Privacy, Slots, release
+from tacit.release import EVERYONE, Release
+from tacit.transport.channels import Delivery, RoundContext
+from tacit.transport.messages import Layout, Slot
+from tacit.tree import Array, Arrays, Tree
+
+COORDINATES, VALUES = "coordinates", "values"  # the leaves of an update
+
+
+@dataclass(frozen=True)
+class LocalBits(Privacy):
+    """k randomised bits per participation.
+
+    Leave `epsilon` (and `votes`) out to have them follow from the plan's target.
+    """
+
+    epsilon: float | None = None  # of one vote
+    votes: int | None = None  # k
+    clip: float | None = None  # of one coordinate; None: the method's own
+    kind: ClassVar[type[SpreadBits] | type[PublishedBits]] = SpreadBits
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "clip"):
+            if getattr(self, name) is not None:
+                check.positive(**{name: getattr(self, name)})
+        if self.votes is not None:
+            check.count(votes=self.votes)
+
+    # account
+
+    def calibrated(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> Self:
+        """With the votes of least noise and the largest epsilon for the target."""
+        if self.epsilon is not None:
+            return self
+        budget = LocalBudget(plan)
+        votes = budget.votes() if self.votes is None else self.votes
+        return replace(self, votes=votes, epsilon=budget.epsilon(messages=votes))
+
+    def releases(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> tuple[Release, ...]:
+        """One message per vote; amplified where a relay mixes."""
+        [phase] = phases
+        cells = shuffled(
+            plan,
+            given(self.epsilon, "epsilon"),
+            messages=given(self.votes, "votes"),
+            reason="Theorem 3 of Minto et al. 2021, composed over votes and rounds",
+        )
+        return (
+            release(f"randomised bits of {phase.what}", cells, None, group=EVERYONE),
+        )
+
+    # client
+
+    def coordinates(self, size: int, keys: Keys) -> Coordinates:
+        """Line 1: which of `size` coordinates clients are going to look at."""
+        return self._bits(size).coordinates(keys)
+
+    def layout(self, phase: Phase, slots: Slots) -> Layout:
+        """One number per vote; a relay may cut between them."""
+        [report] = slots.values()
+        count = self._bits(math.prod(report.shape)).count  # refuses too many votes
+        return Layout({VOTES: Slot("int32", (count,))}, split_axis=0)
+
+    def report(
+        self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
+    ) -> Tree:
+        """Line 2: Algorithm 1, lines 3 and 5 to 10."""
+        said = randomized_bits(
+            tree[VALUES],
+            keys,
+            epsilon=given(self.epsilon, "epsilon"),
+            bound=self._bound(phase),
+        )
+        signs = said.view(np.int8) * np.int8(2) - np.int8(1)
+        return Tree.dense(votes=signs * (tree[COORDINATES] + np.int32(1)))
+
+    # server
+
+    def aggregator(self, wanted: Aggregator) -> Aggregator:
+        """Counts votes."""
+        return Votes(1)
+
+    def total(
+        self,
+        delivery: Delivery,
+        context: RoundContext,
+        phase: Phase,
+        *,
+        slots: Slots,
+        wanted: Aggregator,
+    ) -> dict[str, Array]:
+        """Line 3."""
+        [(name, slot)] = slots.items()
+        bits = self._bits(math.prod(slot.shape))
+        counted = Votes(bits.dimension).total(delivery, context)[VOTES]
+        found = self._bound(phase) * bits.scales * counted
+        return {name: found.reshape(slot.shape)}
+
+    def variance(self, phase: Phase, *, people: float, size: int) -> float:
+        """Not offered: the noise differs from coordinate to coordinate."""
+        raise Refused("votes have no one variance; use mechanism = 'local'")
+
+    # details
+
+    def _bits(self, size: int) -> SpreadBits | PublishedBits:
+        epsilon, votes = given(self.epsilon, "epsilon"), given(self.votes, "votes")
+        return self.kind(epsilon, size, votes)
+
+    def _bound(self, phase: Phase) -> float:
+        return phase.bound if self.clip is None else self.clip

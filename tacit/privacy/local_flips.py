@@ -1,0 +1,68 @@
+"""Every client sends its whole history with every bit flipped now and then.
+
+The paper (Gao et al. 2020) states the epsilon of one bit. A person is protected by that
+times the number of items, and that is the field here, so that nobody reads one for the
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from tacit import check
+from tacit.errors import Refused
+from tacit.keys import Keys
+from tacit.mechanisms.flipped_bits import FlippedBits
+from tacit.phase import Phase
+from tacit.plan import Plan
+from tacit.privacy.budgets import LocalBudget, given
+from tacit.privacy.guarantees import local
+from tacit.privacy.privacy import Codes, Privacy, release
+from tacit.release import EVERYONE, Release
+from tacit.tree import Arrays, Tree
+
+
+@dataclass(frozen=True)
+class LocalFlips(Privacy):
+    """Randomised response on every bit of a row; `epsilon` is that of the whole row."""
+
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            check.positive(epsilon=self.epsilon)
+
+    def calibrated(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> Self:
+        """With the largest epsilon of a row that meets the plan's target."""
+        if self.epsilon is not None:
+            return self
+        return replace(self, epsilon=LocalBudget(plan).epsilon())
+
+    def releases(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> tuple[Release, ...]:
+        """The rows, one per participation."""
+        reason = "randomised response on every bit of a row, composed over the catalog"
+        # Whatever the number of bits: all of them together cost `epsilon`.
+        event = FlippedBits(given(self.epsilon, "epsilon"), 1).event
+        cells = local(plan, event, reason=reason)
+        what = " and ".join(phase.what for phase in phases)
+        return (
+            release(
+                f"{what}, every bit flipped now and then", cells, None, group=EVERYONE
+            ),
+        )
+
+    def bits(self, n_items: int) -> FlippedBits:
+        """The mechanism for rows of so many bits."""
+        return FlippedBits(given(self.epsilon, "epsilon") / n_items, n_items)
+
+    def report(
+        self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
+    ) -> Tree:
+        """Rows are packed, so how many items they have must be asked: see `bits`."""
+        raise Refused("flipped bits are for methods that read whole rows; see DPLCF")

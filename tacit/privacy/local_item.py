@@ -1,0 +1,69 @@
+"""Every client names one item, by randomised response over the catalog.
+
+    client   1  draw one of the items that the report holds; of none, one of all
+             2  send it, or with a known chance any other
+    server   3  count; counts rank as unbiased estimates do, which are linear in them
+
+Weaker than `local`, which says something of all items at once; kept to compare with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.errors import Refused
+from tacit.keys import Keys
+from tacit.mechanisms.randomized_response import RandomizedResponse
+from tacit.phase import Phase
+from tacit.plan import Plan
+from tacit.privacy.budgets import given
+from tacit.privacy.guarantees import shuffled
+from tacit.privacy.local_priv_unit import LocalPrivUnit
+from tacit.privacy.privacy import Codes, Slots, release
+from tacit.release import EVERYONE, Release
+from tacit.transport.messages import Layout, Slot
+from tacit.tree import Arrays, Tree
+
+
+@dataclass(frozen=True)
+class LocalItem(LocalPrivUnit):
+    """One randomised item per participation, of `epsilon` each."""
+
+    def releases(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> tuple[Release, ...]:
+        """One randomised item per participation."""
+        reason = "k-ary randomised response over the whole catalog"
+        epsilon = given(self.epsilon, "epsilon")
+        cells = shuffled(plan, epsilon, messages=1, reason=reason)
+        what = " and ".join(phase.what for phase in phases)
+        return (release(f"one randomised item of {what}", cells, None, group=EVERYONE),)
+
+    def layout(self, phase: Phase, slots: Slots) -> Layout:
+        """One number per item, of which one is 1."""
+        return Layout({n: Slot("uint8", slot.shape) for n, slot in slots.items()})
+
+    def report(
+        self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
+    ) -> Tree:
+        """Lines 1 and 2."""
+        [(name, leaf)] = tree.leaves.items()
+        held = leaf.dense().values > 0
+        # An empty history draws among all items, so that every input is legal.
+        held = np.where(held.any(axis=1, keepdims=True), held, True)
+        draws = keys.at("item").uniform(held.shape[1])
+        item = np.where(held, draws, -1.0).argmax(axis=1)
+        said = self._response(held.shape[1]).privatize(item, keys.at("response"))
+        votes = np.zeros(held.shape, np.uint8)
+        votes[np.arange(len(said)), said] = 1
+        return Tree.dense(**{name: votes})
+
+    def variance(self, phase: Phase, *, people: float, size: int) -> float:
+        """Not a sum of vectors."""
+        raise Refused("one randomised item has no noise of a sum; use 'local'")
+
+    def _response(self, n_items: int) -> RandomizedResponse:
+        return RandomizedResponse(given(self.epsilon, "epsilon"), max(n_items, 2))

@@ -1,0 +1,138 @@
+"""Every client randomises its whole report: PrivUnitG, pure local privacy.
+
+    client   1  lay the leaves of the report end to end: one vector of norm at most S
+             2  send one PrivUnitG report of it, in single precision
+    server   3  add the reports; the sum is right on average
+
+Whoever looks sees what `epsilon` allows, the server and the relay included. Over a
+relay that mixes enough clients, readers of the model and the server see less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from tacit import check
+from tacit.aggregation.mean import Aggregator, Mean
+from tacit.errors import Refused
+from tacit.keys import Keys
+from tacit.mechanisms.priv_unit import PrivUnit
+from tacit.phase import Phase
+from tacit.plan import Plan
+from tacit.privacy.budgets import LocalBudget, given
+from tacit.privacy.guarantees import shuffled
+from tacit.privacy.privacy import Codes, Privacy, Slots, release
+from tacit.release import EVERYONE, Release
+from tacit.sampling import Once
+from tacit.transport.channels import Delivery, Each, RoundContext, Sum, Unlinked
+from tacit.transport.messages import Layout, Slot
+from tacit.tree import Array, Arrays, Tree
+
+_DTYPE = "float32"
+
+
+@dataclass(frozen=True)
+class LocalPrivUnit(Privacy):
+    """One PrivUnitG report per participation.
+
+    Leave `epsilon` out to have it follow from the plan's target. Let clients speak
+    once: a report per round divides the target among them.
+    """
+
+    epsilon: float | None = None  # of one report
+    clip: float | None = None  # S of clipped phases; None: the method's own
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "clip"):
+            if getattr(self, name) is not None:
+                check.positive(**{name: getattr(self, name)})
+
+    # account
+
+    def calibrated(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> Self:
+        """With the largest epsilon of a report that meets the plan's target."""
+        if self.epsilon is not None:
+            return self
+        return replace(self, epsilon=LocalBudget(plan).epsilon())
+
+    def releases(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> tuple[Release, ...]:
+        """Randomised reports, one per participation, whatever the phase."""
+        what = " and ".join(phase.what for phase in phases)
+        if len(phases) == 1 or is_chosen or isinstance(plan.sampler, Once):
+            return (self._release(plan, what, None),)
+        return tuple(self._release(plan.over(len(p.rounds)), p.what, p) for p in phases)
+
+    def _release(self, plan: Plan, what: str, phase: Phase | None) -> Release:
+        epsilon = given(self.epsilon, "epsilon")
+        reason = "PrivUnitG, pure local privacy"
+        cells = shuffled(plan, epsilon, messages=1, reason=reason)
+        return release(f"randomised {what}", cells, phase, group=EVERYONE)
+
+    # client
+
+    def layout(self, phase: Phase, slots: Slots) -> Layout:
+        """Every leaf written out, in single precision."""
+        return Layout({n: Slot(_DTYPE, (_size(slot),)) for n, slot in slots.items()})
+
+    def report(
+        self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
+    ) -> Tree:
+        """Lines 1 and 2."""
+        dense = {name: leaf.dense().values for name, leaf in tree.leaves.items()}
+        flat = {n: v.reshape(len(v), -1) for n, v in dense.items()}
+        whole = np.concatenate([*flat.values()], axis=1)
+        said = self._mechanism(phase, whole.shape[1]).privatize(whole, keys)
+        ends = np.cumsum([v.shape[1] for v in flat.values()])[:-1]
+        parts = np.split(np.asarray(said, _DTYPE), ends, axis=1)
+        return Tree.dense(**dict(zip(flat, parts, strict=True)))
+
+    # server
+
+    def aggregator(self, wanted: Aggregator) -> Aggregator:
+        """A sum, whoever delivers it."""
+        if not isinstance(wanted, Mean):
+            raise Refused(
+                f"{type(wanted).__name__} compares reports, and these are nearly all "
+                "noise; use mechanism = 'central' or 'none'"
+            )
+        return Mean((Each, Unlinked, Sum))
+
+    def total(
+        self,
+        delivery: Delivery,
+        context: RoundContext,
+        phase: Phase,
+        *,
+        slots: Slots,
+        wanted: Aggregator,
+    ) -> dict[str, Array]:
+        """Line 3, in the shape that the method has."""
+        found = self.aggregator(wanted).total(delivery, context)
+        return {name: found[name].reshape(slot.shape) for name, slot in slots.items()}
+
+    def variance(self, phase: Phase, *, people: float, size: int) -> float:
+        """Of what `people` reports of `size` numbers add up to, on each of them."""
+        one = PrivUnit(given(self.epsilon, "epsilon"), size).variance(1.0)
+        return people * self._bound(phase) ** 2 * one
+
+    # details
+
+    def _mechanism(self, phase: Phase, size: int) -> PrivUnit:
+        return PrivUnit(given(self.epsilon, "epsilon"), size, self._bound(phase))
+
+    def _bound(self, phase: Phase) -> float:
+        is_chosen = phase.is_clipped and self.clip is not None
+        return given(self.clip, "clip") if is_chosen else phase.bound
+
+
+def _size(slot: Slot) -> int:
+    return math.prod(slot.shape)

@@ -1,0 +1,139 @@
+"""What a protection is: one value that every method shares.
+
+    client    report         what leaves, of what the client computed
+    channel   mechanism      bounds and noise of a sum; None where clients do it all
+    server    total          what the delivery says about the sum
+              told, after    what a broadcast adds, and how it moves (an adaptive clip)
+              planned, variance   what a planned cohort adds up to, under which noise
+    account   calibrated, releases
+
+A protection is a frozen dataclass; its fields are the keys of `[privacy]` in an
+experiment beside `mechanism`, which names its class. It learns of a method nothing but
+its phases and the shape of its reports.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import numpy as np
+from jaxtyping import Int64
+
+from tacit.aggregation.mean import Aggregator
+from tacit.keys import Keys
+from tacit.mechanisms.one_bit import Coordinates
+from tacit.mechanisms.sums import SumMechanism
+from tacit.phase import Phase
+from tacit.plan import Plan
+from tacit.release import Cells, Release
+from tacit.transport.channels import Delivery, RoundContext
+from tacit.transport.messages import Layout, Slot
+from tacit.tree import Array, Arrays, Tree
+
+Slots = Mapping[str, Slot]  # the leaves of a method's reports, before any protection
+Codes = Int64[np.ndarray, "clients"]  # each client's place among the plan's groups
+
+SEEN_BY = "server, and everyone through the model"
+
+
+class Privacy(ABC):
+    """What protects the reports of a run, whichever method makes them."""
+
+    is_private: bool = True  # whether honest reports must keep their phase's bound
+
+    # account
+
+    def calibrated(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> Self:
+        """The same protection with the noise that the plan's target needs.
+
+        `is_chosen`: the method chooses among the phases as it goes.
+        """
+        return self
+
+    @abstractmethod
+    def releases(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> tuple[Release, ...]:
+        """Who sees what, under which guarantee."""
+
+    def total_multiplier(self, group: str) -> float | None:
+        """The one Gaussian that a run of chosen phases amounts to, for a group."""
+        return None
+
+    def multiplier(self, phase: Phase, group: str) -> float | None:
+        """The noise over sensitivity of one of its rounds, where phases are chosen."""
+        return None
+
+    # client
+
+    def layout(self, phase: Phase, slots: Slots) -> Layout:
+        """What a protected report looks like."""
+        return Layout(slots)
+
+    @abstractmethod
+    def report(
+        self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
+    ) -> Tree:
+        """What leaves, of what the clients computed; `told` is what was broadcast."""
+
+    def coordinates(self, size: int, keys: Keys) -> Coordinates | None:
+        """Which of `size` numbers of a report clients will look at; None: at all."""
+        return None
+
+    # channel and server
+
+    def mechanism(self, phase: Phase, told: Arrays) -> SumMechanism | None:
+        """What bounds the reports of a sum and adds noise to it; by default nothing."""
+        return None
+
+    def aggregator(self, wanted: Aggregator) -> Aggregator:
+        """What reads the delivery: what the method wants, if it can read this."""
+        return wanted
+
+    def total(
+        self,
+        delivery: Delivery,
+        context: RoundContext,
+        phase: Phase,
+        *,
+        slots: Slots,
+        wanted: Aggregator,
+    ) -> dict[str, Array]:
+        """The sum of what the clients computed, as far as the delivery tells it."""
+        return self.aggregator(wanted).total(delivery, context)
+
+    def told(self, phase: Phase, memory: Arrays) -> Arrays:
+        """What a broadcast of this phase says beside the method's own."""
+        return {}
+
+    def after(
+        self, phase: Phase, told: Arrays, total: Arrays, *, planned: float
+    ) -> Arrays:
+        """What the server remembers of the protection after a round."""
+        return {}
+
+    def planned(self, plan: Plan) -> float:
+        """How many whole reports the planned cohort of a round adds up to."""
+        return plan.cohort_size
+
+    def variance(self, phase: Phase, *, people: float, size: int) -> float:
+        """Of the noise on each number of the sum of `people` reports of `size`."""
+        return 0.0
+
+
+def release(what: str, cells: Cells, phase: Phase | None, *, group: str) -> Release:
+    """A release of one phase, or of all rounds if there is but one."""
+    rounds = None if phase is None else phase.rounds
+    return Release(what, SEEN_BY, _when(rounds), cells, group, rounds)
+
+
+def _when(rounds: range | None) -> str:
+    if rounds is None:
+        return "each round"
+    if rounds.start == 0:
+        return f"each of the first {rounds.stop} rounds"
+    return f"each round after the first {rounds.start}"

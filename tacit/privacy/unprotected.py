@@ -1,0 +1,50 @@
+"""No protection: reports leave as they are, and every cell says NONE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tacit.aggregation.mean import Aggregator, Mean
+from tacit.keys import Keys
+from tacit.phase import Phase
+from tacit.plan import Plan
+from tacit.privacy.guarantees import unprotected
+from tacit.privacy.privacy import Codes, Privacy, release
+from tacit.release import EVERYONE, Release
+from tacit.transport.channels import Each, Sum, Unlinked
+from tacit.tree import Arrays, Tree
+
+
+@dataclass(frozen=True)
+class Unprotected(Privacy):
+    """Reports as they are."""
+
+    is_private = False
+
+    def report(
+        self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
+    ) -> Tree:
+        """Unchanged."""
+        return tree
+
+    def aggregator(self, wanted: Aggregator) -> Aggregator:
+        """A sum, whoever delivers it; others look at single reports."""
+        return Mean((Each, Unlinked, Sum)) if wanted == Mean() else wanted
+
+    def releases(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> tuple[Release, ...]:
+        """One release per phase, without any promise."""
+        return tuple(
+            release(
+                f"sum of {phase.what}",
+                unprotected(f"{phase.what} are sent as they are; {phase.leak}"),
+                None if len(phases) == 1 or is_chosen else phase,
+                group=EVERYONE,
+            )
+            for phase in phases
+        )
+
+
+UNPROTECTED = Unprotected()

@@ -1,0 +1,105 @@
+"""Cells of the usual protections."""
+
+import pytest
+from dp_accounting import (
+    GaussianDpEvent,
+    PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+)
+
+from tacit.accounting.events import ShuffledDpEvent, pure_local
+from tacit.plan import Plan
+from tacit.privacy.guarantees import (
+    is_mixed,
+    local,
+    shuffled,
+    summed,
+    unprotected,
+    whole_run,
+)
+from tacit.release import CELLS, Adjacency, Standing, Unit, View
+from tacit.sampling import Everyone, FixedSize, Once, Poisson
+
+EVENT = GaussianDpEvent(1.0)
+
+
+def test_nothing_is_promised_to_anybody_with_the_reason():
+    cells = unprotected("sent as they are")
+    assert [*cells] == [*CELLS]
+    assert {cell.standing for cell in cells.values()} == {Standing.NONE}
+    assert {cell.reason for cell in cells.values()} == {"sent as they are"}
+
+
+def test_what_is_published_earns_sampling_and_the_server_counts_participations():
+    plan = Plan(100, 7, Poisson(0.1), channel="secure_sum")
+    cells = summed(plan, EVENT, reason="Theorem 1")
+    sampled = SelfComposedDpEvent(PoissonSampledDpEvent(0.1, EVENT), 7)
+    for unit in Unit:
+        assert cells[unit, View.RELEASE].event == sampled
+        assert cells[unit, View.RELEASE].each is None  # the run, from the first one on
+        assert cells[unit, View.SERVER].event == SelfComposedDpEvent(EVENT, 7)
+        assert cells[unit, View.SERVER].each == EVENT
+        assert cells[unit, View.COLLUSION].standing is Standing.NONE
+    assert {c.assumes for c in cells.values()} == {"trusted aggregator", "nothing"}
+
+
+@pytest.mark.parametrize("channel", ["direct", "shuffle"])
+def test_a_server_that_sees_reports_bare_has_no_guarantee(channel):
+    cells = summed(Plan(100, channel=channel), EVENT, reason="Theorem 1")
+    assert cells[Unit.USER, View.RELEASE].standing is Standing.PROVEN
+    assert cells[Unit.USER, View.SERVER].standing is Standing.NONE
+    assert cells[Unit.USER, View.COLLUSION].standing is Standing.NONE
+
+
+def test_a_cohort_of_fixed_size_is_accounted_for_by_exchange():
+    """Its size would give a removal away; an exchange moves the sum by two clips."""
+    plan = Plan(100, sampler=FixedSize(10), channel="secure_sum")
+    cell = summed(plan, EVENT, reason="Theorem 1")[Unit.USER, View.RELEASE]
+    assert cell.adjacency is Adjacency.REPLACE_ONE
+    halved = GaussianDpEvent(EVENT.noise_multiplier / 2)
+    assert cell.event == SampledWithoutReplacementDpEvent(100, 10, halved)
+
+
+def test_a_run_that_is_bounded_as_a_whole_costs_that_in_every_view():
+    """Whatever each round costs: nothing is counted by participation."""
+    plan = Plan(100, 7, channel="secure_sum")
+    cells = whole_run(plan, EVENT, reason="Theorem 1")
+    for view in (View.RELEASE, View.SERVER):
+        cell = cells[Unit.USER, view]
+        assert (cell.standing, cell.event, cell.each) == (Standing.PROVEN, EVENT, None)
+    assert cells[Unit.USER, View.COLLUSION].standing is Standing.NONE
+
+
+def test_local_cells_are_the_same_for_everybody_who_looks():
+    cells = local(Plan(100, 5, Once()), EVENT, reason="Theorem 1")
+    assert {cell.event for cell in cells.values()} == {EVENT}
+    assert {c.adjacency for c in cells.values()} == {Adjacency.REPLACE_ONE}
+    again = local(Plan(100, 5, Everyone()), EVENT, reason="Theorem 1")
+    assert {c.event for c in again.values()} == {SelfComposedDpEvent(EVENT, 5)}
+    assert {c.each for c in again.values()} == {EVENT}
+
+
+def test_a_relay_hides_messages_from_all_who_do_not_side_with_it():
+    plan = Plan(100, 5, channel="shuffle", min_contributors=50)
+    cells = shuffled(plan, 2.0, messages=3, reason="Theorem 1")
+    alone = local(plan, SelfComposedDpEvent(pure_local(2.0), 3), reason="Theorem 1")
+    mixed = SelfComposedDpEvent(ShuffledDpEvent(2.0, 50), 3)
+    for unit in Unit:
+        for view in (View.RELEASE, View.SERVER):
+            assert cells[unit, view].each == mixed
+            assert "at least 50 honest clients" in cells[unit, view].assumes
+        assert cells[unit, View.COLLUSION] == alone[unit, View.COLLUSION]
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan(100, 5, channel="shuffle"),  # the relay may deliver a single report
+        Plan(100, 5, channel="direct", min_contributors=50),
+    ],
+)
+def test_messages_that_nobody_promises_to_mix_are_local(plan):
+    assert not is_mixed(plan)
+    found = shuffled(plan, 2.0, messages=1, reason="Theorem 1")
+    assert found == local(plan, pure_local(2.0), reason="Theorem 1")
