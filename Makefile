@@ -18,7 +18,7 @@ help:
 	@echo "Tacit: a recommender that learns from everyone and knows no one."
 	@echo
 	@echo "  make demo      the whole story in about a minute; writes demo/report.html"
-	@echo "  make test      every check: lint, types, imports, unit, examples"
+	@echo "  make test      every check: lint, types, imports, docs, unit, examples"
 	@echo "  make bench     the measured speed bars; writes bench.json"
 	@echo "  make docs      the documentation site, in site/"
 	@echo "  make format    put the code into shape before you commit"
@@ -31,7 +31,7 @@ help:
 demo: $(VENV)/.installed-base
 	$(BIN)/tacit demo --out demo
 
-test: lint types imports unit examples
+test: lint types imports docs unit examples
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

@@ -5,7 +5,7 @@ What happens on a page happens in one empty directory, from top to bottom:
     ```python                     runs; all of a page's blocks share one namespace
     ```console                    lines that start with `$ tacit ` run and must succeed
     ```csv title="ratings.csv"    is written to that file
-    ```python no-run: a reason    is left out, and says why
+    ```python title="Not run in the tests: a reason"    is left out, and says why
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ MODULES = [p for p in sorted((ROOT / "tacit").rglob("*.py")) if p.stem != "__mai
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
 FENCE = re.compile(r"^ *(?P<ticks>```+) *(?P<language>[\w-]*) *(?P<remark>[^`]*)$")
-REMARK = re.compile(r'(?P<skipped>no-run: \S.*)|title="(?P<file>[\w.-]+)"|')
+REMARK = re.compile(
+    r'title="(?P<skipped>Not run in the tests: \S[^"]*)"|title="(?P<file>[\w.-]+)"|'
+)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)[^)]*\)")
 COMMAND = re.compile(r"^\$ tacit((?:.*\\\n)*.*)$", re.MULTILINE)
 TACIT = Path(sys.executable).with_name("tacit")
@@ -224,7 +226,7 @@ def links(page: Path) -> list[str]:
         ("```python\nx = (\n```", "page.md:2: SyntaxError"),
         ("```python\n>>> 1 + 1\n3\n```", "page.md:2: "),
         ("```python norun\n1 / 0\n```", "page.md:1: 'norun' is not a remark"),
-        ("```python no-run:\n1 / 0\n```", "page.md:1: 'no-run:' is not a remark"),
+        ("```python no-run: x\n1 / 0\n```", "page.md:1: 'no-run: x' is not a remark"),
         ("```console\n$ ls\n$ tacit nonesuch\n```", "page.md:3: tacit nonesuch: exit"),
         ("```python\nx = 1\n", "line 2 is never closed"),
     ],
@@ -254,7 +256,7 @@ a,b
     assert text == "a,b\\n"
     ```
 
-```python no-run: would fail
+```python title="Not run in the tests: it would fail"
 1 / 0
 ```
 ```pycon
