@@ -45,7 +45,7 @@ _BUMP = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 _COMPILED_FROM = (
     400_000  # blocks in all: numpy needs 100 ms for them, numba 300 to load
 )
-_plain_blocks = 0  # that numpy made so far; both make the same
+_blocks_so_far = 0  # asked for so far; both twins make the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,12 +205,16 @@ def _positions(counts: Int64[np.ndarray, "clients"]) -> Int64[np.ndarray, "total
 
 def _philox(words: Words, first: Counters, n: int, domain: int) -> Blocks:
     """Blocks at counters (first, 0, 0, domain) and the `n` - 1 after, for each key."""
-    global _plain_blocks
-    blocks = _plain_blocks + len(words) * n
-    if blocks < _COMPILED_FROM and "numba" not in sys.modules:
-        _plain_blocks = blocks
-        return _philox_plain(words, first, n, domain)
-    return _philox_compiled()(np.ascontiguousarray(words), first, n, domain)
+    if _is_compiled_worth(len(words) * n):
+        return _philox_compiled()(np.ascontiguousarray(words), first, n, domain)
+    return _philox_plain(words, first, n, domain)
+
+
+def _is_compiled_worth(blocks: int) -> bool:
+    """Whether loading numba pays: it is loaded already, or many blocks were made."""
+    global _blocks_so_far
+    _blocks_so_far += blocks
+    return _blocks_so_far >= _COMPILED_FROM or "numba" in sys.modules
 
 
 def _philox_plain(words: Words, first: Counters, n: int, domain: int) -> Blocks:

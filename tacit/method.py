@@ -419,9 +419,11 @@ class SumMethod(Method):
     @final
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """One per phase, as the protection has it; all else follows from these."""
-        return self.privacy.releases(
-            plan, self.phases(plan), is_chosen=self.chooses_phases
-        )
+        phases = self.phases(plan)
+        if len({phase.name for phase in phases}) < len(phases):
+            names = ", ".join(phase.name for phase in phases)
+            raise BadValue(f"two phases of {type(self).__name__} have a name: {names}")
+        return self.privacy.releases(plan, phases, is_chosen=self.chooses_phases)
 
     @final
     def total_multiplier(self, group: str) -> float | None:

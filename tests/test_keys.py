@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -38,8 +39,8 @@ def clients(n, seed=7):
 @pytest.fixture(params=["plain", "compiled"])
 def twin(request, monkeypatch):
     """Every draw by one twin, whatever its size."""
-    limit = {"plain": 2**62, "compiled": 0}[request.param]
-    monkeypatch.setattr(module, "_COMPILED_FROM", limit)
+    is_compiled = request.param == "compiled"
+    monkeypatch.setattr(module, "_is_compiled_worth", lambda blocks: is_compiled)
 
 
 # The bits
@@ -78,14 +79,32 @@ def test_twins_agree(clients, n, seed, domain):
     )
 
 
-def test_twins_agree_across_the_threshold():
-    keys = clients(60_000)
-    for n in (1, 4, 5):  # 60,000 to 120,000 blocks: compiled; a slice: plain
-        assert len(keys) >= module._COMPILED_FROM > 100
-        np.testing.assert_array_equal(keys.bits(n)[:100], keys[:100].bits(n))
-        np.testing.assert_array_equal(
-            keys.at("a").words[-100:], keys[-100:].at("a").words
-        )
+def test_the_compiled_twin_takes_over_once_it_has_paid_for_itself(monkeypatch):
+    """Blocks are counted over all draws; what is drawn is the same on both sides."""
+    made = []
+
+    def counted(name, twin):
+        def draw(words, first, n, domain):
+            made.append(name)
+            return twin(words, first, n, domain)
+
+        return draw
+
+    keys = clients(100)
+    compiled = counted("compiled", module._philox_compiled())
+    monkeypatch.setattr(module, "_philox_compiled", lambda: compiled)
+    plain = counted("plain", module._philox_plain)
+    monkeypatch.setattr(module, "_philox_plain", plain)
+    monkeypatch.delitem(sys.modules, "numba")
+    monkeypatch.setattr(module, "_blocks_so_far", 0)
+    monkeypatch.setattr(module, "_COMPILED_FROM", 250)
+    drawn = [keys.bits(4) for _ in range(3)]
+    assert made == ["plain", "plain", "compiled"]
+    np.testing.assert_array_equal(drawn[0], drawn[2])
+    monkeypatch.setitem(sys.modules, "numba", module)
+    monkeypatch.setattr(module, "_blocks_so_far", 0)
+    keys.bits(4)
+    assert made[-1] == "compiled"  # whoever loaded numba already paid
 
 
 def test_seeds_are_fixed_for_ever():

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.audit.auditing import audit
-from tacit.errors import Refused
+from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.ledger.durable import DeviceLedger
 from tacit.ledger.records import Refusal
@@ -278,3 +278,15 @@ def test_nothing_is_computed_for_a_run_that_is_over():
         simulation.method.local_update(
             cast, state.clients, WORLD.shards, simulation.population.keys
         )
+
+
+def test_phases_have_names_of_their_own():
+    """Noise goes by the name of a phase."""
+
+    class Twins(CountThenChoose):
+        def phases(self, plan):
+            first, *_ = super().phases(plan)
+            return first, first
+
+    with pytest.raises(BadValue, match="first, first"):
+        Twins(privacy=CentralGaussian(1.0)).releases(PLAN)

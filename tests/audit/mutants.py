@@ -153,6 +153,16 @@ class DividesByWhoCame(FederatedPopularity):
 
 
 @dataclass(frozen=True)
+class TwoClips(FederatedPopularity):
+    """Where the server sums by itself, bounds and noise come from another clip."""
+
+    def aggregate(self, server, delivery, context):
+        if isinstance(delivery, Each):
+            context = replace(context, mechanism=GaussianSum(2.0, 1.5))
+        return super().aggregate(server, delivery, context)
+
+
+@dataclass(frozen=True)
 class AddsNothing(FederatedPopularity):
     def noise(self, cast, plan):
         return None
@@ -271,6 +281,7 @@ MUTANTS = (
     Mutant("another noise told to the ledger", _popularity(ClaimsMore)),
     Mutant("one round told to the ledger", _popularity(CountsOneRound)),
     Mutant("divided by the realised cohort", _popularity(DividesByWhoCame)),
+    Mutant("the server's own noise from another clip", _popularity(TwoClips)),
     Mutant(
         "clip bit computed after the clip",
         partial(sums_of, AdaptiveFactors(kind=LateBits)),

@@ -24,6 +24,7 @@ CATCHES = {  # the check that is there for it; others may fail too
     "another noise told to the ledger": "mu of the objects",
     "one round told to the ledger": "mu of the objects",
     "divided by the realised cohort": "empty report",
+    "the server's own noise from another clip": "trusted sum",
     "clip bit computed after the clip": "canaries whose bit",
     "coordinates that depend on the data": "epsilon of one report",
     "label candidates around the click": "epsilon of one report",

@@ -513,7 +513,7 @@ def test_settings_that_cannot_be():
     }.items():
         with pytest.raises(BadValue, match="mode='paper' and mechanism 'published' go"):
             PrivRec(mode=mode, privacy=privacy)
-    with pytest.raises(BadValue, match="mode='paper' and mechanism 'published' go"):
+    with pytest.raises(BadValue, match="must be one of Unprotected, CentralGaussian"):
         PrivRec(mode="paper", privacy=LocalPrivUnit(1.0))
     with pytest.raises(BadValue, match="'value' is the event's own"):
         PrivRec(situations={"value": 0})
