@@ -12,26 +12,26 @@ JOBS   ?= 2
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one .venv would break it
 
-.PHONY: help demo test lint types imports unit examples bench docs format clean
+.PHONY: help demo test lint types imports unit examples smoke bench docs format clean
 
 help:
 	@echo "Tacit: a recommender that learns from everyone and knows no one."
 	@echo
 	@echo "  make demo      the whole story in about a minute; writes demo/report.html"
-	@echo "  make test      every check: lint, types, imports, docs, unit, examples"
+	@echo "  make test      every check: lint, types, imports, docs, unit, examples, smoke"
 	@echo "  make bench     the measured speed bars; writes bench.json"
 	@echo "  make docs      the documentation site, in site/"
 	@echo "  make format    put the code into shape before you commit"
 	@echo "  make clean     remove what was built; .venv stays"
 	@echo
-	@echo "One check alone: make lint | types | imports | unit | examples"
+	@echo "One check alone: make lint | types | imports | unit | examples | smoke"
 	@echo "Another Python:  make test PYTHON=python3.13   (after rm -rf .venv)"
 	@echo "After an install the command itself is .venv/bin/tacit --help"
 
 demo: $(VENV)/.installed-base
 	$(BIN)/tacit demo --out demo
 
-test: lint types imports docs unit examples
+test: lint types imports docs unit examples smoke
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -51,6 +51,9 @@ examples: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
+
+smoke: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks --smoke
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

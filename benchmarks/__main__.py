@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--only 12 13] [--out bench.json]`."""
+"""`python -m benchmarks [--quick | --smoke] [--only 12 13] [--out bench.json]`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import benchmarks
 from benchmarks.bar import Bar, Outcome
-from benchmarks.timing import Sgemm
+from benchmarks.timing import Sgemm, smoke
 
 
 def main() -> int:
@@ -24,6 +24,8 @@ def main() -> int:
     if not bars:
         print(f"no such bar; there are {[bar.number for bar in found()]}")
         return 2
+    if options.smoke:
+        return _try(bars)
     sgemm, outcomes = Sgemm(), []
     sgemm.take()
     for bar in bars:
@@ -41,6 +43,17 @@ def main() -> int:
     return _sum_up(outcomes, sgemm, options.out)
 
 
+def _try(bars: Sequence[Bar]) -> int:
+    """Run every bar once, small; 1 if any cannot be measured, whatever its ratio."""
+    with smoke():
+        outcomes = [bar.run(quick=True) for bar in bars]
+    broken = [outcome for outcome in outcomes if outcome.error is not None]
+    for outcome in broken:
+        print(f"bar {outcome.bar.number} does not run: {outcome.error}")
+    print(f"{len(bars) - len(broken)} of {len(bars)} bars run")
+    return 1 if broken else 0
+
+
 def found() -> list[Bar]:
     """Every bar in this package, by number."""
     names = [m.name for m in pkgutil.iter_modules(benchmarks.__path__)]
@@ -51,7 +64,11 @@ def found() -> list[Bar]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="smaller sizes")
+    size.add_argument(
+        "--smoke", action="store_true", help="run each bar once; no ratio is judged"
+    )
     parser.add_argument("--only", type=int, nargs="+", help="numbers of bars")
     parser.add_argument("--out", type=Path, default=Path("bench.json"))
     return parser.parse_args()
