@@ -5,17 +5,22 @@ reads the key's own stream. A draw is a pure function of (key, position), so a c
 numbers never depend on who else is in the batch, and a resumed run needs no generator
 state.
 
-    root = Key.from_seed(7)                         # simulation; devices: Key.from_os()
+    root = Key.from_seed(7)                         # simulation
+    root = Key.from_os()                            # devices, releases
     keys = root.at("clients").each(client_numbers)  # one stream a client
     keys.at("round", 3).at("privatize").normal(5)   # (clients, 5)
 
 Two uses of one key are a bug: derive a key for each purpose.
 
-The generator is Philox-4x64-10 (Salmon et al. 2011), vectorised over clients and tested
-bit for bit against `numpy.random.Philox`. Draws use counters (block, 0, 0, 0);
-derivation uses counters (number, 0, 0, 1), so no draw ever coincides with a derived
+Of a seed the generator is Philox-4x64-10 (Salmon et al. 2011), vectorised over clients
+and tested bit for bit against `numpy.random.Philox`. Draws use counters (block, 0, 0,
+0); derivation uses counters (number, 0, 0, 1), so no draw ever coincides with a derived
 key. Philox passes every statistical test but is no cipher: nobody has shown that its
 key cannot be found from its output.
+
+Of the operating system's secret it is AES-256. Every key below one root shares the
+secret; a block is AES(AES(key) xor (counter, domain)), the CBC-MAC of two blocks, which
+is a pseudorandom function of key and counter (Bellare, Kilian and Rogaway 2000).
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ from jaxtyping import Float64, Int64, Shaped, UInt64
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from tacit import arrays
+from tacit import arrays, cipher
 from tacit.errors import BadValue
 
 Words = UInt64[np.ndarray, "clients 2"]
@@ -53,44 +58,64 @@ class Key:
     """One stream: the server's, or the root that clients' keys are derived from."""
 
     words: UInt64[np.ndarray, "2"] = field(repr=False)  # a secret; logs are not
+    secret: bytes | None = field(default=None, repr=False)  # of AES; None: Philox
 
     def __post_init__(self) -> None:
         _check_words(self.words, (2,))
+        if self.secret is not None:
+            cipher.check_secret(self.secret)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Key) and np.array_equal(self.words, other.words)
+        if not isinstance(other, Key) or self.secret != other.secret:
+            return False
+        return np.array_equal(self.words, other.words)
 
     def __hash__(self) -> int:
-        return hash(self.words.tobytes())
+        return hash((self.words.tobytes(), self.secret))
 
     @classmethod
     def from_seed(cls, seed: int) -> Key:
         """A reproducible key, for simulation only."""
         number = arrays.integer(seed, "seed", least=-(2**63), below=2**64)
         text = f"tacit seed {number}".encode()
-        return cls._of_bytes(hashlib.blake2b(text, digest_size=16).digest())
+        raw = hashlib.blake2b(text, digest_size=16).digest()
+        return cls(np.frombuffer(raw, "<u8").astype(np.uint64))
 
     @classmethod
     def from_os(cls) -> Key:
-        """A key from the operating system's entropy, for devices and real servers."""
-        return cls._of_bytes(os.urandom(16))
+        """A key from the operating system's entropy, for devices and releases."""
+        return cls.from_secret(os.urandom(cipher.SECRET_BYTES))
 
     @classmethod
-    def _of_bytes(cls, raw: bytes) -> Key:
-        return cls(np.frombuffer(raw, "<u8").astype(np.uint64))
+    def from_secret(cls, secret: bytes) -> Key:
+        """A key whose draws are a cipher's, from 32 bytes that nobody else has."""
+        return cls(np.zeros(2, np.uint64), secret)
 
     def at(self, *path: str | int) -> Key:
         """The key for one purpose, such as `at("round", 3)`."""
-        return Key(Keys(self.words[None]).at(*path).words[0])
+        return Key(self.alone().at(*path).words[0], self.secret)
 
     def each(self, numbers: ArrayLike) -> Keys:
         """One key for every client number; client 7's is `at(7)`."""
         n = arrays.integers(numbers, "client numbers", below=2**64)
-        return Keys(np.broadcast_to(self.words, (len(n), 2))).at_each(n)
+        return Keys(np.broadcast_to(self.words, (len(n), 2)), self.secret).at_each(n)
+
+    def permutation(self, n: int) -> Int64[np.ndarray, "n"]:
+        """A random order: that of one draw for each."""
+        return np.argsort(self.alone().bits(n)[0], kind="stable")
 
     def generator(self) -> np.random.Generator:
-        """A fast sequential generator on this key, for draws no client owns."""
-        return np.random.Generator(np.random.Philox(key=self.words))
+        """A fast sequential generator on this key, for draws that hide nothing."""
+        words = self.words if self.secret is None else self.alone().bits(2)[0]
+        return np.random.Generator(np.random.Philox(key=words))
+
+    def secret_of(self) -> bytes:
+        """32 bytes of this key's own: a secret for one purpose."""
+        return self.alone().bits(4).astype("<u8").tobytes()
+
+    def alone(self) -> Keys:
+        """The same key as that of a single client."""
+        return Keys(self.words[None], self.secret)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +123,7 @@ class Keys:
     """One stream a client; axis 0 of every draw is the client."""
 
     words: Words = field(repr=False)
+    secret: bytes | None = field(default=None, repr=False)  # of AES; None: Philox
 
     def __post_init__(self) -> None:
         _check_words(self.words, (len(self.words), 2))
@@ -107,7 +133,7 @@ class Keys:
 
     def __getitem__(self, rows: ArrayLike | slice) -> Keys:
         index = rows if isinstance(rows, slice) else arrays.rows(rows, len(self))
-        return Keys(self.words[index])
+        return Keys(self.words[index], self.secret)
 
     def at(self, *path: str | int) -> Keys:
         """The same clients' keys for one purpose."""
@@ -119,14 +145,14 @@ class Keys:
     def at_each(self, numbers: ArrayLike) -> Keys:
         """Derive with a number of its own for every client."""
         n = _one_each(arrays.integers(numbers, "numbers", below=2**64), len(self))
-        blocks = _philox(self.words, n.astype(np.uint64), 1, _DERIVE)
-        return Keys(np.ascontiguousarray(blocks[:, 0, :2]))
+        blocks = self._blocks(n.astype(np.uint64), 1, _DERIVE)
+        return Keys(np.ascontiguousarray(blocks[:, 0, :2]), self.secret)
 
     def bits(self, n: int) -> UInt64[np.ndarray, "clients n"]:
         """64 random bits, `n` times a client."""
         n = arrays.integer(n, "n", below=2**40)
         blocks = -(-n // 4)
-        made = _philox(self.words, np.zeros(len(self), np.uint64), blocks, _DRAW)
+        made = self._blocks(np.zeros(len(self), np.uint64), blocks, _DRAW)
         return made.reshape(len(self), blocks * 4)[:, :n]
 
     def bits_ragged(self, counts: ArrayLike) -> UInt64[np.ndarray, "total"]:
@@ -134,8 +160,8 @@ class Keys:
         n = _one_each(arrays.integers(counts, "counts", below=2**40), len(self))
         n = n.astype(np.int64)
         blocks = -(-n // 4)
-        keys = np.repeat(self.words, blocks, axis=0)
-        words = _philox(keys, _positions(blocks).astype(np.uint64), 1, _DRAW).ravel()
+        keys = Keys(np.repeat(self.words, blocks, axis=0), self.secret)
+        words = keys._blocks(_positions(blocks).astype(np.uint64), 1, _DRAW).ravel()
         starts = np.cumsum(blocks * 4) - blocks * 4
         return words[np.repeat(starts, n) + _positions(n)]
 
@@ -167,6 +193,12 @@ class Keys:
         ).astype(np.uint64)
         limit = limit if np.ndim(below) == 0 else _one_each(limit, len(self))
         return _high_product(self.bits(n), limit[:, None]).astype(np.int64)
+
+    def _blocks(self, first: Counters, n: int, domain: int) -> Blocks:
+        """Blocks at counters `first` and the `n` - 1 after, for each key."""
+        if self.secret is None:
+            return _philox(self.words, first, n, domain)
+        return _aes(self.words, first, n, domain, secret=self.secret)
 
 
 def _check_words(words: UInt64[np.ndarray, "..."], shape: tuple[int, ...]) -> None:
@@ -215,6 +247,17 @@ def _is_compiled_worth(blocks: int) -> bool:
     global _blocks_so_far
     _blocks_so_far += blocks
     return _blocks_so_far >= _COMPILED_FROM or "numba" in sys.modules
+
+
+def _aes(
+    words: Words, first: Counters, n: int, domain: int, *, secret: bytes
+) -> Blocks:
+    """As `_philox`: four words are two blocks of the cipher."""
+    inputs = np.empty((len(words), n, 2, 2), np.uint64)
+    inputs[..., 0] = (first[:, None] + np.arange(n, dtype=np.uint64))[:, :, None]
+    inputs[..., 1] = np.array([2 * domain, 2 * domain + 1], np.uint64)
+    inputs ^= cipher.blocks(secret, words)[:, None, None, :]
+    return cipher.blocks(secret, inputs.reshape(-1, 2)).reshape(len(words), n, 4)
 
 
 def _philox_plain(words: Words, first: Counters, n: int, domain: int) -> Blocks:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import jaxtyping
@@ -25,7 +27,8 @@ WORLDS = (
     "synthetic_news",
 )
 CHECKED = (
-    *("tacit.arrays", "tacit.keys", "tacit.leaves", "tacit.tree", "tacit.accounting"),
+    *("tacit.arrays", "tacit.cipher", "tacit.exact_sum", "tacit.keys"),
+    *("tacit.leaves", "tacit.tree", "tacit.accounting"),
     *(f"tacit.data.{path.stem}" for path in ROOM.glob("[a-z]*.py")),
     *("tacit.data.splits", "tacit.data.sources.synthetic"),
     *(f"tacit.data.sources.{name}" for name in WORLDS),
@@ -51,6 +54,13 @@ def without_axis_checks() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session")
+def federation_vectors() -> dict[str, Any]:
+    """Published numbers that every implementation of the exact sum must give."""
+    path = Path(__file__).parent / "vectors" / "federation.json"
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")

@@ -5,14 +5,17 @@ import pickle
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
 
 import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import norm, uniform
 
+from tacit import cipher
 from tacit import keys as module
 from tacit.errors import BadValue
 from tacit.keys import Key, Keys
@@ -127,6 +130,57 @@ def test_key_is_a_value_and_does_not_print_its_secret():
     assert pickle.loads(pickle.dumps(ROOT)) == ROOT
     assert str(ROOT.words[0]) not in repr(ROOT) + repr(clients(1))
     assert str(clients(1).words[0, 0]) not in repr(clients(1))
+
+
+# Of a secret, a cipher's
+
+
+SECRET = Key.from_secret(bytes(range(32)))
+
+
+def test_a_secrets_draws_are_the_mac_of_key_and_counter():
+    [words] = SECRET.each([7]).words
+    tag = cipher.blocks(SECRET.secret, words[None])[0]
+    inputs = [
+        (tag[0] ^ np.uint64(j), tag[1] ^ np.uint64(h)) for j in (0, 1) for h in (0, 1)
+    ]
+    wanted = cipher.blocks(SECRET.secret, np.array(inputs, np.uint64)).ravel()
+    np.testing.assert_array_equal(SECRET.each([7]).bits(7)[0], wanted[:7])
+
+
+@some_examples
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=5), st.integers(0, 9))
+def test_of_a_secret_too_a_draw_does_not_depend_on_who_else_is_there(numbers, n):
+    batch = SECRET.each(np.array(numbers, np.uint64)).at("noise", n)
+    for i, number in enumerate(numbers):
+        one = SECRET.each(np.array([number], np.uint64)).at("noise", n)
+        np.testing.assert_array_equal(batch.bits(n)[i], one.bits(n)[0])
+        np.testing.assert_array_equal(batch[[i]].normal(n), one.normal(n))
+    ragged = batch.bits_ragged(np.arange(len(numbers)))
+    parts = [batch.bits(i)[i] for i in range(len(numbers))]
+    np.testing.assert_array_equal(
+        ragged, np.concatenate([*parts, np.empty(0, np.uint64)])
+    )
+
+
+def test_secrets_differ_and_are_not_printed():
+    other = Key.from_secret(bytes(32))
+    assert other != SECRET
+    assert Key.from_secret(bytes(range(32))) == SECRET
+    assert not np.array_equal(SECRET.at("a").words, other.at("a").words)
+    assert "secret" not in repr(SECRET) + repr(SECRET.each([1]))
+    assert Key.from_os().secret is not None
+    assert len({SECRET.at(i).secret_of() for i in range(50)}) == 50
+    with pytest.raises(BadValue, match="a secret of 3 bytes; needed are 32"):
+        Key.from_secret(b"abc")
+
+
+@pytest.mark.parametrize("root", [ROOT, SECRET])
+def test_a_permutation_has_every_place_once_and_every_order_as_often(root):
+    orders = [tuple(root.at(i).permutation(3).tolist()) for i in range(3000)]
+    counts = [orders.count(order) for order in permutations(range(3))]
+    assert sum(counts) == 3000
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
 # One stream a client

@@ -65,9 +65,13 @@ class Symmetric:
         return Symmetric(self.root * factor[:, None, None])
 
     def sum(self) -> Array:
-        """The half of the sum over clients, as one product of half the usual cost."""
+        """The half of the sum over clients."""
+        return halved(self.square())
+
+    def square(self) -> Float64[np.ndarray, "side side"]:
+        """The sum over clients, whole, as one product of half the usual cost."""
         flat = flat_rank(np.ascontiguousarray(self.root, np.float64))
-        return halved(flat.T @ flat)  # numpy sees the square and computes half of it
+        return flat.T @ flat  # numpy sees the square and computes half of it
 
     def add_to(self, total: Array) -> None:
         """Add the sum over clients to a total, in place."""
@@ -95,9 +99,14 @@ class Symmetric:
 
 def halved(whole: Float64[np.ndarray, "side side"]) -> Float64[np.ndarray, "half"]:
     """The half of a symmetric matrix, read from its upper triangle."""
-    half = whole.reshape(-1)[_upper(len(whole))]
-    half[_diagonal(len(whole))] *= math.sqrt(0.5)
+    half = upper(whole)
+    half[diagonal(len(whole))] *= math.sqrt(0.5)
     return half
+
+
+def upper(whole: Float64[np.ndarray, "side side"]) -> Float64[np.ndarray, "half"]:
+    """The upper triangle of a matrix, by rows."""
+    return whole.reshape(-1)[_upper(len(whole))]
 
 
 def mirrored(half: Float64[np.ndarray, "half"]) -> Float64[np.ndarray, "side side"]:
@@ -117,7 +126,7 @@ def _upper(side: int) -> Int64[np.ndarray, "half"]:
     return rows * side + columns
 
 
-def _diagonal(side: int) -> Int64[np.ndarray, "side"]:
+def diagonal(side: int) -> Int64[np.ndarray, "side"]:
     """Where the diagonal stands in a half."""
     rows = np.arange(side)
     return rows * side - rows * (rows - 1) // 2

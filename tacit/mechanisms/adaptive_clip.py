@@ -15,6 +15,7 @@ z⁻² = z_D⁻² + (2 σ_b)⁻².
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm, joint_norms
 from tacit.mechanisms.gaussian import gaussian_event, standard_normal
-from tacit.mechanisms.sums import add_noise
+from tacit.mechanisms.sums import Bounded, add_noise
 from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:
@@ -84,6 +85,12 @@ class ClippedSumWithBits:
     def scale(self, leaf: str) -> float:
         """The standard deviation of the noise on a leaf."""
         return self.bit_noise if leaf == BIT else self.update_multiplier * self.clip
+
+    def bounded(self, leaves: Sequence[str]) -> tuple[Bounded, ...]:
+        """The update, and the bit by itself."""
+        update = tuple(name for name in leaves if name != BIT)
+        moved = Bounded(update, self.clip, self.update_multiplier * self.clip)
+        return moved, Bounded((BIT,), 0.5, self.bit_noise)
 
     @property
     def sensitivity(self) -> float:

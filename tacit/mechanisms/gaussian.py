@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import UInt64
+from scipy.special import ndtri
 
 from tacit import check
 from tacit.accounting.calibration import gaussian_noise
+from tacit.cipher import key_stream
 from tacit.keys import Key, Keys
 from tacit.mechanisms.clipping import clip_by_norm
-from tacit.mechanisms.sums import AddTo, add_noise, filled
+from tacit.mechanisms.sums import AddTo, Bounded, Fill, add_noise, filled
 from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:
@@ -31,8 +34,8 @@ class GaussianSum:
     Guarantee: one round is a Gaussian release of `noise_multiplier` for a whole user,
         under zero_out; replace_one moves the sum by two clips.
     Assumes: a trusted sum; `clip` is public; the sum is divided by the planned size.
-        Sums are floats, of factored leaves in single precision, and noise is float64:
-        what rounding tells in the low bits is not covered (Mironov 2012).
+        Here sums and noise are floats, for simulation: what rounding tells in the
+        low bits is not covered (Mironov 2012). A release has both in whole numbers.
     Source: Dwork and Roth 2014, Appendix A; McMahan et al. 2018, Algorithm 1.
     """
 
@@ -67,6 +70,10 @@ class GaussianSum:
     def scale(self, leaf: str) -> float:
         """The standard deviation of the noise, the same for every leaf."""
         return self.noise_multiplier * self.clip
+
+    def bounded(self, leaves: Sequence[str]) -> tuple[Bounded, ...]:
+        """All leaves together."""
+        return (Bounded(tuple(leaves), self.clip, self.scale("")),)
 
     @property
     def sensitivity(self) -> float:
@@ -157,13 +164,29 @@ def gaussian_event(noise_multiplier: float) -> GaussianDpEvent:
 
 
 def standard_normal(key: Key, n: int) -> AddTo:
-    """What adds scaled standard normal draws in float64, `n` in all."""
+    """What adds scaled standard normal draws in float64, `n` in all.
+
+    Of a seed they come fast; of a secret, from its cipher.
+    """
+    if key.secret is not None:
+        return filled(_ciphered(key))
     if n < _COMPILED_FROM:
         generator = key.generator()
         return filled(lambda out: generator.standard_normal(out=out))
     from tacit.kernels.normal import add_normal  # loads numba
 
     return partial(add_normal, fast_stream(key))
+
+
+def _ciphered(key: Key) -> Fill:
+    """What writes the next standard normal draws of AES-256, by inversion."""
+    stream = key_stream(key.secret_of())
+
+    def fill(out: Array) -> None:
+        words = np.frombuffer(stream(8 * len(out)), "<u8")
+        out[:] = ndtri(((words >> np.uint64(12)) + 0.5) * 2.0**-52)
+
+    return fill
 
 
 def fast_stream(key: Key) -> UInt64[np.ndarray, "4"]:

@@ -12,7 +12,7 @@ Source: Boenisch, Mühl, Dziedzic, Rinberg and Papernot 2023, `Sample` and `Scal
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event, standard_normal
-from tacit.mechanisms.sums import add_noise
+from tacit.mechanisms.sums import Bounded, add_noise
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:
@@ -104,6 +104,12 @@ class ByClip:
     def scale(self, leaf: str) -> float:
         """The standard deviation of the noise, the same for every leaf."""
         return self.sigma
+
+    def bounded(self, leaves: Sequence[str]) -> tuple[Bounded, ...]:
+        """All leaves together, to the largest clip; clients keep their own."""
+        alike = len({*self.multipliers.values()}) == 1
+        largest = self.sensitivity
+        return (Bounded(tuple(leaves), largest, self.sigma, has_smaller=not alike),)
 
     @property
     def sensitivity(self) -> float:

@@ -190,7 +190,9 @@ class SkellamShares:
     def _noise(self, values: Array, keys: Keys) -> Array:
         noise = np.zeros(values.shape, np.int64)
         for row, words in enumerate(keys.words):  # one stream a client
-            noise[row] = skellam(Key(words), self.variance, values.shape[1:])
+            noise[row] = skellam(
+                Key(words, keys.secret), self.variance, values.shape[1:]
+            )
         return noise
 
 

@@ -11,10 +11,10 @@ Sums are divided by the *planned* size of the cohort, after the noise, and that 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,16 @@ from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Leaves of a report that share one bound, and the noise on their sum."""
+
+    leaves: tuple[str, ...]
+    bound: float  # the largest joint norm of a report
+    deviation: float  # of the noise on each number of the sum
+    has_smaller: bool = False  # some clients agreed to a smaller bound of their own
 
 
 class SumMechanism(Protocol):
@@ -52,6 +62,15 @@ class SumMechanism(Protocol):
     @property
     def event(self) -> DpEvent:
         """What one noisy total costs; rounds and sampling are composed by a sampler."""
+        ...
+
+
+@runtime_checkable
+class GaussianMechanism(Protocol):
+    """One whose noise is Gaussian: a release has it in whole numbers."""
+
+    def bounded(self, leaves: Sequence[str]) -> tuple[Bounded, ...]:
+        """The bounds of a report with these leaves, and the noise on each sum."""
         ...
 
 

@@ -16,6 +16,7 @@ has it on the disk.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 from safetensors.numpy import load, save
 
+from tacit.cipher import SECRET_BYTES
 from tacit.data.catalog import Profiles
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
@@ -110,11 +112,11 @@ class Device:
         with self.ledger.transaction():
             before = self.ledger.joined(self.run)
             if before is None:
-                key, groups = Key.from_os(), np.array([self.group])
-                raw = key.words.astype("<u8").tobytes()
-                me = enrol(self.method, self.plan, profile, _alone(key), groups=groups)
+                secret, groups = os.urandom(SECRET_BYTES), np.array([self.group])
+                own = Key.from_secret(secret).alone()
+                me = enrol(self.method, self.plan, profile, own, groups=groups)
                 state = _to_bytes(me.state)
-                self.ledger.join(self.run, self.terms, key=raw, state=state)
+                self.ledger.join(self.run, self.terms, key=secret, state=state)
             elif write_terms(before.terms) != write_terms(self.terms):
                 raise Refused(
                     f"run '{self.run}' was joined under other terms, and what was "
@@ -143,11 +145,11 @@ class Device:
 
     def _restored(self, joined: Joined) -> tuple[Keys, Clients]:
         """Key and private state; of a forgotten run, neither is used."""
-        words = np.frombuffer(joined.key or bytes(16), "<u8").astype(np.uint64)
+        key = Key.from_secret(joined.key or bytes(SECRET_BYTES))
         state = Tree({}) if joined.state is None else tree_of(load(joined.state))
         groups = np.array([self.group])
         client = Clients(self.plan, np.zeros(1, np.int64), groups, state)
-        return _alone(Key(words)), client
+        return key.alone(), client
 
 
 @dataclass(frozen=True)
@@ -170,10 +172,6 @@ class _Charged:
         asked = self.message
         held = self.ledger.permits(self.run, round, asked=asked, multiplier=z)
         return np.array([held])
-
-
-def _alone(key: Key) -> Keys:
-    return Keys(key.words[None])
 
 
 def _to_bytes(state: Tree) -> bytes:

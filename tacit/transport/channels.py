@@ -23,6 +23,7 @@ from tacit import check
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.sums import SumMechanism
+from tacit.transport.exact_total import exact_total
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Array, Arrays, Dense, Tree
 
@@ -65,6 +66,7 @@ class RoundContext:
     mechanism: SumMechanism | None = None  # None: reports are summed as they are
     min_contributors: int = 1
     planned: float = 1.0  # the planned size of the cohort
+    secret: bytes | None = None  # of the noise in a release, which is summed exactly
 
 
 class Channel(Protocol):
@@ -119,7 +121,7 @@ class Shuffle:
                 f"{context.min_contributors}: nothing is delivered"
             )
         messages = _cut(Tree.concatenate(trees), context.layout)
-        order = context.key.generator().permutation(len(messages))
+        order = context.key.permutation(len(messages))
         return Unlinked(messages.select(order), contributors)
 
 
@@ -176,6 +178,8 @@ def summed(trees: Iterable[Tree], context: RoundContext) -> dict[str, Array]:
     mechanism = context.mechanism
     if mechanism is None:
         return bare_sum(trees, context.layout)
+    if context.secret is not None:
+        return exact_total(trees, mechanism, context.layout, context.secret)
     bounded = (mechanism.enforce(tree) for tree in trees)
     return mechanism.add(bare_sum(bounded, context.layout), context.key)
 

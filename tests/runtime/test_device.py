@@ -9,7 +9,7 @@ from ledger.first_format import first_text
 from runtime.chosen import choosing
 
 from tacit.errors import BadMessage, BadValue, Refused
-from tacit.keys import Key, Keys
+from tacit.keys import Key
 from tacit.ledger.budget import Cap
 from tacit.ledger.records import Refusal
 from tacit.ledger.terms import read_terms
@@ -83,8 +83,7 @@ def reasons(device) -> list[str]:
 def test_it_says_what_a_simulated_device_with_its_key_says(make, method):
     """Two rounds, state carried along."""
     device = make(method)
-    raw = device.ledger.joined(device.run).key
-    keys = Keys(np.frombuffer(raw, "<u8").astype(np.uint64)[None])
+    keys = Key.from_secret(device.ledger.joined(device.run).key).alone()
     client = enrol(method, PLAN, WORLD.profiles.take([4]), keys)
     for round_ in (0, 5):
         cast = cast_of(method, round_, seed=round_)
