@@ -27,7 +27,7 @@ from tacit.data.columns import describe, restore
 from tacit.data.dataset import Dataset
 from tacit.errors import BadValue
 
-FORMAT = 1  # raise it when this layout or what any parser yields changes
+FORMAT = 2  # raise it when this layout or what any parser yields changes
 
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError)
 
