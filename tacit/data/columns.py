@@ -31,10 +31,7 @@ _PARTS = {
 
 
 def describe(value: object, path: str) -> tuple[Any, Columns]:
-    """JSON for a data set or a part of it, and its arrays, named by their path.
-
-    An array that stands in several places is there once, under the first of them.
-    """
+    """JSON for a data set or a part of it, and its arrays, named by their path."""
     columns: Columns = {}
     return _describe(value, path, columns), columns
 
@@ -53,9 +50,8 @@ def restore(described: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -
 
 def _describe(value: object, path: str, columns: Columns) -> object:
     if isinstance(value, np.ndarray):
-        known = next((name for name, one in columns.items() if one is value), path)
-        columns[known] = value
-        return {"column": known}
+        columns[path] = value
+        return {"column": path}
     if isinstance(value, Mapping):
         items = value.items()
         return {"map": {k: _describe(v, f"{path}/{k}", columns) for k, v in items}}

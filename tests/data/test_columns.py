@@ -48,12 +48,3 @@ def test_an_entry_from_before_there_were_impressions_still_reads():
 def test_what_cannot_be_kept_is_refused():
     with pytest.raises(BadValue, match="place is a set, which cannot be kept"):
         describe({1}, "place")
-
-
-def test_an_array_that_stands_twice_is_kept_once(tmp_path):
-    board = checkerboard(4, 4, 2)
-    assert board.listed is board.catalog
-    described, columns = describe(board, "dataset")
-    assert not any(".listed" in name for name in columns)
-    again = restore(described, columns)
-    assert again.listed.ids.buffer is again.catalog.ids.buffer
