@@ -27,7 +27,7 @@ from tacit.data.columns import describe, restore
 from tacit.data.dataset import Dataset
 from tacit.errors import BadValue
 
-FORMAT = 1  # raise it when this layout or what any parser yields changes
+FORMAT = 2  # raise it when this layout or what any parser yields changes
 
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError)
 
@@ -98,10 +98,12 @@ def write(dataset: Dataset, place: Path, *, stamp: Stamp) -> None:
 
 def _write_files(dataset: Dataset, draft: Path, stamp: Stamp) -> None:
     described, columns = describe(dataset, "dataset")
-    listed = {
-        name: _write_column(draft, f"{number:04}.npy", column)
-        for number, (name, column) in enumerate(columns.items())
-    }
+    files: dict[int, dict[str, Any]] = {}  # an array in two places is written once
+    for column in columns.values():
+        if id(column) not in files:
+            file = f"{len(files):04}.npy"
+            files[id(column)] = _write_column(draft, file, column)
+    listed = {name: files[id(column)] for name, column in columns.items()}
     manifest = {
         "format": FORMAT,
         "stamp": stamp,

@@ -15,13 +15,19 @@ from tacit.errors import BadValue
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Users × items and what is known of both; indices agree across the parts."""
+    """Users × items and what is known of both; indices agree across the parts.
+
+    `listed` are all items as somebody declared them, apart from what people did: a
+    publisher's table of films, a shop's own list. None: there is no such list, and the
+    catalog was collected from the events.
+    """
 
     name: str
     interactions: Interactions
     catalog: Catalog
     profiles: Profiles
     impressions: Impressions | None = None
+    listed: Catalog | None = None
 
     def __post_init__(self) -> None:
         log = self.interactions
@@ -39,15 +45,39 @@ class Dataset:
                     f"{log.n_items}"
                 )
 
+    def declared(self) -> Dataset:
+        """The same events over the whole list of items, also those that nobody has."""
+        if self.listed is None:
+            raise BadValue(
+                f"{self.name} has no list of items: its catalog is collected from the "
+                "events; give one, such as a table [data.csv.items]"
+            )
+        place = self.listed.indices(list(self.catalog.ids)).astype(np.int32)
+        n_items, shown = len(self.listed), self.impressions
+        log = self.interactions
+        return replace(
+            self,
+            interactions=replace(log, items=place[log.items], n_items=n_items),
+            catalog=self.listed,
+            impressions=None
+            if shown is None
+            else shown.renumbered(place, n_items=n_items),
+        )
+
     def filtered(
-        self, *, min_value: float | None = None, min_interactions: int = 1
+        self,
+        *,
+        min_value: float | None = None,
+        min_interactions: int = 1,
+        keep_items: bool = False,
     ) -> Dataset:
         """Events of at least `min_value`, of users who keep enough of them.
 
         Users with fewer than `min_interactions` distinct items and items that nobody is
         left to have touched are dropped, and both are numbered anew. One pass each, in
         this order, as in the Mult-VAE protocol. Users keep all their impressions, and
-        what was shown in them or read before stays in the catalog.
+        what was shown in them or read before stays in the catalog. With `keep_items`
+        all items stay: then who is dropped is for each user alone to decide.
         """
         check.at_least(0, min_interactions=min_interactions)
         log = self.interactions
@@ -55,7 +85,7 @@ class Dataset:
             log = self._valued(min_value)
         users = np.flatnonzero(log.distinct().per_user >= min_interactions)
         log = log.take_users(users)
-        shown, is_left = self.impressions, log.per_item > 0
+        shown, is_left = self.impressions, (log.per_item > 0) | keep_items
         if shown is not None:
             shown = shown.take_users(users)
             is_left |= shown.named_items()
@@ -73,6 +103,7 @@ class Dataset:
             self.catalog.take(items),
             self.profiles.take(users),
             None if shown is None else shown.take_items(items),
+            self.listed,
         )
 
     def _valued(self, min_value: float) -> Interactions:

@@ -170,13 +170,17 @@ class Impressions:
         chosen = arrays.rows(rows, self.slates.n_items)
         place = np.full(self.slates.n_items, -1, np.int32)
         place[chosen] = np.arange(len(chosen), dtype=np.int32)
+        return self.renumbered(place, n_items=len(chosen))
+
+    def renumbered(
+        self, place: Int32[np.ndarray, "items"], *, n_items: int
+    ) -> Impressions:
+        """The same impressions in a catalog where item i has the place `place[i]`."""
         shown, histories = (
             Ragged(part.offsets, place[part.values])
             for part in (self.slates.shown, self.slates.histories)
         )
-        slates = replace(
-            self.slates, shown=shown, histories=histories, n_items=len(chosen)
-        )
+        slates = replace(self.slates, shown=shown, histories=histories, n_items=n_items)
         return replace(self, slates=slates)
 
     def named_items(self) -> Bool[np.ndarray, "items"]:

@@ -15,7 +15,14 @@ from tacit.data.archives import Progress
 from tacit.data.catalog import Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
-from tacit.data.splits import Split, adapt_half, leave_one_out, new_users, ratio
+from tacit.data.splits import (
+    Split,
+    adapt_half,
+    everyone_trains,
+    leave_one_out,
+    new_users,
+    ratio,
+)
 from tacit.errors import BadValue, Refused
 from tacit.evaluation.named import named
 from tacit.evaluation.protocols import EachTargetAlone, FullRanking, SampledCandidates
@@ -60,7 +67,7 @@ def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Ass
     groups = _groups(experiment, people)
     run, privacy = experiment.run, experiment.privacy
     plan = Plan(
-        population=len(split.users),
+        population=groups.population,
         rounds=run.rounds,
         sampler=experiment.sampler,
         channel=privacy.channel,
@@ -85,6 +92,7 @@ def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Ass
         split.train,
         _run_key(experiment, earlier),
         groups=groups.codes,
+        absent=groups.population - len(people),
         chunk=run.chunk,
         earlier=None if earlier is None else earlier.left,
     )
@@ -141,11 +149,30 @@ def load_dataset(
     else:
         where = None if data.archive is None else Path(data.archive)
         whole = sources.load(data.source, where=where, progress=progress)
+    _refuse_small_population(data, whole)
     if data.protocol is not None:
         return named(data.protocol, data.source).kept(whole)
+    has_table = experiment.csv is not None and experiment.csv.items is not None
+    if data.items == "declared":
+        whole = whole.declared()
     return whole.filtered(
-        min_value=data.min_value, min_interactions=data.min_interactions
+        min_value=data.min_value,
+        min_interactions=data.min_interactions,
+        keep_items=has_table or data.items == "declared",
     )
+
+
+def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
+    """Nobody in the data may be missing from the plan."""
+    if data.population is None:
+        return
+    sizes = data.population
+    declared = sum(sizes.values()) if isinstance(sizes, Mapping) else sizes
+    if declared < len(dataset.profiles):
+        raise BadValue(
+            f"data.population declares {declared:,} people, and the data have "
+            f"{len(dataset.profiles):,}; declare at least as many as may take part"
+        )
 
 
 def divide(experiment: Experiment, dataset: Dataset) -> Split:
@@ -174,7 +201,7 @@ def _new_users(data: DataSettings, dataset: Dataset, key: Key) -> Split:
         n_validation=_how_many(data.validation, n),
         n_test=_how_many(data.test, n),
         target_share=data.target_share,
-        catalog=data.items,
+        catalog="training" if data.items == "training" else "all",
         key=key,
     )
 
@@ -200,26 +227,40 @@ def _latest_item(_: DataSettings, dataset: Dataset, key: Key) -> Split:
     return leave_one_out(dataset, which="latest", key=key)
 
 
+def _none(_: DataSettings, dataset: Dataset, __: Key) -> Split:
+    return everyone_trains(dataset)
+
+
 _SPLITS: Mapping[SplitName, Callable[[DataSettings, Dataset, Key], Split]] = {
     "new-users": _new_users,
     "adapt-half": _adapt_half,
     "leave-one-out": _random_item,
     "leave-latest-out": _latest_item,
     "ratio": _ratio,
+    "none": _none,
 }
 
 
 @dataclass(frozen=True)
 class _Groups:
+    """How many people the plan speaks of, in all and by group; where those here are."""
+
+    population: int
     sizes: Mapping[str, int]
     codes: Int64[np.ndarray, "clients"] | None
 
 
 def _groups(experiment: Experiment, people: Profiles) -> _Groups:
     """Public groups from a category of the profiles, if the experiment names one."""
-    name = experiment.privacy.groups
+    name, declared = experiment.privacy.groups, experiment.data.population
+    if declared is not None and (name is None) == isinstance(declared, Mapping):
+        raise BadValue(
+            f"data.population={declared} and privacy.groups={name!r} do not go "
+            "together; with groups declare how many people each has, else a number"
+        )
     if name is None:
-        return _Groups({}, None)
+        assert not isinstance(declared, Mapping)
+        return _Groups(len(people) if declared is None else declared, {}, None)
     known = [n for n, f in people.features.items() if isinstance(f, Category)]
     check.one_of(known, groups=name)
     column = people.features[name]
@@ -230,7 +271,17 @@ def _groups(experiment: Experiment, people: Profiles) -> _Groups:
             f"groups={name!r}: {int((codes < 0).sum())} people have no value"
         )
     counts = np.bincount(codes, minlength=len(column.labels)).tolist()
-    return _Groups(dict(zip(column.labels, counts, strict=True)), codes)
+    found = dict(zip(column.labels, counts, strict=True))
+    sizes = declared if isinstance(declared, Mapping) else found
+    missing = [label for label, n in found.items() if n and label not in sizes]
+    if missing:
+        raise BadValue(
+            f"data.population says nothing of the group '{missing[0]}' of "
+            f"groups={name!r}; it has {', '.join(sizes)}"
+        )
+    places = {label: place for place, label in enumerate(sizes)}
+    place = np.array([places.get(label, -1) for label in found], np.int64)
+    return _Groups(sum(sizes.values()), sizes, place[codes])
 
 
 def _how_many(wanted: float, n: int) -> int:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from tacit import check
 from tacit.data import sources
-from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.csv import CsvTable, ItemsTable
 from tacit.data.sources.synthetic import World
 from tacit.errors import BadExperiment, BadValue
 from tacit.evaluation.metrics import parse
@@ -43,7 +43,7 @@ Table = Mapping[str, Any]
 
 
 SplitName = Literal[
-    "new-users", "adapt-half", "leave-one-out", "leave-latest-out", "ratio"
+    "new-users", "adapt-half", "leave-one-out", "leave-latest-out", "ratio", "none"
 ]
 
 
@@ -54,6 +54,8 @@ class DataSettings:
     `validation` and `test` are shares of the people if below 1, else how many; with
     split = "ratio" they are shares of everyone's items. A paper's `protocol` decides
     what is kept, how it is divided and how it is judged, as the paper did.
+    `population` is how many people the plan speaks of, or how many of each public
+    group: those who are not in the data are absent. Left out, it is counted.
     """
 
     source: str
@@ -67,7 +69,9 @@ class DataSettings:
     validation: float = 0.1
     test: float = 0.1
     target_share: float = 0.2
-    items: Literal["all", "training"] = "all"  # training: only what trainers have
+    # all that somebody has; training: what trainers have; declared: all that are listed
+    items: Literal["all", "training", "declared"] = "all"
+    population: int | Mapping[str, int] | None = None
     seed: int | None = None  # of the split, if not the run's
 
     def __post_init__(self) -> None:
@@ -77,6 +81,12 @@ class DataSettings:
         check.fraction(target_share=self.target_share)
         if self.seed is not None:
             check.at_least(0, seed=self.seed)
+        declared = self.population
+        sizes = declared if isinstance(declared, Mapping) else {"": declared}
+        for group, size in sizes.items():
+            if size is not None:
+                name = f"population.{group}" if group else "population"
+                check.count(remedy="", **{name: size})
         if self.protocol is not None:
             named(self.protocol, self.source)
         if self.split == "ratio" and self.validation + self.test >= 1:
@@ -421,8 +431,15 @@ def _csv(
 ) -> CsvTable | None:
     if data is None or not data.csv:
         return None
-    table = problems.read(CsvTable, data.csv, "data.csv")
-    return table and dataclasses.replace(table, path=relative_to / table.path)
+    own, items = dict(data.csv), None
+    if "items" in own:
+        items = problems.read(ItemsTable, own.pop("items"), "data.csv.items")
+        if items is None:
+            return None
+    table = problems.read(
+        CsvTable, own, "data.csv", also=["items"], given={"items": items}
+    )
+    return table and table.located(relative_to)
 
 
 def _apply(change: str, table: dict[str, Any]) -> None:
@@ -475,6 +492,8 @@ def _toml(value: object) -> Any:
         return str(value.resolve())
     if isinstance(value, tuple):
         return [_toml(v) for v in value]
+    if isinstance(value, ItemsTable):
+        return plain_settings(value)
     if isinstance(value, Mapping):
         return {str(k): _toml(v) for k, v in value.items()}
     return value

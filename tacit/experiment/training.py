@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 
 import tomli_w
 
+from tacit.data.digest import input_digest
 from tacit.data.splits import Heldout
 from tacit.errors import BadRun, Refused
 from tacit.experiment.assemble import Assembled, assemble
@@ -92,7 +94,9 @@ def train(
         watch.say("preparing the data")
         assembled = assemble(experiment)
         _refuse_past_target(assembled)
-        card = _write_down(assembled, directory)
+        inputs = _inputs(assembled)
+        _refuse_other_inputs(inputs, directory)
+        card = _write_down(assembled, directory, inputs)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
         watch.say("ranking for the test people")
@@ -162,6 +166,38 @@ def _refuse_another_run(
         )
 
 
+def _inputs(assembled: Assembled) -> dict[str, Any]:
+    """What tells these data from any others."""
+    dataset, split = assembled.dataset, assembled.split
+    return {
+        "digest": input_digest(dataset, split),
+        "people": len(split.users),
+        "items": len(split.catalog),
+    }
+
+
+def _refuse_other_inputs(inputs: dict[str, Any], directory: RunDirectory) -> None:
+    """Only the same data continue a run: over others its noise could be subtracted.
+
+    A run that was begun by an earlier version did not write its inputs down.
+    """
+    if not directory.experiment.exists() or not directory.inputs.exists():
+        return
+    try:
+        began = json.loads(directory.inputs.read_text(encoding="utf-8"))
+        known = {key: began[key] for key in inputs}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadRun(f"{directory.inputs} is damaged: {error!r}") from error
+    if known != inputs:
+        sizes = "{people:,} people and {items:,} items"
+        raise BadRun(
+            f"{directory.path} was begun with other data: {sizes.format(**known)} "
+            f"then, {sizes.format(**inputs)} now, and not the same; the same noise "
+            "over both would show the difference: restore the data, or train into "
+            "another directory"
+        )
+
+
 def _different(began: dict[str, Any], asked: dict[str, Any]) -> str:
     """The settings two experiments differ in, with both values."""
     pairs = [
@@ -197,8 +233,15 @@ def _least(plan: Plan) -> float | None:
     return min(targets.values()) if isinstance(targets, Mapping) else targets
 
 
-def _write_down(assembled: Assembled, directory: RunDirectory) -> dict[str, Any]:
-    """The resolved experiment and what it will reveal, before anyone is asked."""
+def _write_down(
+    assembled: Assembled, directory: RunDirectory, inputs: dict[str, Any]
+) -> dict[str, Any]:
+    """The data's digest, the resolved experiment and what it will reveal.
+
+    Before anyone is asked, and the digest first: whatever is resumed has one.
+    """
+    pinned = (json.dumps(inputs, indent=2) + "\n").encode()
+    write_atomically(directory.inputs, pinned, is_private=True)
     settings = tomli_w.dumps(assembled.experiment.resolved())
     write_atomically(directory.experiment, settings.encode())
     card = draw_card(assembled)

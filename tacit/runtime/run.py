@@ -1,7 +1,8 @@
 """A run on disk: where its files are, and rounds that survive being killed.
 
-    experiment.toml  metrics.jsonl  result.json  ledger.json  model.safetensors
-    model.json  privacy-card.json  report.html  checkpoint/state.safetensors
+    experiment.toml  inputs.json  metrics.jsonl  result.json  ledger.json
+    model.safetensors  model.json  privacy-card.json  report.html
+    checkpoint/state.safetensors
 
 In every round, in this order: the ledger says that the round has begun, devices speak,
 the metrics get a line, the checkpoint is replaced. Killed in between, a run resumes at
@@ -44,6 +45,11 @@ class RunDirectory:
     def experiment(self) -> Path:
         """The resolved experiment."""
         return self.path / "experiment.toml"
+
+    @property
+    def inputs(self) -> Path:
+        """A digest of the data; private, as they are."""
+        return self.path / "inputs.json"
 
     @property
     def metrics(self) -> Path:

@@ -30,6 +30,7 @@ from tacit.release import Adjacency, Release, stretches
 from tacit.runtime.earlier import Earlier
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
+from tacit.sampling import FixedSize
 from tacit.statement import Account, Past, account
 from tacit.transport.channels import Channel, channel
 
@@ -54,13 +55,21 @@ class Simulation:
     caps: tuple[Cap, ...] | None = None  # None: the plan's target, if it has one
     channel: Channel | None = None  # None: the plan's, by name
     earlier: Earlier | None = None  # what the server starts from, if not from nothing
+    absent: int = 0  # people of the plan who have no device: they contribute nothing
 
     def __post_init__(self) -> None:
-        sizes = {len(self.profiles), len(self.shards), self.plan.population}
-        if len(sizes) > 1:
+        here = self.plan.population - self.absent
+        if self.absent < 0 or {len(self.profiles), len(self.shards)} != {here}:
             raise BadValue(
                 f"the plan speaks of {self.plan.population} people, profiles of "
-                f"{len(self.profiles)}, shards of {len(self.shards)}; they must agree"
+                f"{len(self.profiles)}, shards of {len(self.shards)}, and "
+                f"{self.absent} are absent; they must agree"
+            )
+        if self.absent and isinstance(self.plan.sampler, FixedSize):
+            raise BadValue(
+                f"a cohort of fixed size cannot be drawn while {self.absent} of "
+                f"{self.plan.population} people are absent: those who are here would "
+                "be asked more often than the account says; use poisson"
             )
         if self.chunk is not None:
             check.count(chunk=self.chunk)
@@ -168,14 +177,17 @@ class Simulation:
     def _check_groups(self) -> None:
         """Refuse groups that are not as large as the plan, and so the account, says."""
         names, n = [*self.plan.groups], self.plan.population
-        given = np.zeros(n, np.int64) if self.groups is None else self.groups
+        given = np.zeros(len(self.shards), np.int64)
+        given = given if self.groups is None else self.groups
         codes = arrays.integers(given, "groups", below=len(names))
         counts = np.bincount(codes, minlength=len(names)).tolist()
         found = dict(zip(names, counts, strict=True))
-        if len(codes) != n or found != dict(self.plan.groups):
+        missing = [size - found[name] for name, size in self.plan.groups.items()]
+        if min(missing) < 0 or sum(missing) != self.absent:
             raise BadValue(
                 f"groups has {len(codes)} people, {found}; the plan says {n}, "
-                f"{dict(self.plan.groups)}: give every person's place in it"
+                f"{dict(self.plan.groups)}, of whom {self.absent} are absent: give "
+                "every person's place in it"
             )
 
 

@@ -17,6 +17,7 @@ KEYS = {
 }
 FILES = (
     "experiment.toml",
+    "inputs.json",
     "metrics.jsonl",
     "result.json",
     "ledger.json",
@@ -82,6 +83,56 @@ def test_another_experiment_cannot_resume_a_run(tacit, experiment, tmp_path):
     assert "method.max_votes (300, now 3)" in answer.err
     kept = (run / "experiment.toml").read_text()
     assert "max_votes = 300" in kept
+
+
+def killed_after_a_round(tacit, monkeypatch, *arguments):
+    """A run that dies when its first round was delivered and not kept yet."""
+
+    def die(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tacit.runtime.run.save_checkpoint", die)
+        assert tacit("train", *arguments).code == 130
+
+
+def test_a_run_is_resumed_with_the_data_that_it_began_with(
+    tacit, experiment, tmp_path, monkeypatch
+):
+    """One person's item changes in between; people and items are as many as before."""
+    run, table = tmp_path / "run", tmp_path / "table.csv"
+    killed_after_a_round(tacit, monkeypatch, experiment, "--out", run)
+    before = table.read_text()
+    table.write_text(before.replace("person 39,item 3\n", "person 39,item 5\n", 1))
+    assert table.read_text() != before
+    lines = (run / "metrics.jsonl").read_text()
+    answer = tacit("train", experiment, "--out", run, "--resume")
+    assert answer.code == 2
+    said = " ".join(answer.err.split())
+    assert "was begun with other data: 24 people and 15 items then" in said
+    assert "restore the data, or train into another directory" in said
+    assert (run / "metrics.jsonl").read_text() == lines  # nobody was asked
+    table.write_text(before)
+    assert tacit("train", experiment, "--out", run, "--resume").code == 0
+
+
+def test_a_run_of_an_earlier_version_resumes_without_a_digest(
+    tacit, experiment, tmp_path, monkeypatch
+):
+    run = tmp_path / "run"
+    killed_after_a_round(tacit, monkeypatch, experiment, "--out", run)
+    (run / "inputs.json").unlink()
+    assert tacit("train", experiment, "--out", run, "--resume").code == 0
+    assert (run / "inputs.json").stat().st_mode & 0o077 == 0  # the data's own secret
+
+
+def test_damaged_inputs_are_refused(tacit, experiment, tmp_path):
+    run = tmp_path / "run"
+    tacit("train", experiment, "--out", run)
+    (run / "inputs.json").write_text("[]")
+    answer = tacit("train", experiment, "--out", run, "--resume")
+    assert answer.code == 2
+    assert "inputs.json is damaged" in answer.err
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])

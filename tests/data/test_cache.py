@@ -77,6 +77,16 @@ def test_every_kind_of_column_comes_back_exactly(tmp_path, with_times):
     assert isinstance(kept.catalog.features["text"], Text)
 
 
+def test_an_array_that_stands_twice_is_written_once(tmp_path):
+    dataset = small()
+    twice = dataclasses.replace(dataset, listed=dataset.catalog)
+    cache.write(dataset, tmp_path / "once", stamp={})
+    cache.write(twice, tmp_path / "twice", stamp={})
+    files = [len(os.listdir(tmp_path / name)) for name in ("once", "twice")]
+    assert files[0] == files[1]
+    assert_same(cache.read(tmp_path / "twice"), twice)
+
+
 def test_what_is_read_is_mapped_and_cannot_be_changed(tmp_path):
     cache.write(small(), tmp_path / "small", stamp={})
     items = cache.read(tmp_path / "small").interactions.items

@@ -148,3 +148,50 @@ def test_impressions_and_log_agree():
     data = shown_to([0], [[1, 0]], [3])
     with pytest.raises(BadValue, match="impressions speak of 1 users and 5 items"):
         replace(data, impressions=data.impressions.take_users([0]))
+
+
+# A list of items that does not follow from the events
+
+
+def listing(data, *more):
+    ids = ["before", *data.catalog.ids, *more]
+    return replace(data, listed=Catalog(Strings.of(ids), Strings.of(ids)))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(event, min_size=1, max_size=20), st.integers(0, 4))
+def test_keeping_items_makes_a_filter_a_matter_of_each_person(rows, least):
+    """Whoever stays has the same events, and items the same places, whoever goes."""
+    data = dataset_of(rows)
+    _, users, _ = filtered_slowly(rows, None, least)
+    if not users:
+        return
+    left = data.filtered(min_interactions=least, keep_items=True)
+    assert list(left.profiles.ids) == users
+    assert list(left.catalog.ids) == list(data.catalog.ids)
+    kept = {f"u{u}" for u in range(N_USERS)} & set(users)
+    assert told(left) == [one for one in told(data) if one[0] in kept]
+
+
+def test_the_declared_items_are_all_that_are_listed():
+    data = listing(dataset_of([(0, 3, 5), (2, 1, 1)]), "after")
+    cut = data.filtered()
+    assert list(cut.catalog.ids) == ["i1", "i3"]
+    whole = cut.declared()
+    assert list(whole.catalog.ids) == ["before", "i0", "i1", "i2", "i3", "i4", "after"]
+    assert told(whole) == told(cut)
+    assert whole.filtered(keep_items=True).catalog.ids == whole.catalog.ids
+
+
+def test_without_a_list_nothing_is_declared():
+    with pytest.raises(BadValue, match="toy has no list of items"):
+        dataset_of([(0, 0, 1)]).declared()
+
+
+def test_impressions_follow_to_the_declared_items():
+    data = listing(shown_to([0, 2, 2], [[1, 0], [3, 4], [1, 4]], [3, 3, 3]))
+    whole = data.filtered(min_interactions=2).declared()
+    slates = whole.impressions.slates
+    named = [[whole.catalog.ids[i] for i in row] for row in slates.shown]
+    assert named == [["i1", "i0"], ["i3", "i4"], ["i1", "i4"]]
+    assert slates.n_items == 6

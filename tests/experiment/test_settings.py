@@ -365,3 +365,56 @@ def test_a_world_has_its_own_table(tmp_path):
         check_experiment(with_section(data={**data, "world": {"user": 3}}))
     with pytest.raises(BadExperiment, match="source = 'synthetic' only"):
         check_experiment(with_section(data={**data, "source": "movielens-1m"}))
+
+
+# What is declared
+
+CSV = {"path": "events.csv", "user": "who", "item": "what"}
+ITEMS = {"path": "list/items.csv", "item": "id", "title": "name", "columns": ["kind"]}
+
+
+def declared(**csv):
+    return with_section(data={"source": "csv", "csv": CSV | csv})
+
+
+def test_an_items_table_stands_below_the_table_of_events(tmp_path):
+    made = check_experiment(declared(items=ITEMS), relative_to=tmp_path)
+    assert made.csv.path == tmp_path / "events.csv"
+    assert made.csv.items.path == tmp_path / "list" / "items.csv"
+    assert made.csv.items.columns == ("kind",)
+    again = check_experiment(made.resolved())
+    assert again.csv == made.csv
+    assert again.digest == made.digest
+    other = check_experiment(declared(items=ITEMS | {"title": "label"}))
+    assert other.digest != made.digest
+
+
+@pytest.mark.parametrize(
+    ("csv", "problem"),
+    [
+        ({"items": "items.csv"}, "data.csv.items must be a table, not 'items.csv'"),
+        ({"items": {"path": "x"}}, "data.csv.items.item is missing"),
+        ({"items": ITEMS | {"titel": "x"}}, "did you mean 'title'"),
+        ({"items": ITEMS, "title": "name"}, "two sources for one fact"),
+        ({"itmes": ITEMS}, "did you mean 'items'"),
+    ],
+)
+def test_a_wrong_items_table_is_a_problem_of_the_experiment(csv, problem):
+    with pytest.raises(BadExperiment) as caught:
+        check_experiment(declared(**csv))
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("population", "problem"),
+    [
+        (0, "population=0 must be >= 1"),
+        ({"a": 3, "b": 0}, "population.b=0 must be >= 1"),
+        (1.5, "data.population must be an integer"),
+    ],
+)
+def test_a_population_is_a_number_of_people(population, problem):
+    data = {"source": "synthetic", "population": population}
+    with pytest.raises(BadExperiment) as caught:
+        check_experiment(with_section(data=data))
+    assert problem in str(caught.value)

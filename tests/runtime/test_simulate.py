@@ -9,7 +9,7 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.runtime.simulate import Simulation, check_plan
-from tacit.sampling import PoissonByGroup
+from tacit.sampling import FixedSize, PoissonByGroup
 from tacit.testing.contract import mixed_world
 from tacit.testing.toy import ToyFactors
 from tacit.transport.channels import Each, Sum, Unlinked
@@ -95,6 +95,36 @@ def test_a_group_that_the_plan_does_not_know_is_refused():
 def test_as_many_people_in_the_plan_as_there_are():
     with pytest.raises(BadValue, match="speaks of 14 people, profiles of 13"):
         simulation(plan=Plan(14))
+
+
+def test_absent_people_are_in_the_plan_and_have_no_device():
+    made = simulation(plan=Plan(20, rounds=4), absent=7)
+    state, tally = made.step(made.start())
+    assert tally.asked == len(state.clients) == PEOPLE
+    whole, _ = simulation().step(simulation().start())
+    assert state.clients.state["rounds"].tolist() == [1] * PEOPLE
+    assert made.population.keys.words.tolist() == (
+        simulation().population.keys.words.tolist()
+    )
+    moved, all_here = (
+        one.server.weights["V"] - made.start().server.weights["V"]
+        for one in (state, whole)
+    )
+    np.testing.assert_allclose(moved * 20, all_here * PEOPLE)
+
+
+def test_groups_may_have_absent_members_and_no_more_than_planned():
+    plan = replace(BY_GROUP, population=20, groups={"rare": 5, "sure": 15})
+    made = simulation(plan=plan, groups=CODES, absent=7)
+    assert made.step(made.start())[1].asked == PEOPLE - 3
+    few = replace(BY_GROUP, population=20, groups={"rare": 2, "sure": 18})
+    with pytest.raises(BadValue, match="of whom 7 are absent"):
+        simulation(plan=few, groups=CODES, absent=7)
+
+
+def test_nobody_is_absent_from_a_cohort_of_fixed_size():
+    with pytest.raises(BadValue, match="more often than the account says"):
+        simulation(plan=Plan(20, sampler=FixedSize(3)), absent=7)
 
 
 def test_every_device_has_a_key_of_its_own_and_keeps_it():

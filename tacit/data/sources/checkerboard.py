@@ -32,4 +32,4 @@ def checkerboard(users: int, items: int, groups: int) -> Dataset:
         Strings.of(f"u{n}" for n in range(users)),
         {"group": Category(user_group.astype(np.int32), labels)},
     )
-    return Dataset("checkerboard", log, catalog, profiles)
+    return Dataset("checkerboard", log, catalog, profiles, listed=catalog)

@@ -1,14 +1,15 @@
 """Any table of events: a line for each, with a column for the user and for the item.
 
-Ids are strings, numbered in the order of their first line. Memory holds the columns of
-numbers and one batch of text.
+Ids are strings. People are numbered in the order of their first line. So are items,
+unless a second table lists them: then its rows are the catalog, whatever people have.
+Memory holds the columns of numbers and one batch of text.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +29,48 @@ from tacit.errors import BadData, BadValue, MissingData
 
 
 @dataclass(frozen=True)
-class CsvTable:
-    """A table with a header, and which of its columns mean what.
+class ItemsTable:
+    """The declared catalog: a table with a header and a line for each item.
 
-    `item_columns` become categories of the items. Where an item's title or category
-    differs between lines, the first that is not blank counts.
+    `columns` become categories of the items. An item without a title shows its id.
+    """
+
+    path: Path
+    item: str
+    title: str | None = None
+    columns: tuple[str, ...] = ()
+    delimiter: str | None = None  # found among , ; tab | where not given
+
+    def __post_init__(self) -> None:
+        _check_delimiter(self.delimiter)
+
+    def parse(self) -> Catalog:
+        """Every row, in the order of the file."""
+        _must_exist(self.path)
+        named = [self.item, *filter(None, [self.title]), *self.columns]
+        columns: dict[str, list[str]] = {name: [] for name in named}
+        ids = _Ids()
+        for batch in batches(self.path, [*columns], self.delimiter):
+            ids.add_once(batch, self.item)
+            for name, texts in batch.columns.items():
+                columns[name] += texts
+        if not ids.numbers:
+            raise BadData(self.path, None, "has a header and no lines after it")
+        known = list(ids.numbers)
+        titles = known if self.title is None else columns[self.title]
+        shown = [title or text for title, text in zip(titles, known, strict=True)]
+        features = {name: Category.of(columns[name]) for name in self.columns}
+        return Catalog(Strings.of(known), Strings.of(shown), features)
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """A table of events with a header, and which of its columns mean what.
+
+    With a table of `items` the catalog is what that table lists, and an event with an
+    item that is not in it is left out. Without one, the catalog is collected from the
+    events: `item_columns` become categories of the items, and where an item's title or
+    category differs between lines, the first that is not blank counts.
     """
 
     path: Path
@@ -43,10 +81,15 @@ class CsvTable:
     title: str | None = None
     item_columns: tuple[str, ...] = ()
     delimiter: str | None = None  # found among , ; tab | where not given
+    items: ItemsTable | None = None
 
     def __post_init__(self) -> None:
-        if self.delimiter is not None and len(self.delimiter) != 1:
-            raise BadValue(f"delimiter={self.delimiter!r} must be one character")
+        _check_delimiter(self.delimiter)
+        if self.items is not None and (self.title or self.item_columns):
+            raise BadValue(
+                "title and item_columns of the events and a table of items are two "
+                "sources for one fact; name them as title and columns of the items"
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -57,25 +100,43 @@ class CsvTable:
 
     def load(self, *, cache: Path | None = None) -> Dataset:
         """The data set, parsed once and then read from the cache."""
-        self._must_exist()
-        options = {**asdict(self), "path": str(self.path.resolve())}
-        digest = hashlib.blake2b(repr(options).encode(), digest_size=8).hexdigest()
+        _must_exist(self.path)
+        stamp = archives.stamp(self.path)
+        if self.items is not None:
+            _must_exist(self.items.path)
+            stamp |= {"items": archives.stamp(self.items.path)["files"]}
+        options = repr(self._moved(Path.resolve))
+        digest = hashlib.blake2b(options.encode(), digest_size=8).hexdigest()
         place = cached.entry(cached.folder(cache), f"csv-{digest}")
-        return cached.through(place, stamp=archives.stamp(self.path), build=self.parse)
+        return cached.through(place, stamp=stamp, build=self.parse)
+
+    def located(self, folder: Path) -> CsvTable:
+        """The same table; relative paths are read from `folder`."""
+        return self._moved(folder.joinpath)
+
+    def _moved(self, place: Callable[[Path], Path]) -> CsvTable:
+        items = self.items and replace(self.items, path=place(self.items.path))
+        return replace(self, path=place(self.path), items=items)
 
     def parse(self) -> Dataset:
         """The data set, named after the file."""
-        self._must_exist()
-        events = _Events(self)
+        _must_exist(self.path)
+        events = _Events(self, None if self.items is None else self.items.parse())
         for batch in batches(self.path, self.columns, self.delimiter):
             events.add(batch)
         if not events.users.codes:
             raise BadData(self.path, None, "has a header and no lines after it")
         return events.dataset()
 
-    def _must_exist(self) -> None:
-        if not self.path.is_file():
-            raise MissingData(f"{self.path} is not a file; give the path of a table")
+
+def _must_exist(path: Path) -> None:
+    if not path.is_file():
+        raise MissingData(f"{path} is not a file; give the path of a table")
+
+
+def _check_delimiter(delimiter: str | None) -> None:
+    if delimiter is not None and len(delimiter) != 1:
+        raise BadValue(f"delimiter={delimiter!r} must be one character")
 
 
 class _Numbers(dict[str, int]):
@@ -101,12 +162,23 @@ class _Ids:
         codes = map(self.numbers.__getitem__, texts)
         self.codes.append(np.fromiter(codes, np.int64, len(texts)))
 
+    def add_once(self, batch: Batch, column: str) -> None:
+        """As `add`; an id that was there before is refused."""
+        before = len(self.numbers)
+        self.add(batch, column)
+        codes = self.codes[-1]
+        if len(self.numbers) - before < len(codes):
+            row = int((codes != np.arange(before, before + len(codes))).argmax())
+            text = quoted(batch.columns[column][row])
+            batch.refuse(row, f"{column}={text} occurs twice; list every item once")
+
 
 @dataclass
 class _Events:
     """What has been read of a table so far."""
 
     table: CsvTable
+    listed: Catalog | None  # None: the items are those that occur
     users: _Ids = field(default_factory=_Ids)
     items: _Ids = field(default_factory=_Ids)
     values: list[Float32[np.ndarray, "batch"]] = field(default_factory=list)
@@ -128,18 +200,23 @@ class _Events:
                 _learn(known, self.items.codes[-1].tolist(), batch.columns[name])
 
     def dataset(self) -> Dataset:
-        """Everything read, in its place."""
+        """Everything read, in its place; events of items not listed are left out."""
+        catalog = self._catalog() if self.listed is None else self.listed
+        places = catalog.ids.positions
+        found = np.array([places.get(text, -1) for text in self.items.numbers])
+        items = found[np.concatenate(self.items.codes)]
+        kept = items >= 0
         log = Interactions.of_columns(
-            np.concatenate(self.users.codes),
-            np.concatenate(self.items.codes),
-            values=np.concatenate(self.values) if self.values else None,
-            times=np.concatenate(self.times) if self.times else None,
+            np.concatenate(self.users.codes)[kept],
+            items[kept],
+            values=np.concatenate(self.values)[kept] if self.values else None,
+            times=np.concatenate(self.times)[kept] if self.times else None,
             n_users=len(self.users.numbers),
-            n_items=len(self.items.numbers),
+            n_items=len(catalog),
         )
         name = self.table.path.name.split(".")[0]
         profiles = Profiles(Strings.of(self.users.numbers))
-        return Dataset(name, log, self._catalog(), profiles)
+        return Dataset(name, log, catalog, profiles, listed=self.listed)
 
     def _catalog(self) -> Catalog:
         ids = list(self.items.numbers)

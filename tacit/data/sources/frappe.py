@@ -65,7 +65,7 @@ def parse(archive: Path) -> Dataset:
         n_users=len(people),
         n_items=len(used),
     )
-    return Dataset("frappe", log, catalog.take(used), profiles)
+    return Dataset("frappe", log, catalog.take(used), profiles, listed=catalog)
 
 
 def _catalog(members: Members) -> tuple[Ids, Catalog]:

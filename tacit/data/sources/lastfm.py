@@ -61,7 +61,8 @@ def parse(archive: Path) -> Dataset:
     )
     who, whom = numbers_of(members, "user_friends.dat", _FRIENDS).values()
     friends = {"friends": relations(who, whom, people)}
-    return Dataset("lastfm", log, catalog.take(rows), Profiles(texts(people), friends))
+    profiles = Profiles(texts(people), friends)
+    return Dataset("lastfm", log, catalog.take(rows), profiles, listed=catalog)
 
 
 def _artists(members: Members) -> tuple[Ids, Catalog]:

@@ -47,9 +47,14 @@ def read_parts(parts: Sequence[Part], *, name: str) -> Dataset:
     behaviors = BehaviorTable(news.places)
     for part, members in parts:
         behaviors.read(members, part)
-    impressions = behaviors.impressions()
+    impressions, catalog = behaviors.impressions(), news.catalog()
     return Dataset(
-        name, clicks(impressions), news.catalog(), behaviors.profiles(), impressions
+        name,
+        clicks(impressions),
+        catalog,
+        behaviors.profiles(),
+        impressions,
+        listed=catalog,
     )
 
 

@@ -72,7 +72,13 @@ def parse(name: str, form: _Format, archive: Path) -> Dataset:
         n_users=len(people_rows),
         n_items=len(catalog_rows),
     )
-    return Dataset(name, log, catalog.take(catalog_rows), people[1].take(people_rows))
+    return Dataset(
+        name,
+        log,
+        catalog.take(catalog_rows),
+        people[1].take(people_rows),
+        listed=catalog,
+    )
 
 
 def _dat(folder: str, encoding: str, *, has_people: bool, step: float) -> _Format:

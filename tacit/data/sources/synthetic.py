@@ -96,8 +96,8 @@ class World:
 
     def dataset(self, name: str = "synthetic") -> Dataset:
         """The log, the catalog and the people of this world."""
-        log = self._activity.log()
-        return Dataset(name, log, self._items.catalog(), self._people.profiles())
+        log, catalog = self._activity.log(), self._items.catalog()
+        return Dataset(name, log, catalog, self._people.profiles(), listed=catalog)
 
     def load(self, name: str = "synthetic", *, cache: Path | None = None) -> Dataset:
         """As `dataset`; a large world is made once and then read from the cache."""

@@ -88,11 +88,10 @@ class NewsWorld:
 
     def dataset(self, name: str = "synthetic-news") -> Dataset:
         """The log, the catalog, the people and the impressions of this world."""
-        impressions = self._impressions()
+        impressions, catalog = self._impressions(), self._catalog()
         profiles = Profiles(_ids("U", self.users))
-        return Dataset(
-            name, clicks(impressions), self._catalog(), profiles, impressions
-        )
+        log = clicks(impressions)
+        return Dataset(name, log, catalog, profiles, impressions, listed=catalog)
 
     def truth(self, slates: Slates) -> Float64[np.ndarray, "candidates"]:
         """The probability that a candidate is the first its reader picks.

@@ -4,6 +4,7 @@
                leave_one_out, ratio
     by_person  some people never train; part of their items is shown, part to be found
                new_users, adapt_half
+               everyone_trains holds nobody out
 
 An item is held out with all its repeats, so no target occurs in its own history;
 histories keep repeats, order, times and contexts. A person's draws are addressed by the
@@ -13,7 +14,15 @@ person's place in the data set and depend on nobody else's events.
 from __future__ import annotations
 
 from tacit.data.splits.by_item import leave_one_out, ratio
-from tacit.data.splits.by_person import adapt_half, new_users
+from tacit.data.splits.by_person import adapt_half, everyone_trains, new_users
 from tacit.data.splits.split import Heldout, Split
 
-__all__ = ["Heldout", "Split", "adapt_half", "leave_one_out", "new_users", "ratio"]
+__all__ = [
+    "Heldout",
+    "Split",
+    "adapt_half",
+    "everyone_trains",
+    "leave_one_out",
+    "new_users",
+    "ratio",
+]

@@ -1,4 +1,4 @@
-"""Splits in which held-out people never train: part of their items is shown."""
+"""Splits by person: held-out people never train, or nobody is held out at all."""
 
 from __future__ import annotations
 
@@ -96,6 +96,18 @@ def adapt_half(
         key=key.at("adapt half", "who"),
     )
     return _split(dataset, pairs, people, targets=is_target, disliked=is_disliked)
+
+
+def everyone_trains(dataset: Dataset) -> Split:
+    """Nobody is held out: all with an event train on all they have.
+
+    For models that are released. Whom another split holds out, or what it hides, is
+    learnt from nobody, and who is held out depends on who else is there.
+    """
+    pairs = Pairs(dataset.interactions)
+    nobody = np.zeros(0, np.int64)
+    people = _People(np.flatnonzero(pairs.per_user), nobody, nobody)
+    return _split(dataset, pairs, people, targets=np.zeros(len(pairs.users), bool))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import gzip
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tacit.data.dataset import Dataset
 from tacit.data.sources import csv_rows
-from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.csv import CsvTable, ItemsTable
 from tacit.errors import BadData, BadValue, MissingData
 
 SHOP = """who,what,when,how much,name,kind
@@ -212,3 +213,91 @@ def test_a_missing_table_is_missing_data(tmp_path):
     for ask in (CsvTable.parse, CsvTable.load):
         with pytest.raises(MissingData, match="is not a file"):
             ask(CsvTable(tmp_path, user="a", item="b"))
+
+
+# A declared catalog
+
+LIST = """id,label,kind
+x,Chair,seat
+new,,light
+7,Lamp,
+"""
+
+
+def declared(place: Path, text: str = LIST, **columns) -> CsvTable:
+    (place / "items.csv").write_text(text)
+    named = {"item": "id", "title": "label", "columns": ("kind",)} | columns
+    return table(place, items=ItemsTable(place / "items.csv", **named))
+
+
+def test_the_rows_of_an_items_table_are_the_catalog(tmp_path):
+    found = declared(tmp_path).parse()
+    assert list(found.catalog.ids) == ["x", "new", "7"]  # of the file, not of events
+    assert list(found.catalog.titles) == ["Chair", "new", "Lamp"]
+    kind = found.catalog.features["kind"]
+    assert [kind[0], kind[1], kind[2]] == ["seat", "light", ""]
+    assert events(found) == [("ann", "7"), ("ann", "x"), ("ann", "7"), ("bob", "x")]
+    assert found.listed is found.catalog
+
+
+def test_an_event_with_an_item_that_is_not_listed_is_left_out(tmp_path):
+    """The item's id is nowhere in the data set, and everything else is as without."""
+    without = table(tmp_path, time="when", value="how much").parse()
+    shop = declared(tmp_path)
+    letter = SHOP + "ann,letter 4711,1600000003,5,My own words,secret\n"
+    (tmp_path / "shop.csv").write_text(letter)
+    found = replace(shop, time="when", value="how much").parse()
+    assert "letter 4711" not in list(found.catalog.ids)
+    assert events(found) == events(without)
+    log, same = found.interactions, without.interactions
+    assert log.values.tolist() == same.values.tolist()
+    assert log.times.tolist() == same.times.tolist()
+    assert list(found.profiles.ids) == ["ann", "bob"]
+
+
+def test_someone_with_nothing_that_is_listed_stays_with_no_event(tmp_path):
+    found = declared(tmp_path, "id,label,kind\n7,Lamp,\n").parse()
+    assert found.interactions.per_user.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("id,label,kind\nx,,\n\n7,,\nx,,\n", 5, "id='x' occurs twice"),
+        ("id,label,kind\nx,,\n,Lamp,\n", 3, "column 'id' is blank"),
+        ("id,label,kind\n", None, "no lines after it"),
+        ("id,label\nx,Lamp\n", 1, "there is no column 'kind'"),
+    ],
+)
+def test_a_bad_items_table_is_named_with_its_line(tmp_path, text, line, problem):
+    with pytest.raises(BadData) as caught:
+        declared(tmp_path, text).parse()
+    assert caught.value.line == line
+    assert "items.csv" in str(caught.value)
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("batch", [2, 1 << 16])
+def test_twins_are_found_across_batches(tmp_path, batch, monkeypatch):
+    monkeypatch.setattr(csv_rows, "_BATCH", batch)
+    text = "id,label,kind\n" + "".join(f"{i},,\n" for i in (0, 1, 2, 3, 1, 4))
+    with pytest.raises(BadData, match="line 6: id='1' occurs twice"):
+        declared(tmp_path, text).parse()
+
+
+@pytest.mark.parametrize("twice", [{"title": "name"}, {"item_columns": ("kind",)}])
+def test_two_sources_for_one_fact_are_refused(tmp_path, twice):
+    with pytest.raises(BadValue, match="two sources for one fact"):
+        replace(declared(tmp_path), **twice)
+
+
+def test_a_change_of_the_items_table_makes_the_data_set_anew(tmp_path):
+    cache, shop = tmp_path / "cache", declared(tmp_path)
+    assert len(shop.load(cache=cache).catalog) == 3
+    (tmp_path / "items.csv").write_text(LIST + "z,,\n")
+    found = shop.load(cache=cache)
+    assert list(found.catalog.ids) == ["x", "new", "7", "z"]
+    assert list(found.listed.ids) == ["x", "new", "7", "z"]
+    (tmp_path / "items.csv").unlink()
+    with pytest.raises(MissingData, match=r"items\.csv is not a file"):
+        shop.load(cache=cache)

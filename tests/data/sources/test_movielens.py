@@ -41,6 +41,15 @@ def test_the_log_is_by_person_in_order_of_time(name, packed, tmp_path):
     assert np.diff(log.times[1:]).tolist() == [1]
 
 
+@pytest.mark.parametrize("name", ["movielens-100k", "movielens-1m"])
+def test_the_list_of_movies_has_those_that_nobody_rated(name, tmp_path):
+    found = parsed(name, tmp_path)
+    assert list(found.listed.ids) == ["10", "11", "12"]
+    whole = found.declared()
+    assert whole.interactions.n_items == 3
+    assert list(whole.interactions.items) == list(found.interactions.items)
+
+
 @pytest.mark.parametrize("name", MOVIELENS)
 def test_titles_genres_and_years(name, tmp_path):
     catalog = parsed(name, tmp_path, MOVIELENS[name].files).catalog

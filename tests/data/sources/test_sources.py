@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from data.sources.releases import RELEASES, parsed
 
 from tacit.data import cache
 from tacit.data.sources import load, names, source
@@ -90,3 +91,22 @@ def test_a_generated_set_ignores_places_and_leaves_no_trace(tmp_path):
     assert found.name == "synthetic"
     assert not list(tmp_path.iterdir())
     assert not cache.entry(cache.folder(), "synthetic").exists()
+
+
+FROM_EVENTS = {"steam-200k", "filmtrust", "citeulike-a"}  # or from what people tagged
+
+
+@pytest.mark.parametrize("name", sorted(RELEASES))
+def test_which_sources_list_their_items_apart_from_the_events(name, tmp_path):
+    """One that does keeps its whole list, of which the catalog is what occurs."""
+    found = parsed(name, tmp_path)
+    assert (found.listed is None) == (name in FROM_EVENTS)
+    if found.listed is not None:
+        assert set(found.catalog.ids) <= set(found.listed.ids)
+        assert found.declared().catalog.ids == found.listed.ids
+
+
+@pytest.mark.parametrize("name", ["synthetic", "synthetic-news"])
+def test_an_invented_catalog_follows_from_its_seed_alone(name):
+    found = load(name)
+    assert found.listed is found.catalog

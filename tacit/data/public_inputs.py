@@ -1,0 +1,86 @@
+"""What a released model would take from private events without saying so.
+
+The account protects what devices contribute. All else that goes into a model or stands
+beside it must be public: declared before anybody's data was looked at, or released
+under an account of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tacit.data.dataset import Dataset
+from tacit.data.digest import content_digest
+from tacit.data.splits import Split
+
+
+def undeclared(
+    dataset: Dataset,
+    split: Split,
+    *,
+    population: int | None,
+    protocol: str | None = None,
+    has_selected_items: bool = False,
+) -> list[str]:
+    """What would not be public in a release, a sentence each, and what to do about it.
+
+    `population` is what was declared, of all groups together. `protocol` is the paper
+    whose filters were used. `has_selected_items`: the items were chosen by a release of
+    their own (`mechanisms.item_selection`). What a person decides alone is not listed:
+    to leave out events of a low value, or to stay away with too few of them.
+    """
+    found = [*_catalog(dataset, split, has_selected_items=has_selected_items)]
+    if protocol is not None:
+        found.append(
+            f"data.protocol = '{protocol}' filters and divides the data as its paper "
+            "did, by counts over people; leave it out and set data.min_value and "
+            "data.min_interactions."
+        )
+    if population is None:
+        found.append(
+            "The population is counted in the data, and one person more or less shows "
+            "in every mean; declare it with data.population, a number of people that "
+            "you would publish."
+        )
+    held_out = len(np.union1d(split.validation.users, split.test.users))
+    if held_out:
+        found.append(
+            f"The split holds out items of {held_out:,} people to measure with; a "
+            "metric of them would be a release of its own, and who is held out may "
+            "depend on who else is there; set data.split = 'none', so that everyone "
+            "trains on all they have."
+        )
+    return found
+
+
+def _catalog(
+    dataset: Dataset, split: Split, *, has_selected_items: bool
+) -> Iterator[str]:
+    """What is wrong with the items and what is known of them."""
+    catalog, listed = split.catalog, dataset.listed
+    if listed is None and has_selected_items:
+        if catalog.titles != catalog.ids or catalog.features:
+            yield (
+                "Titles and features of the items are what people wrote in their "
+                "events; leave title and item_columns out, or give them in a table "
+                "[data.csv.items]."
+            )
+    elif listed is None:
+        yield (
+            f"The catalog of {dataset.name} is collected from the events, so it names "
+            "each item that a single person has, with its title and features; declare "
+            "the items in a table [data.csv.items]."
+        )
+    elif catalog.ids != listed.ids:
+        yield (
+            f"The catalog has {len(catalog):,} of the {len(listed):,} items that are "
+            f"listed for {dataset.name}: those that somebody has; set data.items = "
+            "'declared'."
+        )
+    elif content_digest(catalog) != content_digest(listed):
+        yield (
+            f"Titles or features of the catalog are not those that are listed for "
+            f"{dataset.name}; take both from the same table."
+        )

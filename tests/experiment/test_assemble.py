@@ -1,0 +1,158 @@
+"""Experiments to parts: who is in the plan, and which items are in the catalog."""
+
+import numpy as np
+import pytest
+
+from tacit.errors import BadValue
+from tacit.experiment.assemble import assemble
+from tacit.experiment.settings import check_experiment
+
+SIZES = {"F": 900, "M": 800, "X": 100}
+
+
+def experiment(*, method="federated_popularity", **sections):
+    data = {"source": "synthetic", "world": {"users": 300, "items": 60}}
+    data["world"]["events_per_user"] = 8
+    small = {"data": data, "method": {"name": method}}
+    return check_experiment(
+        {
+            name: small.get(name, {}) | sections.get(name, {})
+            for name in ("data", "method", "privacy", "run", "evaluate")
+        }
+    )
+
+
+def end(made):
+    *_, (state, _) = made.simulation.run(made.simulation.start())
+    return state
+
+
+def weights(made):
+    return end(made).server.weights
+
+
+PRIVATE = {
+    **{"mechanism": "central", "channel": "secure_sum"},
+    **{"delta": 1e-6, "noise_multiplier": 1.0},
+}
+
+
+@pytest.mark.parametrize("sampler", [{"name": "everyone"}, {"name": "once"}])
+@pytest.mark.parametrize("privacy", [{}, PRIVATE])
+def test_absent_people_count_in_the_mean_and_nowhere_else(sampler, privacy):
+    """The same sum with the same noise, divided by another number of people."""
+    run = {"sampler": sampler, "rounds": 2, "seed": 4}
+    found = {}
+    for n in (500, 1000):
+        made = experiment(data={"population": n}, privacy=privacy, run=run)
+        assembled = assemble(made)
+        assert assembled.plan.population == n
+        assert assembled.simulation.absent == n - len(assembled.split.users)
+        found[n] = weights(assembled)["share"]
+    np.testing.assert_allclose(found[500], 2 * found[1000], rtol=1e-12)
+
+
+def test_counted_and_declared_alike_the_run_is_the_same():
+    counted = assemble(experiment(privacy=PRIVATE))
+    n = counted.plan.population
+    assert n < 300  # some are held out, and they count as absent if N is declared
+    declared = assemble(experiment(data={"population": 300}, privacy=PRIVATE))
+    assert declared.simulation.absent == 300 - n
+    np.testing.assert_allclose(
+        weights(counted)["share"], weights(declared)["share"] * 300 / n
+    )
+
+
+def test_each_asks_for_itself_whoever_is_absent():
+    """Under Poisson sampling the same people are drawn at the same rate."""
+    run = {"sampler": {"name": "poisson", "rate": 0.3}, "rounds": 3, "seed": 2}
+    taken = []
+    for population in (400, 4000):
+        made = assemble(experiment(data={"population": population}, run=run))
+        taken.append(end(made).taken.tolist())
+    assert taken[0] == taken[1]
+
+
+def test_fewer_than_there_are_cannot_be_declared():
+    with pytest.raises(BadValue, match="declares 299 people, and the data have 300"):
+        assemble(experiment(data={"population": 299}))
+
+
+def test_a_cohort_of_fixed_size_needs_everybody():
+    run = {"sampler": {"name": "fixed_size", "size": 10}}
+    with pytest.raises(BadValue, match="more often than the account says"):
+        assemble(experiment(data={"population": 400}, run=run))
+
+
+def test_groups_are_declared_one_by_one():
+    data, privacy = {"population": SIZES}, {"groups": "gender"}
+    made = assemble(experiment(data=data, privacy=privacy))
+    assert dict(made.plan.groups) == SIZES
+    turned = {"population": dict(reversed(SIZES.items()))}
+    other = assemble(experiment(data=turned, privacy=privacy))
+    assert [*other.plan.groups] == ["X", "M", "F"]
+    codes, mirrored = made.simulation.groups, other.simulation.groups
+    assert (codes + mirrored == 2).all()
+    column = made.split.profiles.features["gender"]
+    assert column[int(made.split.users[0])] == [*SIZES][codes[0]]
+
+
+@pytest.mark.parametrize(
+    ("population", "groups", "problem"),
+    [
+        (500, "gender", "do not go together"),
+        (SIZES, None, "do not go together"),
+        ({"F": 500, "X": 1}, "gender", "says nothing of the group 'M'"),
+        ({"F": 2, "M": 900, "X": 1}, "gender", "the plan says 903"),
+    ],
+)
+def test_groups_and_population_must_fit(population, groups, problem):
+    privacy = {} if groups is None else {"groups": groups}
+    with pytest.raises(BadValue, match=problem):
+        assemble(experiment(data={"population": population}, privacy=privacy))
+
+
+# Items
+
+
+def shop(tmp_path, **csv):
+    """Everyone has apples and pears; one person has a letter; nobody has plums."""
+    lines = [f"p{n},{item}" for n in range(40) for item in ("apple", "pear", "fig")]
+    (tmp_path / "events.csv").write_text(
+        "\n".join(["who,what", *lines, "p0,letter 4711"]) + "\n"
+    )
+    (tmp_path / "items.csv").write_text("id,kind\nplum,a\npear,b\nfig,a\napple,b\n")
+    table = {"path": "events.csv", "user": "who", "item": "what", **csv}
+    data = {"source": "csv", "csv": table, "validation": 5, "test": 5}
+    return check_experiment(
+        {"data": data, "method": {"name": "federated_popularity"}},
+        relative_to=tmp_path,
+    )
+
+
+def test_a_catalog_from_events_names_what_one_person_has(tmp_path):
+    assert "letter 4711" in list(assemble(shop(tmp_path)).split.catalog.ids)
+
+
+def test_an_items_table_is_the_catalog_of_the_model(tmp_path):
+    items = {"path": "items.csv", "item": "id", "columns": ["kind"]}
+    made = assemble(shop(tmp_path, items=items))
+    assert list(made.split.catalog.ids) == ["plum", "pear", "fig", "apple"]
+    assert made.split.catalog.ids == made.dataset.listed.ids
+    assert len(weights(made)["share"]) == 4
+
+
+def test_declared_items_are_asked_for_where_a_source_lists_them():
+    world = {"users": 20, "items": 400, "events_per_user": 5}
+    for items, n in (("all", None), ("declared", 400)):
+        made = assemble(experiment(data={"world": world, "items": items}))
+        found = len(made.split.catalog)
+        assert found == n if n else found < 400
+
+
+def test_nobody_is_held_out_of_a_split_without_held_out_people():
+    made = assemble(experiment(data={"split": "none", "min_interactions": 1}))
+    assert len(made.split.users) == 300
+    assert made.split.train.log.n_users == 300
+    assert len(made.split.train.items) == len(made.dataset.interactions)
+    assert len(made.split.test.users) == len(made.split.validation.users) == 0
