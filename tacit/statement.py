@@ -72,6 +72,19 @@ class Account:
     earlier: tuple[Statement, ...] = ()
     both: tuple[Statement, ...] = ()
 
+    def assuming(self, *more: str) -> Account:
+        """The same lines, each proven one under these assumptions too."""
+
+        def with_more(lines: tuple[Statement, ...]) -> tuple[Statement, ...]:
+            return tuple(_assuming(line, more) for line in lines)
+
+        return Account(
+            with_more(self.releases),
+            with_more(self.totals),
+            with_more(self.earlier),
+            with_more(self.both),
+        )
+
     def worst(self, *, unit: Unit = Unit.USER, view: View) -> float | None:
         """The largest total of a view over groups; None if one is unprovable."""
         found = [s.epsilon for s in self.totals if (s.unit, s.view) == (unit, view)]
@@ -271,6 +284,13 @@ def _adjacency(cells: list[Cell]) -> Adjacency:
     """A total of mixed cells is `zero_out`: zero is a legal input of local ones."""
     found = {cell.adjacency for cell in cells}
     return found.pop() if len(found) == 1 else Adjacency.ZERO_OUT
+
+
+def _assuming(line: Statement, more: Sequence[str]) -> Statement:
+    if line.standing is not Standing.PROVEN:
+        return line
+    own = [] if line.assumes == "nothing" else [line.assumes]
+    return replace(line, assumes=_joined([*own, *more]))
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -22,6 +22,7 @@ from tacit.cli import (
     ledger,
     plan,
     recommend,
+    release,
     report,
     reproduce,
     train,
@@ -38,8 +39,8 @@ app = typer.Typer(
     New here?  [bold]tacit demo[/] shows the whole story on an embedded data set.
 
     Your own table?  [bold]tacit init --csv FILE --user COL --item COL[/], then
-    [bold]tacit train exp.toml --out run[/], then
-    [bold]tacit recommend run --user ID[/].
+    [bold]tacit train exp.toml --out run[/] to see what it is worth, then
+    [bold]tacit release exp.toml --out release[/] for a model to publish.
     """,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -72,6 +73,7 @@ app.command("init")(init.init)
 app.add_typer(data.app, name="data")
 app.command("plan")(plan.plan)
 app.command("train")(train.train)
+app.command("release")(release.release)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)

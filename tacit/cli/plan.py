@@ -47,6 +47,7 @@ def plan(
     if json:
         console.print_json(
             {
+                "purpose": assembled.experiment.run.purpose,
                 "releases": told.releases,
                 "totals": told.totals,
                 "earlier": told.earlier,
@@ -92,9 +93,11 @@ def _cost(assembled: Any) -> dict[str, Any]:
 
 def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
     from tacit.reporting.tables import privacy, to_rich
-    from tacit.reporting.words import in_words
+    from tacit.reporting.words import in_words, purpose
 
     out = console.out()
+    is_release = assembled.experiment.is_release
+    out.print(purpose(is_release=is_release), markup=False, style="bold")
     out.print(
         f"[bold]{assembled.experiment.method_name}[/] on {assembled.dataset.name}"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,22 +25,38 @@ def train(
     changes: Changes = [],  # noqa: B006
     json: Json = False,
 ) -> None:
-    """Train an experiment, evaluate it on the test people, write a report.
+    """Simulate: train an experiment, evaluate it on the test people, write a report.
 
-    Ctrl-C at any moment leaves a run that --resume continues.
+    Randomness comes from the experiment's seed, so the figures can be had again and
+    protect nobody; a model for real people is made by `tacit release`. Ctrl-C at any
+    moment leaves a run that --resume continues.
     """
-    from tacit.experiment.settings import read_experiment
-    from tacit.experiment.training import train as run
+    run(experiment, out, changes, resume=resume, earlier=earlier, json=json)
 
-    settings = read_experiment(experiment, refreshing(changes, earlier))
+
+def run(
+    experiment: Path,
+    out: Path,
+    changes: Sequence[str],
+    *,
+    resume: bool,
+    earlier: Path | None,
+    json: bool,
+    command: str = "train",
+) -> None:
+    """Train into a run directory and say what came of it."""
+    from tacit.experiment.settings import read_experiment
+    from tacit.experiment.training import train as trained
+
+    settings = read_experiment(experiment, refreshing([*changes], earlier))
     again = "" if earlier is None else f" --from {earlier}"
     try:
-        with console.Bar("train") as bar:
-            outcome = run(settings, out, resume=resume, watch=bar)
+        with console.Bar(command) as bar:
+            outcome = trained(settings, out, resume=resume, watch=bar)
     except KeyboardInterrupt:
         console.note(
             f"stopped; nothing is lost. Continue with:\n"
-            f"  tacit train {experiment} --out {out} --resume{again}"
+            f"  tacit {command} {experiment} --out {out} --resume{again}"
         )
         raise
     if json:
@@ -53,14 +69,28 @@ def train(
 def _print(document: Mapping[str, Any], path: Path) -> None:
     from tacit.experiment.build_report import contenders, statement_of
     from tacit.reporting.tables import comparison, to_rich
-    from tacit.reporting.words import in_words
+    from tacit.reporting.words import in_words, purpose
 
-    judged = document["simulation_only"]["evaluations"]
+    is_release = not document["simulation"]
     out = console.out()
-    out.print(to_rich(comparison(contenders(judged, document["method"]))))
+    out.print(purpose(is_release=is_release), markup=False, style="bold")
+    if not is_release:
+        judged = document["simulation_only"]["evaluations"]
+        out.print(to_rich(comparison(contenders(judged, document["method"]))))
     for sentence in in_words([statement_of(line) for line in document["epsilons"]]):
         out.print(f"- {sentence}", markup=False)
     both = [statement_of(line) for line in document["epsilons_with_earlier"]]
     for sentence in in_words(both):
         out.print(f"- Of who was in the earlier runs too: {sentence}", markup=False)
+    if is_release:
+        _say_what_to_publish(path)
     out.print(f"report: {path / 'report.html'}", markup=False)
+
+
+def _say_what_to_publish(path: Path) -> None:
+    console.out().print(
+        f"publish: {path / 'model.safetensors'}, {path / 'model.json'} and the "
+        "privacy card; keep checkpoint/ and inputs.json, which follow from private "
+        "data",
+        markup=False,
+    )

@@ -15,6 +15,7 @@ from tacit.data.archives import Progress
 from tacit.data.catalog import Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
+from tacit.data.public_inputs import undeclared
 from tacit.data.splits import (
     Split,
     adapt_half,
@@ -84,6 +85,8 @@ def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Ass
         plan = _sampled_by_group(method, plan)
     method = method.calibrated(plan)
     check_plan(method, plan)
+    if experiment.is_release:
+        _refuse_undeclared(experiment, dataset, split)
     simulation = Simulation(
         method,
         plan,
@@ -91,12 +94,27 @@ def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Ass
         people,
         split.train,
         _run_key(experiment, earlier),
+        is_release=experiment.is_release,
         groups=groups.codes,
         absent=groups.population - len(people),
         chunk=run.chunk,
         earlier=None if earlier is None else earlier.left,
     )
     return Assembled(experiment, dataset, split, simulation)
+
+
+def _refuse_undeclared(experiment: Experiment, dataset: Dataset, split: Split) -> None:
+    """Nothing that a release calls public may be read from private events."""
+    sizes = experiment.data.population
+    declared = sum(sizes.values()) if isinstance(sizes, Mapping) else sizes
+    protocol = experiment.data.protocol
+    found = undeclared(dataset, split, population=declared, protocol=protocol)
+    if found:
+        problems = "\n".join(f"  - {problem}" for problem in found)
+        raise Refused(
+            f"a release takes nothing from people's events but what the account "
+            f"covers:\n{problems}"
+        )
 
 
 def _refreshing(method: Method, earlier: EarlierRun) -> Method:
@@ -128,6 +146,8 @@ def root_key(experiment: Experiment) -> Key:
 
 def _run_key(experiment: Experiment, earlier: EarlierRun | None) -> Key:
     """Another one in every refresh, though the seed stay: noise must be fresh."""
+    if experiment.is_release:
+        return Key.from_os()
     key = root_key(experiment).at("run")
     return key if earlier is None else key.at("refresh", len(earlier.left.spent))
 

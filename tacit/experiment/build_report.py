@@ -68,10 +68,12 @@ def report_of(
     """
     result, experiment = run.result, run.experiment
     name = experiment.method_name
-    judged = {**result["simulation_only"]["evaluations"], **(beside or {})}
+    own = result["simulation_only"]["evaluations"] if result["simulation"] else {}
+    judged = {**own, **(beside or {})}
+    command = "train" if result["simulation"] else "release"
     return Report(
         title=f"{name} on {experiment.data.source}",
-        command=f"tacit train {run.directory.experiment.name}",
+        command=f"tacit {command} {run.directory.experiment.name}",
         simulation=bool(result["simulation"]),
         facts=_facts(run),
         statements=tuple(statement_of(line) for line in run.card["totals"]),
@@ -111,6 +113,8 @@ def _estimates(metrics: Mapping[str, Json]) -> dict[str, Estimate]:
 
 def _curve(run: Finished) -> Curve | None:
     """The first metric on the validation people, round by round."""
+    if run.experiment.is_release:
+        return None
     metric = run.experiment.evaluate.metrics[0]
     lines = [
         (line["round"] + 1, line["simulation_only"]["validation"][metric])
@@ -125,7 +129,7 @@ def _curve(run: Finished) -> Curve | None:
 
 def _groups(judged: Mapping[str, Json]) -> dict[str, dict[str, dict[str, Estimate]]]:
     """Group label -> metric -> method -> estimate."""
-    first = next(iter(judged.values()))
+    first: Json = next(iter(judged.values()), {"groups": {}})
     return {
         label: {
             metric: {
@@ -142,6 +146,13 @@ def _groups(judged: Mapping[str, Json]) -> dict[str, dict[str, dict[str, Estimat
 
 def _facts(run: Finished) -> tuple[tuple[str, str], ...]:
     experiment, rounds, result = run.experiment, run.rounds, run.result
+    if experiment.is_release:
+        return (
+            ("data", experiment.data.source),
+            ("items", f"{run.n_items:,}"),
+            ("people who may take part", f"{run.card['data']['people']:,}"),
+            ("rounds", str(len(rounds))),
+        )
     asked = sum(line["simulation_only"]["asked"] for line in rounds)
     speed = result["clients_per_second"]
     return (

@@ -25,7 +25,6 @@ from tacit.files import write_atomically, write_json
 from tacit.release import Release, Unit
 from tacit.reporting.card import render
 from tacit.runtime.run import RunDirectory
-from tacit.statement import account
 from tacit.version import __version__
 
 Json = dict[str, Any]
@@ -41,7 +40,7 @@ def draw_card(assembled: Assembled) -> Json:
     experiment = assembled.experiment
     return {
         "tacit": __version__,
-        "simulation": True,
+        "simulation": not experiment.is_release,
         "title": f"{experiment.method_name} on {experiment.data.source}",
         "plan": plan.digest.hex(),
         "data": {
@@ -68,7 +67,7 @@ def draw_card(assembled: Assembled) -> Json:
             "retraining": [
                 asdict(line) | {"runs": runs}
                 for runs in RUNS
-                for line in account(plan, releases, runs=runs).totals
+                for line in assembled.simulation.account_of(runs=runs).totals
                 if line.unit is Unit.USER
             ],
         },

@@ -143,9 +143,14 @@ class PrivacySettings:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How many rounds, and who takes part."""
+    """How many rounds, who takes part, and what for.
 
-    seed: int = 0
+    A simulation draws from its seed, and whoever knows the seed can subtract the noise.
+    A release draws from the operating system; its model may be published.
+    """
+
+    purpose: Literal["simulation", "release"] = "simulation"
+    seed: int = 0  # of a simulation
     rounds: int = 1
     sampler: Mapping[str, Any] = field(default_factory=lambda: {"name": "everyone"})
     chunk: int | None = None
@@ -209,6 +214,11 @@ class Experiment:
         }
 
     @property
+    def is_release(self) -> bool:
+        """Whether its model may be published; else it is a simulation."""
+        return self.run.purpose == "release"
+
+    @property
     def split_seed(self) -> int:
         """What decides who is held out: the data's own seed, else the run's."""
         return self.run.seed if self.data.seed is None else self.data.seed
@@ -268,6 +278,8 @@ def check_experiment(
     evaluate = problems.read(EvaluateSettings, table.get("evaluate", {}), "evaluate")
     if run and run.refreshes:
         run = dataclasses.replace(run, refreshes=relative_to / run.refreshes)
+    if data and run and run.purpose == "release":  # everyone trains, on listed items
+        data = dataclasses.replace(data, split="none", items="declared")
     sampler = _sampler(run.sampler, problems) if run else None
     csv = _csv(data, relative_to, problems)
     world = problems.read(World, data.world, "data.world") if data else None

@@ -26,13 +26,13 @@ from tacit.experiment.settings import (
 )
 from tacit.files import write_atomically, write_json
 from tacit.plan import Plan
-from tacit.release import Unit, View
+from tacit.release import Standing, Unit, View
 from tacit.results import Evaluation
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.rounds import State, Tally
 from tacit.runtime.run import Facts, RunDirectory, play
 from tacit.serving.model import Model, save_model
-from tacit.statement import Account, Statement, account
+from tacit.statement import Account, Statement
 
 
 class Watch(Protocol):
@@ -94,15 +94,23 @@ def train(
         watch.say("preparing the data")
         assembled = assemble(experiment)
         _refuse_past_target(assembled)
+        if experiment.is_release:
+            _refuse_unproven(assembled)
         inputs = _inputs(assembled)
         _refuse_other_inputs(inputs, directory)
         card = _write_down(assembled, directory, inputs)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
-        watch.say("ranking for the test people")
-        evaluations = judge_all(assembled, state, assembled.split.test)
+        evaluations = {}
+        if not experiment.is_release:
+            watch.say("ranking for the test people")
+            evaluations = judge_all(assembled, state, assembled.split.test)
         rounds = tuple(directory.rounds_logged())
-        document = _result(assembled, rounds, evaluations)
+        document = (
+            _released(assembled)
+            if experiment.is_release
+            else _result(assembled, rounds, evaluations)
+        )
         write_json(directory.result, document)
         n_items = len(assembled.split.catalog)
         current = _progress(assembled, directory, card, begun=assembled.plan.rounds)
@@ -140,10 +148,7 @@ def statements(told: Sequence[Statement]) -> list[dict[str, Any]]:
 def plan_account(assembled: Assembled, *, runs: int = 1) -> Account:
     """What the experiment will reveal."""
     simulation = assembled.simulation
-    if runs == 1:
-        return simulation.account
-    past = simulation.spent_before
-    return account(simulation.plan, simulation.releases, runs=runs, earlier=past)
+    return simulation.account if runs == 1 else simulation.account_of(runs=runs)
 
 
 def _refuse_another_run(
@@ -227,6 +232,19 @@ def _refuse_past_target(assembled: Assembled) -> None:
             )
 
 
+def _refuse_unproven(assembled: Assembled) -> None:
+    """A release without a proven promise to whoever sees the model is none."""
+    totals = plan_account(assembled).totals
+    for line in totals:
+        is_model = (line.unit, line.view) == (Unit.USER, View.RELEASE)
+        if is_model and line.standing is not Standing.PROVEN:
+            raise Refused(
+                f"nothing is proven about what the model tells of {line.group}: "
+                f"{line.reason}; a release needs a protection, such as privacy."
+                "mechanism = 'central' with privacy.target_epsilon"
+            )
+
+
 def _least(plan: Plan) -> float | None:
     """The smallest target of any group: what is common to all must meet it."""
     targets = plan.target_epsilon
@@ -263,6 +281,8 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
     def observe(state: State, tally: Tally) -> Facts:
         nonlocal started
         seconds = time.perf_counter() - started
+        if experiment.is_release:
+            return {}  # whatever is counted here is counted among private people
         looked = _look(assembled, state, tally)
         started = time.perf_counter()
         counted = {"asked": tally.asked, "took_part": tally.took_part}
@@ -329,6 +349,17 @@ def _result(
         "simulation_only": {
             "evaluations": {n: e.to_json() for n, e in evaluations.items()}
         },
+    }
+
+
+def _released(assembled: Assembled) -> dict[str, Any]:
+    """What may be told of a release: nothing that was counted among private people."""
+    told = plan_account(assembled)
+    return {
+        "method": assembled.experiment.method_name,
+        "simulation": False,
+        "epsilons": statements(told.totals),
+        "epsilons_with_earlier": statements(told.both),
     }
 
 

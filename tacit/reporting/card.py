@@ -21,7 +21,11 @@ _NOTES = (
 )
 _SIMULATED = (
     "This was a simulation: randomness came from a seed, so no promise below holds for "
-    "real people. A real run draws its randomness from the operating system.",
+    "real people. A release draws its randomness from the operating system.",
+)
+_RELEASED = (
+    "This is a release: randomness came from the operating system and is forgotten, "
+    "sums and noise are whole numbers, and the model may be published.",
 )
 _EPSILON = (
     "Epsilon bounds what anybody can learn about one person from what they see: the "
@@ -36,11 +40,13 @@ _PLAIN = {
     "the server adds the noise and shows nobody the reports": "The server, which sees "
     "every report, adds the noise honestly and shows nobody the reports.",
 }
+_LOW_BITS = (
+    "the low bits of noise in floating point (Mironov 2012); a release sums whole "
+    "numbers",
+)
 _NOT_COVERED = (
     "that a device took part, when, and how long it computed",
     "hyper-parameters chosen by looking at private people",
-    "the low bits of noise in floating point (Mironov 2012), unless noise is whole "
-    "numbers",
     "whatever else the operator collects outside this system",
     "what is true of people whether or not they took part",
 )
@@ -48,7 +54,7 @@ _NOT_COVERED = (
 
 def render(card: Json) -> str:
     """One HTML page, no scripts, nothing fetched."""
-    notes = _NOTES + (_SIMULATED if card["simulation"] else ())
+    notes = _NOTES + (_SIMULATED if card["simulation"] else _RELEASED)
     head = elements.head(
         f"Privacy card: {card['title']}",
         facts=_facts(card),
@@ -65,7 +71,7 @@ def render(card: Json) -> str:
         elements.section("assumed", "What has to be true", _assumed(card)),
         elements.section("budget", "The budget", _budget(card)),
         elements.section("audit", "Has it been tested?", _audit(card)),
-        elements.section("beyond", "What is not covered", _beyond()),
+        elements.section("beyond", "What is not covered", _beyond(card)),
         elements.section("contact", "Whom to ask", _contact(card)),
     )
     return elements.page(f"Privacy card: {card['title']}", "".join(parts))
@@ -213,8 +219,8 @@ def _audit(card: Json) -> str:
     return verdict + elements.table(table, heads=1)
 
 
-def _beyond() -> str:
-    return elements.listing(_NOT_COVERED)
+def _beyond(card: Json) -> str:
+    return elements.listing((*_NOT_COVERED, *_LOW_BITS * card["simulation"]))
 
 
 def _contact(card: Json) -> str:

@@ -26,6 +26,11 @@ SIMULATED = (
     "All devices ran on one machine with seeded randomness: these figures describe a "
     "simulation, not a release to real people."
 )
+RELEASED = (
+    "This is a release: its randomness came from the operating system and is "
+    "forgotten. No figure here was measured on people; what is promised to them stands "
+    "below."
+)
 
 
 def render(report: Report) -> str:
@@ -45,7 +50,7 @@ def render(report: Report) -> str:
 
 
 def _head(report: Report) -> str:
-    notes = (SIMULATED,) if report.simulation else ()
+    notes = (SIMULATED if report.simulation else RELEASED,)
     title, facts = report.title, report.facts
     return elements.head(title, facts=facts, notes=notes, simulation=report.simulation)
 

@@ -17,6 +17,19 @@ WHO = {
 }
 
 
+def purpose(*, is_release: bool) -> str:
+    """What a run is for, said before its figures."""
+    if is_release:
+        return (
+            "release: randomness comes from the operating system, sums are whole "
+            "numbers, and the model may be published"
+        )
+    return (
+        "simulation: randomness comes from a seed, and whoever knows it can subtract "
+        "the noise; what follows holds for a release (tacit release)"
+    )
+
+
 def in_words(totals: Sequence[Statement]) -> list[str]:
     """A sentence for each who might look, about a person's whole history.
 

@@ -1,6 +1,7 @@
 """The state of a run on disk: one file, replaced in one step, resumed bit for bit.
 
-No generator state is kept: every draw is addressed by key and round. The file is
+No generator state is kept: every draw is addressed by key and round; a release keeps
+the secrets of the open round instead (`tacit.runtime.secrets`). The file is
 written beside the old one, flushed, and renamed over it, so at every moment there is
 one whole checkpoint or none. A checksum over its content finds what a disk lost later.
 """
@@ -21,6 +22,7 @@ from safetensors.numpy import save
 from tacit.errors import BadRun
 from tacit.files import write_atomically
 from tacit.runtime.rounds import State
+from tacit.runtime.secrets import Secrets
 from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Symmetric, Tree
 
 FORMAT = "4"
@@ -28,16 +30,20 @@ FORMAT = "4"
 _READABLE = ("2", "3", FORMAT)
 _WEIGHTS, _MEMORY, _STATE = "server/weights/", "server/memory/", "clients/state/"
 _TAKEN, _SPENT = "clients/taken", "clients/spent"
+_RUN, _ROUND = "secrets/run", "secrets/round"
 
 
 def save_checkpoint(path: Path, state: State, *, digest: str) -> None:
-    """Write the state; `digest` names the experiment it belongs to."""
+    """Write the state; `digest` names the experiment it belongs to.
+
+    It holds what clients keep, so it is readable by its owner alone.
+    """
     facts = {"format": FORMAT, "round": str(state.server.round), "experiment": digest}
     arrays = _arrays(state)
     facts["checksum"] = checksum(facts, arrays)
     # One entry: safetensors would write several in an order that varies.
     metadata = {"facts": json.dumps(facts, sort_keys=True)}
-    write_atomically(path, save(arrays, metadata=metadata))
+    write_atomically(path, save(arrays, metadata=metadata), is_private=True)
 
 
 def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
@@ -57,7 +63,8 @@ def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
     tree = tree_of(_under(_STATE, arrays))
     taken = _taken(arrays[_TAKEN], n_parts=start.taken.shape[1])
     spent = arrays.get(_SPENT, start.spent)
-    return State(server, replace(start.clients, state=tree), taken, spent)
+    clients = replace(start.clients, state=tree)
+    return State(server, clients, taken, spent, _secrets(arrays))
 
 
 def load_learnt(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -103,6 +110,11 @@ def _arrays(state: State) -> dict[str, Array]:
     named |= {_MEMORY + n: v for n, v in state.server.memory.items()}
     named |= {_STATE + n: v for n, v in parts_of(state.clients.state).items()}
     named |= {_TAKEN: state.taken, _SPENT: state.spent}
+    if state.secrets is not None:
+        named |= {
+            _RUN: np.frombuffer(state.secrets.run, np.uint8),
+            _ROUND: np.frombuffer(state.secrets.round, np.uint8),
+        }
     return {name: np.asarray(value, order="C") for name, value in named.items()}
 
 
@@ -131,6 +143,13 @@ def _whole(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
 def _taken(found: Array, *, n_parts: int) -> Int64[np.ndarray, "clients parts"]:
     """Of a single count, in which part is not known: counted in all of them."""
     return np.repeat(found[:, None], n_parts, axis=1) if found.ndim == 1 else found
+
+
+def _secrets(arrays: Arrays) -> Secrets | None:
+    """Those of a release whose rounds are not over."""
+    if _RUN not in arrays:
+        return None
+    return Secrets(arrays[_RUN].tobytes(), arrays[_ROUND].tobytes())
 
 
 def _under(prefix: str, arrays: Arrays) -> dict[str, Array]:

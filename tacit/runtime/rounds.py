@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,8 +15,9 @@ from tacit.errors import Refused
 from tacit.keys import Key, Keys
 from tacit.ledger.cohort import CohortLedger, Limits
 from tacit.method import Clients, Ledger, Method, Server, participate
+from tacit.runtime.secrets import Secrets
 from tacit.sampling import Draw
-from tacit.transport.channels import Channel
+from tacit.transport.channels import Channel, RoundContext
 from tacit.transport.codec import cast_size, wire_size
 from tacit.transport.messages import Cast, Layout, Reports
 from tacit.tree import Tree
@@ -32,6 +33,7 @@ class State:
     clients: Clients
     taken: Int64[np.ndarray, "clients parts"]  # rounds of each part each took part in
     spent: Float64[np.ndarray, "clients"]  # sums of 1/z² where a method chooses noise
+    secrets: Secrets | None = None  # of a release whose rounds are not over
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,18 @@ def play_round(
     server aggregates nothing, as it must under a noisy sum.
     """
     server = state.server
-    key = key.at("round", server.round)
-    cohort = _cohort(state, population)
+    draws = _Draws.of(state, population, key)
+    cohort = _cohort(state, population, draws.cohort)
     cast = method.broadcast(server)
-    context = method.context(server, cast, key.at("channel"))
-    devices = _Devices(method, state, population, cohort, cast, context.layout)
+    context = method.context(server, cast, draws.channel)
+    context = replace(context, secret=draws.noise)
+    devices = _Devices(method, state, population, cohort, draws.clients, context, cast)
     delivery = population.channel.carry(devices.chunks(), context)
     after = method.aggregate(server, delivery, context)
-    changed = State(after, devices.after(), devices.taken, devices.spent)
+    secrets = state.secrets
+    if secrets is not None:
+        secrets = None if method.is_over(after) else secrets.of_next_round()
+    changed = State(after, devices.after(), devices.taken, devices.spent, secrets)
     return changed, devices.tally(server.round)
 
 
@@ -110,10 +116,37 @@ def chunk_size(layout: Layout, *, limit: int = CHUNK_BYTES) -> int:
     return max(1, limit // max(one, 1))
 
 
-def _cohort(state: State, population: Population) -> Int64[np.ndarray, "cohort"]:
+@dataclass(frozen=True)
+class _Draws:
+    """The keys of one round."""
+
+    cohort: Keys  # decide who is asked; the same in every round
+    clients: Keys  # the clients' own
+    channel: Key
+    noise: bytes | None  # the secret of the noise in a release
+
+    @classmethod
+    def of(cls, state: State, population: Population, key: Key) -> _Draws:
+        """From the run's key, or in a release from what only this round has."""
+        if state.secrets is None:
+            channel = key.at("round", state.server.round).at("channel")
+            return cls(population.cohort_keys, population.keys, channel, None)
+        run, own = state.secrets.keys()
+        everyone = np.arange(len(population.shards))
+        return cls(
+            run.at("cohort").each(everyone),
+            own.at("clients").each(everyone),
+            own.at("channel"),
+            own.at("noise").secret_of(),
+        )
+
+
+def _cohort(
+    state: State, population: Population, keys: Keys
+) -> Int64[np.ndarray, "cohort"]:
     """The places of those asked, by length of history so that a chunk is even."""
     server, clients = state.server, state.clients
-    draw = Draw(population.cohort_keys, clients.groups, server.round)
+    draw = Draw(keys, clients.groups, server.round)
     chosen = server.plan.sampler.cohort(draw, server.plan)
     lengths = population.shards.lengths[chosen]
     return chosen[np.argsort(lengths, kind="stable")]
@@ -128,16 +161,18 @@ class _Devices:
         state: State,
         population: Population,
         cohort: Int64[np.ndarray, "cohort"],
+        keys: Keys,
+        context: RoundContext,
         cast: Cast,
-        layout: Layout,
     ) -> None:
         self.method, self.population, self.cohort = method, population, cohort
+        self.keys = keys
         self.plan, self.before = state.server.plan, state.clients
         self.ledger = population.ledger_at(state)
         self.taken, self.spent = state.taken.copy(), state.spent.copy()
         self.part = population.part_of(state.server.round)
         self.states: list[Tree] = []
-        self.cast, self.layout = cast, layout
+        self.cast, self.layout = cast, context.layout
         chosen = [method.multiplier(cast, self.plan, g) for g in self.plan.groups]
         self.cost = np.array([0.0 if z is None else z**-2.0 for z in chosen])
         self.asked = self.took_part = 0
@@ -157,7 +192,7 @@ class _Devices:
             self.cast,
             self.before.take(rows),
             self.population.shards.take(rows),
-            self.population.keys[rows],
+            self.keys[rows],
             ledger=self.ledger,
         )
         self.states.append(after.state)

@@ -130,10 +130,14 @@ def play(
 
     `digest` names the experiment: what another one left here is refused. `observe`
     says what to log of a round. Checkpoints are written every `every` rounds and after
-    the last. The caller holds `directory.locked()`.
+    the last; in a release before the first and after each, since they hold what the
+    next round draws from. The caller holds `directory.locked()`.
     """
     check.count(every=every)
     state = _resumed(simulation, directory, digest)
+    if state.secrets is not None:  # on the disk before anything is drawn from them
+        save_checkpoint(directory.checkpoint, state, digest=digest)
+        every = 1
     spending = _Spending(simulation, directory.ledger, digest)
     _drop_lines_after(directory, state.server.round)
     while not simulation.method.is_over(state.server):

@@ -30,9 +30,15 @@ from tacit.release import Adjacency, Release, stretches
 from tacit.runtime.earlier import Earlier
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
+from tacit.runtime.secrets import Secrets
 from tacit.sampling import FixedSize
 from tacit.statement import Account, Past, account
 from tacit.transport.channels import Channel, channel
+
+RELEASE_ASSUMES = (
+    "AES-256 and the operating system's randomness",
+    "items, population and settings are public",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +46,8 @@ class Simulation:
     """A method, a plan and people; `start`, then `step` until the plan is done.
 
     Stepping is a function of the state alone: whoever holds the state of round t gets
-    the same round t + 1, bit for bit, whether the run was interrupted or not.
+    the same round t + 1, bit for bit, whether the run was interrupted or not. That is
+    so in a release too, where the state of an open round has its secret.
     """
 
     method: Method
@@ -56,6 +63,7 @@ class Simulation:
     channel: Channel | None = None  # None: the plan's, by name
     earlier: Earlier | None = None  # what the server starts from, if not from nothing
     absent: int = 0  # people of the plan who have no device: they contribute nothing
+    is_release: bool = False  # rounds draw from the operating system and sum exactly
 
     def __post_init__(self) -> None:
         here = self.plan.population - self.absent
@@ -86,10 +94,16 @@ class Simulation:
         keys = self.population.keys
         clients = enrol(self.method, self.plan, self.profiles, keys, groups=self.groups)
         never = np.zeros((len(clients), len(self.parts)), np.int64)
-        return State(server, clients, never, np.zeros(len(clients)))
+        secrets = Secrets.from_os() if self.is_release else None
+        return State(server, clients, never, np.zeros(len(clients)), secrets)
 
     def step(self, state: State) -> tuple[State, Tally]:
         """One round further."""
+        if self.is_release and state.secrets is None:
+            raise Refused(
+                f"round {state.server.round} of a release has no secret to draw from; "
+                "its checkpoint is not one of a release: begin again, elsewhere"
+            )
         return play_round(self.method, state, self.population, self.key)
 
     def run(self, state: State) -> Iterator[tuple[State, Tally]]:
@@ -101,7 +115,13 @@ class Simulation:
     @cached_property
     def account(self) -> Account:
         """What the run will reveal, by itself and with those it adds to."""
-        return account(self.plan, self.releases, earlier=self.spent_before)
+        return self.account_of(runs=1)
+
+    def account_of(self, *, runs: int) -> Account:
+        """What so many runs of the plan will reveal."""
+        past = self.spent_before
+        told = account(self.plan, self.releases, runs=runs, earlier=past)
+        return told.assuming(*RELEASE_ASSUMES) if self.is_release else told
 
     @cached_property
     def releases(self) -> tuple[Release, ...]:

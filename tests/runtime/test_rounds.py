@@ -130,7 +130,8 @@ def test_a_chunk_is_a_count(chunk):
 
 def test_a_cohort_is_ordered_by_length_so_that_a_chunk_is_even():
     made = simulation()
-    cohort = rounds._cohort(made.start(), made.population)
+    people = made.population
+    cohort = rounds._cohort(made.start(), people, people.cohort_keys)
     lengths = WORLD.shards.lengths[cohort]
     assert (np.diff(lengths) >= 0).all()
     assert len(set(cohort.tolist())) == len(cohort) > 3

@@ -1,0 +1,43 @@
+"""`tacit release`: the same rounds as `tacit train`, for a model to be published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tacit.cli.options import Changes, ExperimentFile, Json, Refreshed
+from tacit.cli.train import run
+
+
+def release(
+    experiment: ExperimentFile,
+    out: Annotated[
+        Path,
+        typer.Option(help="The run directory; a new one.", metavar="RUN"),
+    ] = Path("release"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted run, bit for bit.")
+    ] = False,
+    earlier: Refreshed = None,
+    changes: Changes = [],  # noqa: B006
+    json: Json = False,
+) -> None:
+    """Train a model that may be published: the promises hold for real people.
+
+    Randomness comes from the operating system and is forgotten round by round, sums and
+    noise are whole numbers, everyone trains, and nothing is measured on them. What is
+    called public must be declared: the items in a table of their own ([data.csv.items])
+    and the number of people (data.population). The experiment's seed is not used.
+    """
+    purpose = [*changes, "run.purpose=release"]
+    run(
+        experiment,
+        out,
+        purpose,
+        resume=resume,
+        earlier=earlier,
+        json=json,
+        command="release",
+    )
