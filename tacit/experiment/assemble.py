@@ -154,6 +154,8 @@ def _run_key(experiment: Experiment, earlier: EarlierRun | None) -> Key:
 
 def _people_key(experiment: Experiment) -> Key:
     """Decides who is held out and among what they are ranked."""
+    if experiment.is_release:  # nobody is
+        return Key.from_os()
     return Key.from_seed(experiment.split_seed)
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -62,6 +62,8 @@ class CentralGaussian(Privacy):
 
     Leave the noise out to have it follow from the plan's target.
     """
+
+    is_releasable: ClassVar[bool] = True
 
     noise_multiplier: float | Mapping[str, float] | None = None  # z, of all or by phase
     clip: float | None = None  # S of clipped phases; None: the method's own

@@ -50,6 +50,8 @@ class LocalBits(Privacy):
     Leave `epsilon` (and `votes`) out to have them follow from the plan's target.
     """
 
+    is_releasable: ClassVar[bool] = True
+
     epsilon: float | None = None  # of one vote
     votes: int | None = None  # k
     clip: float | None = None  # of one coordinate; None: the method's own

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from tacit import check
 from tacit.errors import Refused
@@ -27,6 +27,8 @@ from tacit.tree import Arrays, Tree
 @dataclass(frozen=True)
 class LocalFlips(Privacy):
     """Randomised response on every bit of a row; `epsilon` is that of the whole row."""
+
+    is_releasable: ClassVar[bool] = True
 
     epsilon: float | None = None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class LocalPrivUnit(Privacy):
     Leave `epsilon` out to have it follow from the plan's target. Let clients speak
     once: a report per round divides the target among them.
     """
+
+    is_releasable: ClassVar[bool] = True
 
     epsilon: float | None = None  # of one report
     clip: float | None = None  # S of clipped phases; None: the method's own

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from jaxtyping import Int64
@@ -42,6 +42,9 @@ class Privacy(ABC):
     """What protects the reports of a run, whichever method makes them."""
 
     is_private: bool = True  # whether honest reports must keep their phase's bound
+    is_releasable: ClassVar[bool] = (
+        False  # whether what it promises is true of the bytes, too
+    )
 
     # account
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class PublishedVotes(LocalBits):
 
     Source: Minto et al. 2021, Algorithms 1 and 2, Equation 9.
     """
+
+    is_releasable: ClassVar[bool] = False
 
     votes: int | None = 100
     kind = published.PublishedBits
