@@ -45,9 +45,8 @@ def bits(words, values, bound, least, out):  # type: ignore[no-untyped-def]
             counter = np.uint64(first // 8)
             made = block(words[u, 0], words[u, 1], counter, _DRAW)
             for i in range(min(8, count - first)):
-                value = values[u, first + i]
-                none = 0.5 if np.isnan(value) else 0.5 - value * slope
-                none = min(max(none, least), 1.0 - least)
+                none = 0.5 - values[u, first + i] * slope
+                none = 0.5 if np.isnan(none) else min(max(none, least), 1.0 - least)
                 out[u, first + i] = _unit(made, i) >= none
 
 

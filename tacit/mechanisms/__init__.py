@@ -16,6 +16,7 @@ on one device
     priv_unit            the whole vector
     private_attention    interests, noisy; padding hides single interactions
     label_choice         the clicked item of an impression
+    chances, true_normal their coins and noise, within a bound that is paid for
 in paper mode only
     published            the papers' own mechanisms, as history
 

@@ -6,7 +6,8 @@
     C = (S - q s - q sᵀ + n q²) / (1 - 2q)²    how many have both of two bits
 
 Rows travel packed, eight bits a byte. Both estimates are unbiased: bits of a row are
-flipped independently.
+flipped independently. q is rounded up to what a random word can have (`chances`): the
+odds (1 - q) / q are at most e^eps.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from jaxtyping import Float, Float64, Num, UInt8
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Keys
+from tacit.mechanisms import chances
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
-_STEP = 2.0**-53  # the smallest chance that a uniform draw can have
 _DRAWS_AT_ONCE = 2**22
 
 Packed = UInt8[np.ndarray, "clients bytes"]
@@ -63,8 +64,8 @@ class FlippedBits:
 
     @property
     def flip(self) -> float:
-        """The chance that a bit is flipped; rounded up, never down to zero."""
-        return max(1.0 / (math.exp(min(self.epsilon, 700.0)) + 1.0), _STEP)
+        """The chance that a bit is flipped."""
+        return chances.flips(self.epsilon) / 2**64
 
     def privatize(self, rows: Packed, keys: Keys) -> Packed:
         """One row a client; some clients at a time, whom that does not change."""
@@ -73,11 +74,11 @@ class FlippedBits:
                 f"rows of shape {rows.shape}; needed are {packed_size(self.dimension)} "
                 f"bytes for each of {len(keys)} clients"
             )
-        out = np.empty_like(rows)
+        out, flipping = np.empty_like(rows), np.uint64(chances.flips(self.epsilon))
         step = max(1, _DRAWS_AT_ONCE // self.dimension)
         for start in range(0, len(rows), step):
             some = slice(start, start + step)
-            flips = keys[some].uniform(self.dimension) < self.flip
+            flips = keys[some].bits(self.dimension) < flipping
             out[some] = rows[some] ^ np.packbits(flips, axis=1)
         return out
 

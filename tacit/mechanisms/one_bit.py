@@ -6,9 +6,10 @@ A coordinate x in [-1, 1] becomes a bit with the usual
 
 kept within [f, 1 - f], f the least multiple of 2^-32 that is not below 1 / (e^eps + 1).
 A draw is a multiple of 2^-32 too, so that neither bit is ever rarer than f, whatever
-was rounded on the way: the ratio of two chances is at most e^eps. The server reads a
-bit as ±(d/k) (e^eps + 1) / (e^eps - 1): with k *distinct* coordinates of d, a
-coordinate is reported with chance k/d.
+was rounded on the way: the ratio of two chances is at most e^eps. Which coordinates are
+reported is drawn without looking at the vector; a bias of those draws is the same for
+all vectors and cancels. The server reads a bit as ±(d/k) (e^eps + 1) / (e^eps - 1):
+with k *distinct* coordinates of d, a coordinate is reported with chance k/d.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from jaxtyping import Float, Float64, Int32, Int64, UInt8
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Keys
+from tacit.mechanisms import chances
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -136,7 +138,7 @@ def randomized_bits(
     if len(values) != len(keys):
         raise BadValue(f"values of {len(values)} clients for {len(keys)} keys")
     own, exact = keys.at("bit"), np.ascontiguousarray(values, np.float64)
-    least = _least_chance(epsilon)
+    least = chances.flips(epsilon, bits=32) * _STEP
     if exact.size < _COMPILED_FROM:
         return _bits_plain(own, exact, bound, least)
     from tacit.kernels.bits import bits  # loads numba
@@ -150,15 +152,10 @@ def _bits_plain(
     keys: Keys, values: Values, bound: float, least: float
 ) -> UInt8[np.ndarray, "clients count"]:
     """The twin of the compiled one; equal bit for bit."""
-    none = np.nan_to_num(0.5 - values * ((0.5 - least) / bound), nan=0.5)
-    none = np.clip(none, least, 1.0 - least)
+    with np.errstate(invalid="ignore", over="ignore"):  # no slope, or a steep one
+        none = 0.5 - values * ((0.5 - least) / bound)
+    none = np.clip(np.where(np.isnan(none), 0.5, none), least, 1.0 - least)
     return (_units(keys, values.shape[1]) >= none).astype(np.uint8)
-
-
-def _least_chance(epsilon: float) -> float:
-    """The module's f: 1 / (e^eps + 1), rounded up to what a draw can have."""
-    chance = math.nextafter(1.0 / (math.exp(min(epsilon, 700.0)) + 1.0), 1.0)
-    return min(0.5, math.ceil(chance / _STEP) * _STEP)
 
 
 def one_of_each(
@@ -199,7 +196,8 @@ def _units(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
 def distinct(keys: Keys, count: int, *, below: int) -> Coordinates:
     """`count` different numbers in [0, below) a client; every set is equally likely.
 
-    By Floyd's algorithm: memory for the answer only, count²/2 comparisons a client.
+    By Floyd's algorithm: memory for the answer only, count²/2 comparisons a client. A
+    draw's chances are off by less than 2**-53.
     """
     draws = np.ascontiguousarray(keys.uniform(count).T)
     chosen = np.empty((count, len(keys)), np.int32)

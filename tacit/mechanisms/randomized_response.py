@@ -1,8 +1,18 @@
 """k-ary randomised response: say the value, or with a known chance any other one.
 
-Probabilities are written with e^-epsilon, so that no epsilon overflows. A lie is drawn
-as `uniform < probability`; draws come in steps of 2**-53, so the chance of a lie is
-rounded up, never down to zero: rounding protects.
+With chance L the value is forgotten and one of the k is drawn, each with chance u_r of
+about 1/k, whatever the value is. So a report r is said with chance L u_r, and with
+1 - L more if it is true, and two values differ by a factor of at most
+
+    1 + (1 - L) / (L u)  <=  e^eps        u = floor(2^64 / k) / 2^64, the least u_r
+
+L is the least multiple of 2^-64 for which that holds (`chances`): bias is paid for.
+The exact response is L = k / (e^eps + k - 1) and u = 1/k. This one is no louder at any
+other factor either, so its exact privacy loss is an account of this one too: the chance
+of r beyond a factor f, (1 - L) - (f - 1) L u_r, is linear in f and not larger at f = 1,
+where L decides, nor at e^eps, where it is not above 0.
+
+Probabilities are written with e^-epsilon, so that no epsilon overflows.
 """
 
 from __future__ import annotations
@@ -18,11 +28,10 @@ from numpy.typing import ArrayLike
 from tacit import arrays, check
 from tacit.errors import BadValue
 from tacit.keys import Keys
+from tacit.mechanisms import chances
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
-
-_STEP = 2.0**-53  # the smallest chance that a uniform draw can have
 
 
 @dataclass(frozen=True)
@@ -109,12 +118,11 @@ def respond(
     A client with one choice can only say that one.
     """
     value = one_of_each(values, sizes)
-    others = (sizes - 1) * math.exp(-epsilon)
-    lie = np.where(sizes > 1, np.maximum(others / (1.0 + others), _STEP), 0.0)
-    lies = keys.at("lie").uniform(1)[:, 0] < lie
-    another = keys.at("another").integers(1, below=np.maximum(sizes - 1, 1))[:, 0]
-    another += another >= value
-    return np.where(lies, another, value)
+    kinds, which = np.unique(sizes, return_inverse=True)
+    last = [chances.lies(epsilon, int(size)) - 1 for size in kinds]
+    forgets = keys.at("forget").bits(1)[:, 0] <= np.array(last, np.uint64)[which]
+    drawn = keys.at("any").integers(1, below=sizes)[:, 0]
+    return np.where(forgets, drawn, value)
 
 
 def one_of_each(

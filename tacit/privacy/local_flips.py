@@ -7,6 +7,7 @@ other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -60,8 +61,9 @@ class LocalFlips(Privacy):
         )
 
     def bits(self, n_items: int) -> FlippedBits:
-        """The mechanism for rows of so many bits."""
-        return FlippedBits(given(self.epsilon, "epsilon") / n_items, n_items)
+        """The mechanism for rows of so many bits, all of them within `epsilon`."""
+        each = math.nextafter(given(self.epsilon, "epsilon") / n_items, 0.0)
+        return FlippedBits(each, n_items)
 
     def report(
         self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys

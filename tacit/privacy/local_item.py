@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.errors import Refused
 from tacit.keys import Keys
-from tacit.mechanisms.randomized_response import RandomizedResponse
+from tacit.mechanisms.randomized_response import respond
 from tacit.phase import Phase
 from tacit.plan import Plan
 from tacit.privacy.budgets import given
@@ -52,11 +52,14 @@ class LocalItem(LocalPrivUnit):
         """Lines 1 and 2."""
         [(name, leaf)] = tree.leaves.items()
         held = leaf.dense().values > 0
-        # An empty history draws among all items, so that every input is legal.
+        # An empty history draws among all items, so that every input is legal. How the
+        # item is drawn may favour some: the response protects whichever it is.
         held = np.where(held.any(axis=1, keepdims=True), held, True)
         draws = keys.at("item").uniform(held.shape[1])
         item = np.where(held, draws, -1.0).argmax(axis=1)
-        said = self._response(held.shape[1]).privatize(item, keys.at("response"))
+        sizes = np.full(len(item), held.shape[1])
+        epsilon = given(self.epsilon, "epsilon")
+        said = respond(item, keys.at("response"), sizes=sizes, epsilon=epsilon)
         votes = np.zeros(held.shape, np.uint8)
         votes[np.arange(len(said)), said] = 1
         return Tree.dense(**{name: votes})
@@ -64,6 +67,3 @@ class LocalItem(LocalPrivUnit):
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
         """Not a sum of vectors."""
         raise Refused("one randomised item has no noise of a sum; use 'local'")
-
-    def _response(self, n_items: int) -> RandomizedResponse:
-        return RandomizedResponse(given(self.epsilon, "epsilon"), max(n_items, 2))

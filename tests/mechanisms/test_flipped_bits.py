@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from mechanisms.local_audit import clients
 from tacit.accounting.epsilon import epsilon
 from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.mechanisms import chances
 from tacit.mechanisms.flipped_bits import FlippedBits, packed_size
+from tacit.privacy.local_flips import LocalFlips
 from tacit.testing.statistics import assert_frequencies, assert_mean
 
 
@@ -27,7 +30,29 @@ def test_the_likelihood_ratio_of_a_bit_is_e_to_the_epsilon(each):
 
 @pytest.mark.parametrize("each", [700.0, 1e4])
 def test_a_flip_never_becomes_impossible(each):
-    assert FlippedBits(each, 8).flip == 2.0**-53
+    assert FlippedBits(each, 8).flip == 2.0**-64
+
+
+@given(st.one_of(st.floats(1e-12, 100), st.sampled_from([5e-324, 1e-300, 1e300])))
+def test_exactly_so_many_words_flip(each):
+    """The words below the number that test_chances.py checks, and no other."""
+    words = chances.flips(each)
+    for word, flipped in ((0, 255), (words - 1, 255), (words, 0), (2**64 - 1, 0)):
+        with pytest.MonkeyPatch.context() as patch:
+            draw = np.full((1, 8), word, np.uint64)
+            patch.setattr("tacit.keys.Keys.bits", lambda self, n, draw=draw: draw)
+            row = FlippedBits(each, 8).privatize(np.zeros((1, 1), np.uint8), ONE)
+            assert row == flipped
+
+
+ONE = clients(0)[:1]
+
+
+@given(st.floats(1e-6, 1e3), st.integers(1, 10**6))
+def test_all_bits_of_a_row_together_are_within_epsilon(total, n_items):
+    """In exact numbers: what is divided and multiplied again is not rounded up."""
+    each = LocalFlips(total).bits(n_items).epsilon
+    assert Fraction(each) * n_items <= Fraction(total)
 
 
 @pytest.mark.parametrize("bit", [0, 1])

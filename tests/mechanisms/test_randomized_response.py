@@ -11,6 +11,7 @@ from mechanisms.local_audit import DRAWS, assert_no_louder, clients
 
 from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.mechanisms import chances
 from tacit.mechanisms.randomized_response import RandomizedResponse, respond
 from tacit.testing.statistics import assert_frequencies
 
@@ -116,11 +117,25 @@ def test_a_client_does_not_depend_on_the_others():
 
 
 def test_a_huge_epsilon_still_lies_now_and_then(monkeypatch):
-    """Of 2**53 equally likely draws, the first is a lie for any epsilon."""
+    """Of 2**64 equally likely words, the first forgets the value for any epsilon."""
     monkeypatch.setattr("tacit.keys.Keys.bits", lambda self, n: np.zeros((1, n), "u8"))
     for epsilon in (1.0, 60.0, 5000.0):
-        reports = RandomizedResponse(epsilon, 2).privatize([0], clients(0, 1))
-        assert reports.tolist() == [1]
+        reports = RandomizedResponse(epsilon, 2).privatize([1], clients(0, 1))
+        assert reports.tolist() == [0]
+
+
+@given(epsilons, st.integers(2, 9))
+def test_exactly_so_many_words_forget_the_value(epsilon, choices):
+    """The words below the number that test_chances.py checks; the rest say it."""
+    words = chances.lies(epsilon, choices)
+    for word in {0, words // 2, words - 1, words, 2**64 - 1}:
+        with pytest.MonkeyPatch.context() as patch:
+            draw = np.full((choices, 1), word, np.uint64)
+            patch.setattr("tacit.keys.Keys.bits", lambda self, n, draw=draw: draw)
+            rr, values = RandomizedResponse(epsilon, choices), np.arange(choices)
+            reports = rr.privatize(values, clients(0, choices))
+        said = values if word >= words else np.full(choices, word * choices >> 64)
+        np.testing.assert_array_equal(reports, said)
 
 
 def test_every_client_may_have_its_own_number_of_choices():

@@ -15,7 +15,7 @@ from mechanisms.local_audit import (
 
 from tacit.accounting.epsilon import epsilon as account
 from tacit.errors import BadValue
-from tacit.mechanisms import one_bit
+from tacit.mechanisms import chances, one_bit
 from tacit.mechanisms.one_bit import Bits, OneBit, one_of_each, randomized_bits
 from tacit.mechanisms.spread_bits import SpreadBits
 from tacit.testing.statistics import assert_frequencies
@@ -109,32 +109,45 @@ def test_coordinates_do_not_depend_on_the_vector():
     assert (one.bits == other.bits).all()  # NaN counts as 0
 
 
-@given(st.integers(1, 9), st.integers(1, 12), st.integers(0, 2**32))
-def test_twins_agree(n, count, seed):
+@given(
+    st.integers(1, 9),
+    st.integers(1, 12),
+    st.integers(0, 2**32),
+    st.sampled_from([(1.3, 0.8), (1e-12, 1.0), (900.0, 1e300), (1.0, 5e-324)]),
+)
+def test_twins_agree(n, count, seed, setting):
+    """Also where the slope is zero or infinite, and for values of every kind."""
     keys, draw = clients(seed, n), np.random.default_rng(seed)
+    epsilon, bound = setting
     values = draw.normal(size=(n, count))
-    values.ravel()[draw.integers(0, n * count)] = np.nan
+    kinds = [np.nan, np.inf, -np.inf, 0.0, 5e-324, 1e308]
+    values.ravel()[draw.integers(0, n * count)] = draw.choice(kinds)
     sizes = draw.integers(1, 2**31 // count, count)
     starts = np.cumsum(sizes) - sizes
     found = []
     for limit in (2**62, 0):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(one_bit, "_COMPILED_FROM", limit)
-            bits = randomized_bits(values, keys, epsilon=1.3, bound=0.8)
+            bits = randomized_bits(values, keys, epsilon=epsilon, bound=bound)
             found.append((bits, one_of_each(keys, starts, sizes)))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
 
 
-@given(st.floats(1e-9, 800))
-def test_neither_bit_is_rarer_than_epsilon_allows(epsilon):
-    """The least chance is a multiple of what a draw can have, and not below its due."""
-    least = one_bit._least_chance(epsilon)
-    assert (least * 2**32).is_integer()
-    assert 0 < least <= 0.5
-    assert math.log1p(-least) - math.log(least) <= epsilon * (1 + 1e-12)
-    due = 1 / (math.exp(min(epsilon, 700)) + 1)
-    assert least - due <= 2.0**-31  # and hardly above it
+@given(
+    st.floats(allow_subnormal=True),
+    st.one_of(st.floats(1e-12, 800), st.sampled_from([5e-324, 1e-300, 1e300])),
+    st.floats(5e-324, 1e308),
+)
+def test_neither_bit_is_rarer_than_epsilon_allows(value, epsilon, bound):
+    """A bit is 1 from some draw on; so many draws below it, and above, as flips are."""
+    least = chances.flips(epsilon, bits=32)  # within epsilon: test_chances.py
+    for draw, bit in ((least - 1, 0), (2**32 - least, 1)):
+        with pytest.MonkeyPatch.context() as patch:
+            word = np.full((1, 1), draw, np.uint64)
+            patch.setattr("tacit.keys.Keys.bits", lambda self, n, word=word: word)
+            keys, values = clients(0, 1), np.array([[value]])
+            assert randomized_bits(values, keys, epsilon=epsilon, bound=bound) == bit
 
 
 @pytest.mark.parametrize("word", [0, 2**64 - 1])

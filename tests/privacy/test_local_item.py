@@ -53,6 +53,14 @@ def test_a_lie_is_as_likely_as_epsilon_says():
     assert_frequencies(np.bincount(items, minlength=5), chances, false_alarm=1e-9)
 
 
+def test_a_catalog_of_one_item_says_nothing():
+    privacy, keys = LocalItem(epsilon=0.1), Key.from_seed(0).each(np.arange(50))
+    tree = Tree.dense(votes=np.arange(50, dtype=np.float32)[:, None] % 2)
+    codes = np.zeros(50, np.int64)
+    report = privacy.report(tree, PHASE, {}, codes=codes, keys=keys)
+    assert (report["votes"] == 1).all()
+
+
 def test_what_is_named_is_counted():
     privacy, keys = LocalItem(epsilon=60.0), Key.from_seed(0).each(np.arange(3))
     tree = Tree.dense(votes=np.eye(5, dtype=np.float32)[[1, 1, 4]])
