@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from tacit import check
+from tacit.accounting.serialization import release_to_json
 from tacit.errors import BadValue
-from tacit.release import EVERYONE
+from tacit.release import EVERYONE, Release
 from tacit.sampling import Everyone, Groups, Sampler
 
 
@@ -32,6 +33,7 @@ class Plan:
     target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
     groups: Groups = field(default_factory=dict)  # public groups and their sizes
     min_contributors: int = 1  # a shuffler delivers nothing below this
+    before: tuple[Release, ...] = ()  # made once, before the first round
 
     def __post_init__(self) -> None:
         check.count(population=self.population, rounds=self.rounds)
@@ -82,10 +84,13 @@ class Plan:
     @cached_property
     def digest(self) -> bytes:
         """16 bytes that change with any field; devices compare it with theirs."""
-        fields: dict[str, Any] = asdict(self) | {
+        fields: dict[str, Any] = asdict(replace(self, before=())) | {
             "sampler": [type(self.sampler).__name__, self.sampler],
             "groups": [*self.groups.items()],  # their order is what codes refer to
+            "before": [release_to_json(release) for release in self.before],
         }
+        if not self.before:  # as earlier versions had it: runs of theirs go on
+            del fields["before"]
         text = json.dumps(fields, sort_keys=True, default=_plain)
         return hashlib.blake2b(text.encode(), digest_size=16).digest()
 

@@ -4,9 +4,11 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from dp_accounting import GaussianDpEvent
 
 from tacit.errors import BadValue
 from tacit.plan import Plan
+from tacit.privacy.guarantees import set_of_items
 from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
 
 PLAN = Plan(
@@ -27,6 +29,7 @@ CHANGED = {
     "target_epsilon": replace(PLAN, target_epsilon=None),
     "groups": replace(PLAN, groups={"young": 5, "old": 5}),
     "min_contributors": replace(PLAN, min_contributors=2),
+    "before": replace(PLAN, before=(set_of_items(PLAN, GaussianDpEvent(9.0)),)),
 }
 
 SAMPLERS = [
@@ -72,6 +75,7 @@ def test_the_digest_is_the_value_not_its_type():
 def test_the_digest_is_the_same_in_another_process():
     code = """
 from tacit.plan import Plan
+from tacit.privacy.guarantees import set_of_items
 from tacit.sampling import Poisson
 groups = {"young": 4, "old": 6}
 sampler = Poisson(0.5)

@@ -25,8 +25,10 @@ from tacit.accounting.parts import (
     ZERO_OUT,
     Part,
     Parts,
+    delta_left,
     distance,
     take_apart,
+    without_failures,
 )
 from tacit.accounting.profiles import gaussian_epsilon
 from tacit.accounting.rdp import parts_rdp_epsilon
@@ -159,8 +161,11 @@ def _refuse_central_exchanges(parts: Parts) -> None:
 
 def _best(parts: Parts, delta: float, finest: float) -> tuple[float, str]:
     """The least of the bounds that hold, and its name."""
+    if delta:
+        parts, failure = without_failures(parts)
+        delta = delta_left(delta, failure)
     simple = sum(count * pure_epsilon(part) for part, count in parts.items())
-    if not delta or not parts:
+    if delta < LEAST_DELTA or not parts:
         return simple, "basic composition"
     if all(map(has_loss, parts)):
         value, accountant = _by_loss(tuple(parts.items()), delta, finest), "PLD"

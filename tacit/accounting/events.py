@@ -87,6 +87,20 @@ class SkellamDpEvent(DpEvent):  # type: ignore[misc]
         check.positive(variance=self.variance, l1=self.l1, l2=self.l2)
 
 
+@attr.frozen
+class FailureDpEvent(DpEvent):  # type: ignore[misc]
+    """With this probability everything about a person is told, else nothing.
+
+    A release that is as good as another one unless something goes wrong, such as an
+    item of one person that passes a threshold, is that other one and a failure.
+    """
+
+    probability: float
+
+    def __attrs_post_init__(self) -> None:
+        check.fraction(probability=self.probability)
+
+
 def pure_local(epsilon: float, *, choices: int = 2) -> PureDpEvent:
     """A release of pure local `epsilon`; `choices=k` for k-ary randomised response."""
     return PureDpEvent(epsilon, choices)

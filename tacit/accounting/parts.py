@@ -95,6 +95,7 @@ def _known() -> dict[type, Callable[[Any], Any]]:
         dp.TruncatedSubsampledGaussianDpEvent: _truncated,
         dp.SampledWithoutReplacementDpEvent: _without_replacement,
         dp.RepeatAndSelectDpEvent: _unchanged,
+        events.FailureDpEvent: _unchanged,
         events.PaddedDpEvent: _padded,
         events.PureDpEvent: _unchanged,
         events.ShuffledDpEvent: _unchanged,
@@ -221,6 +222,35 @@ def _with_one_gaussian(found: Parts) -> Parts:
     if not precision:
         return rest
     return {Part(dp.GaussianDpEvent(_noisy(precision**-0.5)), ZERO_OUT): 1, **rest}
+
+
+def without_failures(parts: Parts) -> tuple[Parts, float]:
+    """The releases that cannot fail, and the probability that any other does."""
+    from tacit.accounting.events import FailureDpEvent
+
+    rest, log_success = {}, 0.0
+    for part, count in parts.items():
+        if isinstance(part.event, FailureDpEvent):
+            log_success += count * math.log1p(-part.event.probability)
+        else:
+            rest[part] = count
+    return rest, -math.expm1(log_success)
+
+
+def delta_left(delta: float, failure: float) -> float:
+    """The delta for the rest of an account that fails with this probability.
+
+    The whole has delta = failure + (1 - failure) * rest: a failure is a mixture with
+    something that tells all.
+    """
+    if not failure:
+        return delta
+    if delta <= failure:
+        raise Refused(
+            f"something is told outright with probability {failure:.3g}, and "
+            f"delta={delta} must be more than that; raise it, or choose a smaller one"
+        )
+    return (delta - failure) / (1.0 - failure)
 
 
 def distance(adjacency: str) -> float:

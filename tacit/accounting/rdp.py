@@ -22,8 +22,10 @@ from tacit.accounting.parts import (
     ZERO_OUT,
     Part,
     Parts,
+    delta_left,
     distance,
     take_apart,
+    without_failures,
 )
 from tacit.errors import Refused
 
@@ -38,7 +40,10 @@ def rdp_epsilon(event: DpEvent, *, delta: float, adjacency: str = ZERO_OUT) -> f
     """The cross-check: never below the loss distribution's figure."""
     check.fraction(delta=delta)
     parts = take_apart([(event, adjacency)])
-    return math.inf if parts is None else parts_rdp_epsilon(parts, delta=delta)
+    if parts is None:
+        return math.inf
+    parts, failure = without_failures(parts)
+    return parts_rdp_epsilon(parts, delta=delta_left(delta, failure))
 
 
 def parts_rdp_epsilon(parts: Parts, *, delta: float) -> float:

@@ -148,6 +148,6 @@ def _kinds() -> dict[str, type]:
         *(dp.PoissonSampledDpEvent, dp.TruncatedSubsampledGaussianDpEvent),
         *(dp.SampledWithoutReplacementDpEvent, dp.RepeatAndSelectDpEvent),
         *(events.PureDpEvent, events.PaddedDpEvent),
-        *(events.ShuffledDpEvent, events.SkellamDpEvent),
+        *(events.ShuffledDpEvent, events.SkellamDpEvent, events.FailureDpEvent),
     )
     return {kind.__name__: kind for kind in kinds}

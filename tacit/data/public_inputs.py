@@ -8,12 +8,16 @@ under an account of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tacit import arrays
 from tacit.data.dataset import Dataset
 from tacit.data.digest import content_digest
 from tacit.data.splits import Split
+from tacit.errors import BadValue
 
 
 def undeclared(
@@ -22,16 +26,14 @@ def undeclared(
     *,
     population: int | None,
     protocol: str | None = None,
-    has_selected_items: bool = False,
 ) -> list[str]:
     """What would not be public in a release, a sentence each, and what to do about it.
 
     `population` is what was declared, of all groups together. `protocol` is the paper
-    whose filters were used. `has_selected_items`: the items were chosen by a release of
-    their own (`mechanisms.item_selection`). What a person decides alone is not listed:
-    to leave out events of a low value, or to stay away with too few of them.
+    whose filters were used. What a person decides alone is not listed: to leave out
+    events of a low value, or to stay away with too few of them.
     """
-    found = [*_catalog(dataset, split, has_selected_items=has_selected_items)]
+    found = [*_catalog(dataset, split)]
     if protocol is not None:
         found.append(
             f"data.protocol = '{protocol}' filters and divides the data as its paper "
@@ -55,23 +57,44 @@ def undeclared(
     return found
 
 
-def _catalog(
-    dataset: Dataset, split: Split, *, has_selected_items: bool
-) -> Iterator[str]:
+def with_selected_items(dataset: Dataset, items: ArrayLike) -> Dataset:
+    """The data set over items that a release of their own has chosen.
+
+    They stand in the order of their ids and nothing else is known of them: in which
+    order people came upon them, and what they wrote beside them, was not released.
+    """
+    catalog, log = dataset.catalog, dataset.interactions
+    if dataset.listed is not None or dataset.impressions is not None:
+        raise BadValue(
+            f"{dataset.name} has a list of items or impressions, which name them; "
+            "items are selected where nothing but events does"
+        )
+    if catalog.features or catalog.titles != catalog.ids:
+        raise BadValue(
+            f"titles and features in {dataset.name} are what people wrote in their "
+            "events, and selecting items does not make them public; leave title and "
+            "item_columns out"
+        )
+    rows = arrays.rows(items, len(catalog))
+    ids = catalog.ids.take(rows)
+    rows = rows[np.argsort(np.array(list(ids), object), kind="stable")]
+    place = np.full(len(catalog), -1, np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    log = log.keep(place[log.items] >= 0)
+    log = replace(log, items=place[log.items], n_items=len(rows))
+    chosen = catalog.take(rows)
+    return replace(dataset, interactions=log, catalog=chosen, listed=chosen)
+
+
+def _catalog(dataset: Dataset, split: Split) -> Iterator[str]:
     """What is wrong with the items and what is known of them."""
     catalog, listed = split.catalog, dataset.listed
-    if listed is None and has_selected_items:
-        if catalog.titles != catalog.ids or catalog.features:
-            yield (
-                "Titles and features of the items are what people wrote in their "
-                "events; leave title and item_columns out, or give them in a table "
-                "[data.csv.items]."
-            )
-    elif listed is None:
+    if listed is None:
         yield (
             f"The catalog of {dataset.name} is collected from the events, so it names "
             "each item that a single person has, with its title and features; declare "
-            "the items in a table [data.csv.items]."
+            "the items in a table [data.csv.items], or have them selected under noise "
+            "with [data.selection]."
         )
     elif catalog.ids != listed.ids:
         yield (

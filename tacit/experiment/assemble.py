@@ -15,7 +15,8 @@ from tacit.data.archives import Progress
 from tacit.data.catalog import Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
-from tacit.data.public_inputs import undeclared
+from tacit.data.public_inputs import undeclared, with_selected_items
+from tacit.data.shards import Shards
 from tacit.data.splits import (
     Split,
     adapt_half,
@@ -34,6 +35,7 @@ from tacit.keys import Key
 from tacit.method import Method, Refreshable, SumMethod
 from tacit.plan import Plan
 from tacit.privacy.budgets import rates_for_targets
+from tacit.privacy.guarantees import set_of_items
 from tacit.runtime.simulate import Simulation, check_plan
 
 
@@ -77,6 +79,8 @@ def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Ass
         groups=groups.sizes,
         min_contributors=privacy.min_contributors,
     )
+    if experiment.selection is not None:
+        plan = replace(plan, before=(set_of_items(plan, experiment.selection.event),))
     method = experiment.method
     if earlier is not None:
         earlier.refuse_other_items(split.catalog)
@@ -177,11 +181,12 @@ def load_dataset(
     has_table = experiment.csv is not None and experiment.csv.items is not None
     if data.items == "declared":
         whole = whole.declared()
-    return whole.filtered(
+    kept = whole.filtered(
         min_value=data.min_value,
         min_interactions=data.min_interactions,
         keep_items=has_table or data.items == "declared",
     )
+    return _with_selected_items(experiment, kept)
 
 
 def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
@@ -195,6 +200,27 @@ def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
             f"data.population declares {declared:,} people, and the data have "
             f"{len(dataset.profiles):,}; declare at least as many as may take part"
         )
+
+
+def _with_selected_items(experiment: Experiment, dataset: Dataset) -> Dataset:
+    """Over the items that enough people name, under noise, if the experiment says so.
+
+    Who has none of them left stays, with an empty history.
+    """
+    selection = experiment.selection
+    if selection is None:
+        return dataset
+    key = root_key(experiment).at("set of items")
+    people = key.at("clients").each(np.arange(len(dataset.profiles)))
+    named = selection.name(Shards.of(dataset.interactions), people)
+    noise = selection.simulated_noise(key.at("noise"))
+    items = selection.select(selection.add_up(named), noise)
+    if not len(items):
+        raise Refused(
+            f"no item passes the threshold of {selection.people_needed:.1f} people in "
+            "data.selection; raise failure, lower noise_multiplier, or declare items"
+        )
+    return with_selected_items(dataset, items)
 
 
 def divide(experiment: Experiment, dataset: Dataset) -> Split:

@@ -27,6 +27,7 @@ from tacit.evaluation.metrics import parse
 from tacit.evaluation.named import named
 from tacit.experiment.fields import Problems
 from tacit.experiment.registry import baseline_names, method_class, method_names
+from tacit.mechanisms.item_selection import ItemSelection
 from tacit.method import Method
 from tacit.privacy import UNPROTECTED
 from tacit.sampling import (
@@ -72,6 +73,7 @@ class DataSettings:
     # all that somebody has; training: what trainers have; declared: all that are listed
     items: Literal["all", "training", "declared"] = "all"
     population: int | Mapping[str, int] | None = None
+    selection: Mapping[str, Any] | None = None  # of items, where none are declared
     seed: int | None = None  # of the split, if not the run's
 
     def __post_init__(self) -> None:
@@ -197,6 +199,7 @@ class Experiment:
     sampler: Sampler
     csv: CsvTable | None
     world: World | None
+    selection: ItemSelection | None = None
 
     def resolved(self) -> dict[str, Any]:
         """Every setting, defaults included, as it would stand in a file."""
@@ -283,6 +286,9 @@ def check_experiment(
     sampler = _sampler(run.sampler, problems) if run else None
     csv = _csv(data, relative_to, problems)
     world = problems.read(World, data.world, "data.world") if data else None
+    selection = None
+    if data and data.selection is not None:
+        selection = problems.read(ItemSelection, data.selection, "data.selection")
     if data and evaluate and data.protocol is not None:
         evaluate = _as_published(data, evaluate, table, problems)
     if problems.found:
@@ -290,7 +296,7 @@ def check_experiment(
     parts = (data, name, method, privacy, run, evaluate, sampler)
     assert None not in parts  # no problem was found
     known = world if data and data.world else None
-    return Experiment(*parts, csv, known)  # type: ignore[arg-type]
+    return Experiment(*parts, csv, known, selection)  # type: ignore[arg-type]
 
 
 def _as_published(
@@ -301,7 +307,7 @@ def _as_published(
     decided = {
         "data": (
             *("min_value", "min_interactions", "split"),
-            *("validation", "test", "target_share", "items"),
+            *("validation", "test", "target_share", "items", "selection"),
         ),
         "evaluate": ("protocol", "candidates"),
     }

@@ -9,6 +9,7 @@ on a trusted sum
     adaptive_clip        a clip that follows a quantile of the norms
     personal_budgets     public groups of people with budgets of their own
     banded_noise         noise correlated over rounds, for training without sampling
+    item_selection       the items that enough people have, where none are declared
 on one device
     randomized_response  one of k values
     flipped_bits         every bit of a row

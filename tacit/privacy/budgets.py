@@ -26,7 +26,7 @@ from tacit.mechanisms.one_bit import BEST_EPSILON
 from tacit.phase import Phase
 from tacit.plan import Plan
 from tacit.privacy.guarantees import is_mixed, sum_adjacency
-from tacit.release import EVERYONE, Adjacency
+from tacit.release import EVERYONE, Adjacency, Unit, View
 from tacit.sampling import Once, PoissonByGroup, composed
 
 if TYPE_CHECKING:
@@ -69,11 +69,15 @@ def noise_by_phase(
 def sum_event(
     plan: Plan, phases: Sequence[Phase], noise: Mapping[str, float], group: str
 ) -> DpEvent:
-    """What all phases cost a member of a group who does not see the cohorts."""
+    """What all phases cost a member of a group, and what came before them.
+
+    In the eyes of someone who does not see the cohorts.
+    """
     from tacit.accounting.dp_events import ComposedDpEvent, GaussianDpEvent
 
+    before = [one.cells[Unit.USER, View.RELEASE].event for one in plan.before]
     if isinstance(plan.sampler, Once):  # everyone is in one of them: the dearest
-        return GaussianDpEvent(min(noise.values()))
+        return ComposedDpEvent([*before, GaussianDpEvent(min(noise.values()))])
     events = [
         plan.sampler.event(
             GaussianDpEvent(noise[phase.name]),
@@ -82,7 +86,7 @@ def sum_event(
         )
         for phase in phases
     ]
-    return ComposedDpEvent(events)
+    return ComposedDpEvent([*before, *events])
 
 
 def least_total(plan: Plan, phases: Sequence[Phase], group: str) -> float:

@@ -4,12 +4,14 @@ unprotected   nothing protects the reports
 summed        noise on a sum, added by somebody trusted or by the server
 local         every client protects its own report
 shuffled      the same, and a relay mixes the messages
+set_of_items  the items that enough people have, found before the first round
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tacit.errors import Refused
 from tacit.plan import Plan
 from tacit.release import (
     CELLS,
@@ -17,6 +19,7 @@ from tacit.release import (
     Adjacency,
     Cell,
     Cells,
+    Release,
     Standing,
     Unit,
     View,
@@ -106,6 +109,19 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
         (unit, view): cell if view is View.COLLUSION else mixed
         for (unit, view), cell in bare.items()
     }
+
+
+def set_of_items(plan: Plan, event: DpEvent) -> Release:
+    """The release of items that were selected under noise, for a plan's `before`."""
+    if sum_adjacency(plan) is not Adjacency.ZERO_OUT:
+        raise Refused(
+            "selected items have an account under zero_out only, and a cohort of fixed "
+            "size has one under replace_one; use another sampler"
+        )
+    reason = "Gaussian mechanism on sums of named items, and a threshold that one "
+    reason += "person's items pass with a small probability (Gopi et al. 2020)"
+    cells = whole_run(plan, event, reason=reason)
+    return Release("set of items", "everyone", "once, before the first round", cells)
 
 
 def is_mixed(plan: Plan) -> bool:

@@ -40,9 +40,9 @@ def terms_of(
 ) -> Terms:
     """What a device of this public group agrees to; by default of the only group."""
     group = _group(plan, group)
-    known = method.releases(plan) if releases is None else releases
+    made = (*plan.before, *method.releases(plan)) if releases is None else releases
     return Terms(
-        tuple(r for r in known if r.group in (group, EVERYONE)),
+        tuple(r for r in made if r.group in (group, EVERYONE)),
         rounds=plan.rounds,
         most=plan.sampler.most_participations(plan),
         population=plan.population,

@@ -126,7 +126,7 @@ class Simulation:
     @cached_property
     def releases(self) -> tuple[Release, ...]:
         """What will be seen, by whom, under which guarantee."""
-        return self.method.releases(self.plan)
+        return (*self.plan.before, *self.method.releases(self.plan))
 
     @property
     def spent_before(self) -> tuple[Past, ...]:

@@ -17,17 +17,21 @@ from dp_accounting import (
     UnsupportedDpEvent,
 )
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
+from dp_accounting.pld import privacy_loss_distribution as pld
+from dp_accounting.pld.common import DifferentialPrivacyParameters
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
 from tacit.accounting.epsilon import compose, epsilon
 from tacit.accounting.events import (
+    FailureDpEvent,
     PaddedDpEvent,
     ShuffledDpEvent,
     SkellamDpEvent,
     pure_local,
 )
+from tacit.accounting.rdp import rdp_epsilon
 from tacit.errors import BadValue, Refused
 
 ZERO_OUT, REPLACE_ONE = "zero_out", "replace_one"
@@ -260,3 +264,43 @@ def test_a_ratio_beyond_all_floats_leaves_basic_composition():
     event = SelfComposedDpEvent(pure_local(8.0), 108)
     found = epsilon(event, delta=1e-6, adjacency="replace_one")
     assert 700 < found.value <= 864
+
+
+# Releases that may fail
+
+
+FAILS = FailureDpEvent(2e-7)
+
+
+def test_a_failure_takes_its_probability_from_the_delta_of_the_rest():
+    """delta = f + (1 - f) rest, exactly; the library's own loss of (0, f) agrees."""
+    both = ComposedDpEvent([GaussianDpEvent(5.0), FAILS])
+    rest = (1e-6 - 2e-7) / (1 - 2e-7)
+    found = value(both)
+    assert found == value(GaussianDpEvent(5.0), delta=rest)
+    assert value(GaussianDpEvent(5.0)) < found
+    whole = pld.from_gaussian_mechanism(5.0).compose(
+        pld.from_privacy_parameters(DifferentialPrivacyParameters(0.0, 2e-7))
+    )
+    assert found == pytest.approx(whole.get_epsilon_for_delta(1e-6), abs=1e-4)
+    assert rdp_epsilon(both, delta=1e-6) > found
+
+
+def test_failures_of_several_releases_add_up():
+    twice = SelfComposedDpEvent(ComposedDpEvent([GaussianDpEvent(5.0), FAILS]), 2)
+    failure = 1 - (1 - 2e-7) ** 2
+    rest = SelfComposedDpEvent(GaussianDpEvent(5.0), 2)
+    expected = value(rest, delta=(1e-6 - failure) / (1 - failure))
+    assert value(twice) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_delta_that_a_failure_uses_up_leaves_nothing():
+    both = ComposedDpEvent([GaussianDpEvent(5.0), FAILS])
+    for delta in (2e-7, 1e-7):
+        with pytest.raises(Refused, match="must be more than that"):
+            value(both, delta=delta)
+    assert value(both, delta=0) is None
+    assert value(FAILS) == 0.0
+    assert value(ComposedDpEvent([LaplaceDpEvent(2.0), FAILS]), delta=2.0000001e-7) == (
+        0.5
+    )

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tacit.accounting.events import (
+    FailureDpEvent,
     PaddedDpEvent,
     PureDpEvent,
     ShuffledDpEvent,
@@ -32,6 +33,8 @@ GAUSSIAN = local_gaussian(1.0, diameter=1.0)
         lambda: PaddedDpEvent(0.0, GAUSSIAN),
         lambda: PaddedDpEvent(1.0, GAUSSIAN),
         lambda: SkellamDpEvent(0.0, 1.0, 1.0),
+        lambda: FailureDpEvent(0.0),
+        lambda: FailureDpEvent(1.0),
         lambda: local_gaussian(0.0, diameter=1.0),
         lambda: local_gaussian(1.0, diameter=math.nan),
         lambda: randomized_response_epsilon(1.5, choices=2),

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from tacit.data.public_inputs import undeclared
+from tacit.data.public_inputs import undeclared, with_selected_items
 from tacit.data.sources.synthetic import World
 from tacit.data.splits import everyone_trains, leave_one_out, new_users
+from tacit.errors import BadValue
 from tacit.keys import Key
 
 KEY = Key.from_seed(1)
@@ -62,9 +64,27 @@ def test_held_out_items_are_named(which):
     assert "holds out items of 20 people" in sentence
 
 
-def test_selected_items_are_public_and_their_titles_are_not():
-    own = replace(DATA, listed=None)
-    [sentence] = asked(own, has_selected_items=True)
-    assert "what people wrote" in sentence
-    bare = replace(own.catalog, titles=own.catalog.ids, features={})
-    assert asked(replace(own, catalog=bare), has_selected_items=True) == []
+def bare(dataset):
+    """As a table yields it: ids in the order of their first events, and no more."""
+    catalog = replace(dataset.catalog, titles=dataset.catalog.ids, features={})
+    return replace(dataset, catalog=catalog, listed=None)
+
+
+def test_selected_items_are_public_and_stand_in_the_order_of_their_ids():
+    data = bare(DATA)
+    turned = np.array([7, 3, 11])
+    found = with_selected_items(data, turned)
+    assert list(found.catalog.ids) == sorted(data.catalog.ids[int(i)] for i in turned)
+    assert asked(found) == []
+    assert len(asked(data)) == 1
+    kept = data.interactions.keep(np.isin(data.interactions.items, turned))
+    assert found.interactions.offsets.tolist() == kept.offsets.tolist()
+    ids = [found.catalog.ids[i] for i in found.interactions.items]
+    assert ids == [data.catalog.ids[i] for i in kept.items]
+
+
+def test_only_bare_events_have_their_items_selected():
+    with pytest.raises(BadValue, match="has a list of items"):
+        with_selected_items(DATA, [1])
+    with pytest.raises(BadValue, match="what people wrote"):
+        with_selected_items(replace(DATA, listed=None), [1])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit.errors import BadValue
+from tacit.data.public_inputs import undeclared
+from tacit.errors import BadValue, Refused
 from tacit.experiment.assemble import assemble
 from tacit.experiment.settings import check_experiment
 
@@ -156,3 +157,53 @@ def test_nobody_is_held_out_of_a_split_without_held_out_people():
     assert made.split.train.log.n_users == 300
     assert len(made.split.train.items) == len(made.dataset.interactions)
     assert len(made.split.test.users) == len(made.split.validation.users) == 0
+
+
+def selecting(tmp_path, **changes):
+    lines = [f"p{n},item {i}" for n in range(400) for i in (n % 7, 7 + n % 5, 12)]
+    letter = "p0,letter 4711"
+    text = "\n".join(["who,what", letter, *lines, *[f"q,odd {n}" for n in range(9)]])
+    (tmp_path / "events.csv").write_text(text + "\n")
+    selection = {"most": 4, "noise_multiplier": 3.0, "failure": 1e-7}
+    data = {
+        **{"source": "csv", "csv": {"path": "events.csv"}, "split": "none"},
+        **{"population": 1000, "selection": selection | changes},
+    }
+    data["csv"] |= {"user": "who", "item": "what"}
+    privacy = {"mechanism": "central", "channel": "secure_sum", "delta": 1e-6}
+    table = {
+        "data": data,
+        "method": {"name": "federated_popularity"},
+        "privacy": privacy | {"target_epsilon": 4.0},
+    }
+    return check_experiment(table, relative_to=tmp_path)
+
+
+def test_selected_items_are_the_catalog_and_stand_in_the_account(tmp_path):
+    made = assemble(selecting(tmp_path))
+    ids = list(made.split.catalog.ids)
+    assert ids == sorted(f"item {i}" for i in range(13))  # and nobody's own
+    [line] = [
+        s
+        for s in made.simulation.account.totals
+        if (s.unit, s.view) == ("user", "release")
+    ]
+    assert 3.9 < line.epsilon <= 4.0
+    told = made.simulation.account.releases
+    assert {s.what for s in told} > {"set of items"}
+    population = made.plan.population
+    assert undeclared(made.dataset, made.split, population=population) == []
+    assert check_experiment(made.experiment.resolved()).digest == (
+        made.experiment.digest
+    )
+
+
+def test_a_threshold_that_nothing_reaches_is_said(tmp_path):
+    with pytest.raises(Refused, match="no item passes the threshold of 491"):
+        assemble(selecting(tmp_path, noise_multiplier=90.0))
+
+
+def test_a_source_with_a_list_has_nothing_to_select():
+    selection = {"most": 4, "noise_multiplier": 3.0, "failure": 1e-7}
+    with pytest.raises(BadValue, match="has a list of items"):
+        assemble(experiment(data={"selection": selection}))

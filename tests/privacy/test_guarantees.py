@@ -1,25 +1,36 @@
 """Cells of the usual protections."""
 
+from dataclasses import replace
+
 import pytest
 from dp_accounting import (
+    ComposedDpEvent,
     GaussianDpEvent,
     PoissonSampledDpEvent,
     SampledWithoutReplacementDpEvent,
     SelfComposedDpEvent,
 )
 
-from tacit.accounting.events import ShuffledDpEvent, pure_local
+from tacit.accounting.epsilon import epsilon
+from tacit.accounting.events import FailureDpEvent, ShuffledDpEvent, pure_local
+from tacit.errors import Refused
+from tacit.ledger.budget import spent
+from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
+from tacit.privacy import CentralGaussian
 from tacit.privacy.guarantees import (
     is_mixed,
     local,
+    set_of_items,
     shuffled,
     summed,
     unprotected,
     whole_run,
 )
 from tacit.release import CELLS, Adjacency, Standing, Unit, View
+from tacit.runtime.ledger import terms_of
 from tacit.sampling import Everyone, FixedSize, Once, Poisson
+from tacit.statement import account
 
 EVENT = GaussianDpEvent(1.0)
 
@@ -103,3 +114,54 @@ def test_messages_that_nobody_promises_to_mix_are_local(plan):
     assert not is_mixed(plan)
     found = shuffled(plan, 2.0, messages=1, reason="Theorem 1")
     assert found == local(plan, pure_local(2.0), reason="Theorem 1")
+
+
+# Before the first round
+
+
+SELECTED = ComposedDpEvent([GaussianDpEvent(8.0), FailureDpEvent(2e-7)])
+
+
+def totals(plan, method):
+    told = account(plan, (*plan.before, *method.releases(plan)))
+    return {(s.unit, s.view): s for s in told.totals}
+
+
+@pytest.mark.parametrize("sampler", [Everyone(), Once(), Poisson(0.1)])
+def test_noise_is_calibrated_to_what_the_set_of_items_leaves(sampler):
+    """Delta and epsilon: the total is within the target, and just so."""
+    plan = Plan(
+        *(10_000, 5, sampler),
+        channel="secure_sum",
+        delta=1e-6,
+        target_epsilon=1.0,
+    )
+    after = replace(plan, before=(set_of_items(plan, SELECTED),))
+    method = FederatedPopularity(privacy=CentralGaussian())
+    alone, rest = method.calibrated(plan), method.calibrated(after)
+    cell = (Unit.USER, View.RELEASE)
+    assert 0.99 < totals(after, rest)[cell].epsilon <= 1.0
+    assert totals(after, alone)[cell].epsilon > 1.0
+    [z] = {*alone.privacy.noise_multiplier.values()}
+    [more] = {*rest.privacy.noise_multiplier.values()}
+    assert z < more < 2 * z
+    assert "trusted aggregator" in totals(after, rest)[Unit.USER, View.SERVER].assumes
+
+
+def test_a_client_agrees_to_the_set_of_items_and_counts_it_once():
+    plan = Plan(10_000, 5, channel="secure_sum", delta=1e-6)
+    plan = replace(plan, before=(set_of_items(plan, SELECTED),))
+    method = FederatedPopularity(privacy=CentralGaussian(noise_multiplier=20.0))
+    terms = terms_of(method, plan)
+    cell = (Unit.USER, View.SERVER)
+    one, five = (spent([(terms, range(n))], cell, delta=1e-6).value for n in (1, 5))
+    first = GaussianDpEvent((8.0**-2 + 20.0**-2) ** -0.5)
+    rest = (1e-6 - 2e-7) / (1 - 2e-7)
+    assert one == pytest.approx(epsilon(first, delta=rest).value, rel=1e-9)
+    all_five = GaussianDpEvent((8.0**-2 + 5 * 20.0**-2) ** -0.5)
+    assert five == pytest.approx(epsilon(all_five, delta=rest).value, rel=1e-9)
+
+
+def test_a_set_of_items_has_no_account_for_an_exchange():
+    with pytest.raises(Refused, match="under zero_out only"):
+        set_of_items(Plan(100, sampler=FixedSize(10)), SELECTED)
