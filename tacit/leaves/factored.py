@@ -72,6 +72,12 @@ class Factored:
             return Factored(_times(self.left, factors), self.right)
         return Factored(self.left, _times(self.right, factors))
 
+    @property
+    def total_type(self) -> np.dtype[Any]:
+        """Of products and their sum: int64 for integers, no less than float32."""
+        both = np.result_type(self.left.dtype, self.right.dtype)
+        return np.result_type(both, np.int64 if is_whole(both) else np.float32)
+
     def sum(self) -> Array:
         """The sum over clients as one GEMM; no client's array is written down.
 
@@ -86,12 +92,14 @@ class Factored:
         np.add(total, self._product(), out=total)
 
     def _product(self) -> Array:
-        left, right = (flat_rank(f.astype(self._dtype, copy=False)) for f in self._both)
+        left, right = (
+            flat_rank(f.astype(self.total_type, copy=False)) for f in self._both
+        )
         if left.size < _COMPILED_FROM or np.count_nonzero(left) > _SPARSE * left.size:
             return left.T @ right
         from tacit.kernels.rows import outer_sum  # loads numba
 
-        out = np.empty(self.shape, self._dtype)
+        out = np.empty(self.shape, self.total_type)
         outer_sum(left, right, out)
         return out
 
@@ -104,7 +112,7 @@ class Factored:
 
     def dense(self) -> Dense:
         """The same arrays written out."""
-        left, right = (f.astype(self._dtype, copy=False) for f in self._both)
+        left, right = (f.astype(self.total_type, copy=False) for f in self._both)
         return Dense(left.swapaxes(1, 2) @ right)
 
     def map(self, change: Change) -> Factored:
@@ -114,12 +122,6 @@ class Factored:
     @property
     def _both(self) -> tuple[Array, Array]:
         return self.left, self.right
-
-    @property
-    def _dtype(self) -> np.dtype[Any]:
-        """What products are computed in: int64 for integers, no less than float32."""
-        both = np.result_type(self.left, self.right)
-        return np.result_type(both, np.int64 if is_whole(both) else np.float32)
 
 
 def _times(factor: Array, factors: Array) -> Array:
