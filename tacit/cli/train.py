@@ -30,6 +30,7 @@ def train(
     Ctrl-C at any moment leaves a run that --resume continues.
     """
     from tacit.experiment.settings import read_experiment
+    from tacit.experiment.training import in_short
     from tacit.experiment.training import train as run
 
     settings = read_experiment(experiment, refreshing(changes, earlier))
@@ -44,8 +45,7 @@ def train(
         )
         raise
     if json:
-        shown = {k: v for k, v in outcome.document.items() if k != "simulation_only"}
-        console.print_json({**shown, "run": out})
+        console.print_json({**in_short(outcome.document), "run": out})
         return
     _print(outcome.document, out)
 
