@@ -70,6 +70,10 @@ class Cell:
     many of them as there are participations, a ledger counts those; where `each` is
     None the run costs `event` from the first participation on (a cohort drawn in secret
     is accounted for over all rounds, whether or not one was in it).
+
+    `is_local` says that every client protects its own report and that nothing else is
+    relied on: what is done with the reports afterwards costs nothing. It is not read
+    off the adjacency, which a sum over a cohort of fixed size shares with reports.
     """
 
     standing: Standing
@@ -79,6 +83,7 @@ class Cell:
     assumes: str = "nothing"
     published_epsilon: float | None = None  # a paper's own figure, never called epsilon
     each: DpEvent | None = None
+    is_local: bool = False
 
     def __post_init__(self) -> None:
         if (self.event is None) != (self.standing is Standing.NONE):

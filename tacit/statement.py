@@ -6,18 +6,33 @@ An unprovable number is None with the reason; a paper's own stands under
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit import check
 from tacit.errors import BadValue, Refused
 from tacit.plan import Plan
-from tacit.release import EVERYONE, Adjacency, Cell, Release, Standing, Unit, View
+from tacit.release import (
+    CELLS,
+    EVERYONE,
+    Adjacency,
+    Cell,
+    CellName,
+    Release,
+    Standing,
+    Unit,
+    View,
+    implying,
+)
 from tacit.sampling import composed
+
+if TYPE_CHECKING:
+    from tacit.accounting.epsilon import Epsilon
 
 MOST_CENTRAL_DELTA = 1e-5  # and never more than 1 / (10 N)
 MOST_LOCAL_DELTA = 1e-6
+_NEARLY = 1.01  # a pure figure this close is worth more than one with a delta
 
 
 @dataclass(frozen=True)
@@ -145,12 +160,113 @@ def _groups(plan: Plan, releases: tuple[Release, ...]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Figure:
+class Figure:
+    """What some cells of one unit and view amount to, and the cells it rests on."""
+
     epsilon: float | None
     delta: float | None
     accountant: str
     standing: Standing
     reason: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """A total of mixed cells is `zero_out`: zero is a legal input of local ones."""
+        found = {cell.adjacency for cell in self.cells}
+        return found.pop() if len(found) == 1 else Adjacency.ZERO_OUT
+
+
+Held = Callable[[CellName], Sequence[Cell]]
+
+
+def figure(
+    held: Held,
+    name: CellName,
+    *,
+    delta: float | None,
+    people: int,
+    prefers_pure: bool = True,
+) -> Figure:
+    """The one decision what may be called a guarantee: plans and ledgers print it.
+
+    `held` gives the releases' cells of a name, with the event of all that is counted.
+    The figure is the least that follows from the cell itself or from those that imply
+    it. It has no delta where a pure one exists, unless a relay mixed reports and the
+    pure figure would not say so; without `prefers_pure`, only where that costs next to
+    nothing.
+    """
+    found = [
+        _decided(tuple(held(other)), delta, people, prefers_pure)
+        for other in implying(name)
+    ]
+    provable = [one for one in found if one.epsilon is not None]
+    return min(provable, key=lambda one: one.epsilon or 0.0, default=found[0])
+
+
+def most_delta(cells: Iterable[Cell], people: int) -> float:
+    """The largest delta that may be called a guarantee for so many people."""
+    if all(cell.is_local for cell in cells):
+        return MOST_LOCAL_DELTA
+    return min(MOST_CENTRAL_DELTA, 1.0 / (10 * people))
+
+
+def _decided(
+    cells: tuple[Cell, ...], delta: float | None, people: int, prefers_pure: bool
+) -> Figure:
+    bare = [cell for cell in cells if not cell.is_proven]
+    reason = joined(cell.reason for cell in bare or cells)
+    if bare:
+        weakest = min((c.standing for c in bare), key=[*Standing][::-1].index)
+        return Figure(None, delta, "none", weakest, reason, cells)
+    try:
+        found, at = _composed(cells, delta, people, prefers_pure)
+    except Refused as refusal:
+        said = f"cannot be accounted for: {refusal}"
+        return Figure(None, delta, "none", Standing.NONE, said, cells)
+    if found.value is None:
+        said = "the event protects nothing"
+        return Figure(None, at, "none", Standing.NONE, said, cells)
+    return Figure(found.value, at, found.accountant, Standing.PROVEN, reason, cells)
+
+
+def _composed(
+    cells: Sequence[Cell], delta: float | None, people: int, prefers_pure: bool
+) -> tuple[Epsilon, float]:
+    """The epsilon of all cells together, and at which delta."""
+    from tacit.accounting.epsilon import compose_once
+
+    events = [(cell.event, str(cell.adjacency)) for cell in cells]
+    pure = compose_once(events, delta=0.0)
+    is_enough = delta is None or (prefers_pure and not _is_mixed(events))
+    if pure.value is not None and is_enough:
+        return pure, 0.0
+    at = _allowed(delta, cells, people)
+    found = compose_once(events, delta=at)
+    is_near = pure.value is not None and pure.value <= _NEARLY * (found.value or 0.0)
+    return (pure, 0.0) if is_near and not prefers_pure else (found, at)
+
+
+def _allowed(delta: float | None, cells: Iterable[Cell], people: int) -> float:
+    """The delta, if it is small enough to be called a guarantee."""
+    most = most_delta(cells, people)
+    if delta is None:
+        raise Refused(f"the plan has no delta; give one of at most {most:.3g}")
+    if delta > most:
+        raise Refused(
+            f"delta={delta} is more than {most:.3g}, the most that may be called a "
+            f"guarantee for {people} people"
+        )
+    return delta
+
+
+def _is_mixed(events: Iterable[tuple[Any, str]]) -> bool:
+    """Whether a relay mixed a report: a figure at delta 0 would leave that unsaid."""
+    from tacit.accounting.events import ShuffledDpEvent
+    from tacit.accounting.parts import take_apart
+
+    parts = take_apart(events) or {}
+    return any(isinstance(part.event, ShuffledDpEvent) for part in parts)
 
 
 class _Figures:
@@ -158,7 +274,7 @@ class _Figures:
 
     def __init__(self, plan: Plan, runs: int, earlier: Sequence[Past]) -> None:
         self.plan, self.runs, self.earlier = plan, runs, earlier
-        self.known: dict[str, _Figure] = {}
+        self.known: dict[str, Figure] = {}
 
     def lines(
         self,
@@ -169,9 +285,8 @@ class _Figures:
         group: str,
     ) -> Iterator[Statement]:
         """A line for each unit and view."""
-        for unit in Unit:
-            for view in View:
-                yield self._line(own, past, unit, view, what=what, group=group)
+        for unit, view in CELLS:
+            yield self._line(own, past, unit, view, what=what, group=group)
 
     def _line(
         self,
@@ -183,27 +298,36 @@ class _Figures:
         what: str,
         group: str,
     ) -> Statement:
-        cells = [self._again(release.cells[unit, view]) for release in own]
-        cells += [release.cells[unit, view] for release in past]
         people = [run.population for run in self.earlier] if past else []
-        figure = self._figure(cells, max([self.plan.population, *people]))
-        published = [c.published_epsilon for c in cells]
+        found = self._figure(
+            lambda name: self._held(own, past, name),
+            (unit, view),
+            max([self.plan.population, *people]),
+        )
+        published = [one.cells[unit, view].published_epsilon for one in (*own, *past)]
         return Statement(
             what=what,
-            seen_by=_joined(release.seen_by for release in (*own, *past)),
+            seen_by=joined(release.seen_by for release in (*own, *past)),
             group=group,
             unit=unit,
-            adjacency=_adjacency(cells),
+            adjacency=found.adjacency,
             view=view,
-            delta=figure.delta,
+            delta=found.delta,
             horizon=self._horizon(own, past),
-            accountant=figure.accountant,
-            standing=figure.standing,
-            assumes=_joined(cell.assumes for cell in cells),
-            epsilon=figure.epsilon,
-            reason=figure.reason,
-            published_epsilon=published[0] if len(cells) == 1 else None,
+            accountant=found.accountant,
+            standing=found.standing,
+            assumes=joined(cell.assumes for cell in found.cells),
+            epsilon=found.epsilon,
+            reason=found.reason,
+            published_epsilon=published[0] if len(published) == 1 else None,
         )
+
+    def _held(
+        self, own: list[Release], past: Sequence[Release], name: CellName
+    ) -> list[Cell]:
+        """What each release guarantees under this name, in all runs of the plan."""
+        again = [self._again(release.guarantee(name)) for release in own]
+        return again + [release.guarantee(name) for release in past]
 
     def _again(self, cell: Cell) -> Cell:
         """What the release costs in all runs of the plan."""
@@ -215,83 +339,27 @@ class _Figures:
         told = []
         if own:
             again = "" if self.runs == 1 else f", {self.runs} runs"
-            when = _joined(release.when for release in own)
+            when = joined(release.when for release in own)
             told.append(f"{when}, {self.plan.rounds} rounds planned{again}")
         if past:
             n = len(self.earlier)
             told.append("1 finished run" if n == 1 else f"{n} finished runs")
         return "; ".join(told)
 
-    def _figure(self, cells: list[Cell], people: int) -> _Figure:
-        name = repr((cells, people))
-        if name not in self.known:
-            self.known[name] = self._computed(cells, people)
-        return self.known[name]
-
-    def _computed(self, cells: list[Cell], people: int) -> _Figure:
-        bare = [cell for cell in cells if cell.standing is not Standing.PROVEN]
-        reason = _joined(cell.reason for cell in bare or cells)
-        if bare:
-            weakest = min((c.standing for c in bare), key=[*Standing][::-1].index)
-            return _Figure(None, self.plan.delta, "none", weakest, reason)
-        try:
-            return self._proven(cells, people, reason)
-        except Refused as refusal:
-            said = f"cannot be accounted for: {refusal}"
-            return _Figure(None, self.plan.delta, "none", Standing.NONE, said)
-
-    def _proven(self, cells: list[Cell], people: int, reason: str) -> _Figure:
-        from tacit.accounting.epsilon import compose_once
-
-        events = [(cell.event, str(cell.adjacency)) for cell in cells]
-        pure = compose_once(events, delta=0.0)
-        if pure.value is not None and (self.plan.delta is None or not _is_mixed(cells)):
-            return _Figure(pure.value, 0.0, pure.accountant, Standing.PROVEN, reason)
-        delta = self._delta(cells, people)
-        found = compose_once(events, delta=delta)
-        if found.value is None:
-            return _Figure(
-                None, delta, "none", Standing.NONE, "the event protects nothing"
-            )
-        return _Figure(found.value, delta, found.accountant, Standing.PROVEN, reason)
-
-    def _delta(self, cells: list[Cell], people: int) -> float:
-        """The plan's delta, if it is small enough to be called a guarantee."""
-        is_central = any(c.adjacency is Adjacency.ZERO_OUT for c in cells)
-        is_central = is_central or _is_mixed(cells)
-        central = min(MOST_CENTRAL_DELTA, 1.0 / (10 * people))
-        most = central if is_central else MOST_LOCAL_DELTA
-        if self.plan.delta is None:
-            raise Refused(f"the plan has no delta; give one of at most {most:.3g}")
-        if self.plan.delta > most:
-            raise Refused(
-                f"delta={self.plan.delta} is more than {most:.3g}, the most that may "
-                f"be called a guarantee for {people} people"
-            )
-        return self.plan.delta
-
-
-def _is_mixed(cells: list[Cell]) -> bool:
-    """Whether a relay mixed a report: a figure at delta 0 would leave that unsaid."""
-    from tacit.accounting.events import ShuffledDpEvent
-    from tacit.accounting.parts import take_apart
-
-    parts = take_apart((cell.event, str(cell.adjacency)) for cell in cells) or {}
-    return any(isinstance(part.event, ShuffledDpEvent) for part in parts)
-
-
-def _adjacency(cells: list[Cell]) -> Adjacency:
-    """A total of mixed cells is `zero_out`: zero is a legal input of local ones."""
-    found = {cell.adjacency for cell in cells}
-    return found.pop() if len(found) == 1 else Adjacency.ZERO_OUT
+    def _figure(self, held: Held, name: CellName, people: int) -> Figure:
+        known = repr(([held(other) for other in implying(name)], people))
+        if known not in self.known:
+            self.known[known] = figure(held, name, delta=self.plan.delta, people=people)
+        return self.known[known]
 
 
 def _assuming(line: Statement, more: Sequence[str]) -> Statement:
     if line.standing is not Standing.PROVEN:
         return line
     own = [] if line.assumes == "nothing" else [line.assumes]
-    return replace(line, assumes=_joined([*own, *more]))
+    return replace(line, assumes=joined([*own, *more]))
 
 
-def _joined(texts: Iterable[str]) -> str:
+def joined(texts: Iterable[str]) -> str:
+    """Each text once, in the order of the first."""
     return "; ".join(dict.fromkeys(texts))

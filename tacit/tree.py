@@ -100,6 +100,13 @@ class Tree:
         """
         return {name: leaf.sum() for name, leaf in self.leaves.items()}
 
+    def zero(self) -> dict[str, Array]:
+        """A sum in which nobody is, of the types and shapes of the sum."""
+        return {
+            name: np.zeros(leaf.shape, leaf.total_type)
+            for name, leaf in self.leaves.items()
+        }
+
     def add_to(self, total: dict[str, Array]) -> None:
         """Add the sum over clients to a total of the same names and shapes, in place.
 

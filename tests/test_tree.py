@@ -402,7 +402,7 @@ def test_compiled_norms_are_the_plain_ones(dtype, monkeypatch):
 
 def test_a_sparse_left_side_sums_as_a_dense_one(monkeypatch):
     left = draw(1, 9, 2, 40) * (draw(2, 9, 2, 40) > 2)
-    leaf = Factored(left, draw(3, 9, 2, 5))
+    leaf = Factored(left, draw(3, 9, 2, 5), is_sparse=True)
     plain = leaf.sum()
     assert 0 < np.count_nonzero(left) < 0.05 * left.size
     monkeypatch.setattr(factored_leaf, "_COMPILED_FROM", 0)

@@ -108,9 +108,10 @@ def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None
 def _document(
     outcome: Any, judged: dict[str, Any], person: str, shown: Any, page: Path
 ) -> dict[str, Any]:
-    document = outcome.document
+    from tacit.experiment.training import in_short
+
     return {
-        **{k: v for k, v in document.items() if k != "simulation_only"},
+        **in_short(outcome.document),
         "comparison": {name: e["metrics"] for name, e in judged.items()},
         "user": person,
         "items": [{"title": t, "score": s} for t, s in shown.recommended],

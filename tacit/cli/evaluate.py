@@ -44,7 +44,8 @@ def evaluate(
         if other != name
     }
     if json:
-        kept = ("epsilons", "seconds", "clients_per_second", "bytes_up", "bytes_down")
+        counted = ("clients_per_second", "bytes_up", "bytes_down")
+        simulated = result["simulation_only"]
         documents = {n: e.to_json() for n, e in judged.items()}
         console.print_json(
             {
@@ -53,7 +54,9 @@ def evaluate(
                 "groups": documents[name]["groups"],
                 "methods": {n: d["metrics"] for n, d in documents.items()},
                 "differences": differences,
-                **{key: result[key] for key in kept},
+                "epsilons": result["epsilons"],
+                "seconds": result["seconds"],
+                "simulation_only": {key: simulated[key] for key in counted},
             }
         )
         return

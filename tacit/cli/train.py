@@ -46,6 +46,7 @@ def run(
 ) -> None:
     """Train into a run directory and say what came of it."""
     from tacit.experiment.settings import read_experiment
+    from tacit.experiment.training import in_short
     from tacit.experiment.training import train as trained
 
     settings = read_experiment(experiment, refreshing([*changes], earlier))
@@ -60,8 +61,7 @@ def run(
         )
         raise
     if json:
-        shown = {k: v for k, v in outcome.document.items() if k != "simulation_only"}
-        console.print_json({**shown, "run": out})
+        console.print_json({**in_short(outcome.document), "run": out})
         return
     _print(outcome.document, out)
 

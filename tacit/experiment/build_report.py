@@ -154,7 +154,8 @@ def _facts(run: Finished) -> tuple[tuple[str, str], ...]:
             ("rounds", str(len(rounds))),
         )
     asked = sum(line["simulation_only"]["asked"] for line in rounds)
-    speed = result["clients_per_second"]
+    counted = result["simulation_only"]
+    speed = counted["clients_per_second"]
     return (
         ("data", experiment.data.source),
         ("items", f"{run.n_items:,}"),
@@ -163,8 +164,8 @@ def _facts(run: Finished) -> tuple[tuple[str, str], ...]:
         ("rounds", str(len(rounds))),
         ("devices asked, all rounds", f"{asked:,}"),
         ("devices a second", "–" if speed is None else f"{speed:,.0f}"),
-        ("sent by devices", _bytes(result["bytes_up"])),
-        ("sent to devices", _bytes(result["bytes_down"])),
+        ("sent by devices", _bytes(counted["bytes_up"])),
+        ("sent to devices", _bytes(counted["bytes_down"])),
     )
 
 

@@ -22,7 +22,7 @@ from tacit.experiment.settings import (
     read_method,
 )
 from tacit.method import Method
-from tacit.runtime.run import RunDirectory
+from tacit.runtime.run import RunDirectory, in_its_place
 from tacit.serving.device import Holding, Recommender
 from tacit.serving.model import load_model
 
@@ -97,8 +97,7 @@ class SavedRun:
                 f"tacit train {self.directory.experiment} --out {self.directory.path} "
                 "--resume"
             )
-        document: dict[str, Any] = json.loads(self.directory.result.read_text("utf-8"))
-        return document
+        return in_its_place(json.loads(self.directory.result.read_text("utf-8")))
 
 
 def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> Holding:

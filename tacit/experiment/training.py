@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,9 +31,11 @@ from tacit.release import Standing, Unit, View
 from tacit.results import Evaluation
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.rounds import State, Tally
-from tacit.runtime.run import Facts, RunDirectory, play
+from tacit.runtime.run import ONLY, Facts, RunDirectory, play
 from tacit.serving.model import Model, save_model
 from tacit.statement import Account, Statement
+
+_COUNTED = ("asked", "took_part", "bytes_up", "bytes_down")  # of a round's tally
 
 
 class Watch(Protocol):
@@ -292,13 +294,8 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
             return {}  # whatever is counted here is counted among private people
         looked = _look(assembled, state, tally)
         started = time.perf_counter()
-        counted = {"asked": tally.asked, "took_part": tally.took_part}
-        return {
-            "seconds": seconds,
-            "bytes_up": tally.bytes_up,
-            "bytes_down": tally.bytes_down,
-            "simulation_only": counted | looked,
-        }
+        counted = {name: getattr(tally, name) for name in _COUNTED}
+        return {"seconds": seconds, ONLY: counted | looked}
 
     planned, every = experiment.run.rounds, experiment.run.checkpoint_every
     rounds = play(
@@ -339,22 +336,21 @@ def _result(
     rounds: Sequence[Facts],
     evaluations: dict[str, Evaluation],
 ) -> dict[str, Any]:
-    seconds = _total(rounds, "seconds")
-    took_part = sum(line["simulation_only"]["took_part"] for line in rounds)
+    seconds = sum(line["seconds"] for line in rounds)
+    counted = {n: sum(line[ONLY][n] for line in rounds) for n in _COUNTED}
     name = assembled.experiment.method_name
     told = plan_account(assembled)
     return {
         "method": name,
         "simulation": True,
-        "metrics": evaluations[name].to_json()["metrics"],
         "epsilons": statements(told.totals),
         "epsilons_with_earlier": statements(told.both),
         "seconds": seconds,
-        "clients_per_second": took_part / seconds if seconds else None,
-        "bytes_up": int(_total(rounds, "bytes_up")),
-        "bytes_down": int(_total(rounds, "bytes_down")),
-        "simulation_only": {
-            "evaluations": {n: e.to_json() for n, e in evaluations.items()}
+        ONLY: {
+            "metrics": evaluations[name].to_json()["metrics"],
+            **counted,
+            "clients_per_second": counted["took_part"] / seconds if seconds else None,
+            "evaluations": {n: e.to_json() for n, e in evaluations.items()},
         },
     }
 
@@ -370,5 +366,9 @@ def _released(assembled: Assembled) -> dict[str, Any]:
     }
 
 
-def _total(rounds: Iterable[Facts], name: str) -> float:
-    return sum(line[name] for line in rounds)
+def in_short(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A result without the numbers of each person."""
+    if not document["simulation"]:
+        return {**document}
+    held = {k: v for k, v in document[ONLY].items() if k != "evaluations"}
+    return {**document, ONLY: held}

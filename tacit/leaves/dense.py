@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Shaped
@@ -55,10 +56,14 @@ class Dense:
         shape = (-1,) + (1,) * len(self.shape)
         return Dense(self.values * as_float(factors, self.values).reshape(shape))
 
+    @property
+    def total_type(self) -> np.dtype[Any]:
+        """The type of the sum, whoever is in it: int64 for integers, else float64."""
+        return np.dtype(np.int64 if is_whole(self.values.dtype) else np.float64)
+
     def sum(self) -> Array:
         """The sum over clients, exact for integers, in float64 for floats."""
-        wide = np.int64 if is_whole(self.values.dtype) else np.float64
-        return np.asarray(self.values.sum(axis=0, dtype=wide))
+        return np.asarray(self.values.sum(axis=0, dtype=self.total_type))
 
     def add_to(self, total: Array) -> None:
         """Add the sum over clients to a total, in place."""

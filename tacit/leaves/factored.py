@@ -20,16 +20,21 @@ from tacit.leaves.stored import (
     squared_rows,
 )
 
-_COMPILED_FROM = 2**18  # numbers on the left; below, a dense product is as fast
-_SPARSE = 0.05  # of them not zero; above, a dense product is faster
+_COMPILED_FROM = 2**9  # rows; below, a dense product is as fast
 
 
 @dataclass(frozen=True, eq=False)
 class Factored:
-    """A sum of outer products a client: sum over r of left[r] right[r]ᵀ."""
+    """A sum of outer products a client: sum over r of left[r] right[r]ᵀ.
+
+    `is_sparse` says that nearly all of the left side is zero, whoever the client is:
+    sums then pass over zeros. It is declared and not looked up, so that what computes a
+    sum follows from the model and not from the clients' data.
+    """
 
     left: Shaped[np.ndarray, "clients rank rows"]
     right: Shaped[np.ndarray, "clients rank columns"]
+    is_sparse: bool = False
 
     def __post_init__(self) -> None:
         left, right = self.left.shape, self.right.shape
@@ -54,7 +59,7 @@ class Factored:
 
     def with_parts(self, parts: Arrays) -> Factored:
         """The same leaf of other stored arrays."""
-        return Factored(parts["#left"], parts["#right"])
+        return Factored(parts["#left"], parts["#right"], self.is_sparse)
 
     def squared_norms(self) -> Float64[np.ndarray, "clients"]:
         """The squared Frobenius norm of each client's array, from the factors."""
@@ -69,8 +74,14 @@ class Factored:
     def scale(self, factors: Shaped[np.ndarray, "clients"]) -> Factored:
         """Each client's array times that client's factor, on the shorter side."""
         if self.left.shape[2] <= self.right.shape[2]:
-            return Factored(_times(self.left, factors), self.right)
-        return Factored(self.left, _times(self.right, factors))
+            return Factored(_times(self.left, factors), self.right, self.is_sparse)
+        return Factored(self.left, _times(self.right, factors), self.is_sparse)
+
+    @property
+    def total_type(self) -> np.dtype[Any]:
+        """Of products and their sum: int64 for integers, no less than float32."""
+        both = np.result_type(self.left.dtype, self.right.dtype)
+        return np.result_type(both, np.int64 if is_whole(both) else np.float32)
 
     def sum(self) -> Array:
         """The sum over clients as one GEMM; no client's array is written down.
@@ -86,12 +97,14 @@ class Factored:
         np.add(total, self._product(), out=total)
 
     def _product(self) -> Array:
-        left, right = (flat_rank(f.astype(self._dtype, copy=False)) for f in self._both)
-        if left.size < _COMPILED_FROM or np.count_nonzero(left) > _SPARSE * left.size:
+        left, right = (
+            flat_rank(f.astype(self.total_type, copy=False)) for f in self._both
+        )
+        if not self.is_sparse or self.shape[0] < _COMPILED_FROM:
             return left.T @ right
         from tacit.kernels.rows import outer_sum  # loads numba
 
-        out = np.empty(self.shape, self._dtype)
+        out = np.empty(self.shape, self.total_type)
         outer_sum(left, right, out)
         return out
 
@@ -104,22 +117,16 @@ class Factored:
 
     def dense(self) -> Dense:
         """The same arrays written out."""
-        left, right = (f.astype(self._dtype, copy=False) for f in self._both)
+        left, right = (f.astype(self.total_type, copy=False) for f in self._both)
         return Dense(left.swapaxes(1, 2) @ right)
 
     def map(self, change: Change) -> Factored:
         """The leaf with `change` applied to each stored factor."""
-        return Factored(change(self.left), change(self.right))
+        return Factored(change(self.left), change(self.right), self.is_sparse)
 
     @property
     def _both(self) -> tuple[Array, Array]:
         return self.left, self.right
-
-    @property
-    def _dtype(self) -> np.dtype[Any]:
-        """What products are computed in: int64 for integers, no less than float32."""
-        both = np.result_type(self.left, self.right)
-        return np.result_type(both, np.int64 if is_whole(both) else np.float32)
 
 
 def _times(factor: Array, factors: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Shaped
@@ -58,6 +59,11 @@ class Grouped:
     def scale(self, factors: Shaped[np.ndarray, "clients"]) -> Grouped:
         """Each client's array times that client's factor."""
         return Grouped(self.inner.scale(factors), self.shares)
+
+    @property
+    def total_type(self) -> np.dtype[Any]:
+        """Of the sums: that of the inner leaf's, scaled by shares."""
+        return self._members(0).total_type
 
     def sum(self) -> Array:
         """The sum of each group over its members, one group after another."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
@@ -63,6 +64,11 @@ class Symmetric:
             raise BadValue("a sum of squares cannot be scaled by a negative factor")
         factor = np.sqrt(as_float(factors, self.root))
         return Symmetric(self.root * factor[:, None, None])
+
+    @property
+    def total_type(self) -> np.dtype[Any]:
+        """Of the sum: float64."""
+        return np.dtype(np.float64)
 
     def sum(self) -> Array:
         """The half of the sum over clients."""

@@ -12,7 +12,7 @@ to, never on its data. Then the rounds it sits out can only lower what a run cos
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit import check
 from tacit.accounting.epsilon import LEAST_DELTA, Epsilon, compose_once
@@ -97,6 +97,16 @@ def made(taken: Taken, name: CellName) -> Iterator[tuple[Release, Cell, int]]:
                 yield release, cell, times
 
 
+def counted(cell: Cell, times: int) -> Cell:
+    """The cell with the event of all that counts so often, if it guarantees any."""
+    from tacit.accounting.dp_events import SelfComposedDpEvent
+
+    if not cell.is_proven:
+        return cell
+    event = cell.event if cell.each is None else cell.each
+    return replace(cell, event=SelfComposedDpEvent(event, times))
+
+
 def fits(multipliers: Iterable[float], *, total: float) -> bool:
     """Whether Gaussian releases of these noises amount to at most one of `total`.
 
@@ -146,15 +156,11 @@ def _figures(taken: Taken, name: CellName, *, delta: float) -> Iterator[Spent]:
 
 
 def _composed(taken: Taken, name: CellName, *, delta: float) -> Epsilon:
-    from tacit.accounting.dp_events import SelfComposedDpEvent
-
     nothing = Epsilon(None, "none", Adjacency.ZERO_OUT)
-    events = []
-    for _, cell, times in made(taken, name):
-        if not cell.is_proven:
-            return nothing
-        event = cell.event if cell.each is None else cell.each
-        events.append((SelfComposedDpEvent(event, times), str(cell.adjacency)))
+    held = [counted(cell, times) for _, cell, times in made(taken, name)]
+    if not all(cell.is_proven for cell in held):
+        return nothing
+    events = [(cell.event, str(cell.adjacency)) for cell in held]
     try:
         return compose_once(events, delta=delta)
     except Refused:  # releases that have no common account promise nothing together

@@ -140,5 +140,9 @@ def filled(fill: Fill) -> AddTo:
 
 
 def _kept(total: Array) -> type[np.generic]:
-    """Rounding what noise has protected costs nothing; widening it would."""
+    """As the total: its type follows from the layout, so it says nothing.
+
+    Rounding what noise has protected is free. That the total was rounded to this type
+    before is not: it is one of the things a simulation does not cover.
+    """
     return np.float32 if np.asarray(total).dtype == np.float32 else np.float64

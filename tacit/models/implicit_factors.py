@@ -25,6 +25,7 @@ from tacit.errors import Refused
 from tacit.models.formula import HISTORIES, Formula
 
 _COMPILED_FROM = 200_000  # people times items; below, numpy needs a few milliseconds
+_TRAINS_COMPILED_FROM = 500  # items
 
 Items = Float64[np.ndarray, "items factors"]
 People = Float64[np.ndarray, "clients factors"]
@@ -42,17 +43,17 @@ class ImplicitFactors:
 
     def people(self, shards: Shards) -> People:
         """Everyone's factors; zero without a history."""
-        nothing = np.zeros((len(shards), 0), np.int32)
-        return self._solved(shards, nothing)[0]
+        is_small = len(shards) * len(self.items) < _COMPILED_FROM
+        return self._solved(shards, _nothing(shards), is_small)[0]
 
     def gradients_at(self, shards: Shards, coordinates: Coordinates) -> Values:
         """A few coordinates of everyone's gradient."""
-        return self._solved(shards, coordinates)[1]
+        return self._solved(shards, coordinates, self._trains_plain)[1]
 
     def gradients(self, shards: Shards) -> Float64[np.ndarray, "clients items factors"]:
         """Everyone's whole gradient."""
-        x = self.people(shards)
-        if self._is_small(shards):
+        x, _ = self._solved(shards, _nothing(shards), self._trains_plain)
+        if self._trains_plain:
             return self._spread_plain(shards, x)
         from tacit.kernels.fmf import spread  # loads numba
 
@@ -82,9 +83,9 @@ class ImplicitFactors:
         return HISTORIES.held() @ solved @ self.items.T
 
     def _solved(
-        self, shards: Shards, coordinates: Coordinates
+        self, shards: Shards, coordinates: Coordinates, is_small: bool
     ) -> tuple[People, Values]:
-        if self._is_small(shards):
+        if is_small:
             return self._solved_plain(shards, coordinates)
         from tacit.kernels.fmf import solver  # loads numba
 
@@ -97,8 +98,10 @@ class ImplicitFactors:
         )
         return people, values
 
-    def _is_small(self, shards: Shards) -> bool:
-        return len(shards) * len(self.items) < _COMPILED_FROM
+    @property
+    def _trains_plain(self) -> bool:
+        """By the catalog, which is public: who else trains must not matter."""
+        return len(self.items) < _TRAINS_COMPILED_FROM
 
     def _solved_plain(
         self, shards: Shards, coordinates: Coordinates
@@ -146,6 +149,10 @@ class ImplicitFactors:
             return self.items
         i, j = np.tril_indices(self.items.shape[1])
         return np.hstack([self.items, self.items[:, i] * self.items[:, j]])
+
+
+def _nothing(shards: Shards) -> Coordinates:
+    return np.zeros((len(shards), 0), np.int32)
 
 
 def _counts(shards: Shards) -> sp.csr_array:

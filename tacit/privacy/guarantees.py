@@ -75,7 +75,8 @@ def _of_a_sum(
 def local(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
     """Cells of reports that each client protects itself, whoever looks."""
     seen = composed(event, plan.sampler.most_participations(plan))
-    cell = Cell(Standing.PROVEN, reason, seen, Adjacency.REPLACE_ONE, each=event)
+    exchange = Adjacency.REPLACE_ONE
+    cell = Cell(Standing.PROVEN, reason, seen, exchange, each=event, is_local=True)
     return dict.fromkeys(CELLS, cell)
 
 

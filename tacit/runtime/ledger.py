@@ -8,27 +8,17 @@ run_statements(terms, …)   the same for a device that took part in these round
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from tacit import check
 from tacit.errors import BadValue
-from tacit.ledger.budget import Cap, Spent, Taken, made, spent
+from tacit.ledger.budget import Cap, Taken, counted, made
 from tacit.ledger.durable import DeviceLedger
 from tacit.ledger.terms import Terms
 from tacit.method import Method
 from tacit.plan import Plan
-from tacit.release import (
-    CELLS,
-    EVERYONE,
-    Adjacency,
-    CellName,
-    Release,
-    Standing,
-    View,
-)
-from tacit.statement import MOST_CENTRAL_DELTA, MOST_LOCAL_DELTA, Statement
-
-_NEARLY = 1.01  # a pure figure this close is worth more than one with a delta
+from tacit.release import CELLS, EVERYONE, Cell, CellName, Release, View
+from tacit.statement import MOST_LOCAL_DELTA, Statement, figure, joined, most_delta
 
 
 def terms_of(
@@ -61,16 +51,31 @@ def caps_of(plan: Plan, group: str) -> tuple[Cap, ...]:
 
 
 def statements(ledger: DeviceLedger) -> tuple[Statement, ...]:
-    """A line for each unit and view, at the delta of the owner's cap if any."""
+    """A line for each unit and view, at the delta of the owner's cap if any.
+
+    Where there is none, or it is too large for a guarantee, at one that is not.
+    """
     taken = ledger.taken()
     deltas = {cap.cell: cap.delta for cap in ledger.caps()}
-    return tuple(_line(taken, name, delta=deltas.get(name)) for name in CELLS)
+    return tuple(
+        _line(
+            taken,
+            name,
+            delta=_told_delta(taken, name, deltas.get(name)),
+            prefers_pure=False,
+        )
+        for name in CELLS
+    )
 
 
 def run_statements(
     terms: Terms, rounds: Collection[int], *, delta: float | None
 ) -> list[Statement]:
-    """The lines of a device that took part in these rounds of one run."""
+    """The lines of a device that took part in these rounds of one run.
+
+    At the plan's delta, by the plan's rules: of somebody who took part in as many
+    rounds as anybody can, they are the plan's own.
+    """
     return [_line([(terms, rounds)], name, delta=delta) for name in CELLS]
 
 
@@ -82,47 +87,50 @@ def _group(plan: Plan, group: str | None) -> str:
     return group
 
 
-def _line(taken: Taken, name: CellName, *, delta: float | None) -> Statement:
+def _line(
+    taken: Taken, name: CellName, *, delta: float | None, prefers_pure: bool = True
+) -> Statement:
     taken = [(terms, rounds) for terms, rounds in taken if rounds]
-    found, delta = _figure(taken, name, delta=_told_delta(taken, name, delta))
-    counted = [*made(taken, found.cell)]
-    held = [cell for _, cell, _ in counted]
-    bare = [cell for cell in held if not cell.is_proven]
-    assumed = [c.assumes for c in held if c.is_proven and c.assumes != "nothing"]
+    found = figure(
+        lambda other: _held(taken, other),
+        name,
+        delta=delta,
+        people=_people(taken),
+        prefers_pure=prefers_pure,
+    )
+    assumed = [c.assumes for c in found.cells if c.is_proven and c.assumes != "nothing"]
     unit, view = name
     return Statement(
         what="everything so far",
-        seen_by=_joined(release.seen_by for release, _, _ in counted),
-        group=_joined(terms.group for terms, _ in taken) or EVERYONE,
+        seen_by=joined(release.seen_by for release, _, _ in made(taken, name)),
+        group=joined(terms.group for terms, _ in taken) or EVERYONE,
         unit=unit,
-        adjacency=Adjacency(found.adjacency),
+        adjacency=found.adjacency,
         view=view,
-        delta=delta,
+        delta=found.delta,
         horizon=_horizon(taken),
         accountant=found.accountant,
-        standing=Standing.NONE if found.value is None else Standing.PROVEN,
-        assumes=_joined(assumed) or "nothing",
-        epsilon=found.value,
-        reason=_joined(cell.reason for cell in bare or held) or "nothing was said",
+        standing=found.standing,
+        assumes=joined(assumed) or "nothing",
+        epsilon=found.epsilon,
+        reason=found.reason or "nothing was said",
     )
 
 
-def _figure(taken: Taken, name: CellName, *, delta: float) -> tuple[Spent, float]:
-    """What is spent, and at which delta: at none, where that costs next to nothing."""
-    found, pure = (spent(taken, name, delta=d) for d in (delta, 0.0))
-    if pure.value is not None and pure.value <= _NEARLY * (found.value or 0.0):
-        return pure, 0.0
-    return found, delta
+def _held(taken: Taken, name: CellName) -> list[Cell]:
+    """The guarantee of each release so far, with the event of all that counts."""
+    return [counted(cell, times) for _, cell, times in made(taken, name)]
 
 
 def _told_delta(taken: Taken, name: CellName, wanted: float | None) -> float:
     """The delta wanted, if it is small enough to be called a guarantee."""
-    held = [cell for _, cell, _ in made(taken, name) if cell.is_proven]
-    is_central = any(cell.adjacency is Adjacency.ZERO_OUT for cell in held)
-    shares = [0.1 / terms.population for terms, _ in taken]
-    most = min([MOST_CENTRAL_DELTA, *shares]) if is_central else MOST_LOCAL_DELTA
+    most = most_delta(_held(taken, name), _people(taken))
     usual = min(most, MOST_LOCAL_DELTA)
     return usual if wanted is None or wanted > most else wanted
+
+
+def _people(taken: Taken) -> int:
+    return max((terms.population for terms, _ in taken), default=1)
 
 
 def _horizon(taken: Taken) -> str:
@@ -131,7 +139,3 @@ def _horizon(taken: Taken) -> str:
     agreed = sum(terms.most for terms, _ in taken)
     runs = "1 run" if len(taken) == 1 else f"{len(taken)} runs"
     return f"{so_far} participations in {runs}, of at most {agreed} agreed"
-
-
-def _joined(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(texts))

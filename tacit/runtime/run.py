@@ -34,6 +34,9 @@ from tacit.statement import Past
 Facts = Mapping[str, Any]
 Observe = Callable[[State, Tally], Facts]
 
+ONLY = "simulation_only"  # has all that is computed from private people
+_ONCE_OUTSIDE = ("metrics", "clients_per_second", "bytes_up", "bytes_down")
+
 
 @dataclass(frozen=True)
 class RunDirectory:
@@ -96,7 +99,7 @@ class RunDirectory:
         if not self.metrics.exists():
             return []
         lines = self.metrics.read_text(encoding="utf-8").split("\n")
-        return [_parsed(line, self.metrics) for line in lines[:-1]]
+        return [in_its_place(_parsed(line, self.metrics)) for line in lines[:-1]]
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -116,6 +119,16 @@ class RunDirectory:
             for part in self.path.rglob(".*.part"):
                 part.unlink()
             yield
+
+
+def in_its_place(facts: Facts) -> dict[str, Any]:
+    """A result, or what was logged of a round, as it is written now.
+
+    What an earlier version had outside `simulation_only` is put there.
+    """
+    moved = {name: facts[name] for name in _ONCE_OUTSIDE if name in facts}
+    kept = {name: value for name, value in facts.items() if name not in moved}
+    return {**kept, ONLY: {**moved, **facts.get(ONLY, {})}} if moved else kept
 
 
 def play(

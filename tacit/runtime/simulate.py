@@ -26,7 +26,7 @@ from tacit.method import (
     enrol,
 )
 from tacit.plan import Plan
-from tacit.release import Adjacency, Release, stretches
+from tacit.release import Release, stretches
 from tacit.runtime.earlier import Earlier
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
@@ -232,9 +232,9 @@ def check_plan(method: Method, plan: Plan) -> None:
 
 
 def _is_central(releases: tuple[Release, ...]) -> bool:
-    """Whether something is protected by noise on a sum."""
-    cells = [cell for release in releases for cell in release.cells.values()]
+    """Whether something is protected by noise on a sum, and by no client itself."""
     return any(
-        cell.event is not None and cell.adjacency is Adjacency.ZERO_OUT
-        for cell in cells
+        any(cell.event is not None for cell in release.cells.values())
+        and not any(cell.is_local for cell in release.cells.values())
+        for release in releases
     )

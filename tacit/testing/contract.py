@@ -27,7 +27,7 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
-from tacit.errors import EmptyCohort
+from tacit.errors import EmptyCohort, Refused
 from tacit.keys import Key, Keys
 from tacit.method import (
     Candidates,
@@ -236,6 +236,23 @@ class MethodContract(ABC):
         after = round_.aggregate([])
         assert after.server.round == round_.state.server.round + 1
 
+    @pytest.mark.parametrize("channel", ["direct", "secure_sum"])
+    def test_types_do_not_say_whether_anybody_answered(self, channel: str) -> None:
+        """A round in which all refuse leaves a server of the same types and shapes."""
+        plan = replace(self.plan(self.world()), channel=channel)
+        try:
+            answered = self._simulation(plan=plan)
+        except Refused:
+            pytest.skip(f"the method does not go with '{channel}'")
+        refused = replace(answered, ledger=_RefuseAll())
+        kinds = []
+        for simulation in (answered, refused):
+            played = [*simulation.run(simulation.start())]
+            assert any(t.took_part for _, t in played) is (simulation is answered)
+            server = played[-1][0].server
+            kinds.append((_kinds(server.weights), _kinds(server.memory)))
+        assert kinds[0] == kinds[1]
+
     def test_nothing_that_was_handed_over_is_changed(self) -> None:
         """Functions are pure: frozen inputs are enough to play a round."""
         simulation = self._simulation()
@@ -436,6 +453,19 @@ class _RefuseEven:
         return willing
 
 
+class _RefuseAll:
+    """A ledger whose clients have all spent their budgets."""
+
+    def permits(
+        self,
+        clients: Int64[np.ndarray, "clients"],
+        *,
+        round: int,
+        multipliers: Float[np.ndarray, "clients"] | None = None,
+    ) -> Bool[np.ndarray, "clients"]:
+        return np.zeros(len(clients), bool)
+
+
 def _dying(step: Callable[..., None], when: str) -> Callable[..., None]:
     """The step, killed before or after its first call."""
 
@@ -480,6 +510,10 @@ def _zeroed(tree: Tree, rows: Bool[np.ndarray, "clients"]) -> Tree:
         return copy
 
     return Tree({name: leaf.map(zero) for name, leaf in tree.leaves.items()})
+
+
+def _kinds(arrays: Arrays) -> dict[str, tuple[str, tuple[int, ...]]]:
+    return {name: (value.dtype.name, value.shape) for name, value in arrays.items()}
 
 
 def _freeze(state: State) -> None:

@@ -148,20 +148,24 @@ class SecureSum:
 def bare_sum(trees: Iterable[Tree], layout: Layout) -> dict[str, Array]:
     """The sum of reports; zero where nobody spoke.
 
-    Several chunks are added up in double precision, and the sum has the type that one
-    chunk's has: how many there were changes nothing.
+    Its types follow from the layout alone, never from who spoke. Several chunks are
+    added up in double precision and rounded to these types at the end.
     """
+    return _folded(trees, layout.zeros(), layout)
+
+
+def _folded(trees: Iterable[Tree], zero: Arrays, layout: Layout) -> dict[str, Array]:
     chunks = iter(trees)
     one = next(chunks, None)
-    if one is None:
-        return layout.zeros()
-    total = one.sum()
+    total = dict(zero) if one is None else one.sum()
     layout.check_total(total)
-    kinds = {name: value.dtype for name, value in total.items()}
     for tree in chunks:
         total = {name: _widened(value) for name, value in total.items()}
         tree.add_to(total)
-    return {name: v.astype(kinds[name], copy=False) for name, v in total.items()}
+    return {
+        name: value.astype(zero[name].dtype, casting="same_kind", copy=False)
+        for name, value in total.items()
+    }
 
 
 def _widened(total: Array) -> Array:
@@ -175,13 +179,14 @@ def summed(trees: Iterable[Tree], context: RoundContext) -> dict[str, Array]:
     A report is bounded whoever sent it: a client that lies moves the sum no further
     than an honest one.
     """
-    mechanism = context.mechanism
+    mechanism, layout = context.mechanism, context.layout
     if mechanism is None:
-        return bare_sum(trees, context.layout)
+        return bare_sum(trees, layout)
     if context.secret is not None:
-        return exact_total(trees, mechanism, context.layout, context.secret)
+        return exact_total(trees, mechanism, layout, context.secret)
     bounded = (mechanism.enforce(tree) for tree in trees)
-    return mechanism.add(bare_sum(bounded, context.layout), context.key)
+    zero = mechanism.enforce(layout.nobody()).zero()  # bounding may widen a type
+    return mechanism.add(_folded(bounded, zero, layout), context.key)
 
 
 _CHANNELS: Mapping[str, Channel] = {

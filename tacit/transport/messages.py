@@ -170,12 +170,21 @@ class Layout:
     def __post_init__(self) -> None:
         check_names(self.slots)
 
+    def nobody(self) -> Tree:
+        """The reports of no client at all, in the declared types."""
+        return Tree(
+            {
+                name: slot.leaf(
+                    {s: np.zeros((0, *shape), slot.dtype) for s, shape in parts.items()}
+                )
+                for name, slot in self.slots.items()
+                for parts in (slot.parts(),)
+            }
+        )
+
     def zeros(self) -> dict[str, Array]:
-        """The sum of no reports: dense, int64 for integers and float64 for floats."""
-        return {
-            name: np.zeros(slot.shape, _accumulator(slot.dtype))
-            for name, slot in self.slots.items()
-        }
+        """The sum of no reports: of the types that any sum of reports has."""
+        return self.nobody().zero()
 
     def check_total(self, total: Arrays) -> None:
         """Refuse a sum of other names or shapes."""
@@ -209,10 +218,6 @@ class Layout:
             raise BadMessage(
                 f"report holds {_listed(found)}; declared is {_listed(declared)}"
             )
-
-
-def _accumulator(dtype: str) -> type[np.generic]:
-    return np.int64 if dtype in _WHOLE else np.float64
 
 
 def _listed(arrays: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:

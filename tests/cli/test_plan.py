@@ -27,7 +27,8 @@ def test_every_line_has_every_field(tacit, experiment):
 
 def test_the_cost_is_what_a_run_sends(tacit, experiment, tmp_path):
     cost = tacit("plan", experiment, "--json").json["cost"]
-    result = tacit("train", experiment, "--out", tmp_path / "run", "--json").json
+    trained = tacit("train", experiment, "--out", tmp_path / "run", "--json").json
+    result = trained["simulation_only"]
     assert cost["rounds_a_device_at_most"] == 1
     assert result["bytes_up"] == cost["bytes_up_a_round"] * cost["population"]
     assert result["bytes_down"] == cost["bytes_down_a_round"] * cost["population"]

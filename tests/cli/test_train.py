@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-KEYS = {
-    "metrics",
-    "epsilons",
-    "seconds",
+KEYS = {  # nothing else stands outside `simulation_only`
+    *("method", "simulation", "epsilons", "epsilons_with_earlier", "seconds"),
+    *("simulation_only", "run"),
+}
+MEASURED = {  # on private people
+    *("metrics", "asked", "took_part", "bytes_up", "bytes_down"),
     "clients_per_second",
-    "bytes_up",
-    "bytes_down",
 }
 FILES = (
     "experiment.toml",
@@ -33,14 +33,22 @@ def test_train_then_everything_that_follows(tacit, experiment, tmp_path):
     run = tmp_path / "run"
     trained = tacit("train", experiment, "--out", run, "--json")
     assert trained.code == 0, trained.err
-    assert trained.json.keys() >= KEYS
-    assert set(trained.json["metrics"]["ndcg@10"]) >= {"mean", "se"}
+    assert trained.json.keys() == KEYS
+    simulated = trained.json["simulation_only"]
+    assert simulated.keys() == MEASURED
+    assert set(simulated["metrics"]["ndcg@10"]) >= {"mean", "se"}
     assert {line["standing"] for line in trained.json["epsilons"]} == {"NONE"}
     for name in FILES:
         assert (run / name).stat().st_size > 0, name
 
+    kept = json.loads((run / "result.json").read_text())
+    assert kept.keys() == KEYS - {"run"}
+    assert kept["simulation_only"].keys() == MEASURED | {"evaluations"}
+    for line in (run / "metrics.jsonl").read_text().splitlines():
+        assert json.loads(line).keys() == {"round", "seconds", "simulation_only"}
+
     evaluated = tacit("evaluate", run, "--json").json
-    assert evaluated["metrics"] == trained.json["metrics"]
+    assert evaluated["metrics"] == simulated["metrics"]
     assert set(evaluated["differences"]) == {"popularity", "ease"}
 
     listed = tacit("recommend", run, "--user", "person 3", "-k", 4, "--json").json
@@ -48,6 +56,31 @@ def test_train_then_everything_that_follows(tacit, experiment, tmp_path):
 
     page = tacit("report", run, "--user", "person 3", "--json").json["report"]
     assert "person 3" in Path(page).read_text(encoding="utf-8")
+
+
+def test_a_run_of_an_earlier_version_is_read(tacit, experiment, tmp_path):
+    """It had metrics and bytes outside `simulation_only`; reports are the same."""
+    run = tmp_path / "run"
+    assert tacit("train", experiment, "--out", run).code == 0
+    evaluated = tacit("evaluate", run, "--json").json
+    page = Path(tacit("report", run, "--json").json["report"])
+    shown = page.read_text(encoding="utf-8")
+    result = json.loads((run / "result.json").read_text())
+    for name in ("metrics", "clients_per_second", "bytes_up", "bytes_down"):
+        result[name] = result["simulation_only"].pop(name)
+    (run / "result.json").write_text(json.dumps(result))
+    lines = [json.loads(x) for x in (run / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        for name in ("bytes_up", "bytes_down"):
+            line[name] = line["simulation_only"].pop(name)
+    logged = "".join(json.dumps(line) + "\n" for line in lines)
+    (run / "metrics.jsonl").write_text(logged)
+
+    assert tacit("evaluate", run, "--json").json == evaluated
+    assert tacit("report", run, "--json").code == 0
+    assert page.read_text(encoding="utf-8") == shown
+    again = tacit("train", experiment, "--out", run, "--resume", "--json").json
+    assert again["simulation_only"]["bytes_up"] == result["bytes_up"]
 
 
 def test_for_people_it_prints_a_table(tacit, experiment, tmp_path):

@@ -27,7 +27,8 @@ def model_of(alpha=0.7, ridge=0.5, factors=3, n_items=N_ITEMS):
 @pytest.fixture(params=["plain", "compiled"])
 def twin(request, monkeypatch):
     limit = {"plain": 2**62, "compiled": 0}[request.param]
-    monkeypatch.setattr(implicit_factors, "_COMPILED_FROM", limit)
+    for name in ("_COMPILED_FROM", "_TRAINS_COMPILED_FROM"):
+        monkeypatch.setattr(implicit_factors, name, limit)
 
 
 def literal(model, history):
@@ -66,7 +67,8 @@ def test_twins_agree_on_a_thousand_people(monkeypatch):
     at = draw.integers(0, 1500, (500, 40)).astype(np.int32)
     found = {}
     for name, limit in {"plain": 2**62, "compiled": 0}.items():
-        monkeypatch.setattr(implicit_factors, "_COMPILED_FROM", limit)
+        for setting in ("_COMPILED_FROM", "_TRAINS_COMPILED_FROM"):
+            monkeypatch.setattr(implicit_factors, setting, limit)
         found[name] = (
             model.people(shards),
             model.gradients_at(shards, at),

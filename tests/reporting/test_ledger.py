@@ -24,7 +24,7 @@ def told(terms, *, rounds=3, **more) -> Told:
     entries = tuple(
         Entry(AT, HOSTILE, r, release, AT if r else None) for r in range(rounds)
     )
-    totals = tuple(run_statements(terms, range(rounds), delta=None))
+    totals = tuple(run_statements(terms, range(rounds), delta=1e-6))
     return Told(entries, totals, **more)
 
 

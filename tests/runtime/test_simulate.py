@@ -9,7 +9,7 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.runtime.simulate import Simulation, check_plan
-from tacit.sampling import FixedSize, PoissonByGroup
+from tacit.sampling import Everyone, FixedSize, Poisson, PoissonByGroup
 from tacit.testing.contract import mixed_world
 from tacit.testing.toy import ToyFactors
 from tacit.transport.channels import Each, Sum, Unlinked
@@ -175,9 +175,10 @@ class ChoosyPopularity(FederatedPopularity):
         return (Choosy(),)
 
 
-def test_a_filter_before_the_noise_is_refused():
+@pytest.mark.parametrize("sampler", [Everyone(), Poisson(0.2), FixedSize(3)])
+def test_a_filter_before_the_noise_is_refused(sampler):
     """One person could move what the others' reports do: more than a clip."""
-    plan = Plan(PEOPLE, channel="secure_sum", delta=1e-6)
+    plan = Plan(PEOPLE, sampler=sampler, channel="secure_sum", delta=1e-6)
     with pytest.raises(Refused, match="Choosy looks at reports before the noise"):
         check_plan(ChoosyPopularity(privacy=CentralGaussian(1.0)), plan)
     check_plan(ChoosyPopularity(), plan)  # nothing is claimed, nothing is broken

@@ -5,7 +5,15 @@ import pytest
 
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
-from tacit.transport.channels import Each, RoundContext, Sum, Unlinked, channel
+from tacit.mechanisms.gaussian import GaussianSum
+from tacit.transport.channels import (
+    Each,
+    RoundContext,
+    Sum,
+    Unlinked,
+    bare_sum,
+    channel,
+)
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
@@ -134,3 +142,27 @@ def test_too_few_contributors_and_nothing_is_delivered():
         channel("shuffle").carry([reports(3)], agreed(min_contributors=4))
     with pytest.raises(Refused, match="0 contributed"):
         channel("shuffle").carry([], agreed())
+
+
+def test_one_report_can_move_a_rounded_sum_by_two_clips():
+    """What float sums do not promise: in float32 halves of a last place are lost.
+
+    8,191 reports of 1 and 2,047 small ones; one more of 1 passes 2^13, and from there
+    on the small ones no longer count.
+    """
+    rows, columns, clip = 512, 4, 2.0
+    layout = Layout({"w": Slot("float32", (rows, columns), rank=1)})
+    small = np.float32(2.0**-11 * (1 + 2.0**-10))
+
+    def total(ones: int):
+        sizes = np.array([1.0] * ones + [small] * 2047, np.float32)
+        left = np.zeros((len(sizes), 1, rows), np.float32)
+        left[:, 0, 0] = 1
+        right = sizes[:, None, None] * np.ones((1, 1, columns), np.float32)
+        reports = Tree({"w": Factored(left, right, is_sparse=True)})
+        tree = GaussianSum(clip, 1.0).enforce(reports)
+        assert (tree.norms() <= clip * (1 + 1e-6)).all()
+        return bare_sum([tree], layout)["w"].astype(np.float64)
+
+    moved = np.linalg.norm(total(8192) - total(8191))
+    assert moved / clip == pytest.approx(2.0, abs=0.01)  # one, if sums were exact

@@ -47,10 +47,13 @@ def test_what_is_not_declared_is_refused(changed):
         LAYOUT.check(reports(**changed))
 
 
-def test_the_sum_of_nobody_is_dense_and_wide():
-    zeros = LAYOUT.zeros()
+def test_the_sum_of_nobody_has_the_types_of_any_sum():
+    zeros, some = LAYOUT.zeros(), reports().tree.sum()
+    assert {n: v.dtype for n, v in zeros.items()} == {
+        n: v.dtype for n, v in some.items()
+    }
     assert {name: (v.dtype.name, v.shape) for name, v in zeros.items()} == {
-        "V": ("float64", (4, 2)),
+        "V": ("float32", (4, 2)),
         "n": ("int64", ()),
         "b": ("int64", (3,)),
     }

@@ -58,6 +58,7 @@ class Devices:
             schedule=schedule,
             keys=keys.at("train"),
             finish=lambda own, _: {name: own[name] - start[name] for name in own},
+            is_compiled=True,
         )
         return Tree.dense(**found)
 

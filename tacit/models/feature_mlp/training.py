@@ -2,8 +2,9 @@
 
 Clients stand on axis 0 of every array, one flat row of weights each. Micro-cohorts
 bound the memory and share the cores; a client's result does not depend on who else is
-there. Much work is done by a compiled kernel, little work, and that of one device, by
-its twin in numpy: who adapts need not wait for a compiler. They differ by rounding.
+there. A compiled kernel and its twin in numpy differ by rounding, so in a round it is
+always the kernel. Who adapts in order to rank takes it if there is much to do: one
+device need not wait for a compiler.
 """
 
 from __future__ import annotations
@@ -43,19 +44,23 @@ def train(
     schedule: Schedule,
     keys: Keys,
     finish: Finish | None = None,
+    is_compiled: bool | None = None,
 ) -> dict[str, Array]:
     """Every client's weights after its epochs; axis 0 is the client.
 
     `finish` makes of the weights of some clients, whose places it is told, what is to
-    be kept; then no more than a few micro-cohorts of weights exist at a time.
+    be kept; then no more than a few micro-cohorts of weights exist at a time. Without
+    `is_compiled` the amount of work decides: not for what leaves a client, which others
+    must not change by their presence.
     """
     home = network.flat(start)
     order = np.argsort(-examples.lengths, kind="stable")  # the longest work first
     parts = np.split(order, range(MICRO_COHORT, len(order), MICRO_COHORT))
-    work = len(examples.items) * schedule.epochs
-    is_much = len(examples) > 1 and work >= _COMPILED_FROM
+    if is_compiled is None:
+        work = len(examples.items) * schedule.epochs
+        is_compiled = len(examples) > 1 and work >= _COMPILED_FROM
     given = network, home, examples, schedule
-    learn = Compiled(*given).learn if is_much else _plain(*given)
+    learn = Compiled(*given).learn if is_compiled else _plain(*given)
 
     def learnt(some: Clients) -> Arrays:
         stack, own = np.repeat(home[None], len(some), axis=0), keys[some].at("order")
@@ -64,7 +69,7 @@ def train(
         named = network.named(stack)
         return named if finish is None else finish(named, some)
 
-    if not is_much:
+    if not is_compiled:
         return _placed(parts, map(learnt, parts))
     # One pool at a time: products are small, and BLAS would divide them all the same.
     with (

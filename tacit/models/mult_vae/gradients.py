@@ -30,7 +30,7 @@ from tacit.models.mult_vae.inputs import Held, Pass
 from tacit.models.mult_vae.network import Network
 from tacit.tree import Array, Arrays, Factored, Tree
 
-_COMPILED_FROM = 2**20  # products in the first layer; below, a dense one is as fast
+_COMPILED_FROM = 2**18  # weights of the first layer; below, a dense product is as fast
 
 
 def gradients(
@@ -110,11 +110,16 @@ class _Cohort:
 
     def tree(self, share: float) -> Tree:
         """The gradients, each times `share`."""
-        return Tree({n: self._leaf(layer, share) for n, layer in self.layers.items()})
+        return Tree({name: self._leaf(name, share) for name in self.layers})
 
-    def _leaf(self, layer: _Layer, share: float) -> Factored:
+    def _leaf(self, name: str, share: float) -> Factored:
+        layer, network = self.layers[name], self.network
         left, right = (_stacked(f) for f in (layer.left, layer.right))
-        return Factored(left, right if share == 1 else right * self.dtype.type(share))
+        if share != 1:
+            right = right * self.dtype.type(share)
+        # What enters the first layer is a history; read backwards it is not.
+        is_sparse = name == network.encoder[0] and not network.is_tied
+        return Factored(left, right, is_sparse)
 
     # forward
 
@@ -124,7 +129,7 @@ class _Cohort:
         x = np.zeros((len(held), held.n_items + 1), self.dtype)
         x[self.owners, held.columns] = one.values
         x[:, -1] = 1.0
-        if len(held.columns) * matrix.shape[1] < _COMPILED_FROM:
+        if matrix.size < _COMPILED_FROM:  # public; who else is there does not matter
             return x, x @ matrix
         from tacit.kernels.rows import weighted_rows  # loads numba
 

@@ -1,0 +1,101 @@
+"""The type of a noisy total follows from the layout, whoever contributed or not."""
+
+import numpy as np
+import pytest
+from methods.privrec.worlds import described
+
+from tacit.errors import Refused
+from tacit.experiment.registry import method_class, method_names
+from tacit.keys import Key
+from tacit.method import Method
+from tacit.plan import Plan
+from tacit.runtime.simulate import Simulation
+from tacit.sampling import Everyone, FixedSize
+from tacit.testing.contract import mixed_world
+from tacit.transport.channels import Each, Sum, channel
+
+WORLD = described(mixed_world())
+PEOPLE = len(WORLD.shards)
+SMALL = {  # few rounds of every phase; precision as it is by default
+    "fedvae": {"hidden": (4,), "latent": 2, "count_rounds": 1},
+    "gram": {"head": 5, "count_rounds": 1},
+    "privrec": {"embedding": 3, "widths": (5,), "count_rounds": 1},
+    "fmf_ldp": {"factors": 2},
+}
+
+
+class Some:
+    """A ledger that lets some clients answer."""
+
+    def __init__(self, permitted) -> None:
+        self.permitted = permitted
+
+    def permits(self, clients, *, round, multipliers=None):
+        return self.permitted[clients]
+
+
+class Tapped:
+    """A channel that notes the types of what it delivers."""
+
+    def __init__(self, name: str) -> None:
+        self.inner, self.seen = channel(name), []
+        self.name, self.delivers = name, self.inner.delivers
+
+    def carry(self, chunks, context):
+        delivery = self.inner.carry(chunks, context)
+        if isinstance(delivery, Sum):
+            self.seen.append({k: v.dtype.name for k, v in delivery.total.items()})
+        return delivery
+
+
+def simulations(name: str, mechanism: str, through: str, sampler):
+    kind = method_class(name)
+    plan = Plan(
+        PEOPLE,
+        rounds=3,
+        sampler=sampler,
+        channel=through,
+        delta=1e-6,
+        target_epsilon=None if mechanism == "none" else 5.0,
+    )
+    settings = SMALL.get(name, {})
+    if mechanism == "published":
+        settings = {k: v for k, v in settings.items() if k != "count_rounds"}
+        settings["mode"] = "paper"
+    protection = kind.mechanisms[mechanism]()
+    method: Method = kind(**settings, privacy=protection).calibrated(plan)
+    for permitted in (np.ones(PEOPLE, bool), np.arange(PEOPLE) == 4, np.zeros(PEOPLE)):
+        yield Simulation(
+            *(method, plan, WORLD.catalog, WORLD.profiles, WORLD.shards),
+            Key.from_seed(3),
+            ledger=Some(permitted.astype(bool)),
+            channel=Tapped(through),
+        )
+
+
+def kinds(arrays):
+    return {name: (value.dtype.name, value.shape) for name, value in arrays.items()}
+
+
+EVERY = [
+    (name, mechanism)
+    for name in method_names()
+    for mechanism in method_class(name).mechanisms
+]
+
+
+@pytest.mark.parametrize("through", ["direct", "secure_sum"])
+@pytest.mark.parametrize(("name", "mechanism"), EVERY)
+def test_nobody_one_and_all_give_the_same_types(name, mechanism, through):
+    sampler = FixedSize(PEOPLE) if mechanism == "published" else Everyone()
+    try:
+        worlds = [*simulations(name, mechanism, through, sampler)]
+    except (Refused, ValueError) as reason:
+        pytest.skip(str(reason))
+    found = []
+    for simulation in worlds:
+        states = [state for state, _ in simulation.run(simulation.start())]
+        servers = [(kinds(s.server.weights), kinds(s.server.memory)) for s in states]
+        found.append((servers, simulation.channel.seen))
+    assert found[0] == found[1] == found[2]
+    assert bool(found[0][1]) is (simulation.channel.delivers is not Each)
