@@ -8,6 +8,7 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Json, RunPath
+from tacit.errors import Refused
 
 
 def evaluate(
@@ -31,6 +32,11 @@ def evaluate(
 
     saved = SavedRun.at(run)
     result = saved.result
+    if saved.experiment.is_release:
+        raise Refused(
+            f"a release holds nobody out, so there is nobody to rank for at {run}; "
+            "simulate the same experiment with `tacit train`"
+        )
     assembled = assemble(saved.experiment)
     state = last_state(assembled, saved.directory)
     split = assembled.split

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,9 +59,17 @@ class Assembled:
         return self.simulation.plan
 
 
-def assemble(experiment: Experiment, *, progress: Progress | None = None) -> Assembled:
-    """Load, filter and divide the data; make the plan; check that they fit."""
-    dataset = load_dataset(experiment, progress=progress)
+def assemble(
+    experiment: Experiment,
+    *,
+    progress: Progress | None = None,
+    selected: Sequence[str] | None = None,
+) -> Assembled:
+    """Load, filter and divide the data; make the plan; check that they fit.
+
+    `selected` are the items that a release has selected before it was interrupted.
+    """
+    dataset = load_dataset(experiment, progress=progress, selected=selected)
     earlier = _earlier(experiment)
     if earlier is not None:
         dataset = earlier.renumbered(dataset)
@@ -140,18 +148,26 @@ def _sampled_by_group(method: Method, plan: Plan) -> Plan:
 def _earlier(experiment: Experiment) -> EarlierRun | None:
     """The finished run that the experiment refreshes, if it does."""
     path = experiment.run.refreshes
-    return None if path is None else EarlierRun.at(path)
+    if path is None:
+        return None
+    earlier = EarlierRun.at(path)
+    if experiment.is_release and earlier.is_simulation:
+        raise Refused(
+            f"the run at {path} was a simulation: whoever knows its seed can subtract "
+            "the noise from what it learnt; refresh a release, or release without it"
+        )
+    return earlier
 
 
 def root_key(experiment: Experiment) -> Key:
-    """The seed's key; every purpose derives its own."""
+    """The seed's key, or in a release another one each time; purposes derive theirs."""
+    if experiment.is_release:
+        return Key.from_os()
     return Key.from_seed(experiment.run.seed)
 
 
 def _run_key(experiment: Experiment, earlier: EarlierRun | None) -> Key:
     """Another one in every refresh, though the seed stay: noise must be fresh."""
-    if experiment.is_release:
-        return Key.from_os()
     key = root_key(experiment).at("run")
     return key if earlier is None else key.at("refresh", len(earlier.left.spent))
 
@@ -164,7 +180,10 @@ def _people_key(experiment: Experiment) -> Key:
 
 
 def load_dataset(
-    experiment: Experiment, *, progress: Progress | None = None
+    experiment: Experiment,
+    *,
+    progress: Progress | None = None,
+    selected: Sequence[str] | None = None,
 ) -> Dataset:
     """The data set, filtered as the experiment says."""
     data = experiment.data
@@ -186,7 +205,7 @@ def load_dataset(
         min_interactions=data.min_interactions,
         keep_items=has_table or data.items == "declared",
     )
-    return _with_selected_items(experiment, kept)
+    return _with_selected_items(experiment, kept, selected)
 
 
 def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
@@ -202,7 +221,9 @@ def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
         )
 
 
-def _with_selected_items(experiment: Experiment, dataset: Dataset) -> Dataset:
+def _with_selected_items(
+    experiment: Experiment, dataset: Dataset, selected: Sequence[str] | None
+) -> Dataset:
     """Over the items that enough people name, under noise, if the experiment says so.
 
     Who has none of them left stays, with an empty history.
@@ -210,10 +231,12 @@ def _with_selected_items(experiment: Experiment, dataset: Dataset) -> Dataset:
     selection = experiment.selection
     if selection is None:
         return dataset
+    if selected is not None:
+        return with_selected_items(dataset, dataset.catalog.indices([*selected]))
     key = root_key(experiment).at("set of items")
     people = key.at("clients").each(np.arange(len(dataset.profiles)))
     named = selection.name(Shards.of(dataset.interactions), people)
-    noise = selection.simulated_noise(key.at("noise"))
+    noise = selection.noise(key.at("noise"))
     items = selection.select(selection.add_up(named), noise)
     if not len(items):
         raise Refused(

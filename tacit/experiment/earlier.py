@@ -25,6 +25,7 @@ class EarlierRun:
     method: Method
     catalog: Catalog
     left: Earlier
+    is_simulation: bool = True
 
     @classmethod
     def at(cls, path: Path) -> EarlierRun:
@@ -33,7 +34,7 @@ class EarlierRun:
         Needs no data set: the model has the catalog, the ledger what was released.
         """
         run = SavedRun.at(path)
-        run.result  # noqa: B018 - refuses a run that has none
+        is_simulation = bool(run.result["simulation"])  # refuses a run that has none
         model = load(path)
         weights, memory = load_learnt(run.directory.checkpoint)
         ledger = json.loads(run.directory.ledger.read_text(encoding="utf-8"))
@@ -44,7 +45,7 @@ class EarlierRun:
             )
         spent = [read_past(one) for one in (*ledger["earlier"], ledger["account"])]
         left = Earlier(weights, memory, tuple(spent))
-        return cls(path, model.method, model.catalog, left)
+        return cls(path, model.method, model.catalog, left, is_simulation)
 
     def renumbered(self, dataset: Dataset) -> Dataset:
         """The same events over the catalog of this run: sums go by an item's place.

@@ -282,7 +282,9 @@ def check_experiment(
     if run and run.refreshes:
         run = dataclasses.replace(run, refreshes=relative_to / run.refreshes)
     if data and run and run.purpose == "release":  # everyone trains, on listed items
-        data = dataclasses.replace(data, split="none", items="declared")
+        data = dataclasses.replace(data, split="none")
+        if data.selection is None:
+            data = dataclasses.replace(data, items="declared")
     sampler = _sampler(run.sampler, problems) if run else None
     csv = _csv(data, relative_to, problems)
     world = problems.read(World, data.world, "data.world") if data else None

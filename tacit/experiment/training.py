@@ -95,10 +95,16 @@ def train(
     with directory.locked():
         _refuse_another_run(experiment, directory, resume=resume)
         watch.say("preparing the data")
-        assembled = assemble(experiment)
+        assembled = assemble(experiment, selected=_selected(directory))
         _refuse_past_target(assembled)
         if experiment.is_release:
             _refuse_unproven(assembled)
+        elif not len(assembled.split.test.users):
+            raise Refused(
+                f"data.split = '{experiment.data.split}' holds nobody out, and a "
+                "simulation is there to rank for somebody; use another split, or make "
+                "a model to publish with `tacit release`"
+            )
         inputs = _inputs(assembled)
         _refuse_other_inputs(inputs, directory)
         card = _write_down(assembled, directory, inputs)
@@ -172,6 +178,17 @@ def _refuse_another_run(
             f"{_different(began.resolved(), experiment.resolved())}; "
             "train into another directory"
         )
+
+
+def _selected(directory: RunDirectory) -> list[str] | None:
+    """The items that the release here has selected already."""
+    path = directory.selected_items
+    if not directory.experiment.exists() or not path.exists():
+        return None
+    try:
+        return [str(one) for one in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError) as error:
+        raise BadRun(f"{path} is damaged: {error!r}") from error
 
 
 def _inputs(assembled: Assembled) -> dict[str, Any]:
@@ -265,8 +282,11 @@ def _write_down(
 ) -> dict[str, Any]:
     """The data's digest, the resolved experiment and what it will reveal.
 
-    Before anyone is asked, and the digest first: whatever is resumed has one.
+    Before anyone is asked, and the digest first: whatever is resumed has one. Items
+    that a release selected come before it: they are not drawn again.
     """
+    if assembled.experiment.is_release and assembled.experiment.selection:
+        write_json(directory.selected_items, [*assembled.split.catalog.ids])
     pinned = (json.dumps(inputs, indent=2) + "\n").encode()
     write_atomically(directory.inputs, pinned, is_private=True)
     settings = tomli_w.dumps(assembled.experiment.resolved())

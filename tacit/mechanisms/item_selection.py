@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Int64
 from scipy.special import ndtri
 
-from tacit import check
+from tacit import check, exact_sum
 from tacit.data.shards import Shards
 from tacit.errors import BadValue
 from tacit.keys import Key, Keys
@@ -95,14 +95,10 @@ class ItemSelection:
         passes = sums[named] + noise(len(named)) >= self.threshold
         return named[passes]
 
-    def simulated_noise(self, key: Key) -> Noise:
-        """Whole Gaussian noise from a seed, for simulation."""
-
-        def draw(n: int) -> Int64[np.ndarray, "n"]:
-            drawn = self.deviation * key.generator().standard_normal(n)
-            return np.rint(drawn).astype(np.int64)
-
-        return draw
+    def noise(self, key: Key) -> Noise:
+        """Whole Gaussian noise of a key: rounded exactly, so a release may use it."""
+        drawn = exact_sum.Noise(key.secret_of())
+        return lambda n: drawn.draw(self.deviation**2, n)
 
     @property
     def weights(self) -> list[int]:
@@ -110,9 +106,9 @@ class ItemSelection:
         return [math.isqrt(STEPS * STEPS // j) for j in range(1, self.most + 1)]
 
     @property
-    def deviation(self) -> float:
-        """Of the noise before it is rounded, in steps."""
-        return self.noise_multiplier * STEPS
+    def deviation(self) -> int:
+        """Of the noise before it is rounded: whole steps, no fewer than z R."""
+        return math.ceil(self.noise_multiplier * STEPS)
 
     @cached_property
     def threshold(self) -> int:

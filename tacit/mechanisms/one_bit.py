@@ -139,7 +139,7 @@ def randomized_bits(
         raise BadValue(f"values of {len(values)} clients for {len(keys)} keys")
     own, exact = keys.at("bit"), np.ascontiguousarray(values, np.float64)
     least = chances.flips(epsilon, bits=32) * _STEP
-    if exact.size < _COMPILED_FROM:
+    if keys.secret is not None or exact.size < _COMPILED_FROM:  # compiled is Philox
         return _bits_plain(own, exact, bound, least)
     from tacit.kernels.bits import bits  # loads numba
 
@@ -167,7 +167,7 @@ def one_of_each(
 
     A number's chance is off by less than 2**-32.
     """
-    if len(keys) * len(sizes) < _COMPILED_FROM:
+    if keys.secret is not None or len(keys) * len(sizes) < _COMPILED_FROM:
         return _places_plain(keys, starts, sizes)
     from tacit.kernels.bits import places  # loads numba
 

@@ -55,6 +55,11 @@ class RunDirectory:
         return self.path / "inputs.json"
 
     @property
+    def selected_items(self) -> Path:
+        """The items that a release selected under noise, if it did: public."""
+        return self.path / "selected-items.json"
+
+    @property
     def metrics(self) -> Path:
         """A line a round."""
         return self.path / "metrics.jsonl"

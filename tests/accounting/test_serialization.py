@@ -118,6 +118,7 @@ def test_a_release_is_plain_data():
         "assumes": "trusted aggregator",
         "published_epsilon": None,
         "each": GAUSS,
+        "is_local": False,
     }
 
 

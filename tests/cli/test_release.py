@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+import tacit as tacit_package
 from tacit.keys import Key
 from tacit.mechanisms import gaussian
+from tacit.mechanisms.item_selection import ItemSelection
 from tacit.runtime import run as runs
 from tacit.runtime.secrets import Secrets
 
@@ -337,3 +339,79 @@ def test_a_resume_with_another_table_is_refused(tacit, table, tmp_path, monkeypa
     said = tacit("release", path, "--out", run, "--resume")
     assert said.code == 2
     assert "was begun with other data" in said.err
+
+
+# --- Items selected under noise ------------------------------------------------------
+
+SELECTION = """
+[data.selection]
+most = 4
+noise_multiplier = 2.0
+failure = 1e-7
+"""
+
+
+def test_items_may_be_selected_under_noise(tacit, table, tmp_path):
+    path = table.experiment("with-alice.csv", more=SELECTION)
+    run = tmp_path / "run"
+    said = tacit("release", path, "--out", run, "--json")
+    assert said.code == 0, said.err
+    assert b"letter-from-the-clinic" not in model(run)
+    card = json.loads((run / "privacy-card.json").read_text())
+    assert "set of items" in {line["what"] for line in card["releases"]}
+    listed = json.loads((run / "selected-items.json").read_text())
+    assert listed == list(tacit_package.load(run).catalog.ids)
+    found = [line["epsilon"] for line in said.json["epsilons"] if line["epsilon"]]
+    assert found
+    assert max(found) <= 4.0
+
+
+def test_selected_items_are_not_drawn_again(tacit, table, tmp_path, monkeypatch):
+    path = table.experiment(more=SELECTION)
+    run = tmp_path / "run"
+
+    def dies(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "_append", dies)
+        with pytest.raises(Killed):
+            tacit("release", path, "--out", run)
+    first = (run / "selected-items.json").read_bytes()
+    monkeypatch.setattr(ItemSelection, "select", dies)
+    said = tacit("release", path, "--out", run, "--resume")
+    assert said.code == 0, said.err
+    assert (run / "selected-items.json").read_bytes() == first
+
+
+# --- What a release cannot be used for -----------------------------------------------
+
+
+def test_a_release_refreshes_only_a_release(tacit, table, tmp_path):
+    path = table.experiment()
+    for command in ("train", "release"):
+        assert tacit(command, path, "--out", tmp_path / command).code == 0
+    again = tmp_path / "again"
+    said = tacit("release", path, "--from", tmp_path / "train", "--out", again)
+    assert said.code == 2
+    assert "was a simulation" in said.err
+    said = tacit("release", path, "--from", tmp_path / "release", "--out", again)
+    assert said.code == 0, said.err
+
+
+def test_nobody_of_a_release_can_be_ranked_for(tacit, table, tmp_path):
+    run = tmp_path / "run"
+    assert tacit("release", table.experiment(), "--out", run).code == 0
+    said = tacit("evaluate", run)
+    assert said.code == 2
+    assert "a release holds nobody out" in said.err
+
+
+def test_a_simulation_needs_somebody_to_rank_for(tacit, table, tmp_path):
+    said = tacit(
+        *("train", table.experiment(), "--out", tmp_path / "run"),
+        *("--set", "data.split=none"),
+    )
+    assert said.code == 2
+    assert "data.split = 'none' holds nobody out" in said.err
+    assert not (tmp_path / "run" / "experiment.toml").exists()

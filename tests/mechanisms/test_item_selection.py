@@ -134,7 +134,7 @@ def test_items_of_one_person_pass_at_the_promised_rate():
     worst = max(range(1, 4), key=lambda j: any_passes(made, j, made.weights[j - 1]))
     n = 40_000
     sums = np.full(worst * n, made.weights[worst - 1])
-    chosen = made.select(sums, made.simulated_noise(Key.from_seed(4)))
+    chosen = made.select(sums, made.noise(Key.from_seed(4)))
     failed = len(np.unique(chosen // worst))
     rate = any_passes(made, worst, made.weights[worst - 1])
     assert 0.2499 < rate <= 0.25
@@ -161,7 +161,7 @@ def test_noise_is_whole_and_exactly_what_was_drawn_decides():
     need = made.threshold - STEPS
     draws = np.array([need - 1, need, need + 1])
     assert made.select(sums, lambda n: draws[:n]).tolist() == [1, 2]
-    assert made.simulated_noise(Key.from_seed(1))(5).dtype == np.int64
+    assert made.noise(Key.from_seed(1))(5).dtype == np.int64
 
 
 # The account

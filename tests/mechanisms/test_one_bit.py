@@ -17,11 +17,14 @@ from scipy.optimize import minimize_scalar
 
 from tacit.accounting.epsilon import epsilon as account
 from tacit.errors import BadValue
+from tacit.keys import Key
+from tacit.mechanisms import one_bit
 from tacit.mechanisms.one_bit import (
     BEST_EPSILON,
     Bits,
     OneBit,
     distinct,
+    one_of_each,
     randomized_bits,
 )
 from tacit.testing.statistics import assert_frequencies
@@ -228,3 +231,14 @@ def test_vectors_of_a_wrong_shape_are_refused():
         OneBit(1.0, 4, 2).privatize(np.zeros((3, 5)), keys)
     with pytest.raises(BadValue, match="keys"):
         OneBit(1.0, 4, 2).privatize_from(lambda at: np.zeros((2, 2)), keys)
+
+
+def test_of_a_secret_no_compiled_generator_draws(monkeypatch):
+    """The kernels have Philox inside; whatever the size, a cipher's coins decide."""
+    keys = Key.from_secret(bytes(range(32))).each(range(3))
+    values = np.linspace(-1, 1, 12).reshape(3, 4)
+    starts, sizes = np.array([0, 5]), np.array([5, 7])
+    small = randomized_bits(values, keys, epsilon=1.0), one_of_each(keys, starts, sizes)
+    monkeypatch.setattr(one_bit, "_COMPILED_FROM", 0)
+    np.testing.assert_array_equal(small[0], randomized_bits(values, keys, epsilon=1.0))
+    np.testing.assert_array_equal(small[1], one_of_each(keys, starts, sizes))
