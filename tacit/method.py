@@ -427,8 +427,8 @@ class SumMethod(Method):
 
     @final
     def total_multiplier(self, group: str) -> float | None:
-        """As the protection has it."""
-        return self.privacy.total_multiplier(group)
+        """As the protection has it, where phases are chosen."""
+        return self.privacy.total_multiplier(group) if self.chooses_phases else None
 
     @final
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
@@ -557,8 +557,7 @@ class SumMethod(Method):
 
     def _spent_after(self, server: Server, phase: Phase) -> Arrays:
         """The sum of 1/z² after one more round, where phases are chosen."""
-        z = self.privacy.multiplier(phase, "") if self.chooses_phases else None
-        total = self.privacy.total_multiplier("")
+        z, total = self.privacy.multiplier(phase, ""), self.total_multiplier("")
         if z is None or total is None:
             return {}
         spent = float(server.memory.get(_SPENT, np.zeros(()))) + z**-2

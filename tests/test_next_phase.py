@@ -27,10 +27,11 @@ from tacit.method import (
     Unprotected,
     participate,
 )
+from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.models.histories import rows
 from tacit.models.relations import unit
 from tacit.plan import Plan
-from tacit.release import Unit, View
+from tacit.release import EVERYONE, Unit, View
 from tacit.runtime.device import Device
 from tacit.runtime.ledger import terms_of
 from tacit.runtime.simulate import Simulation
@@ -290,3 +291,25 @@ def test_phases_have_names_of_their_own():
 
     with pytest.raises(BadValue, match="first, first"):
         Twins(privacy=CentralGaussian(1.0)).releases(PLAN)
+
+
+# --- Which noise goes with which kind of method ---------------------------------------
+
+ROUND_NOISE, RUN_NOISE = CentralGaussian(1.0), CentralGaussian(total_noise=2.0)
+
+
+@pytest.mark.parametrize("step", ["calibrated", "releases"])
+def test_the_noise_of_a_run_is_refused_where_no_phase_is_chosen(step):
+    """Nobody could say what a round costs, so nobody would ever answer."""
+    method = FederatedPopularity(privacy=RUN_NOISE)
+    with pytest.raises(BadValue, match=r"total_noise=2\.0.*set noise_multiplier"):
+        getattr(method, step)(PLAN)
+    assert method.total_multiplier(EVERYONE) is None
+
+
+@pytest.mark.parametrize("step", ["calibrated", "releases"])
+def test_the_noise_of_a_round_is_refused_where_phases_are_chosen(step):
+    """It would be replaced by what the budget and the share of a phase say."""
+    method = CountThenChoose(privacy=ROUND_NOISE)
+    with pytest.raises(BadValue, match=r"noise_multiplier=1\.0.*set total_noise"):
+        getattr(method, step)(PLAN)

@@ -82,6 +82,12 @@ class CentralGaussian(Privacy):
         for name in ("clip", "bit_noise", "total_noise"):
             if getattr(self, name) is not None:
                 check.positive(**{name: getattr(self, name)})
+        if noise is not None and self.total_noise is not None:
+            raise BadValue(
+                f"noise_multiplier={noise} and total_noise={self.total_noise} exclude "
+                "each other: the first is the noise of a round, the second that of a "
+                "whole run whose phases are chosen as it goes; leave one of them out"
+            )
         check.positive(clip_rate=self.clip_rate)
         check.at_least(1, clip_span=self.clip_span)
         self._check_moving_clip()
@@ -111,8 +117,7 @@ class CentralGaussian(Privacy):
         """With the least noise for the plan's target, and scales for its groups."""
         made = self
         self._check_phases(phases)
-        if is_chosen:
-            self._check_chosen(plan)
+        self._check_choice(plan, is_chosen=is_chosen)
         if self.scale.keys() == plan.groups.keys():  # a file may name them in any order
             ordered = {group: self.scale[group] for group in plan.groups}
             made = replace(self, scale=ordered)
@@ -180,6 +185,7 @@ class CentralGaussian(Privacy):
         """One noisy sum per phase, for each group whose budget is its own."""
         self._check_groups(plan)
         self._check_phases(phases)
+        self._check_choice(plan, is_chosen=is_chosen)
         groups = groups_of(replace(plan, target_epsilon=None), self.scale)
         return tuple(
             one
@@ -192,7 +198,6 @@ class CentralGaussian(Privacy):
     ) -> tuple[Release, ...]:
         what = " and of ".join(phase.what for phase in phases)
         if is_chosen:
-            self._check_chosen(plan)
             total = given(self.total_multiplier(group), "total_noise")
             cells = whole_run(plan, gaussian_event(total), reason=_CHOSEN)
             return (release(f"sums of {what}", cells, None, group=group),)
@@ -349,7 +354,22 @@ class CentralGaussian(Privacy):
                 "its order"
             )
 
-    def _check_chosen(self, plan: Plan) -> None:
+    def _check_choice(self, plan: Plan, *, is_chosen: bool) -> None:
+        """Refuse the other kind of noise, and what has no account where one chooses."""
+        if not is_chosen:
+            if self.total_noise is not None:
+                raise BadValue(
+                    f"total_noise={self.total_noise} is for methods that choose their "
+                    "phases as they go, and this one does not; set noise_multiplier, "
+                    "or leave both out and set target_epsilon"
+                )
+            return
+        if self.noise_multiplier is not None:
+            raise BadValue(
+                f"noise_multiplier={self.noise_multiplier} is not used by a method "
+                "that chooses its phases as it goes: their shares divide the noise of "
+                "the run; set total_noise, or leave both out and set target_epsilon"
+            )
         if not isinstance(plan.sampler, Everyone):
             raise Refused(
                 "a method that chooses its phases as it goes has an account only if "

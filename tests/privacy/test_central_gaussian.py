@@ -164,6 +164,7 @@ def test_a_moving_clip_is_told_obeyed_and_moved():
         ({"scale": {"a": 1.5}}, r"scale\[a\]=1.5"),
         ({"scale": {"a": 1.0}, "clip_quantile": 0.5}, "clip_quantile"),
         ({"total_noise": 0.0}, "total_noise=0.0"),
+        ({"noise_multiplier": 1.0, "total_noise": 2.0}, "leave one of them out"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(fields, said):
