@@ -60,10 +60,11 @@ def phase_of(phases: Sequence[Phase], round: int) -> int:
     for place, phase in enumerate(phases):
         if round in phase.rounds:
             return place
-    raise Refused(f"round {round} belongs to none of the phases {_named(phases)}")
+    raise Refused(f"round {round} belongs to none of the phases {named(phases)}")
 
 
-def _named(phases: Sequence[Phase]) -> str:
+def named(phases: Sequence[Phase]) -> str:
+    """The names of phases, and their rounds, for a message."""
     return ", ".join(
         f"{phase.name} ({phase.rounds.start} to {phase.rounds.stop - 1})"
         for phase in phases

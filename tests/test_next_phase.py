@@ -38,7 +38,9 @@ from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson
 from tacit.statement import account
 from tacit.testing.contract import MethodContract, SmallWorld, mixed_world
+from tacit.transport.channels import Each, RoundContext
 from tacit.transport.codec import encode_cast
+from tacit.transport.messages import Cast, Layout
 
 
 @dataclass(frozen=True)
@@ -279,6 +281,41 @@ def test_nothing_is_computed_for_a_run_that_is_over():
         simulation.method.local_update(
             cast, state.clients, WORLD.shards, simulation.population.keys
         )
+
+
+class Undeclared(CountThenChoose):
+    """Takes a smaller share of a phase than was declared."""
+
+    def next_phase(self, server):
+        return replace(self.phases(server.plan)[0], share=0.1)
+
+
+class Late(CountThenChoose):
+    """Chooses the phase of the first round again."""
+
+    def next_phase(self, server):
+        return self.phases(server.plan)[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "round_", "said"),
+    [
+        (Undeclared, 0, r"'first' for round 0, .* declared: first \(0 to 0\), once"),
+        (Late, 1, r"'first' for round 1, and clients agreed to first \(0 to 0\);"),
+    ],
+)
+def test_a_phase_that_nobody_would_answer_is_refused(method, round_, said):
+    """Else the server would learn from noise alone, and count it as spent."""
+    simulation = simulated(method(privacy=CentralGaussian()))
+    server = replace(simulation.start().server, round=round_)
+    cast = Cast(round_, PLAN.digest, {}, 0)
+    context = RoundContext(Layout({}), Key.from_seed(0), None, 1, 1.0)
+    with pytest.raises(Refused, match=said):
+        simulation.method.broadcast(server)
+    with pytest.raises(Refused, match=said):
+        simulation.method.context(server, cast, Key.from_seed(0))
+    with pytest.raises(Refused, match=said):
+        simulation.method.aggregate(server, Each(iter(())), context)
 
 
 def test_phases_have_names_of_their_own():
