@@ -55,7 +55,7 @@ from tacit.ledger.budget import ROUNDING
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.sums import SumMechanism
 from tacit.models.formula import Formula
-from tacit.phase import Phase, in_turn, named, phase_of
+from tacit.phase import Phase, check_phases, in_turn, named, phase_of
 from tacit.plan import Plan
 from tacit.privacy import (
     UNPROTECTED,
@@ -354,9 +354,10 @@ class SumMethod(Method):
 
     @abstractmethod
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
-        """The phases of a run, in the order of their rounds; names are distinct.
+        """The phases of a run, in the order of their rounds; each round has one.
 
         Where `next_phase` chooses, all that it may choose from: rounds may overlap.
+        Names are distinct, and so are the words for what is reported.
         """
 
     @abstractmethod
@@ -420,9 +421,7 @@ class SumMethod(Method):
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """One per phase, as the protection has it; all else follows from these."""
         phases = self.phases(plan)
-        if len({phase.name for phase in phases}) < len(phases):
-            names = ", ".join(phase.name for phase in phases)
-            raise BadValue(f"two phases of {type(self).__name__} have a name: {names}")
+        check_phases(phases, rounds=None if self.chooses_phases else plan.rounds)
         return self.privacy.releases(plan, phases, is_chosen=self.chooses_phases)
 
     @final

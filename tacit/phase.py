@@ -55,6 +55,27 @@ def in_turn(*phases: tuple[str, int, str], total: int) -> list[range]:
     return [*made, range(start, total)]
 
 
+def check_phases(phases: Sequence[Phase], *, rounds: int | None) -> None:
+    """Refuse phases that share a name, or that are not these rounds one by one.
+
+    `rounds` is None where a method chooses among phases that may overlap.
+    """
+    for field in ("name", "what"):
+        words = [getattr(phase, field) for phase in phases]
+        if len(set(words)) < len(words):
+            raise BadValue(
+                f"two phases have the same `{field}`: {', '.join(words)}; noise and "
+                "releases go by it, so give each phase its own"
+            )
+    begin = [*(phase.rounds.start for phase in phases), rounds]
+    end = [0, *(phase.rounds.stop for phase in phases)]
+    if rounds is not None and begin != end:
+        raise BadValue(
+            f"the phases {named(phases)} must be the {rounds} rounds of the plan, one "
+            "after the other, without gap or overlap; `in_turn` lays them so"
+        )
+
+
 def phase_of(phases: Sequence[Phase], round: int) -> int:
     """The place of the phase that a round belongs to."""
     for place, phase in enumerate(phases):

@@ -318,16 +318,27 @@ def test_a_phase_that_nobody_would_answer_is_refused(method, round_, said):
         simulation.method.aggregate(server, Each(iter(())), context)
 
 
-def test_phases_have_names_of_their_own():
-    """Noise goes by the name of a phase."""
-
+@pytest.mark.parametrize("field", ["name", "what"])
+def test_phases_have_a_name_and_words_of_their_own(field):
     class Twins(CountThenChoose):
         def phases(self, plan):
-            first, *_ = super().phases(plan)
-            return first, first
+            first, once, twice = super().phases(plan)
+            return first, once, replace(twice, **{field: getattr(first, field)})
 
-    with pytest.raises(BadValue, match="first, first"):
-        Twins(privacy=CentralGaussian(1.0)).releases(PLAN)
+    with pytest.raises(BadValue, match=f"two phases have the same `{field}`"):
+        Twins(privacy=CentralGaussian()).calibrated(PLAN).releases(PLAN)
+
+
+def test_phases_that_are_not_chosen_are_the_rounds_of_the_plan():
+    """Found by `tacit plan`, before anybody is asked."""
+
+    class Short(FederatedPopularity):
+        def phases(self, plan):
+            [votes] = super().phases(plan)
+            return (replace(votes, rounds=range(plan.rounds - 1)),)
+
+    with pytest.raises(BadValue, match=r"votes \(0 to 1\) must be the 3 rounds"):
+        Short(privacy=CentralGaussian()).calibrated(PLAN).releases(PLAN)
 
 
 # --- Which noise goes with which kind of method ---------------------------------------
