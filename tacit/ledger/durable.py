@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -81,15 +81,22 @@ class DeviceLedger:
     # rounds
 
     def permits(
-        self, run: str, round: int, *, asked: bytes, multiplier: float | None = None
+        self,
+        run: str,
+        round: int,
+        *,
+        asked: bytes,
+        multiplier: float | None = None,
+        target: Sequence[Cap] = (),
     ) -> bool:
         """Whether the device may answer; if so it is charged, if not the no is noted.
 
         Call it inside a transaction, for a round without an answer: an answered one is
         not asked again but looked up. `multiplier` is the noise of the round where a
-        method chooses it as it goes.
+        method chooses it as it goes. `target` holds for this run by itself, the caps
+        of the owner for all of them together.
         """
-        why = self._refusal(run, round, multiplier)
+        why = self._refusal(run, round, multiplier, target)
         if why is not None:
             self.refuse(run, why)
             return False
@@ -211,7 +218,7 @@ class DeviceLedger:
     # details
 
     def _refusal(
-        self, run: str, round: int, multiplier: float | None
+        self, run: str, round: int, multiplier: float | None, target: Sequence[Cap]
     ) -> Refusal | None:
         row = self._one("SELECT key IS NULL FROM runs WHERE run = ?", run)
         if row is None:
@@ -227,9 +234,11 @@ class DeviceLedger:
             return Refusal.TOO_OFTEN
         if not self._has_budget(run, terms, multiplier):
             return Refusal.BUDGET
+        here = (terms, [*mine, round])
+        if not all(cap.holds([here]) for cap in target):
+            return Refusal.TARGET
         others = [(one, rounds) for one, rounds in taken if one is not terms]
-        after = [*others, (terms, [*mine, round])]
-        held = all(cap.holds(after) for cap in self.caps())
+        held = all(cap.holds([*others, here]) for cap in self.caps())
         return None if held else Refusal.CAP
 
     def _has_budget(self, run: str, terms: Terms, multiplier: float | None) -> bool:
