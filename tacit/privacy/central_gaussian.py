@@ -186,6 +186,8 @@ class CentralGaussian(Privacy):
         self._check_groups(plan)
         self._check_phases(phases)
         self._check_choice(plan, is_chosen=is_chosen)
+        for phase in filter(self._moves, phases):
+            self._rule(phase)  # refuses noise that would leave the sum none
         groups = groups_of(replace(plan, target_epsilon=None), self.scale)
         return tuple(
             one

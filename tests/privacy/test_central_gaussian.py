@@ -152,6 +152,15 @@ def test_a_moving_clip_is_told_obeyed_and_moved():
         privacy.mechanism(UPDATES, {"clip": np.array(9999.0)})
 
 
+def test_bits_that_spend_the_whole_budget_are_refused_by_the_plan():
+    """Before a ledger is charged, not by the first round."""
+    privacy = CentralGaussian(1.0, clip_quantile=0.5, bit_noise=0.5)
+    with pytest.raises(BadValue, match=r"bits=0\.5 must be > 0\.5"):
+        privacy.calibrated(plan(), BOTH).releases(plan(), BOTH)
+    louder = replace(privacy, bit_noise=0.6)
+    assert len(louder.calibrated(plan(), BOTH).releases(plan(), BOTH)) == 2
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
