@@ -51,7 +51,7 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
-from tacit.ledger.budget import ROUNDING
+from tacit.ledger.budget import is_within
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.sums import SumMechanism
 from tacit.models.formula import Formula
@@ -577,7 +577,7 @@ class SumMethod(Method):
         if z is None or total is None:
             return {}
         spent = float(server.memory.get(_SPENT, np.zeros(()))) + z**-2
-        if spent > total**-2 * (1 + ROUNDING):
+        if not is_within(spent, total**-2):
             raise Refused(
                 f"{type(self).__name__} chose '{phase.name}' for round {server.round}, "
                 f"and its noise would spend {spent * total**2:.3f} times the budget of "
