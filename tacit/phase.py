@@ -33,6 +33,10 @@ class Phase:
         if self.rounds.step != 1 or not len(self.rounds) or self.rounds.start < 0:
             raise BadValue(f"rounds={self.rounds} must be one or more, in a row")
 
+    def bounded_by(self, clip: float | None) -> float:
+        """The bound of its reports: the clip, if one is given and the phase has one."""
+        return clip if self.is_clipped and clip is not None else self.bound
+
 
 def in_turn(*phases: tuple[str, int, str], total: int) -> list[range]:
     """The rounds of phases that follow each other; the last one gets what is left.

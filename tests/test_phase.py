@@ -88,3 +88,9 @@ def test_every_round_has_one_phase_unless_they_are_chosen(phases):
         check_phases(phases, rounds=5)
     check_phases(phases, rounds=None)
     check_phases([COUNTS, UPDATES], rounds=5)
+
+
+def test_a_clip_replaces_the_bound_where_it_is_a_choice():
+    clipped = replace(UPDATES, bound=2.0, is_clipped=True)
+    assert [clipped.bounded_by(clip) for clip in (None, 0.5)] == [2.0, 0.5]
+    assert UPDATES.bounded_by(0.5) == 1.0

@@ -278,22 +278,17 @@ class CentralGaussian(Privacy):
         z = self.noise_of(phase)
         if self._moves(phase):
             return self._rule(phase).at(float(told[CLIP]))
-        bound = self.bound_of(phase)
+        bound = phase.bounded_by(self.clip)
         if not self.scale:
             return GaussianSum(bound, z)
         multipliers = {group: z / share for group, share in self.scale.items()}
         return ByClip(z * bound, multipliers)
 
-    def bound_of(self, phase: Phase) -> float:
-        """S, or the first one."""
-        is_chosen = phase.is_clipped and self.clip is not None
-        return given(self.clip, "clip") if is_chosen else phase.bound
-
     def told(self, phase: Phase, memory: Arrays) -> Arrays:
         """The clip, where it moves."""
         if not self._moves(phase):
             return {}
-        return {CLIP: memory.get(CLIP, np.array(self.bound_of(phase)))}
+        return {CLIP: memory.get(CLIP, np.array(phase.bounded_by(self.clip)))}
 
     def after(
         self, phase: Phase, told: Arrays, total: Arrays, *, planned: float
@@ -320,7 +315,7 @@ class CentralGaussian(Privacy):
 
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
         """(z S)², whoever takes part."""
-        return (self.noise_of(phase) * self.bound_of(phase)) ** 2
+        return (self.noise_of(phase) * phase.bounded_by(self.clip)) ** 2
 
     # details
 
@@ -328,7 +323,7 @@ class CentralGaussian(Privacy):
         return self.clip_quantile is not None and phase.is_clipped
 
     def _rule(self, phase: Phase) -> AdaptiveClip:
-        start, quantile = self.bound_of(phase), self.clip_quantile
+        start, quantile = phase.bounded_by(self.clip), self.clip_quantile
         assert quantile is not None
         return AdaptiveClip(
             start,

@@ -109,7 +109,7 @@ class LocalBits(Privacy):
             tree[VALUES],
             keys,
             epsilon=given(self.epsilon, "epsilon"),
-            bound=self._bound(phase),
+            bound=phase.bounded_by(self.clip),
         )
         signs = said.view(np.int8) * np.int8(2) - np.int8(1)
         return Tree.dense(votes=signs * (tree[COORDINATES] + np.int32(1)))
@@ -133,7 +133,7 @@ class LocalBits(Privacy):
         [(name, slot)] = slots.items()
         bits = self._bits(math.prod(slot.shape))
         counted = Votes(bits.dimension).total(delivery, context)[VOTES]
-        found = self._bound(phase) * bits.scales * counted
+        found = phase.bounded_by(self.clip) * bits.scales * counted
         return {name: found.reshape(slot.shape)}
 
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
@@ -145,6 +145,3 @@ class LocalBits(Privacy):
     def _bits(self, size: int) -> SpreadBits | PublishedBits:
         epsilon, votes = given(self.epsilon, "epsilon"), given(self.votes, "votes")
         return self.kind(epsilon, size, votes)
-
-    def _bound(self, phase: Phase) -> float:
-        return phase.bound if self.clip is None else self.clip

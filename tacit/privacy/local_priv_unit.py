@@ -122,16 +122,13 @@ class LocalPrivUnit(Privacy):
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
         """Of what `people` reports of `size` numbers add up to, on each of them."""
         one = PrivUnit(given(self.epsilon, "epsilon"), size).variance(1.0)
-        return people * self._bound(phase) ** 2 * one
+        return people * phase.bounded_by(self.clip) ** 2 * one
 
     # details
 
     def _mechanism(self, phase: Phase, size: int) -> PrivUnit:
-        return PrivUnit(given(self.epsilon, "epsilon"), size, self._bound(phase))
-
-    def _bound(self, phase: Phase) -> float:
-        is_chosen = phase.is_clipped and self.clip is not None
-        return given(self.clip, "clip") if is_chosen else phase.bound
+        bound = phase.bounded_by(self.clip)
+        return PrivUnit(given(self.epsilon, "epsilon"), size, bound)
 
 
 def _size(slot: Slot) -> int:
