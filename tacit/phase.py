@@ -80,6 +80,18 @@ def check_phases(phases: Sequence[Phase], *, rounds: int | None) -> None:
         )
 
 
+def check_clip(phases: Sequence[Phase], **settings: float | None) -> None:
+    """Refuse settings of a clip that no phase has: they would change nothing."""
+    if any(phase.is_clipped for phase in phases):
+        return
+    for name, value in settings.items():
+        if value is not None:
+            raise BadValue(
+                f"{name}={value} would change nothing: the bounds of the phases "
+                f"{named(phases)} are proven, and none is a clip; leave {name} out"
+            )
+
+
 def phase_of(phases: Sequence[Phase], round: int) -> int:
     """The place of the phase that a round belongs to."""
     for place, phase in enumerate(phases):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tacit.errors import BadValue, Refused
-from tacit.phase import Phase, check_phases, in_turn, phase_of
+from tacit.phase import Phase, check_clip, check_phases, in_turn, phase_of
 
 COUNTS = Phase("counts", range(2), what="histories")
 UPDATES = Phase("updates", range(2, 5), what="gradients")
@@ -94,3 +94,11 @@ def test_a_clip_replaces_the_bound_where_it_is_a_choice():
     clipped = replace(UPDATES, bound=2.0, is_clipped=True)
     assert [clipped.bounded_by(clip) for clip in (None, 0.5)] == [2.0, 0.5]
     assert UPDATES.bounded_by(0.5) == 1.0
+
+
+def test_a_clip_that_no_phase_has_is_refused():
+    said = r"clip=0\.5 would change nothing: .* counts \(0 to 1\), .*leave clip out"
+    with pytest.raises(BadValue, match=said):
+        check_clip([COUNTS, UPDATES], quantile=None, clip=0.5)
+    check_clip([COUNTS, UPDATES], clip=None)
+    check_clip([COUNTS, replace(UPDATES, is_clipped=True)], clip=0.5)

@@ -33,7 +33,7 @@ from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event
 from tacit.mechanisms.personal_budgets import ByClip
 from tacit.mechanisms.sums import SumMechanism
-from tacit.phase import Phase
+from tacit.phase import Phase, check_clip
 from tacit.plan import Plan
 from tacit.privacy.budgets import (
     given,
@@ -336,7 +336,8 @@ class CentralGaussian(Privacy):
         )
 
     def _check_phases(self, phases: Sequence[Phase]) -> None:
-        """Refuse noise that no phase would have."""
+        """Refuse a clip or a noise that no phase would have."""
+        check_clip(phases, clip=self.clip, clip_quantile=self.clip_quantile)
         named = self.noise_multiplier
         known = [phase.name for phase in phases]
         for name in named if isinstance(named, Mapping) else ():

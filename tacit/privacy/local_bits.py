@@ -30,7 +30,7 @@ from tacit.keys import Keys
 from tacit.mechanisms.one_bit import Coordinates, randomized_bits
 from tacit.mechanisms.published.fmf_ldp import PublishedBits
 from tacit.mechanisms.spread_bits import SpreadBits
-from tacit.phase import Phase
+from tacit.phase import Phase, check_clip
 from tacit.plan import Plan
 from tacit.privacy.budgets import LocalBudget, given
 from tacit.privacy.guarantees import shuffled
@@ -68,6 +68,7 @@ class LocalBits(Privacy):
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> Self:
         """With the votes of least noise and the largest epsilon for the target."""
+        check_clip(phases, clip=self.clip)
         if self.epsilon is not None:
             return self
         budget = LocalBudget(plan)
@@ -78,6 +79,7 @@ class LocalBits(Privacy):
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
         """One message per vote; amplified where a relay mixes."""
+        check_clip(phases, clip=self.clip)
         [phase] = phases
         cells = shuffled(
             plan,

@@ -22,7 +22,7 @@ from tacit.aggregation.mean import Aggregator, Mean
 from tacit.errors import Refused
 from tacit.keys import Keys
 from tacit.mechanisms.priv_unit import PrivUnit
-from tacit.phase import Phase
+from tacit.phase import Phase, check_clip
 from tacit.plan import Plan
 from tacit.privacy.budgets import LocalBudget, given
 from tacit.privacy.guarantees import shuffled
@@ -58,6 +58,7 @@ class LocalPrivUnit(Privacy):
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> Self:
         """With the largest epsilon of a report that meets the plan's target."""
+        check_clip(phases, clip=self.clip)
         if self.epsilon is not None:
             return self
         return replace(self, epsilon=LocalBudget(plan).epsilon())
@@ -66,6 +67,7 @@ class LocalPrivUnit(Privacy):
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
         """Randomised reports, one per participation, whatever the phase."""
+        check_clip(phases, clip=self.clip)
         what = " and ".join(phase.what for phase in phases)
         if len(phases) == 1 or is_chosen or isinstance(plan.sampler, Once):
             return (self._release(plan, what, None),)

@@ -16,7 +16,7 @@ from tacit.mechanisms.gaussian import GaussianSum
 from tacit.methods.fedvae import FedVae
 from tacit.phase import Phase
 from tacit.plan import Plan
-from tacit.privacy import CentralGaussian, LocalBits
+from tacit.privacy import CentralGaussian, LocalBits, LocalPrivUnit
 from tacit.privacy.budgets import rates_for_targets
 from tacit.release import EVERYONE, Unit, View
 from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
@@ -159,6 +159,22 @@ def test_bits_that_spend_the_whole_budget_are_refused_by_the_plan():
         privacy.calibrated(plan(), BOTH).releases(plan(), BOTH)
     louder = replace(privacy, bit_noise=0.6)
     assert len(louder.calibrated(plan(), BOTH).releases(plan(), BOTH)) == 2
+
+
+@pytest.mark.parametrize(
+    ("privacy", "name"),
+    [
+        (CentralGaussian(1.5, clip=0.01), "clip"),
+        (CentralGaussian(1.5, clip_quantile=0.5), "clip_quantile"),
+        (LocalPrivUnit(1.0, clip=0.01), "clip"),
+        (LocalBits(1.0, 3, clip=0.01), "clip"),
+    ],
+)
+def test_a_clip_that_no_phase_has_is_refused(privacy, name):
+    """It would change neither bound nor noise, and nobody would notice."""
+    for step in (privacy.calibrated, privacy.releases):
+        with pytest.raises(BadValue, match=f"{name}=.*leave {name} out"):
+            step(plan(10), ALONE)
 
 
 @pytest.mark.parametrize(
