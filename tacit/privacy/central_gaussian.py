@@ -27,7 +27,7 @@ from typing import Self
 import numpy as np
 
 from tacit import check
-from tacit.errors import BadValue, Refused
+from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Keys
 from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event
@@ -277,7 +277,7 @@ class CentralGaussian(Privacy):
         """Lines 1 and 2, at the clip that everyone was told."""
         z = self.noise_of(phase)
         if self._moves(phase):
-            return self._rule(phase).at(float(told[CLIP]))
+            return self._rule(phase).at(told_clip(told))
         bound = phase.bounded_by(self.clip)
         if not self.scale:
             return GaussianSum(bound, z)
@@ -296,10 +296,8 @@ class CentralGaussian(Privacy):
         """The clip of the next round, by the noisy bits."""
         if not self._moves(phase):
             return {}
-        clip = float(told[CLIP])
-        return {
-            CLIP: np.array(self._rule(phase).following(clip, total, planned=planned))
-        }
+        rule = self._rule(phase)
+        return {CLIP: np.array(rule.following(told_clip(told), total, planned=planned))}
 
     def planned(self, plan: Plan) -> float:
         """A member of group g counts for s_g."""
@@ -376,6 +374,17 @@ class CentralGaussian(Privacy):
             )
         if self.clip_quantile is not None:
             raise Refused("phases that are chosen have no account for a moving clip")
+
+
+def told_clip(told: Arrays) -> float:
+    """The clip that was broadcast; refuses a Cast that has none, or several."""
+    found = told.get(CLIP)
+    if found is None or found.shape:
+        has = "none" if found is None else f"an array of shape {found.shape}"
+        raise BadMessage(
+            f"a Cast of a clip that moves must say one '{CLIP}'; has {has}"
+        )
+    return float(found)
 
 
 _REMEDY = "use mechanism = 'none' to train without protection"

@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 
 from tacit.accounting.epsilon import epsilon
-from tacit.errors import BadValue, Refused
+from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.methods.fedvae import FedVae
 from tacit.phase import Phase
 from tacit.plan import Plan
-from tacit.privacy import CentralGaussian, LocalBits, LocalPrivUnit
+from tacit.privacy import (
+    CentralGaussian,
+    LocalBits,
+    LocalPrivUnit,
+    PublishedClippedSum,
+)
 from tacit.privacy.budgets import rates_for_targets
 from tacit.release import EVERYONE, Unit, View
 from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
@@ -150,6 +155,27 @@ def test_a_moving_clip_is_told_obeyed_and_moved():
     assert float(after["clip"]) == pytest.approx(2.0 * math.exp(-0.1))
     with pytest.raises(Refused, match=r"clip=9999"):
         privacy.mechanism(UPDATES, {"clip": np.array(9999.0)})
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, "none"),
+        ({"clip": np.array([1.0, 2.0])}, r"an array of shape \(2,\)"),
+        ({"clip": np.array([1.0])}, r"an array of shape \(1,\)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        CentralGaussian(1.5, clip_quantile=0.5, bit_noise=9.0),
+        PublishedClippedSum(),
+    ],
+    ids=lambda privacy: type(privacy).__name__,
+)
+def test_a_broadcast_that_does_not_say_the_clip_is_refused(privacy, told, said):
+    with pytest.raises(BadMessage, match=f"must say one 'clip'; has {said}"):
+        privacy.mechanism(UPDATES, told)
 
 
 def test_bits_that_spend_the_whole_budget_are_refused_by_the_plan():
