@@ -71,7 +71,9 @@ class DeviceLedger:
     def joined(self, run: str) -> Joined | None:
         """What was agreed, if the device ever joined this run."""
         row = self._one("SELECT terms, key, state FROM runs WHERE run = ?", run)
-        return None if row is None else Joined(read_terms(row[0]), row[1], row[2])
+        if row is None:
+            return None
+        return Joined(read_terms(row[0], file=self.path), row[1], row[2])
 
     def runs(self) -> dict[str, Terms]:
         """Every run that was joined, the oldest first."""
@@ -256,7 +258,7 @@ class DeviceLedger:
         if run not in self._terms:
             row = self._one("SELECT terms FROM runs WHERE run = ?", run)
             assert row is not None  # every answer belongs to a run
-            self._terms[run] = read_terms(row[0])
+            self._terms[run] = read_terms(row[0], file=self.path)
         return self._terms[run]
 
     def _release(self, run: str, what: str) -> Release:
