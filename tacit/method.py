@@ -51,11 +51,11 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
-from tacit.ledger.budget import ROUNDING
+from tacit.ledger.budget import is_within
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.sums import SumMechanism
 from tacit.models.formula import Formula
-from tacit.phase import Phase, in_turn, phase_of
+from tacit.phase import Phase, check_phases, in_turn, named, phase_of
 from tacit.plan import Plan
 from tacit.privacy import (
     UNPROTECTED,
@@ -354,9 +354,10 @@ class SumMethod(Method):
 
     @abstractmethod
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
-        """The phases of a run, in the order of their rounds; names are distinct.
+        """The phases of a run, in the order of their rounds; each round has one.
 
         Where `next_phase` chooses, all that it may choose from: rounds may overlap.
+        Names are distinct, and so are the words for what is reported.
         """
 
     @abstractmethod
@@ -420,15 +421,13 @@ class SumMethod(Method):
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """One per phase, as the protection has it; all else follows from these."""
         phases = self.phases(plan)
-        if len({phase.name for phase in phases}) < len(phases):
-            names = ", ".join(phase.name for phase in phases)
-            raise BadValue(f"two phases of {type(self).__name__} have a name: {names}")
+        check_phases(phases, rounds=None if self.chooses_phases else plan.rounds)
         return self.privacy.releases(plan, phases, is_chosen=self.chooses_phases)
 
     @final
     def total_multiplier(self, group: str) -> float | None:
-        """As the protection has it."""
-        return self.privacy.total_multiplier(group)
+        """As the protection has it, where phases are chosen."""
+        return self.privacy.total_multiplier(group) if self.chooses_phases else None
 
     @final
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
@@ -453,13 +452,32 @@ class SumMethod(Method):
     @final
     def broadcast(self, server: Server) -> Cast:
         """What everyone may see, the phase, and what its protection tells."""
-        phase = None if self.is_over(server) else self.next_phase(server)
+        phase = None if self.is_over(server) else self._phase_now(server)
         weights = self.public(server, phase)
         if phase is None:
             return Cast(server.round, server.plan.digest, weights, NO_PHASE)
         told = self.privacy.told(phase, server.memory)
         place = self.phases(server.plan).index(phase)
         return Cast(server.round, server.plan.digest, {**weights, **told}, place)
+
+    def _phase_now(self, server: Server) -> Phase:
+        """What `next_phase` chose; refuses a phase that no client would answer."""
+        phase = None if super().is_over(server) else self.next_phase(server)
+        if phase is None:
+            raise Refused(f"the run is over after {server.round} rounds")
+        chose = f"{type(self).__name__} chose '{phase.name}' for round {server.round}"
+        phases = self.phases(server.plan)
+        if phase not in phases:
+            raise Refused(
+                f"{chose}, and it is none of the phases that were declared: "
+                f"{named(phases)}; `next_phase` must give one of them as it is"
+            )
+        if server.round not in phase.rounds:
+            raise Refused(
+                f"{chose}, and clients agreed to {named([phase])}; choose a phase that "
+                "may have this round"
+            )
+        return phase
 
     @final
     def phase(self, cast: Cast, plan: Plan) -> Phase:
@@ -526,9 +544,7 @@ class SumMethod(Method):
     @final
     def context(self, server: Server, cast: Cast, key: Key) -> RoundContext:
         """Layout, noise and key of the round; refuses one that passes the budget."""
-        if self.is_over(server):
-            raise Refused(f"the run is over after {server.round} rounds")
-        phase = self.phase(cast, server.plan)
+        phase = self._phase_now(server)
         self._spent_after(server, phase)
         return RoundContext(
             self._layout(phase, server.catalog),
@@ -543,26 +559,25 @@ class SumMethod(Method):
         self, server: Server, delivery: Delivery, context: RoundContext
     ) -> Server:
         """The server after a round: read the total, learn from it, move the clip."""
-        cast = self.broadcast(server)
-        phase = self.phase(cast, server.plan)
+        phase = self._phase_now(server)
         slots = self.report_shape(phase, server.catalog)
         found = self.privacy.total(
             delivery, context, phase, slots=slots, wanted=self.robust(phase)
         )
         total = {name: value for name, value in found.items() if name != BIT}
         after = self.learn(server, phase, total)
-        moved = self.privacy.after(phase, cast.weights, found, planned=context.planned)
+        told = self.privacy.told(phase, server.memory)
+        moved = self.privacy.after(phase, told, found, planned=context.planned)
         spent = self._spent_after(server, phase)
         return replace(after, memory={**after.memory, **moved, **spent})
 
     def _spent_after(self, server: Server, phase: Phase) -> Arrays:
         """The sum of 1/z² after one more round, where phases are chosen."""
-        z = self.privacy.multiplier(phase, "") if self.chooses_phases else None
-        total = self.privacy.total_multiplier("")
+        z, total = self.privacy.multiplier(phase, ""), self.total_multiplier("")
         if z is None or total is None:
             return {}
         spent = float(server.memory.get(_SPENT, np.zeros(()))) + z**-2
-        if spent > total**-2 * (1 + ROUNDING):
+        if not is_within(spent, total**-2):
             raise Refused(
                 f"{type(self).__name__} chose '{phase.name}' for round {server.round}, "
                 f"and its noise would spend {spent * total**2:.3f} times the budget of "

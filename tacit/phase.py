@@ -33,6 +33,10 @@ class Phase:
         if self.rounds.step != 1 or not len(self.rounds) or self.rounds.start < 0:
             raise BadValue(f"rounds={self.rounds} must be one or more, in a row")
 
+    def bounded_by(self, clip: float | None) -> float:
+        """The bound of its reports: the clip, if one is given and the phase has one."""
+        return clip if self.is_clipped and clip is not None else self.bound
+
 
 def in_turn(*phases: tuple[str, int, str], total: int) -> list[range]:
     """The rounds of phases that follow each other; the last one gets what is left.
@@ -55,15 +59,49 @@ def in_turn(*phases: tuple[str, int, str], total: int) -> list[range]:
     return [*made, range(start, total)]
 
 
+def check_phases(phases: Sequence[Phase], *, rounds: int | None) -> None:
+    """Refuse phases that share a name, or that are not these rounds one by one.
+
+    `rounds` is None where a method chooses among phases that may overlap.
+    """
+    for field in ("name", "what"):
+        words = [getattr(phase, field) for phase in phases]
+        if len(set(words)) < len(words):
+            raise BadValue(
+                f"two phases have the same `{field}`: {', '.join(words)}; noise and "
+                "releases go by it, so give each phase its own"
+            )
+    begin = [*(phase.rounds.start for phase in phases), rounds]
+    end = [0, *(phase.rounds.stop for phase in phases)]
+    if rounds is not None and begin != end:
+        raise BadValue(
+            f"the phases {named(phases)} must be the {rounds} rounds of the plan, one "
+            "after the other, without gap or overlap; `in_turn` lays them so"
+        )
+
+
+def check_clip(phases: Sequence[Phase], **settings: float | None) -> None:
+    """Refuse settings of a clip that no phase has: they would change nothing."""
+    if any(phase.is_clipped for phase in phases):
+        return
+    for name, value in settings.items():
+        if value is not None:
+            raise BadValue(
+                f"{name}={value} would change nothing: the bounds of the phases "
+                f"{named(phases)} are proven, and none is a clip; leave {name} out"
+            )
+
+
 def phase_of(phases: Sequence[Phase], round: int) -> int:
     """The place of the phase that a round belongs to."""
     for place, phase in enumerate(phases):
         if round in phase.rounds:
             return place
-    raise Refused(f"round {round} belongs to none of the phases {_named(phases)}")
+    raise Refused(f"round {round} belongs to none of the phases {named(phases)}")
 
 
-def _named(phases: Sequence[Phase]) -> str:
+def named(phases: Sequence[Phase]) -> str:
+    """The names of phases, and their rounds, for a message."""
     return ", ".join(
         f"{phase.name} ({phase.rounds.start} to {phase.rounds.stop - 1})"
         for phase in phases

@@ -41,6 +41,11 @@ class Plan:
             object.__setattr__(self, "groups", {EVERYONE: self.population})
         for group, size in self.groups.items():
             check.not_negative(remedy="", **{f"groups[{group}]": size})
+        if EVERYONE in self.groups and len(self.groups) > 1:
+            raise BadValue(
+                f"groups: one of {[*self.groups]} is '{EVERYONE}', the word for all of "
+                "them together; give that group another label"
+            )
         if sum(self.groups.values()) != self.population:
             raise BadValue(
                 f"groups {dict(self.groups)} must add up to "

@@ -27,17 +27,20 @@ from tacit.method import (
     Unprotected,
     participate,
 )
+from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.models.histories import rows
 from tacit.models.relations import unit
 from tacit.plan import Plan
-from tacit.release import Unit, View
+from tacit.release import EVERYONE, Unit, View
 from tacit.runtime.device import Device
 from tacit.runtime.ledger import terms_of
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson
 from tacit.statement import account
 from tacit.testing.contract import MethodContract, SmallWorld, mixed_world
+from tacit.transport.channels import Each, RoundContext
 from tacit.transport.codec import encode_cast
+from tacit.transport.messages import Cast, Layout
 
 
 @dataclass(frozen=True)
@@ -280,13 +283,81 @@ def test_nothing_is_computed_for_a_run_that_is_over():
         )
 
 
-def test_phases_have_names_of_their_own():
-    """Noise goes by the name of a phase."""
+class Undeclared(CountThenChoose):
+    """Takes a smaller share of a phase than was declared."""
 
+    def next_phase(self, server):
+        return replace(self.phases(server.plan)[0], share=0.1)
+
+
+class Late(CountThenChoose):
+    """Chooses the phase of the first round again."""
+
+    def next_phase(self, server):
+        return self.phases(server.plan)[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "round_", "said"),
+    [
+        (Undeclared, 0, r"'first' for round 0, .* declared: first \(0 to 0\), once"),
+        (Late, 1, r"'first' for round 1, and clients agreed to first \(0 to 0\);"),
+    ],
+)
+def test_a_phase_that_nobody_would_answer_is_refused(method, round_, said):
+    """Else the server would learn from noise alone, and count it as spent."""
+    simulation = simulated(method(privacy=CentralGaussian()))
+    server = replace(simulation.start().server, round=round_)
+    cast = Cast(round_, PLAN.digest, {}, 0)
+    context = RoundContext(Layout({}), Key.from_seed(0), None, 1, 1.0)
+    with pytest.raises(Refused, match=said):
+        simulation.method.broadcast(server)
+    with pytest.raises(Refused, match=said):
+        simulation.method.context(server, cast, Key.from_seed(0))
+    with pytest.raises(Refused, match=said):
+        simulation.method.aggregate(server, Each(iter(())), context)
+
+
+@pytest.mark.parametrize("field", ["name", "what"])
+def test_phases_have_a_name_and_words_of_their_own(field):
     class Twins(CountThenChoose):
         def phases(self, plan):
-            first, *_ = super().phases(plan)
-            return first, first
+            first, once, twice = super().phases(plan)
+            return first, once, replace(twice, **{field: getattr(first, field)})
 
-    with pytest.raises(BadValue, match="first, first"):
-        Twins(privacy=CentralGaussian(1.0)).releases(PLAN)
+    with pytest.raises(BadValue, match=f"two phases have the same `{field}`"):
+        Twins(privacy=CentralGaussian()).calibrated(PLAN).releases(PLAN)
+
+
+def test_phases_that_are_not_chosen_are_the_rounds_of_the_plan():
+    """Found by `tacit plan`, before anybody is asked."""
+
+    class Short(FederatedPopularity):
+        def phases(self, plan):
+            [votes] = super().phases(plan)
+            return (replace(votes, rounds=range(plan.rounds - 1)),)
+
+    with pytest.raises(BadValue, match=r"votes \(0 to 1\) must be the 3 rounds"):
+        Short(privacy=CentralGaussian()).calibrated(PLAN).releases(PLAN)
+
+
+# --- Which noise goes with which kind of method ---------------------------------------
+
+ROUND_NOISE, RUN_NOISE = CentralGaussian(1.0), CentralGaussian(total_noise=2.0)
+
+
+@pytest.mark.parametrize("step", ["calibrated", "releases"])
+def test_the_noise_of_a_run_is_refused_where_no_phase_is_chosen(step):
+    """Nobody could say what a round costs, so nobody would ever answer."""
+    method = FederatedPopularity(privacy=RUN_NOISE)
+    with pytest.raises(BadValue, match=r"total_noise=2\.0.*set noise_multiplier"):
+        getattr(method, step)(PLAN)
+    assert method.total_multiplier(EVERYONE) is None
+
+
+@pytest.mark.parametrize("step", ["calibrated", "releases"])
+def test_the_noise_of_a_round_is_refused_where_phases_are_chosen(step):
+    """It would be replaced by what the budget and the share of a phase say."""
+    method = CountThenChoose(privacy=ROUND_NOISE)
+    with pytest.raises(BadValue, match=r"noise_multiplier=1\.0.*set total_noise"):
+        getattr(method, step)(PLAN)

@@ -1,9 +1,11 @@
 """Phases: their rounds, their order, and which of them a round belongs to."""
 
+from dataclasses import replace
+
 import pytest
 
 from tacit.errors import BadValue, Refused
-from tacit.phase import Phase, in_turn, phase_of
+from tacit.phase import Phase, check_clip, check_phases, in_turn, phase_of
 
 COUNTS = Phase("counts", range(2), what="histories")
 UPDATES = Phase("updates", range(2, 5), what="gradients")
@@ -60,3 +62,43 @@ def test_rounds_are_one_or_more_in_a_row(rounds):
 def test_numbers_that_cannot_be(field, value):
     with pytest.raises(BadValue, match=field):
         Phase("x", range(3), what="x", **{field: value})
+
+
+@pytest.mark.parametrize("field", ["name", "what"])
+@pytest.mark.parametrize("rounds", [5, None])
+def test_phases_have_a_name_and_words_of_their_own(field, rounds):
+    """Noise goes by the name, and a ledger counts releases by what they are."""
+    twin = replace(UPDATES, **{field: getattr(COUNTS, field)})
+    with pytest.raises(BadValue, match=f"two phases have the same `{field}`"):
+        check_phases([COUNTS, twin], rounds=rounds)
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        *([COUNTS], [UPDATES], [UPDATES, COUNTS]),
+        [COUNTS, replace(UPDATES, rounds=range(3, 5))],  # a gap
+        [COUNTS, replace(UPDATES, rounds=range(1, 5))],  # an overlap
+        [COUNTS, replace(UPDATES, rounds=range(2, 4))],  # too short
+        [COUNTS, replace(UPDATES, rounds=range(2, 6))],  # too long
+    ],
+)
+def test_every_round_has_one_phase_unless_they_are_chosen(phases):
+    with pytest.raises(BadValue, match="must be the 5 rounds of the plan"):
+        check_phases(phases, rounds=5)
+    check_phases(phases, rounds=None)
+    check_phases([COUNTS, UPDATES], rounds=5)
+
+
+def test_a_clip_replaces_the_bound_where_it_is_a_choice():
+    clipped = replace(UPDATES, bound=2.0, is_clipped=True)
+    assert [clipped.bounded_by(clip) for clip in (None, 0.5)] == [2.0, 0.5]
+    assert UPDATES.bounded_by(0.5) == 1.0
+
+
+def test_a_clip_that_no_phase_has_is_refused():
+    said = r"clip=0\.5 would change nothing: .* counts \(0 to 1\), .*leave clip out"
+    with pytest.raises(BadValue, match=said):
+        check_clip([COUNTS, UPDATES], quantile=None, clip=0.5)
+    check_clip([COUNTS, UPDATES], clip=None)
+    check_clip([COUNTS, replace(UPDATES, is_clipped=True)], clip=0.5)

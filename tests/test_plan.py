@@ -103,6 +103,7 @@ print(plan.digest.hex())
         ({"target_epsilon": 0.0}, "target_epsilon=0.0 must be > 0; leave it out"),
         ({"groups": {"a": 3}}, r"groups {'a': 3} must add up to population=10"),
         ({"groups": {"a": 12, "b": -2}}, r"groups\[b\]=-2 must be >= 0"),
+        ({"groups": {"a": 4, "everyone": 6}}, "'everyone', the word for all of them"),
         ({"sampler": FixedSize(11)}, "size=11 must be <= 10"),
         (
             {"groups": {"a": 4, "b": 6}, "target_epsilon": {"a": 1.0}},

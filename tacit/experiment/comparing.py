@@ -24,7 +24,8 @@ from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.experiment.assemble import assemble
 from tacit.experiment.grid import Contest, Grid, measured
 from tacit.experiment.judge import judge_baseline
-from tacit.experiment.settings import Experiment, read_experiment
+from tacit.experiment.saved import SavedRun
+from tacit.experiment.settings import Experiment
 from tacit.experiment.training import Nobody, Watch, train
 from tacit.files import write_json
 from tacit.keys import Key
@@ -171,7 +172,7 @@ def _result(
 def _is_finished(directory: RunDirectory, experiment: Experiment) -> bool:
     if not directory.result.exists():
         return False
-    return read_experiment(directory.experiment).digest == experiment.digest
+    return SavedRun(directory).experiment.digest == experiment.digest
 
 
 def _provable(document: Mapping[str, Any]) -> float | None:

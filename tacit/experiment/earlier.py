@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,11 +9,11 @@ import numpy as np
 
 from tacit.data.catalog import Catalog
 from tacit.data.dataset import Dataset
-from tacit.errors import BadRun, Refused
+from tacit.errors import Refused
 from tacit.experiment.saved import SavedRun, load
 from tacit.method import Method
 from tacit.runtime.checkpoint import load_learnt
-from tacit.runtime.earlier import Earlier, read_past
+from tacit.runtime.earlier import Earlier, read_spent
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +36,7 @@ class EarlierRun:
         is_simulation = bool(run.result["simulation"])  # refuses a run that has none
         model = load(path)
         weights, memory = load_learnt(run.directory.checkpoint)
-        ledger = json.loads(run.directory.ledger.read_text(encoding="utf-8"))
-        if "account" not in ledger:
-            raise BadRun(
-                f"{run.directory.ledger} does not say what was released in a form that "
-                "composes; it was written by an earlier version: train that run again"
-            )
-        spent = [read_past(one) for one in (*ledger["earlier"], ledger["account"])]
-        left = Earlier(weights, memory, tuple(spent))
+        left = Earlier(weights, memory, read_spent(run.directory.ledger))
         return cls(path, model.method, model.catalog, left, is_simulation)
 
     def renumbered(self, dataset: Dataset) -> Dataset:

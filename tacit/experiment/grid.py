@@ -116,16 +116,17 @@ def _names(tables: Mapping[Path, dict[str, Any]]) -> dict[Path, str]:
 
 
 def _aimed(table: dict[str, Any], target: float | None) -> dict[str, Any]:
-    """The same experiment with another target."""
+    """The same experiment with another target, which is one for all groups."""
     aimed = copy.deepcopy(table)
     if target is None:
         return aimed
+    aimed.setdefault("privacy", {}).pop("budgets", None)  # of a target for each group
     if math.isinf(target):
         kept = {f.name for f in fields(PrivacySettings)} - {"target_epsilon"}
-        privacy = {k: v for k, v in aimed.get("privacy", {}).items() if k in kept}
+        privacy = {k: v for k, v in aimed["privacy"].items() if k in kept}
         aimed["privacy"] = privacy | {"mechanism": "none"}
     else:
-        aimed.setdefault("privacy", {})["target_epsilon"] = target
+        aimed["privacy"]["target_epsilon"] = target
     return aimed
 
 

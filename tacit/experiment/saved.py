@@ -18,10 +18,12 @@ from tacit.experiment.registry import method_class
 from tacit.experiment.settings import (
     MOVED,
     Experiment,
-    read_experiment,
+    check_experiment,
     read_method,
+    read_table,
 )
 from tacit.method import Method
+from tacit.runtime.checkpoint import OF_BEFORE
 from tacit.runtime.run import RunDirectory, in_its_place
 from tacit.serving.device import Holding, Recommender
 from tacit.serving.model import load_model
@@ -85,8 +87,14 @@ class SavedRun:
 
     @property
     def experiment(self) -> Experiment:
-        """The resolved experiment."""
-        return read_experiment(self.directory.experiment)
+        """The resolved experiment; refuses one of an earlier version."""
+        path = self.directory.experiment
+        table = read_table(path)
+        privacy = table.get("privacy")
+        # A run writes down every setting, and this one was not there before.
+        if not isinstance(privacy, Mapping) or "mechanism" not in privacy:
+            raise BadRun(f"{self.directory.path}: {OF_BEFORE}")
+        return check_experiment(table, str(path), relative_to=path.parent)
 
     @property
     def result(self) -> dict[str, Any]:

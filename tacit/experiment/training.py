@@ -18,11 +18,11 @@ from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
 from tacit.experiment.card import draw_card, with_progress
 from tacit.experiment.judge import judge, judge_baseline
+from tacit.experiment.saved import SavedRun
 from tacit.experiment.settings import (
     Experiment,
     method_settings,
     privacy_settings,
-    read_experiment,
 )
 from tacit.files import write_atomically, write_json
 from tacit.plan import Plan
@@ -171,7 +171,7 @@ def _refuse_another_run(
             f"{directory.path} holds a run already; continue it with --resume, or "
             "train into another directory"
         )
-    began = read_experiment(directory.experiment)
+    began = SavedRun(directory).experiment
     if began.digest != experiment.digest:
         raise BadRun(
             f"{directory.path} was begun by another experiment: "

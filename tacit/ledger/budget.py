@@ -14,6 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from jaxtyping import Bool
+from numpy.typing import ArrayLike
+
 from tacit import check
 from tacit.accounting.epsilon import LEAST_DELTA, Epsilon, compose_once
 from tacit.errors import BadValue, Refused
@@ -62,9 +66,8 @@ class Cap:
 
     def holds(self, taken: Taken) -> bool:
         """Whether so many participations stay within the cap."""
-        most = self.epsilon * (1 + ROUNDING)
         return any(
-            found.value is not None and found.value <= most
+            found.value is not None and bool(is_within(found.value, self.epsilon))
             for found in _figures(taken, self.cell, delta=self.delta)
         )
 
@@ -116,7 +119,12 @@ def fits(multipliers: Iterable[float], *, total: float) -> bool:
     2022).
     """
     spent = sum(multiplier**-2 for multiplier in multipliers)
-    return spent <= total**-2 * (1 + ROUNDING)
+    return bool(is_within(spent, total**-2))
+
+
+def is_within(spent: ArrayLike, most: ArrayLike) -> Bool[np.ndarray, "..."]:
+    """Whether what is spent stays within the most, but for rounding."""
+    return np.asarray(np.less_equal(spent, np.multiply(most, 1 + ROUNDING)))
 
 
 def allowed_rounds(

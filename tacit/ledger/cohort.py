@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float64, Int64
 
 from tacit import arrays
 from tacit.errors import BadValue
-from tacit.ledger.budget import ROUNDING, Cap, allowed_rounds
+from tacit.ledger.budget import Cap, allowed_rounds, is_within
 from tacit.ledger.terms import Terms
 
 
@@ -55,7 +55,7 @@ class CohortLedger:
         if multipliers is None:
             return np.zeros(len(rows), bool)  # nobody can say what the round costs
         after = self.spent[rows] + multipliers**-2.0
-        return held & (after <= self.budgets[rows] * (1 + ROUNDING))
+        return held & is_within(after, self.budgets[rows])
 
 
 @dataclass(frozen=True, eq=False)

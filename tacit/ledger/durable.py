@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,9 @@ class DeviceLedger:
     def joined(self, run: str) -> Joined | None:
         """What was agreed, if the device ever joined this run."""
         row = self._one("SELECT terms, key, state FROM runs WHERE run = ?", run)
-        return None if row is None else Joined(read_terms(row[0]), row[1], row[2])
+        if row is None:
+            return None
+        return Joined(read_terms(row[0], file=self.path), row[1], row[2])
 
     def runs(self) -> dict[str, Terms]:
         """Every run that was joined, the oldest first."""
@@ -81,15 +83,22 @@ class DeviceLedger:
     # rounds
 
     def permits(
-        self, run: str, round: int, *, asked: bytes, multiplier: float | None = None
+        self,
+        run: str,
+        round: int,
+        *,
+        asked: bytes,
+        multiplier: float | None = None,
+        target: Sequence[Cap] = (),
     ) -> bool:
         """Whether the device may answer; if so it is charged, if not the no is noted.
 
         Call it inside a transaction, for a round without an answer: an answered one is
         not asked again but looked up. `multiplier` is the noise of the round where a
-        method chooses it as it goes.
+        method chooses it as it goes. `target` holds for this run by itself, the caps
+        of the owner for all of them together.
         """
-        why = self._refusal(run, round, multiplier)
+        why = self._refusal(run, round, multiplier, target)
         if why is not None:
             self.refuse(run, why)
             return False
@@ -211,7 +220,7 @@ class DeviceLedger:
     # details
 
     def _refusal(
-        self, run: str, round: int, multiplier: float | None
+        self, run: str, round: int, multiplier: float | None, target: Sequence[Cap]
     ) -> Refusal | None:
         row = self._one("SELECT key IS NULL FROM runs WHERE run = ?", run)
         if row is None:
@@ -227,9 +236,11 @@ class DeviceLedger:
             return Refusal.TOO_OFTEN
         if not self._has_budget(run, terms, multiplier):
             return Refusal.BUDGET
+        here = (terms, [*mine, round])
+        if not all(cap.holds([here]) for cap in target):
+            return Refusal.TARGET
         others = [(one, rounds) for one, rounds in taken if one is not terms]
-        after = [*others, (terms, [*mine, round])]
-        held = all(cap.holds(after) for cap in self.caps())
+        held = all(cap.holds([*others, here]) for cap in self.caps())
         return None if held else Refusal.CAP
 
     def _has_budget(self, run: str, terms: Terms, multiplier: float | None) -> bool:
@@ -247,7 +258,7 @@ class DeviceLedger:
         if run not in self._terms:
             row = self._one("SELECT terms FROM runs WHERE run = ?", run)
             assert row is not None  # every answer belongs to a run
-            self._terms[run] = read_terms(row[0])
+            self._terms[run] = read_terms(row[0], file=self.path)
         return self._terms[run]
 
     def _release(self, run: str, what: str) -> Release:

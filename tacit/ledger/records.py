@@ -17,6 +17,7 @@ class Refusal(StrEnum):
     OTHER_QUESTION = "a second, different question for a round that was answered"
     TOO_LATE = "a round after the last one agreed to"
     TOO_OFTEN = "more rounds than agreed to"
+    TARGET = "the target of the plan would be passed"
     CAP = "the cap of the owner would be passed"
     BUDGET = "a round with less noise than the run's budget has left"
     LEFT = "a run whose key and state were forgotten"

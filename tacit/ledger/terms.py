@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tacit import check
@@ -17,7 +18,7 @@ from tacit.accounting.serialization import (
     release_from_json,
     release_to_json,
 )
-from tacit.errors import BadValue
+from tacit.errors import BadData, BadValue
 from tacit.release import (
     EVERYONE,
     Adjacency,
@@ -69,9 +70,19 @@ def write_terms(terms: Terms) -> str:
     return json.dumps(document, sort_keys=True, ensure_ascii=False)
 
 
-def read_terms(text: str) -> Terms:
-    """The terms of a text that `write_terms` wrote, now or in its first format."""
-    document = json.loads(text)
+def read_terms(text: str, *, file: Path | str = "terms") -> Terms:
+    """The terms of a text that `write_terms` wrote, now or in its first format.
+
+    `file` is where the text stands, for the message that refuses another one.
+    """
+    try:
+        return _terms(json.loads(text))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = f"the terms of a run cannot be read: {error!r}"
+        raise BadData(file, None, said) from error
+
+
+def _terms(document: dict[str, Any]) -> Terms:
     if "charges" in document:
         old = document.pop("charges")
         return Terms(tuple(_first_format(one) for one in old), **document)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tacit.accounting.calibration import calibrate, gaussian_epsilon, gaussian_noise
@@ -27,7 +27,7 @@ from tacit.phase import Phase
 from tacit.plan import Plan
 from tacit.privacy.guarantees import is_mixed, sum_adjacency
 from tacit.release import EVERYONE, Adjacency, Unit, View
-from tacit.sampling import Once, PoissonByGroup, composed
+from tacit.sampling import Once, Poisson, PoissonByGroup, composed
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -154,8 +154,6 @@ def rates_for_targets(plan: Plan, phases: Sequence[Phase]) -> PoissonByGroup:
     The plan's `Poisson` rate is that of the group that may spend the most; it decides
     the noise. Source: Boenisch et al. 2023, the variant `Sample`.
     """
-    from tacit.sampling import Poisson
-
     targets = plan.target_epsilon
     if not isinstance(targets, Mapping) or not isinstance(plan.sampler, Poisson):
         raise BadValue(
@@ -176,10 +174,6 @@ def rates_for_targets(plan: Plan, phases: Sequence[Phase]) -> PoissonByGroup:
 
 def _alone(plan: Plan, rate: float, target: float) -> Plan:
     """A plan whose people are all of one kind."""
-    from dataclasses import replace
-
-    from tacit.sampling import Poisson
-
     return replace(plan, sampler=Poisson(rate), groups={}, target_epsilon=target)
 
 

@@ -27,13 +27,13 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tacit import check
-from tacit.errors import BadValue, Refused
+from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Keys
 from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event
 from tacit.mechanisms.personal_budgets import ByClip
 from tacit.mechanisms.sums import SumMechanism
-from tacit.phase import Phase
+from tacit.phase import Phase, check_clip
 from tacit.plan import Plan
 from tacit.privacy.budgets import (
     given,
@@ -84,6 +84,12 @@ class CentralGaussian(Privacy):
         for name in ("clip", "bit_noise", "total_noise"):
             if getattr(self, name) is not None:
                 check.positive(**{name: getattr(self, name)})
+        if noise is not None and self.total_noise is not None:
+            raise BadValue(
+                f"noise_multiplier={noise} and total_noise={self.total_noise} exclude "
+                "each other: the first is the noise of a round, the second that of a "
+                "whole run whose phases are chosen as it goes; leave one of them out"
+            )
         check.positive(clip_rate=self.clip_rate)
         check.at_least(1, clip_span=self.clip_span)
         self._check_moving_clip()
@@ -113,8 +119,7 @@ class CentralGaussian(Privacy):
         """With the least noise for the plan's target, and scales for its groups."""
         made = self
         self._check_phases(phases)
-        if is_chosen:
-            self._check_chosen(plan)
+        self._check_choice(plan, is_chosen=is_chosen)
         if self.scale.keys() == plan.groups.keys():  # a file may name them in any order
             ordered = {group: self.scale[group] for group in plan.groups}
             made = replace(self, scale=ordered)
@@ -182,6 +187,9 @@ class CentralGaussian(Privacy):
         """One noisy sum per phase, for each group whose budget is its own."""
         self._check_groups(plan)
         self._check_phases(phases)
+        self._check_choice(plan, is_chosen=is_chosen)
+        for phase in filter(self._moves, phases):
+            self._rule(phase)  # refuses noise that would leave the sum none
         groups = groups_of(replace(plan, target_epsilon=None), self.scale)
         return tuple(
             one
@@ -194,7 +202,6 @@ class CentralGaussian(Privacy):
     ) -> tuple[Release, ...]:
         what = " and of ".join(phase.what for phase in phases)
         if is_chosen:
-            self._check_chosen(plan)
             total = given(self.total_multiplier(group), "total_noise")
             cells = whole_run(plan, gaussian_event(total), reason=_CHOSEN)
             return (release(f"sums of {what}", cells, None, group=group),)
@@ -272,23 +279,18 @@ class CentralGaussian(Privacy):
         """Lines 1 and 2, at the clip that everyone was told."""
         z = self.noise_of(phase)
         if self._moves(phase):
-            return self._rule(phase).at(float(told[CLIP]))
-        bound = self.bound_of(phase)
+            return self._rule(phase).at(told_clip(told))
+        bound = phase.bounded_by(self.clip)
         if not self.scale:
             return GaussianSum(bound, z)
         multipliers = {group: z / share for group, share in self.scale.items()}
         return ByClip(z * bound, multipliers)
 
-    def bound_of(self, phase: Phase) -> float:
-        """S, or the first one."""
-        is_chosen = phase.is_clipped and self.clip is not None
-        return given(self.clip, "clip") if is_chosen else phase.bound
-
     def told(self, phase: Phase, memory: Arrays) -> Arrays:
         """The clip, where it moves."""
         if not self._moves(phase):
             return {}
-        return {CLIP: memory.get(CLIP, np.array(self.bound_of(phase)))}
+        return {CLIP: memory.get(CLIP, np.array(phase.bounded_by(self.clip)))}
 
     def after(
         self, phase: Phase, told: Arrays, total: Arrays, *, planned: float
@@ -296,10 +298,8 @@ class CentralGaussian(Privacy):
         """The clip of the next round, by the noisy bits."""
         if not self._moves(phase):
             return {}
-        clip = float(told[CLIP])
-        return {
-            CLIP: np.array(self._rule(phase).following(clip, total, planned=planned))
-        }
+        rule = self._rule(phase)
+        return {CLIP: np.array(rule.following(told_clip(told), total, planned=planned))}
 
     def planned(self, plan: Plan) -> float:
         """A member of group g counts for s_g."""
@@ -315,7 +315,7 @@ class CentralGaussian(Privacy):
 
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
         """(z S)², whoever takes part."""
-        return (self.noise_of(phase) * self.bound_of(phase)) ** 2
+        return (self.noise_of(phase) * phase.bounded_by(self.clip)) ** 2
 
     # details
 
@@ -323,7 +323,7 @@ class CentralGaussian(Privacy):
         return self.clip_quantile is not None and phase.is_clipped
 
     def _rule(self, phase: Phase) -> AdaptiveClip:
-        start, quantile = self.bound_of(phase), self.clip_quantile
+        start, quantile = phase.bounded_by(self.clip), self.clip_quantile
         assert quantile is not None
         return AdaptiveClip(
             start,
@@ -336,7 +336,8 @@ class CentralGaussian(Privacy):
         )
 
     def _check_phases(self, phases: Sequence[Phase]) -> None:
-        """Refuse noise that no phase would have."""
+        """Refuse a clip or a noise that no phase would have."""
+        check_clip(phases, clip=self.clip, clip_quantile=self.clip_quantile)
         named = self.noise_multiplier
         known = [phase.name for phase in phases]
         for name in named if isinstance(named, Mapping) else ():
@@ -351,7 +352,22 @@ class CentralGaussian(Privacy):
                 "its order"
             )
 
-    def _check_chosen(self, plan: Plan) -> None:
+    def _check_choice(self, plan: Plan, *, is_chosen: bool) -> None:
+        """Refuse the other kind of noise, and what has no account where one chooses."""
+        if not is_chosen:
+            if self.total_noise is not None:
+                raise BadValue(
+                    f"total_noise={self.total_noise} is for methods that choose their "
+                    "phases as they go, and this one does not; set noise_multiplier, "
+                    "or leave both out and set target_epsilon"
+                )
+            return
+        if self.noise_multiplier is not None:
+            raise BadValue(
+                f"noise_multiplier={self.noise_multiplier} is not used by a method "
+                "that chooses its phases as it goes: their shares divide the noise of "
+                "the run; set total_noise, or leave both out and set target_epsilon"
+            )
         if not isinstance(plan.sampler, Everyone):
             raise Refused(
                 "a method that chooses its phases as it goes has an account only if "
@@ -360,6 +376,17 @@ class CentralGaussian(Privacy):
             )
         if self.clip_quantile is not None:
             raise Refused("phases that are chosen have no account for a moving clip")
+
+
+def told_clip(told: Arrays) -> float:
+    """The clip that was broadcast; refuses a Cast that has none, or several."""
+    found = told.get(CLIP)
+    if found is None or found.shape:
+        has = "none" if found is None else f"an array of shape {found.shape}"
+        raise BadMessage(
+            f"a Cast of a clip that moves must say one '{CLIP}'; has {has}"
+        )
+    return float(found)
 
 
 _REMEDY = "use mechanism = 'none' to train without protection"

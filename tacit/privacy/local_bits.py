@@ -30,7 +30,7 @@ from tacit.keys import Keys
 from tacit.mechanisms.one_bit import Coordinates, randomized_bits
 from tacit.mechanisms.published.fmf_ldp import PublishedBits
 from tacit.mechanisms.spread_bits import SpreadBits
-from tacit.phase import Phase
+from tacit.phase import Phase, check_clip
 from tacit.plan import Plan
 from tacit.privacy.budgets import LocalBudget, given
 from tacit.privacy.guarantees import shuffled
@@ -70,6 +70,7 @@ class LocalBits(Privacy):
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> Self:
         """With the votes of least noise and the largest epsilon for the target."""
+        check_clip(phases, clip=self.clip)
         if self.epsilon is not None:
             return self
         budget = LocalBudget(plan)
@@ -80,6 +81,7 @@ class LocalBits(Privacy):
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
         """One message per vote; amplified where a relay mixes."""
+        check_clip(phases, clip=self.clip)
         [phase] = phases
         cells = shuffled(
             plan,
@@ -111,7 +113,7 @@ class LocalBits(Privacy):
             tree[VALUES],
             keys,
             epsilon=given(self.epsilon, "epsilon"),
-            bound=self._bound(phase),
+            bound=phase.bounded_by(self.clip),
         )
         signs = said.view(np.int8) * np.int8(2) - np.int8(1)
         return Tree.dense(votes=signs * (tree[COORDINATES] + np.int32(1)))
@@ -135,7 +137,7 @@ class LocalBits(Privacy):
         [(name, slot)] = slots.items()
         bits = self._bits(math.prod(slot.shape))
         counted = Votes(bits.dimension).total(delivery, context)[VOTES]
-        found = self._bound(phase) * bits.scales * counted
+        found = phase.bounded_by(self.clip) * bits.scales * counted
         return {name: found.reshape(slot.shape)}
 
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
@@ -147,6 +149,3 @@ class LocalBits(Privacy):
     def _bits(self, size: int) -> SpreadBits | PublishedBits:
         epsilon, votes = given(self.epsilon, "epsilon"), given(self.votes, "votes")
         return self.kind(epsilon, size, votes)
-
-    def _bound(self, phase: Phase) -> float:
-        return phase.bound if self.clip is None else self.clip

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.errors import Refused
+from tacit.errors import BadValue, Refused
 from tacit.keys import Keys
 from tacit.mechanisms.randomized_response import respond
 from tacit.phase import Phase
@@ -31,6 +31,14 @@ from tacit.tree import Arrays, Tree
 @dataclass(frozen=True)
 class LocalItem(LocalPrivUnit):
     """One randomised item per participation, of `epsilon` each."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.clip is not None:
+            raise BadValue(
+                f"clip={self.clip} would change nothing: a client names one item, "
+                "whatever the rest of its report; leave clip out"
+            )
 
     def releases(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False

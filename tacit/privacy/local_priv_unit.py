@@ -22,7 +22,7 @@ from tacit.aggregation.mean import Aggregator, Mean
 from tacit.errors import Refused
 from tacit.keys import Keys
 from tacit.mechanisms.priv_unit import PrivUnit
-from tacit.phase import Phase
+from tacit.phase import Phase, check_clip
 from tacit.plan import Plan
 from tacit.privacy.budgets import LocalBudget, given
 from tacit.privacy.guarantees import shuffled
@@ -60,6 +60,7 @@ class LocalPrivUnit(Privacy):
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> Self:
         """With the largest epsilon of a report that meets the plan's target."""
+        check_clip(phases, clip=self.clip)
         if self.epsilon is not None:
             return self
         return replace(self, epsilon=LocalBudget(plan).epsilon())
@@ -68,6 +69,7 @@ class LocalPrivUnit(Privacy):
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
         """Randomised reports, one per participation, whatever the phase."""
+        check_clip(phases, clip=self.clip)
         what = " and ".join(phase.what for phase in phases)
         if len(phases) == 1 or is_chosen or isinstance(plan.sampler, Once):
             return (self._release(plan, what, None),)
@@ -124,16 +126,13 @@ class LocalPrivUnit(Privacy):
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
         """Of what `people` reports of `size` numbers add up to, on each of them."""
         one = PrivUnit(given(self.epsilon, "epsilon"), size).variance(1.0)
-        return people * self._bound(phase) ** 2 * one
+        return people * phase.bounded_by(self.clip) ** 2 * one
 
     # details
 
     def _mechanism(self, phase: Phase, size: int) -> PrivUnit:
-        return PrivUnit(given(self.epsilon, "epsilon"), size, self._bound(phase))
-
-    def _bound(self, phase: Phase) -> float:
-        is_chosen = phase.is_clipped and self.clip is not None
-        return given(self.clip, "clip") if is_chosen else phase.bound
+        bound = phase.bounded_by(self.clip)
+        return PrivUnit(given(self.epsilon, "epsilon"), size, bound)
 
 
 def _size(slot: Slot) -> int:

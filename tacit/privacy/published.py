@@ -25,7 +25,7 @@ from tacit.mechanisms.published.privrec import PublishedSum
 from tacit.phase import Phase
 from tacit.plan import Plan
 from tacit.privacy.budgets import given
-from tacit.privacy.central_gaussian import CLIP
+from tacit.privacy.central_gaussian import CLIP, told_clip
 from tacit.privacy.guarantees import summed
 from tacit.privacy.local_bits import LocalBits
 from tacit.privacy.privacy import Codes, Privacy, Slots, release
@@ -120,7 +120,7 @@ class PublishedClippedSum(Privacy):
 
     def mechanism(self, phase: Phase, told: Arrays) -> PublishedSum:
         """Lines 8 to 10, 22 and 23, at the bound that everyone was told."""
-        clip = float(told[CLIP])
+        clip = told_clip(told)
         if clip < self.least_clip:
             raise Refused(f"clip={clip} must be at least {self.least_clip}, as agreed")
         return PublishedSum(self._clipping, clip, step=phase.step)

@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int64
 from safetensors import safe_open
 from safetensors.numpy import save
 
@@ -26,8 +25,12 @@ from tacit.runtime.secrets import Secrets
 from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Symmetric, Tree
 
 FORMAT = "4"
-# In 2 a device had one count, not one a part of the run; in 3 none chose its noise.
-_READABLE = ("2", "3", FORMAT)
+_READABLE = ("2", "3", FORMAT)  # what the server learnt stands alike in all of them
+OF_BEFORE = (
+    "an earlier version made this run. Its model can still be ranked with, exported "
+    "and refreshed (tacit recommend --history, tacit export, tacit train --from); for "
+    "all else train again into another directory, or use the version that made it"
+)
 _WEIGHTS, _MEMORY, _STATE = "server/weights/", "server/memory/", "clients/state/"
 _TAKEN, _SPENT = "clients/taken", "clients/spent"
 _RUN, _ROUND = "secrets/run", "secrets/round"
@@ -49,6 +52,8 @@ def save_checkpoint(path: Path, state: State, *, digest: str) -> None:
 def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
     """The saved state, on top of `start` of the same experiment."""
     facts, arrays = _whole(path)
+    if facts["format"] != FORMAT:  # its experiment had another digest, too
+        raise BadRun(f"{path} has format {facts['format']}: {OF_BEFORE}")
     if facts["experiment"] != digest:
         raise BadRun(
             f"{path} belongs to another experiment; resume with the experiment that "
@@ -61,14 +66,13 @@ def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
         memory=_under(_MEMORY, arrays),
     )
     tree = tree_of(_under(_STATE, arrays))
-    taken = _taken(arrays[_TAKEN], n_parts=start.taken.shape[1])
-    spent = arrays.get(_SPENT, start.spent)
     clients = replace(start.clients, state=tree)
-    return State(server, clients, taken, spent, _secrets(arrays))
+    secrets = _secrets(arrays)
+    return State(server, clients, arrays[_TAKEN], arrays[_SPENT], secrets)
 
 
 def load_learnt(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The weights and the memory of the server in a checkpoint of any experiment."""
+    """The weights and the memory of the server, of any experiment and format."""
     _, arrays = _whole(path)
     return _under(_WEIGHTS, arrays), _under(_MEMORY, arrays)
 
@@ -138,11 +142,6 @@ def _whole(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
     if facts.pop("checksum", "") != checksum(facts, arrays):
         raise BadRun(f"{path} was damaged: its checksum does not match")
     return facts, arrays
-
-
-def _taken(found: Array, *, n_parts: int) -> Int64[np.ndarray, "clients parts"]:
-    """Of a single count, in which part is not known: counted in all of them."""
-    return np.repeat(found[:, None], n_parts, axis=1) if found.ndim == 1 else found
 
 
 def _secrets(arrays: Arrays) -> Secrets | None:

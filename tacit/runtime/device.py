@@ -30,13 +30,14 @@ from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key, Keys
+from tacit.ledger.budget import Cap
 from tacit.ledger.durable import DeviceLedger, question_digest
 from tacit.ledger.records import Answer, Joined, Refusal
 from tacit.ledger.terms import write_terms
 from tacit.method import Clients, Method, enrol, participate
 from tacit.plan import Plan
 from tacit.runtime.checkpoint import parts_of, tree_of
-from tacit.runtime.ledger import terms_of
+from tacit.runtime.ledger import caps_of, terms_of
 from tacit.transport.codec import decode_cast, encode_reports
 from tacit.transport.messages import Cast
 from tacit.tree import Tree
@@ -66,6 +67,7 @@ class Device:
         self.method, self.plan, self.history = method, plan, history
         self.run = plan.digest.hex() if run is None else run
         self.terms = terms_of(method, plan, group=group)
+        self.target = caps_of(plan, self.terms.group)
         self.group = [*plan.groups].index(self.terms.group)
         self.ledger = DeviceLedger(path)
         try:
@@ -134,7 +136,7 @@ class Device:
             client,
             self.history,
             key,
-            ledger=_Charged(self.ledger, self.run, message),
+            ledger=_Charged(self.ledger, self.run, message, self.target),
         )
         if not took_part.all():
             return None
@@ -159,6 +161,7 @@ class _Charged:
     ledger: DeviceLedger
     run: str
     message: bytes
+    target: tuple[Cap, ...]
 
     def permits(
         self,
@@ -169,8 +172,9 @@ class _Charged:
     ) -> Bool[np.ndarray, "clients"]:
         """Whether the one device may answer; the entry is written if so."""
         z = None if multipliers is None else float(multipliers[0])
-        asked = self.message
-        held = self.ledger.permits(self.run, round, asked=asked, multiplier=z)
+        held = self.ledger.permits(
+            self.run, round, asked=self.message, multiplier=z, target=self.target
+        )
         return np.array([held])
 
 

@@ -6,11 +6,14 @@ the data, the plan or the method that made them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tacit.accounting.serialization import release_from_json, release_to_json
+from tacit.errors import BadRun
 from tacit.statement import Past
 from tacit.tree import Arrays
 
@@ -24,6 +27,20 @@ class Earlier:
     weights: Arrays
     memory: Arrays
     spent: tuple[Past, ...]  # by the run itself, last, and by those before it
+
+
+def read_spent(file: Path) -> tuple[Past, ...]:
+    """What the ledger of a run says was released: by those before it, then by it."""
+    try:
+        ledger = json.loads(file.read_text(encoding="utf-8"))
+        if "account" in ledger:
+            return tuple(map(read_past, (*ledger["earlier"], ledger["account"])))
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadRun(f"{file} is damaged: {error!r}; train that run again") from error
+    raise BadRun(
+        f"{file} does not say what was released in a form that composes; it was "
+        "written by an earlier version: train that run again"
+    )
 
 
 def plain_past(past: Past) -> Json:

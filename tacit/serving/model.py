@@ -82,4 +82,9 @@ def _model(document: Mapping[str, Any], arrays: Arrays) -> Model:
     catalog = restore(document["catalog"], arrays)
     if not isinstance(catalog, Catalog):
         raise TypeError("its catalog is something else")
-    return Model(document["method"], document.get("privacy"), cast, catalog)
+    method, privacy = document["method"], document.get("privacy")
+    if not isinstance(method["name"], str):
+        raise TypeError(f"its method is called {method['name']!r}")
+    if not isinstance(privacy, Mapping | None):
+        raise TypeError(f"its privacy is no table: {privacy!r}")
+    return Model(method, privacy, cast, catalog)

@@ -152,3 +152,40 @@ def test_another_comparison_in_the_same_place_is_refused(tacit, private, tmp_pat
     assert "run.rounds (3, now 2)" in answer.err
     answer = tacit("compare", private, *out, "--set", "data.target_share=0.5")
     assert answer.code == 2
+
+
+BY_GROUP = """
+[data]
+source = "synthetic"
+world = { users = 120, items = 12, rank = 2, events_per_user = 5 }
+
+[method]
+name = "federated_popularity"
+
+[privacy]
+mechanism = "central"
+channel = "secure_sum"
+delta = 1e-6
+groups = "gender"
+budgets = "sample"
+target_epsilon = { F = 4.0, M = 2.0, X = 1.0 }
+
+[run]
+rounds = 2
+sampler = { name = "poisson", rate = 0.5 }
+
+[evaluate]
+metrics = ["ndcg@10"]
+baselines = []
+"""
+
+
+def test_a_target_for_each_group_becomes_one_for_all(tacit, tmp_path):
+    """Rates by which groups meet targets of their own go with those targets."""
+    file = tmp_path / "by_group.toml"
+    file.write_text(BY_GROUP)
+    call = ("compare", file, "--epsilons", "3,inf", "--seeds", "1")
+    answer = tacit(*call, "--out", tmp_path / "c", "--json")
+    assert answer.code == 0, answer.err
+    swept = cell(answer.json, "federated_popularity, epsilon 3", "ndcg@10")
+    assert 2.9 < swept["provable_epsilon"] <= 3

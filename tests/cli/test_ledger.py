@@ -129,3 +129,11 @@ def test_another_file_is_refused(tacit, tmp_path, command, content):
     assert answer.code == 2
     assert str(path) in answer.json["error"]
     assert path.exists() == (content is not None)
+
+
+def test_terms_that_are_damaged_name_the_file(tacit, file):
+    with DeviceLedger(file) as ledger:
+        ledger._file.execute("UPDATE runs SET terms = '{}'")
+    answer = tacit("ledger", "show", file)
+    assert answer.code == 2
+    assert f"{file}: the terms of a run cannot be read" in answer.err

@@ -1,11 +1,16 @@
 """A finished run, refreshed with other people: what is learnt and what is told."""
 
 import json
+import tomllib
 
 import pytest
+import tomli_w
+from safetensors import safe_open
+from safetensors.numpy import save
 
 from tacit.experiment.assemble import assemble
 from tacit.experiment.settings import read_experiment
+from tacit.runtime.checkpoint import checksum
 
 GRAM = """
 [data]
@@ -118,3 +123,65 @@ def test_what_does_not_fit_is_refused(tacit, experiment, tmp_path):
     found = tacit("plan", experiment, "--from", spring)
     assert found.code == 2
     assert "2 items of table, such as 'thing 12', are new" in found.err
+
+
+def made_before(run):
+    """Turn a run into what the version wrote that had protections in `[method]`."""
+    table = tomllib.loads((run / "experiment.toml").read_text(encoding="utf-8"))
+    own = {"mechanism", "budgets", "clip_rate", "clip_span", "scale"}
+    table["method"]["privacy"] = table["privacy"]["mechanism"]
+    table["privacy"] = {k: v for k, v in table["privacy"].items() if k not in own}
+    (run / "experiment.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
+    model = json.loads((run / "model.json").read_text(encoding="utf-8"))
+    model["method"]["privacy"] = model.pop("privacy")["mechanism"]
+    (run / "model.json").write_text(json.dumps(model | {"format": 1}))
+    path = run / "checkpoint" / "state.safetensors"
+    with safe_open(path, framework="numpy") as file:
+        facts = json.loads(file.metadata()["facts"]) | {"format": "3"}
+        names = [name for name in file.keys() if name != "clients/spent"]  # noqa: SIM118
+        arrays = {name: file.get_tensor(name) for name in names}
+    del facts["checksum"]
+    facts["checksum"] = checksum(facts, arrays)
+    path.write_bytes(save(arrays, metadata={"facts": json.dumps(facts)}))
+
+
+def test_a_run_of_an_earlier_version_says_what_it_is_still_good_for(
+    tacit, experiment, tmp_path
+):
+    run, again = tmp_path / "run", tmp_path / "again"
+    assert tacit("train", experiment, "--out", run).code == 0
+    made_before(run)
+    kept = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    for call in (
+        ("report", run),
+        ("evaluate", run),
+        ("recommend", run, "--user", "person 3"),
+        ("audit", run),
+        ("train", experiment, "--out", run, "--resume"),
+    ):
+        answer = tacit(*call)
+        assert answer.code == 2, call
+        assert f"{run}: an earlier version made this run" in answer.err, call
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert tacit("recommend", run, "--history", "thing 1").code == 0
+    assert tacit("export", run, "--out", tmp_path / "export").code == 0
+    later = ("train", experiment, "--from", run, "--out", again, *LATER)
+    assert tacit(*later).code == 0
+
+
+def test_settings_that_were_moved_by_hand_do_not_make_it_a_run_of_today(
+    tacit, experiment, tmp_path
+):
+    """Its checkpoint belongs to the experiment as it was, whatever the file says."""
+    run = tmp_path / "run"
+    assert tacit("train", experiment, "--out", run).code == 0
+    today = (run / "experiment.toml").read_text(encoding="utf-8")
+    made_before(run)
+    (run / "experiment.toml").write_text(today, encoding="utf-8")
+    for call in (
+        ("evaluate", run),
+        ("train", experiment, "--out", run, "--resume"),
+    ):
+        answer = tacit(*call)
+        assert answer.code == 2
+        assert "format 3: an earlier version made this run" in answer.err

@@ -17,7 +17,7 @@ from ledger.small import (
     training,
 )
 
-from tacit.errors import BadValue
+from tacit.errors import BadData, BadValue
 from tacit.ledger.budget import spent
 from tacit.ledger.terms import Terms, read_terms, write_terms
 from tacit.release import CELLS, Adjacency, Standing, Unit, View
@@ -114,3 +114,17 @@ def test_what_was_said_under_the_first_format_counts_the_same(made, rounds):
     for name in CELLS:
         found = spent([(old, rounds)], name, delta=1e-6)
         assert found == spent([(terms, rounds)], name, delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "{}", "[]", "3", '{"releases": 3}', '{"charges": [{}]}'),
+        '{"releases": [{"cells": []}]}',
+        '{"releases": [], "rounds": 0}',
+        '{"releases": [], "more": 1}',
+    ],
+)
+def test_a_text_that_says_no_terms_is_refused(text):
+    with pytest.raises(BadData, match="my ledger: the terms of a run cannot be read"):
+        read_terms(text, file="my ledger")

@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 
 from tacit.accounting.epsilon import epsilon
-from tacit.errors import BadValue, Refused
+from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.methods.fedvae import FedVae
 from tacit.phase import Phase
 from tacit.plan import Plan
-from tacit.privacy import CentralGaussian, LocalBits
+from tacit.privacy import (
+    CentralGaussian,
+    LocalBits,
+    LocalPrivUnit,
+    PublishedClippedSum,
+)
 from tacit.privacy.budgets import rates_for_targets
 from tacit.release import EVERYONE, Unit, View
 from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
@@ -153,6 +158,52 @@ def test_a_moving_clip_is_told_obeyed_and_moved():
 
 
 @pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, "none"),
+        ({"clip": np.array([1.0, 2.0])}, r"an array of shape \(2,\)"),
+        ({"clip": np.array([1.0])}, r"an array of shape \(1,\)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        CentralGaussian(1.5, clip_quantile=0.5, bit_noise=9.0),
+        PublishedClippedSum(),
+    ],
+    ids=lambda privacy: type(privacy).__name__,
+)
+def test_a_broadcast_that_does_not_say_the_clip_is_refused(privacy, told, said):
+    with pytest.raises(BadMessage, match=f"must say one 'clip'; has {said}"):
+        privacy.mechanism(UPDATES, told)
+
+
+def test_bits_that_spend_the_whole_budget_are_refused_by_the_plan():
+    """Before a ledger is charged, not by the first round."""
+    privacy = CentralGaussian(1.0, clip_quantile=0.5, bit_noise=0.5)
+    with pytest.raises(BadValue, match=r"bits=0\.5 must be > 0\.5"):
+        privacy.calibrated(plan(), BOTH).releases(plan(), BOTH)
+    louder = replace(privacy, bit_noise=0.6)
+    assert len(louder.calibrated(plan(), BOTH).releases(plan(), BOTH)) == 2
+
+
+@pytest.mark.parametrize(
+    ("privacy", "name"),
+    [
+        (CentralGaussian(1.5, clip=0.01), "clip"),
+        (CentralGaussian(1.5, clip_quantile=0.5), "clip_quantile"),
+        (LocalPrivUnit(1.0, clip=0.01), "clip"),
+        (LocalBits(1.0, 3, clip=0.01), "clip"),
+    ],
+)
+def test_a_clip_that_no_phase_has_is_refused(privacy, name):
+    """It would change neither bound nor noise, and nobody would notice."""
+    for step in (privacy.calibrated, privacy.releases):
+        with pytest.raises(BadValue, match=f"{name}=.*leave {name} out"):
+            step(plan(10), ALONE)
+
+
+@pytest.mark.parametrize(
     ("fields", "said"),
     [
         ({"noise_multiplier": 0.0}, "noise_multiplier=0.0"),
@@ -164,6 +215,7 @@ def test_a_moving_clip_is_told_obeyed_and_moved():
         ({"scale": {"a": 1.5}}, r"scale\[a\]=1.5"),
         ({"scale": {"a": 1.0}, "clip_quantile": 0.5}, "clip_quantile"),
         ({"total_noise": 0.0}, "total_noise=0.0"),
+        ({"noise_multiplier": 1.0, "total_noise": 2.0}, "leave one of them out"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(fields, said):

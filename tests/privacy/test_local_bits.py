@@ -3,6 +3,8 @@
 The estimate goes through every kernel, and a wrong scale is caught.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -133,7 +135,7 @@ def test_a_report_is_as_many_votes_as_were_agreed():
 
 def test_a_clip_that_is_not_given_is_the_phases_own():
     """Nearly without flips, a value at the bound is always a vote for 1."""
-    phase = Phase("gradients", range(2), what="gradients", bound=0.5)
+    phase = replace(PHASE, bound=0.5)
     keys, codes = Key.from_seed(1).each(np.arange(100)), np.zeros(100, np.int64)
     at = np.zeros((100, 1), np.int32)
     tree = Tree.dense(coordinates=at, values=np.full((100, 1), 0.5))

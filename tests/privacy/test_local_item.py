@@ -91,6 +91,8 @@ def test_it_is_calibrated_as_a_whole_report_is():
 def test_what_is_refused():
     with pytest.raises(BadValue, match="epsilon=0"):
         LocalItem(epsilon=0.0)
+    with pytest.raises(BadValue, match=r"clip=0\.5 .* leave clip out"):
+        LocalItem(epsilon=1.0, clip=0.5)
     with pytest.raises(BadValue, match="epsilon is not set"):
         LocalItem().releases(Plan(10), (PHASE,))
     with pytest.raises(Refused, match="one randomised item"):

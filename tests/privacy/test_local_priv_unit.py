@@ -95,7 +95,7 @@ def test_what_reads_it():
 # --- What is promised ----------------------------------------------------------------
 
 COUNTS = Phase("counts", range(1), what="histories")
-LATER = Phase("updates", range(1, 4), what="updates")
+LATER = Phase("updates", range(1, 4), what="updates", is_clipped=True)
 
 
 def worst(privacy, plan, phases):

@@ -13,7 +13,11 @@ from tacit.keys import Key
 from tacit.method import Clients, Server
 from tacit.plan import Plan
 from tacit.runtime import checkpoint
-from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
+from tacit.runtime.checkpoint import (
+    load_checkpoint,
+    load_learnt,
+    save_checkpoint,
+)
 from tacit.runtime.rounds import State
 from tacit.testing.contract import SmallWorld
 from tacit.tree import Dense, Factored, Tree
@@ -103,32 +107,6 @@ def test_counts_by_part_come_back(tmp_path):
     assert found.taken.tolist() == two.taken.tolist()
 
 
-@pytest.mark.usefixtures("without_axis_checks")
-@pytest.mark.parametrize(("parts", "taken"), [(1, [[4], [1]]), (2, [[4, 4], [1, 1]])])
-def test_a_single_count_of_before_is_counted_in_every_part(
-    tmp_path, monkeypatch, parts, taken
-):
-    """Which part it was spent in is not known: too much, never too little."""
-    monkeypatch.setattr(checkpoint, "FORMAT", "2")
-    old = replace(state(), taken=np.array([4, 1]))
-    save_checkpoint(tmp_path / "c", old, digest="mine")
-    now = replace(start(), taken=np.zeros((2, parts), np.int64))
-    found = load_checkpoint(tmp_path / "c", now, digest="mine")
-    assert found.taken.tolist() == taken
-
-
-@pytest.mark.parametrize("before", ["2", "3"])
-def test_what_was_saved_before_noise_was_chosen_has_spent_none(
-    tmp_path, monkeypatch, before
-):
-    path, arrays = tmp_path / "c", checkpoint._arrays(state())
-    del arrays["clients/spent"]
-    monkeypatch.setattr(checkpoint, "FORMAT", before)
-    monkeypatch.setattr(checkpoint, "_arrays", lambda _: arrays)
-    save_checkpoint(path, state(), digest="mine")
-    assert_same(load(path), replace(state(), spent=np.zeros(2)))
-
-
 # --- Refused -------------------------------------------------------------------------
 
 
@@ -143,6 +121,29 @@ def test_another_format(saved, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(BadRun, match="format 1, this program reads 4"):
         load(saved)
+
+
+@pytest.mark.parametrize("before", ["2", "3"])
+def test_what_an_earlier_version_saved_is_learnt_from_and_not_resumed(
+    tmp_path, monkeypatch, before
+):
+    """Whatever the digest: its experiment said other things, in other words."""
+    path, arrays = tmp_path / "c", checkpoint._arrays(state())
+    del arrays["clients/spent"]
+    monkeypatch.setattr(checkpoint, "FORMAT", before)
+    monkeypatch.setattr(checkpoint, "_arrays", lambda _: arrays)
+    save_checkpoint(path, state(), digest="mine")
+    monkeypatch.undo()
+    for digest in ("mine", "yours"):
+        with pytest.raises(BadRun, match=f"format {before}: an earlier version made"):
+            load(path, digest)
+    weights, memory = load_learnt(path)
+    for found, expected in (
+        *((weights, state().server.weights), (memory, state().server.memory)),
+    ):
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            assert found[name].tobytes() == value.tobytes()
 
 
 def test_no_checkpoint_at_all(tmp_path):

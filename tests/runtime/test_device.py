@@ -21,6 +21,7 @@ from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.privacy.guarantees import local
 from tacit.release import Release, View
 from tacit.runtime.device import Device
+from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once
 from tacit.testing.contract import mixed_world
 from tacit.testing.toy import ToyFactors
@@ -208,6 +209,55 @@ def test_a_phase_that_is_chosen_too_often(make):
     assert make(method, FOUR).participate(asked(method, 2, plan=FOUR)) is None
     noises = [device.ledger.answer(device.run, r).multiplier for r in range(2)]
     assert noises == pytest.approx([2.0 * 2**0.5] * 2)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "changed", "answers"),
+    [
+        (CentralGaussian(1.0), {}, 0),  # 9.3 for whoever is in the run at all
+        (CentralGaussian(20.0), {}, 4),
+        (LocalPrivUnit(0.25), {"channel": "direct"}, 4),
+        (LocalPrivUnit(0.4), {"channel": "direct"}, 2),
+    ],
+)
+def test_the_target_of_the_plan_as_simulated_devices_keep_it(
+    make, privacy, changed, answers
+):
+    """One after the other in rounds whose noise was given, whatever the target says."""
+    plan = replace(FOUR, target_epsilon=1.0, **changed)
+    method = FederatedPopularity(privacy=privacy)
+    people = WORLD.catalog, WORLD.profiles, WORLD.shards
+    simulated = Simulation(method, plan, *people, Key.from_seed(0))
+    *_, (state, _) = simulated.run(simulated.start())
+    assert state.taken.sum(axis=1).tolist() == [answers] * len(WORLD.shards)
+    device = make(method, plan)
+    said = [device.participate(asked(method, r, plan=plan)) for r in range(4)]
+    assert [one is None for one in said] == [False] * answers + [True] * (4 - answers)
+    assert reasons(device) == [Refusal.TARGET] * (answers < 4)
+
+
+def test_a_target_is_of_one_run_and_a_cap_of_all(make):
+    plan = replace(FOUR, target_epsilon=1.0, channel="direct")
+    method = FederatedPopularity(privacy=LocalPrivUnit(0.5))
+    for run in ("monday", "tuesday"):
+        device = make(method, plan, run=run)
+        said = [device.participate(asked(method, r, plan=plan)) for r in range(4)]
+        assert [one is None for one in said] == [False, False, True, True]
+    device.ledger.set_cap(Cap(2.0, 0.0))
+    third = make(method, plan, run="wednesday")
+    assert third.participate(asked(method, plan=plan)) is None
+    assert reasons(third)[-1] == Refusal.CAP
+
+
+def test_every_group_has_the_target_of_its_own(make):
+    groups = {"careful": 3, "open": len(WORLD.shards) - 3}
+    targets = {"careful": 0.5, "open": 1.0}
+    plan = replace(FOUR, groups=groups, target_epsilon=targets, channel="direct")
+    method = FederatedPopularity(privacy=LocalPrivUnit(0.25))
+    for group, answers in {"careful": 2, "open": 4}.items():
+        device = make(method, plan, group=group, run=group)
+        said = [device.participate(asked(method, r, plan=plan)) for r in range(4)]
+        assert sum(one is not None for one in said) == answers
 
 
 def test_the_cap_of_the_owner(make):

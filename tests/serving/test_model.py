@@ -85,3 +85,20 @@ def test_a_damaged_model_is_refused_with_a_reason(model, tmp_path, damage):
         weights.unlink()
     with pytest.raises(BadRun, match=r"model"):
         load_model(weights, facts)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"method": {}}, {"method": ["x"]}, {"method": {"name": 3}}),
+        *({"privacy": ["central"]}, {"privacy": "central"}),
+    ],
+)
+def test_a_method_without_a_name_or_a_protection_that_is_no_table(
+    model, tmp_path, changed
+):
+    weights, facts = tmp_path / "model.safetensors", tmp_path / "model.json"
+    save_model(model, weights, facts)
+    facts.write_text(json.dumps(json.loads(facts.read_text()) | changed))
+    with pytest.raises(BadRun, match="does not describe a model"):
+        load_model(weights, facts)
