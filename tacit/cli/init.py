@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,18 +12,22 @@ from tacit.cli import console
 from tacit.cli.options import Json
 from tacit.errors import BadValue
 
+if TYPE_CHECKING:
+    from tacit.data.sources.csv import CsvTable
+
 Column = Annotated[str | None, typer.Option(metavar="COL", show_default=False)]
 
 TEMPLATE = """\
 # An experiment: what to learn from, how, and how to judge it.
 # See what it would reveal:   tacit plan {out}
-# Train it:                   tacit train {out} --out run
+# See what it is worth:       tacit train {out} --out run
 # Recommend to a person:      tacit recommend run --user {person}
+# Make a model to publish:    tacit release {out} --out release
 
 [data]
 source = "csv"
-{min_value}min_interactions = 2    # people with fewer distinct items are left out
-split = "new-users"     # judged on people that training never saw
+{population}{min_value}min_interactions = 2    # who has fewer distinct items stays away
+split = "new-users"     # judged on people that never trained; in a release all train
 validation = 0.1        # share of the people (or how many, from 1 on) to choose by
 test = 0.1              # … and to report on
 target_share = 0.2      # of a held-out person's items, the part to be found
@@ -66,30 +71,53 @@ def init(
         float | None,
         typer.Option(help="Keep lines of at least this value.", show_default=False),
     ] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A table of all items, with the columns --item and --title: public.",
+            show_default=False,
+        ),
+    ] = None,
+    population: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many people may take part: a number that you would publish.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Where to write the experiment.")
     ] = Path("exp.toml"),
     force: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a commented experiment for your own table, after reading it once."""
-    from tacit.data.sources.csv import CsvTable
+    """Write a commented experiment for your own table, after reading it once.
+
+    A model may be published (`tacit release`) only if --items and --population say what
+    is public; without them the experiment is good for simulations.
+    """
+    from tacit.data.sources.csv import CsvTable, ItemsTable
     from tacit.experiment.settings import read_experiment
 
     if out.exists() and not force:
         raise BadValue(f"{out} is there already; choose another --out, or use --force")
-    table = CsvTable(csv, user, item, time=time, value=value, title=title)
+    listed = None if items is None else ItemsTable(items, item, title)
+    own = title if listed is None else None
+    table = CsvTable(csv, user, item, time=time, value=value, title=own, items=listed)
     dataset = table.load()
     log = dataset.interactions
     text = TEMPLATE.format(
         out=out,
         person=dataset.profiles.ids[0],
+        population=_population(population),
         min_value=_min_value(value, min_value),
         rows=len(log),
         users=log.n_users,
         items=log.n_items,
         columns=_columns(table, out),
-        privacy=_privacy(log.n_users),
+        privacy=_privacy(population or log.n_users),
     )
     out.write_text(text, encoding="utf-8")
     read_experiment(out)  # what was written must be accepted
@@ -129,23 +157,44 @@ def _privacy(users: int) -> str:
     return PRIVATE.format(delta=min(1e-6, 1 / (100 * users)))
 
 
-def _columns(table: object, out: Path) -> str:
-    import os
+def _population(declared: int | None) -> str:
+    if declared is None:
+        return (
+            "# population = 10000      # may take part; a release needs it declared\n"
+        )
+    return f"population = {declared:<10} # people who may take part: public\n"
 
+
+def _columns(table: CsvTable, out: Path) -> str:
     import tomli_w
 
-    from tacit.data.sources.csv import CsvTable
-
-    assert isinstance(table, CsvTable)
-    path = os.path.relpath(table.path.resolve(), out.resolve().parent)
     named = {
+        "path": _beside(table.path, out),
         "user": table.user,
         "item": table.item,
         "time": table.time,
         "value": table.value,
         "title": table.title,
     }
-    return tomli_w.dumps({"path": path, **{k: v for k, v in named.items() if v}})
+    written = tomli_w.dumps({k: v for k, v in named.items() if v})
+    listed = table.items
+    if listed is None:
+        return written + _NO_ITEMS
+    own = {"path": _beside(listed.path, out), "item": listed.item}
+    own |= {"title": listed.title} if listed.title else {}
+    head = "\n[data.csv.items]        # the catalog: public\n"
+    return written + head + tomli_w.dumps(own)
+
+
+def _beside(path: Path, out: Path) -> str:
+    return os.path.relpath(path.resolve(), out.resolve().parent)
+
+
+_NO_ITEMS = """\
+# [data.csv.items]        # a release needs a table of all items, apart from the events
+# path = "items.csv"
+# item = "item"
+"""
 
 
 def _min_value(value: str | None, least: float | None) -> str:
