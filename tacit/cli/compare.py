@@ -182,9 +182,11 @@ def _write(document: dict[str, Any], report: Report, out: Path) -> None:
 
 def _print(report: Report, out: Path) -> None:
     from tacit.reporting import tables
+    from tacit.reporting.words import purpose
 
     first = report.differences[0].metric if report.differences else None
     shown = console.out()
+    shown.print(purpose(is_release=False), markup=False, style="bold")
     shown.print(tables.to_rich(tables.comparison(report.comparison)))
     if first is not None:
         pairs = [pair for pair in report.differences if pair.metric == first]

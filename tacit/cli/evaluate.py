@@ -29,6 +29,7 @@ def evaluate(
     from tacit.experiment.saved import SavedRun
     from tacit.experiment.training import judge_all, last_state
     from tacit.reporting.tables import comparison, to_rich
+    from tacit.reporting.words import purpose
 
     saved = SavedRun.at(run)
     result = saved.result
@@ -67,6 +68,7 @@ def evaluate(
         )
         return
     out = console.out()
+    out.print(purpose(is_release=False), markup=False, style="bold")
     documents = {n: e.to_json() for n, e in judged.items()}
     out.print(to_rich(comparison(contenders(documents, name))))
     for other, by_metric in differences.items():

@@ -34,6 +34,7 @@ from tacit.experiment.settings import DataSettings, Experiment, SplitName
 from tacit.keys import Key
 from tacit.method import Method, Refreshable, SumMethod
 from tacit.plan import Plan
+from tacit.privacy import UNPROTECTED
 from tacit.privacy.budgets import rates_for_targets
 from tacit.privacy.guarantees import set_of_items
 from tacit.runtime.simulate import Simulation, check_plan
@@ -98,6 +99,7 @@ def assemble(
     method = method.calibrated(plan)
     check_plan(method, plan)
     if experiment.is_release:
+        _refuse_papers_own(method)
         _refuse_undeclared(experiment, dataset, split)
     simulation = Simulation(
         method,
@@ -113,6 +115,16 @@ def assemble(
         earlier=None if earlier is None else earlier.left,
     )
     return Assembled(experiment, dataset, split, simulation)
+
+
+def _refuse_papers_own(method: Method) -> None:
+    """A protection that is there to reproduce a paper protects nobody's release."""
+    protection = getattr(method, "privacy", UNPROTECTED)
+    if protection.is_private and not protection.is_releasable:
+        raise Refused(
+            f"{type(protection).__name__} is a paper's own protection, to learn from; "
+            "a release needs one in whole numbers: use mode = 'sound'"
+        )
 
 
 def _refuse_undeclared(experiment: Experiment, dataset: Dataset, split: Split) -> None:

@@ -26,7 +26,6 @@ from tacit.experiment.settings import (
 )
 from tacit.files import write_atomically, write_json
 from tacit.plan import Plan
-from tacit.privacy import UNPROTECTED
 from tacit.release import Standing, Unit, View
 from tacit.results import Evaluation
 from tacit.runtime.checkpoint import load_checkpoint
@@ -254,12 +253,6 @@ def _refuse_past_target(assembled: Assembled) -> None:
 
 def _refuse_unproven(assembled: Assembled) -> None:
     """A release without a proven promise to whoever sees the model is none."""
-    protection = getattr(assembled.method, "privacy", UNPROTECTED)
-    if protection.is_private and not protection.is_releasable:
-        raise Refused(
-            f"{type(protection).__name__} is a paper's own protection, to learn from; "
-            "a release needs one in whole numbers: use mode = 'sound'"
-        )
     totals = plan_account(assembled).totals
     for line in totals:
         is_model = (line.unit, line.view) == (Unit.USER, View.RELEASE)

@@ -21,6 +21,7 @@ from tacit.method import (
     Ledger,
     Method,
     Refreshable,
+    SumMethod,
     Unmetered,
     check_offered,
     enrol,
@@ -34,6 +35,7 @@ from tacit.runtime.secrets import Secrets
 from tacit.sampling import FixedSize
 from tacit.statement import Account, Past, account
 from tacit.transport.channels import Channel, channel
+from tacit.transport.exact_total import check_exact
 
 RELEASE_ASSUMES = (
     "AES-256 and the operating system's randomness",
@@ -83,6 +85,8 @@ class Simulation:
             check.count(chunk=self.chunk)
         self._check_groups()
         check_plan(self.method, self.plan)
+        if self.is_release and isinstance(self.method, SumMethod):
+            self._check_exact(self.method)
 
     def start(self) -> State:
         """The state before the first round."""
@@ -193,6 +197,16 @@ class Simulation:
         if self.caps is not None:
             return [self.caps for _ in self.plan.groups]
         return [caps_of(self.plan, group) for group in self.plan.groups]
+
+    def _check_exact(self, method: SumMethod) -> None:
+        """Refuse sums that have no exact form."""
+        for phase in method.phases(self.plan):
+            told = method.privacy.told(phase, {})
+            mechanism = method.privacy.mechanism(phase, told)
+            if mechanism is not None:
+                first = phase.rounds.start
+                layout = method.layout(self.plan, self.catalog, round=first)
+                check_exact(mechanism, layout)
 
     def _check_groups(self) -> None:
         """Refuse groups that are not as large as the plan, and so the account, says."""

@@ -60,15 +60,7 @@ def exact_total(
     trees: Iterable[Tree], mechanism: SumMechanism, layout: Layout, secret: bytes
 ) -> dict[str, Array]:
     """The noisy sum of reports as float64; the noise follows from the secret alone."""
-    if not isinstance(mechanism, GaussianMechanism):
-        raise Refused(
-            f"{type(mechanism).__name__} has no form in whole numbers, which a release "
-            "needs; use Gaussian noise"
-        )
-    codes = [
-        _Code(part, {name: layout.slots[name] for name in part.leaves})
-        for part in mechanism.bounded([*layout.slots])
-    ]
+    codes = _codes(mechanism, layout)
     totals = {n: np.zeros(slot.shape, np.int64) for n, slot in layout.slots.items()}
     for tree in trees:
         for code in codes:
@@ -78,6 +70,24 @@ def exact_total(
     for code in codes:
         found |= code.released(totals, noise)
     return {name: found[name] for name in layout.slots}
+
+
+def check_exact(mechanism: SumMechanism, layout: Layout) -> None:
+    """Refuse what could not be summed exactly, before anyone is asked."""
+    for code in _codes(mechanism, layout):
+        _ = code.twice_limit  # refuses too many numbers
+
+
+def _codes(mechanism: SumMechanism, layout: Layout) -> list[_Code]:
+    if not isinstance(mechanism, GaussianMechanism):
+        raise Refused(
+            f"{type(mechanism).__name__} has no form in whole numbers, which a release "
+            "needs; use Gaussian noise"
+        )
+    return [
+        _Code(part, {name: layout.slots[name] for name in part.leaves})
+        for part in mechanism.bounded([*layout.slots])
+    ]
 
 
 @dataclass(frozen=True)

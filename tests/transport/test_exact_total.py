@@ -18,7 +18,7 @@ from tacit.mechanisms.skellam import SkellamSum
 from tacit.mechanisms.sums import Bounded
 from tacit.transport import exact_total as module
 from tacit.transport.channels import Each, RoundContext, SecureSum, bare_sum, summed
-from tacit.transport.exact_total import exact_total
+from tacit.transport.exact_total import check_exact, exact_total
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Grouped, Symmetric, Tree
 
@@ -327,6 +327,15 @@ def test_noise_that_is_not_gaussian_is_refused():
     mechanism = SkellamSum(1.0, 2.0, 1000.0, 3)
     with pytest.raises(Refused, match="SkellamSum has no form in whole numbers"):
         exact_total([], mechanism, Layout({"a": Slot("float64", (3,))}), SECRET)
+
+
+def test_a_release_of_too_large_a_model_never_begins():
+    """More than 1.01 times the noise of real numbers is refused with the plan."""
+    layout = Layout({"a": Slot("float64", (10**9,))})
+    with pytest.raises(Refused, match=r"1\.01 times is the most"):
+        check_exact(GaussianSum(1.0, 1.0), layout)
+    with pytest.raises(Refused, match="has no form in whole numbers"):
+        check_exact(SkellamSum(1.0, 2.0, 1000.0, 3), layout)
 
 
 def test_more_reports_than_can_be_added_exactly_are_refused(monkeypatch):
