@@ -53,7 +53,7 @@ def plan(
                 "earlier": told.earlier,
                 "both": told.both,
                 "words": in_words(told.totals),
-                "method": method_settings(name, method),
+                "method": method_settings(name, assembled.learner),
                 "privacy": privacy_settings(method),
                 "cost": cost,
                 "outlook": method.outlook(assembled.plan, assembled.split.catalog),

@@ -69,7 +69,7 @@ def run(
 def _print(document: Mapping[str, Any], path: Path) -> None:
     from tacit.experiment.build_report import contenders, statement_of
     from tacit.reporting.tables import comparison, to_rich
-    from tacit.reporting.words import in_words, purpose
+    from tacit.reporting.words import in_words, purpose, released
 
     is_release = not document["simulation"]
     out = console.out()
@@ -77,6 +77,8 @@ def _print(document: Mapping[str, Any], path: Path) -> None:
     if not is_release:
         judged = document["simulation_only"]["evaluations"]
         out.print(to_rich(comparison(contenders(judged, document["method"]))))
+    for metric in document.get("released_metrics", ()):
+        out.print(released(metric), markup=False)
     for sentence in in_words([statement_of(line) for line in document["epsilons"]]):
         out.print(f"- {sentence}", markup=False)
     both = [statement_of(line) for line in document["epsilons_with_earlier"]]

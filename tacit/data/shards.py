@@ -100,6 +100,20 @@ class Shards:
         lengths = np.bincount(self.owners[kept], minlength=len(self))
         return self._pick(kept, lengths)
 
+    def leaving_last_out(self) -> tuple[Shards, Int64[np.ndarray, "clients"]]:
+        """The histories without each one's last item, and which item that is.
+
+        The last event is the latest where there are times. An item is left out with all
+        its repeats. Who has fewer than two distinct items keeps them, and has -1.
+        """
+        last, some = np.full(len(self), -1), self.lengths > 0
+        last[some] = self.items[self.offsets[1:][some] - 1]
+        others = self.owners[self.items != last[self.owners]]
+        held = np.where(np.bincount(others, minlength=len(self)) > 0, last, -1)
+        kept = np.flatnonzero(self.items != held[self.owners])
+        lengths = np.bincount(self.owners[kept], minlength=len(self))
+        return self._pick(kept, lengths), held
+
     def _pick(
         self, places: Int64[np.ndarray, "kept"], lengths: Int64[np.ndarray, "clients"]
     ) -> Shards:

@@ -3,5 +3,6 @@
     scores -> ranking (count what stands above each target) -> metrics -> results
 
 What belongs here: protocols, ranks, metrics, significance. What does not: anything that
-trains or that knows a method; a ranker comes in as a function from histories to scores.
+imports a method; a ranker comes in as a function from histories to scores. `measured`
+is handed a method, to measure it on private people within their budget.
 """

@@ -26,6 +26,7 @@ from tacit.data.splits import (
     ratio,
 )
 from tacit.errors import BadValue, Refused
+from tacit.evaluation.measured import Measured
 from tacit.evaluation.named import named
 from tacit.evaluation.protocols import EachTargetAlone, FullRanking, SampledCandidates
 from tacit.evaluation.ranking import Candidates
@@ -59,6 +60,16 @@ class Assembled:
         """The plan that devices agree to."""
         return self.simulation.plan
 
+    @property
+    def measured(self) -> Measured | None:
+        """The method, if a metric is released of it."""
+        return self.method if isinstance(self.method, Measured) else None
+
+    @property
+    def learner(self) -> Method:
+        """What learns and ranks: the method, without a metric that is released."""
+        return self.method if self.measured is None else self.measured.inner
+
 
 def assemble(
     experiment: Experiment,
@@ -80,7 +91,7 @@ def assemble(
     run, privacy = experiment.run, experiment.privacy
     plan = Plan(
         population=groups.population,
-        rounds=run.rounds,
+        rounds=run.rounds + (experiment.metric is not None),
         sampler=experiment.sampler,
         channel=privacy.channel,
         delta=privacy.delta,
@@ -96,6 +107,8 @@ def assemble(
         method = _refreshing(method, earlier)
     if privacy.budgets == "sample":
         plan = _sampled_by_group(method, plan)
+    if experiment.metric is not None:
+        method = Measured.of(method, experiment.metric, plan.sampler)
     method = method.calibrated(plan)
     check_plan(method, plan)
     if experiment.is_release:

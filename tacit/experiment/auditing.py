@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class Subject:
     name: str
     method: Method
     plan: Plan
+    left_out: tuple[str, ...] = ()  # what else the run releases
 
     @property
     def groups(self) -> list[str]:
@@ -46,7 +47,7 @@ class Subject:
         """One for each of its groups."""
         for group in self.groups:
             name = self.name if group == EVERYONE else f"{self.name}, {group}"
-            yield audit(
+            found = audit(
                 self.method,
                 self.plan,
                 key=key.at(group),
@@ -54,6 +55,7 @@ class Subject:
                 subject=name,
                 tick=steps.tick,
             )
+            yield replace(found, not_audited=(*found.not_audited, *self.left_out))
             steps.finish()
 
 
@@ -116,7 +118,16 @@ def subjects_of(name: str) -> list[Subject]:
         )
     experiment = SavedRun.at(Path(name)).experiment
     assembled = assemble(experiment)
-    return [Subject(experiment.method_name, assembled.method, assembled.plan)]
+    name, plan = experiment.method_name, assembled.plan
+    if assembled.measured is None:
+        return [Subject(name, assembled.method, plan)]
+    # Two numbers a run are too few to see the law of their noise.
+    *_, metric = assembled.method.releases(plan)
+    return [
+        Subject(
+            name, assembled.learner, plan.over(experiment.run.rounds), (metric.what,)
+        )
+    ]
 
 
 def _is_method(name: str) -> bool:

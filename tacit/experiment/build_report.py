@@ -14,6 +14,7 @@ from tacit.experiment.settings import Experiment
 from tacit.files import write_atomically
 from tacit.reporting.html import render
 from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
+from tacit.reporting.words import released
 from tacit.runtime.run import RunDirectory
 from tacit.statement import Statement
 
@@ -77,6 +78,7 @@ def report_of(
         simulation=bool(result["simulation"]),
         facts=_facts(run),
         statements=tuple(statement_of(line) for line in run.card["totals"]),
+        released=tuple(released(one) for one in result.get("released_metrics", ())),
         comparison=contenders(judged, name),
         curve=_curve(run),
         groups=_groups(judged),

@@ -49,7 +49,7 @@ def draw_card(assembled: Assembled) -> Json:
             "items": len(assembled.split.catalog),
             "kinds": [*_kinds(assembled.dataset)],
         },
-        "method": method_settings(experiment.method_name, method),
+        "method": method_settings(experiment.method_name, assembled.learner),
         "privacy": privacy_settings(method),
         "leaves": [_leaving(release) for release in releases],
         "releases": [asdict(line) for line in told.releases],

@@ -23,6 +23,7 @@ from tacit.data import sources
 from tacit.data.sources.csv import CsvTable, ItemsTable
 from tacit.data.sources.synthetic import World
 from tacit.errors import BadExperiment, BadValue
+from tacit.evaluation.measured import Measured, ReleasedMetric
 from tacit.evaluation.metrics import parse
 from tacit.evaluation.named import named
 from tacit.experiment.fields import Problems
@@ -175,6 +176,7 @@ class EvaluateSettings:
     candidates: int = 99  # of the sampled protocol
     every: int = 1  # rounds between looks at the validation people
     baselines: tuple[str, ...] = ("popularity",)
+    release: Mapping[str, Any] | None = None  # a hit rate under the budget
 
     def __post_init__(self) -> None:
         check.at_least(1, every=self.every, candidates=self.candidates)
@@ -200,6 +202,7 @@ class Experiment:
     csv: CsvTable | None
     world: World | None
     selection: ItemSelection | None = None
+    metric: ReleasedMetric | None = None  # measured on those who train, under noise
 
     def resolved(self) -> dict[str, Any]:
         """Every setting, defaults included, as it would stand in a file."""
@@ -208,12 +211,15 @@ class Experiment:
             data["csv"] = plain_settings(self.csv)
         if self.world is not None:
             data["world"] = plain_settings(self.world)
+        evaluate = plain_settings(self.evaluate)
+        if self.metric is not None:
+            evaluate["release"] = plain_settings(self.metric)
         return {
             "data": data,
             "method": method_settings(self.method_name, self.method),
             "privacy": plain_settings(self.privacy) | privacy_settings(self.method),
             "run": plain_settings(self.run),
-            "evaluate": plain_settings(self.evaluate),
+            "evaluate": evaluate,
         }
 
     @property
@@ -293,12 +299,38 @@ def check_experiment(
         selection = problems.read(ItemSelection, data.selection, "data.selection")
     if data and evaluate and data.protocol is not None:
         evaluate = _as_published(data, evaluate, table, problems)
+    metric = _metric(evaluate, run, method, sampler, problems)
     if problems.found:
         raise BadExperiment(where, problems.found)
     parts = (data, name, method, privacy, run, evaluate, sampler)
     assert None not in parts  # no problem was found
     known = world if data and data.world else None
-    return Experiment(*parts, csv, known, selection)  # type: ignore[arg-type]
+    return Experiment(*parts, csv, known, selection, metric)  # type: ignore[arg-type]
+
+
+def _metric(
+    evaluate: EvaluateSettings | None,
+    run: RunSettings | None,
+    method: Method | None,
+    sampler: Sampler | None,
+    problems: Problems,
+) -> ReleasedMetric | None:
+    """The metric that is released, if one is; refuses what has no budget to share."""
+    if evaluate is None or evaluate.release is None:
+        return None
+    metric = problems.read(ReleasedMetric, evaluate.release, "evaluate.release")
+    if run and run.refreshes:
+        problems.found.append(
+            "evaluate.release: the run that is refreshed may have learnt the items "
+            "that would be held out; measure a run of its own"
+        )
+    if metric is None or method is None or sampler is None:
+        return None
+    try:
+        Measured.of(method, metric, sampler)
+    except BadValue as error:
+        problems.found.append(f"evaluate.release: {error}")
+    return metric
 
 
 def _as_published(

@@ -14,6 +14,7 @@ import tomli_w
 from tacit.data.digest import input_digest
 from tacit.data.splits import Heldout
 from tacit.errors import BadRun, Refused
+from tacit.evaluation.measured import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
 from tacit.experiment.card import draw_card, with_progress
@@ -115,9 +116,9 @@ def train(
             evaluations = judge_all(assembled, state, assembled.split.test)
         rounds = tuple(directory.rounds_logged())
         document = (
-            _released(assembled)
+            _released(assembled, state)
             if experiment.is_release
-            else _result(assembled, rounds, evaluations)
+            else _result(assembled, state, rounds, evaluations)
         )
         write_json(directory.result, document)
         n_items = len(assembled.split.catalog)
@@ -310,7 +311,7 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
         counted = {name: getattr(tally, name) for name in _COUNTED}
         return {"seconds": seconds, ONLY: counted | looked}
 
-    planned, every = experiment.run.rounds, experiment.run.checkpoint_every
+    planned, every = assembled.plan.rounds, experiment.run.checkpoint_every
     rounds = play(
         assembled.simulation,
         directory,
@@ -335,17 +336,38 @@ def _look(assembled: Assembled, state: State, tally: Tally) -> dict[str, Any]:
 
 
 def _model(assembled: Assembled, state: State) -> Model:
-    experiment, method = assembled.experiment, assembled.method
+    learner = assembled.learner
     return Model(
-        method_settings(experiment.method_name, method),
-        privacy_settings(method),
-        method.broadcast(state.server),
+        method_settings(assembled.experiment.method_name, learner),
+        privacy_settings(learner),
+        assembled.method.broadcast(state.server),
         assembled.split.catalog,
     )
 
 
+def _metrics(assembled: Assembled, state: State) -> dict[str, Any]:
+    """What was released of how well the model works, if anything was."""
+    if assembled.measured is None:
+        return {}
+    return {"released_metrics": [asdict(assembled.measured.released(state.server))]}
+
+
+def _without_noise(assembled: Assembled, state: State) -> dict[str, Any]:
+    """The same among those who trained, as only a simulation can know it."""
+    measured, simulation = assembled.measured, assembled.simulation
+    if measured is None:
+        return {}
+    last = simulation.population.keys.at("round", state.server.round - 1)
+    cast, keys = measured.broadcast(state.server), last.at("local_update")
+    tally = measured.tally(cast, state.clients, simulation.shards, keys)
+    hits, misses = tally.sum(axis=0).tolist()
+    exact = Released.of(measured.name, hits, misses, deviation=0.0)
+    return {"released_metrics": [asdict(exact)]}
+
+
 def _result(
     assembled: Assembled,
+    state: State,
     rounds: Sequence[Facts],
     evaluations: dict[str, Evaluation],
 ) -> dict[str, Any]:
@@ -358,9 +380,11 @@ def _result(
         "simulation": True,
         "epsilons": statements(told.totals),
         "epsilons_with_earlier": statements(told.both),
+        **_metrics(assembled, state),
         "seconds": seconds,
         ONLY: {
             "metrics": evaluations[name].to_json()["metrics"],
+            **_without_noise(assembled, state),
             **counted,
             "clients_per_second": counted["took_part"] / seconds if seconds else None,
             "evaluations": {n: e.to_json() for n, e in evaluations.items()},
@@ -368,14 +392,15 @@ def _result(
     }
 
 
-def _released(assembled: Assembled) -> dict[str, Any]:
-    """What may be told of a release: nothing that was counted among private people."""
+def _released(assembled: Assembled, state: State) -> dict[str, Any]:
+    """What may be told of a release: nothing of private people but under noise."""
     told = plan_account(assembled)
     return {
         "method": assembled.experiment.method_name,
         "simulation": False,
         "epsilons": statements(told.totals),
         "epsilons_with_earlier": statements(told.both),
+        **_metrics(assembled, state),
     }
 
 

@@ -224,7 +224,8 @@ class CentralGaussian(Privacy):
             group=group,
         )
         where = None if is_only else phase
-        return release(f"sum of {phase.what}", cells, where, group=group)
+        what = f"sum of {phase.what}"
+        return release(what, cells, where, group=group, planned=plan.rounds)
 
     def _reason(self, phase: Phase) -> str:
         bounded = "clipped" if phase.is_clipped else "bounded"

@@ -128,15 +128,22 @@ class Privacy(ABC):
         return 0.0
 
 
-def release(what: str, cells: Cells, phase: Phase | None, *, group: str) -> Release:
-    """A release of one phase, or of all rounds if there is but one."""
+def release(
+    what: str, cells: Cells, phase: Phase | None, *, group: str, planned: int = 0
+) -> Release:
+    """A release of one phase, or of all rounds if there is but one.
+
+    `planned` rounds tell a phase that others follow from the last one.
+    """
     rounds = None if phase is None else phase.rounds
-    return Release(what, SEEN_BY, _when(rounds), cells, group, rounds)
+    return Release(what, SEEN_BY, _when(rounds, planned), cells, group, rounds)
 
 
-def _when(rounds: range | None) -> str:
+def _when(rounds: range | None, planned: int) -> str:
     if rounds is None:
         return "each round"
     if rounds.start == 0:
         return f"each of the first {rounds.stop} rounds"
+    if rounds.stop < planned:
+        return f"each of rounds {rounds.start + 1} to {rounds.stop}"
     return f"each round after the first {rounds.start}"

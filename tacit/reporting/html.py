@@ -28,8 +28,8 @@ SIMULATED = (
 )
 RELEASED = (
     "This is a release: its randomness came from the operating system and is "
-    "forgotten. No figure here was measured on people; what is promised to them stands "
-    "below."
+    "forgotten. No figure here was measured on people but with noise, under what is "
+    "promised to them below."
 )
 
 
@@ -38,6 +38,7 @@ def render(report: Report) -> str:
     parts = (
         _head(report),
         _privacy(report.statements) if report.statements else "",
+        _released(report.released) if report.released else "",
         _comparison(report.comparison) if report.comparison else "",
         _tradeoff(report.tradeoff) if report.tradeoff else "",
         _differences(report.differences) if report.differences else "",
@@ -72,6 +73,11 @@ def _verdict(statements: tuple[Statement, ...]) -> str:
             "nothing. A guarantee holds only for the unit and view it names."
         )
     return elements.notice("This run gives no privacy guarantee to anyone.")
+
+
+def _released(sentences: tuple[str, ...]) -> str:
+    body = elements.listing(sentences)
+    return elements.section("released", "How well it works, with noise", body)
 
 
 def _comparison(contenders: tuple[Contender, ...]) -> str:

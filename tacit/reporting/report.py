@@ -98,6 +98,7 @@ class Report:
     simulation: bool  # seeds were used: no figure holds for a real release
     facts: tuple[tuple[str, str], ...] = ()
     statements: tuple[Statement, ...] = ()
+    released: tuple[str, ...] = ()  # a sentence for each metric that was released
     comparison: tuple[Contender, ...] = ()
     tradeoff: Tradeoff | None = None
     differences: tuple[Paired, ...] = ()

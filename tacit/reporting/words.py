@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.statement import Statement
@@ -27,6 +28,16 @@ def purpose(*, is_release: bool) -> str:
     return (
         "simulation: randomness comes from a seed, and whoever knows it can subtract "
         "the noise; what follows holds for a release (tacit release)"
+    )
+
+
+def released(metric: Mapping[str, Any]) -> str:
+    """A metric that was released, with what its noise leaves open."""
+    name, value, people = metric["name"], metric["value"], metric["people"]
+    return (
+        f"{name} {value:.4f}, between {metric['low']:.4f} and {metric['high']:.4f} by "
+        f"95 % of the noise: the last item of about {people:,} people who trained was "
+        "held out"
     )
 
 

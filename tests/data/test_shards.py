@@ -114,3 +114,29 @@ def test_contexts_stay_with_their_device():
     bounded = shards.at_most(1, Key.from_seed(0).each([0, 1]))
     assert list(bounded.contexts["tags"]) == [("a",), ()]
     assert list(shards.log.contexts["tags"]) == [("a",), (), ("b", "c")]
+
+
+def test_the_last_item_is_left_out_with_its_repeats():
+    log = Interactions.of_columns(
+        [0, 0, 0, 1, 1, 3, 4, 4, 4],
+        [5, 2, 5, 3, 3, 1, 0, 1, 2],
+        times=[1, 2, 3, 1, 2, 1, 9, 8, 7],
+        n_users=5,
+        n_items=6,
+    )
+    rest, held = Shards.of(log).leaving_last_out()
+    assert held.tolist() == [5, -1, -1, -1, 0]
+    kept = [row.tolist() for row in rest.histories]
+    assert kept == [[2], [3, 3], [], [1], [2, 1]]
+
+
+@some_examples
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.booleans())
+def test_what_is_left_out_depends_on_the_device_alone(lengths, timed):
+    shards = shards_of(lengths, timed=timed)
+    rest, held = shards.leaving_last_out()
+    for row in range(len(shards)):
+        alone, own = shards.take([row]).leaving_last_out()
+        assert own.tolist() == [held[row]]
+        assert device(alone, 0) == device(rest, row)
+        assert held[row] not in device(rest, row)[0]

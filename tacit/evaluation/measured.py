@@ -1,0 +1,340 @@
+"""A hit rate that may be released: measured on those who train, under the same budget.
+
+    h   hit     1 if the held-out item is among the first k of the ranking for the rest
+                of the history, else 0; tied items have no order, so h is the chance
+    s   share   of the budget, for one round after the method's own
+
+    client   1  hold the last item out, in every round the same, and train on the rest
+             2  in the last round send (h, 1 - h): a hit, or a miss
+    server   3  H, M: the sums of both, with noise; the rate is H / (H + M)
+
+A client with fewer than two distinct items trains on them and sends (0, 0); it is
+neither in H nor in M, and so are those who are absent.
+
+*Sensitivity.* h² + (1 - h)² <= 1 for h from 0 to 1: two numbers for the price of one.
+
+*Interval.* With noise of deviation d on both sums, the point (H, M) is farther than
+1.96 d from the line through (rate, 1 - rate) in 5 % of releases. So the rates whose
+line is nearer are a 95 % interval, exactly (Fieller 1954). It speaks of the noise only:
+other people would have another rate.
+
+*Budget.* If everyone is asked in every round, a run of noise multipliers z_i amounts to
+one of 1 / z² = Σ 1 / z_i². The plan's target has its z; the method learns with 1 - s of
+1 / z², as if that were its target, and the hit rate has the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Self
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from tacit import check
+from tacit.accounting.calibration import gaussian_epsilon
+from tacit.aggregation.mean import Aggregator
+from tacit.data.ragged import Ragged
+from tacit.errors import BadValue, Refused
+from tacit.evaluation.ranking import count_ranks
+from tacit.method import (
+    Arrays,
+    Candidates,
+    Cast,
+    Catalog,
+    CentralGaussian,
+    Clients,
+    Key,
+    Keys,
+    Mechanisms,
+    Method,
+    Phase,
+    Plan,
+    Profiles,
+    Queries,
+    Scores,
+    Server,
+    Shards,
+    Slot,
+    SumMethod,
+    Tastes,
+    Tree,
+)
+from tacit.privacy.budgets import least_total
+from tacit.release import EVERYONE
+from tacit.sampling import Everyone, Sampler
+
+NAME = "hit_rate"  # of the phase, and of its noise in the privacy settings
+_TALLY = "hits and misses"  # in the reports and in the server's memory
+_PEOPLE_AT_ONCE = 256  # a taste may be a whole network of its own
+_Z95 = 1.959963984540054
+_ROUNDING = 1e-9  # relative: noise that rounding of a sum of squares may lack
+
+Tally = Float64[np.ndarray, "people 2"]
+
+
+@dataclass(frozen=True)
+class ReleasedMetric:
+    """The settings of a hit rate that is released: its share of the budget, and k."""
+
+    share: float = 0.05
+    k: int = 20
+
+    def __post_init__(self) -> None:
+        check.fraction(share=self.share)
+        check.count(k=self.k)
+
+
+@dataclass(frozen=True)
+class Released:
+    """A metric of private people, with its noise and the 95 % interval of that."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    people: int  # who were measured, by the noisy count
+
+    @classmethod
+    def of(cls, name: str, hits: float, misses: float, *, deviation: float) -> Released:
+        """From noisy sums; the angle of the point (misses, hits) has the interval."""
+        angle, distance = math.atan2(hits, misses), math.hypot(hits, misses)
+        is_known = hits + misses > 0 and distance > _Z95 * deviation
+        off = math.asin(_Z95 * deviation / distance) if is_known else math.pi
+        return cls(
+            name,
+            _rate(angle),
+            _rate(angle - off) if is_known else 0.0,
+            _rate(angle + off) if is_known else 1.0,
+            max(0, round(hits + misses)),
+        )
+
+
+@dataclass(frozen=True)
+class Measured(SumMethod):
+    """A method that learns from all but one item of everyone, then counts who hit it.
+
+    What is published is the inner method's model; the noisy sums are in the memory of
+    the server.
+    """
+
+    mechanisms: ClassVar[Mechanisms] = {"central": CentralGaussian}
+
+    inner: SumMethod
+    metric: ReleasedMetric
+
+    @classmethod
+    def of(cls, method: Method, metric: ReleasedMetric, sampler: Sampler) -> Measured:
+        """The method with a metric; refuses one whose budget cannot be divided."""
+        if not isinstance(method, SumMethod) or method.chooses_phases:
+            raise BadValue(
+                f"{type(method).__name__} has no sums that are planned beforehand, of "
+                "whose budget a hit rate could have a share"
+            )
+        if type(method).local_update is not SumMethod.local_update:
+            raise BadValue(
+                f"{type(method).__name__} keeps what it computes on clients, of which "
+                "an item cannot be held out"
+            )
+        if not isinstance(method.privacy, CentralGaussian):
+            raise BadValue(
+                f"{type(method.privacy).__name__} has no noise on sums, of which a hit "
+                "rate could have a share; use privacy.mechanism = 'central'"
+            )
+        if not isinstance(sampler, Everyone):
+            raise BadValue(
+                f"the sampler is {type(sampler).__name__}, and a hit rate has its "
+                "share of a budget only if everyone is asked in every round; use "
+                "run.sampler.name = 'everyone'"
+            )
+        if method.privacy.noise_multiplier is not None or method.privacy.scale:
+            raise BadValue(
+                "a hit rate has a share of one target for all: set privacy."
+                "target_epsilon, and leave noise_multiplier and scale out"
+            )
+        return cls(method, metric, privacy=method.privacy)
+
+    @property
+    def name(self) -> str:
+        """As in evaluations: with one target it is the share of people with a hit."""
+        return f"hr@{self.metric.k}"
+
+    def released(self, server: Server) -> Released:
+        """Line 3; refuses a run that is not over."""
+        if _TALLY not in server.memory:
+            raise Refused(f"{self.name} is released in the last round, not before")
+        hits, misses = server.memory[_TALLY].tolist()
+        *_, last = self.phases(server.plan)
+        deviation = math.sqrt(self.privacy.variance(last, people=1, size=2))
+        return Released.of(self.name, hits, misses, deviation=deviation)
+
+    # what leaves
+
+    def phases(self, plan: Plan) -> tuple[Phase, ...]:
+        """The method's own, over one round less; then the hit rate."""
+        own, share = self.inner.phases(_own(plan)), self.metric.share
+        counted = Phase(
+            NAME,
+            range(plan.rounds - 1, plan.rounds),
+            what="held-out hits and misses",
+            share=share,
+            proof="a hit and a miss that add up to 1",
+        )
+        return (*(replace(p, share=p.share * (1 - share)) for p in own), counted)
+
+    def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
+        """The method's own; of the hit rate two numbers."""
+        if phase.name == NAME:
+            return {_TALLY: Slot("float64", (2,))}
+        return self.inner.report_shape(phase, catalog)
+
+    def update(
+        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tree:
+        """Lines 1 and 2, raw."""
+        own = replace(clients, plan=_own(clients.plan))
+        if phase.name == NAME:
+            return Tree.dense(**{_TALLY: self.tally(cast, own, shards, keys)})
+        rest, _ = shards.leaving_last_out()
+        return self.inner.update(phase, cast, own, rest, keys)
+
+    def tally(self, cast: Cast, clients: Clients, shards: Shards, keys: Keys) -> Tally:
+        """Each client's hit and miss; raw."""
+        found, k = [np.zeros((0, 2))], self.metric.k
+        for first in range(0, len(shards), _PEOPLE_AT_ONCE):
+            some = np.arange(first, min(first + _PEOPLE_AT_ONCE, len(shards)))
+            rest, held = shards.take(some).leaving_last_out()
+            scores = self._scores(cast, clients.take(some), rest, keys[some])
+            found.append(_hits_and_misses(scores, rest.histories, held, k=k))
+        return np.concatenate(found)
+
+    def _scores(
+        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Scores:
+        """Of every item; one that is no number stands last."""
+        tastes = self.inner.represent(cast, clients, shards, keys)
+        every = Candidates.all_of(_nameless(shards.n_items))
+        scores = self.inner.score(cast, tastes, every).astype(np.float64)
+        return np.where(np.isnan(scores), -np.inf, scores)
+
+    # server
+
+    def calibrated(self, plan: Plan) -> Self:
+        """The inner method for the target that the hit rate leaves it; that, the rest.
+
+        Refuses a plan without one target for all.
+        """
+        if isinstance(plan.target_epsilon, Mapping):
+            raise Refused("a hit rate has a share of one target for all, not by group")
+        whole = Phase(NAME, range(plan.rounds), what="everything")
+        total = least_total(plan, [whole], EVERYONE) * (1 + _ROUNDING)
+        assert plan.delta is not None  # by `least_total`
+        left = gaussian_epsilon(
+            total / math.sqrt(1 - self.metric.share), delta=plan.delta
+        )
+        own = replace(_own(plan), target_epsilon=left, before=())
+        inner = self.inner.calibrated(own)
+        assert isinstance(inner.privacy, CentralGaussian)  # by `of`
+        noise = {p.name: inner.privacy.noise_of(p) for p in inner.phases(own)}
+        spent = sum(len(p.rounds) / noise[p.name] ** 2 for p in inner.phases(own))
+        noise[NAME] = (total**-2 - spent) ** -0.5
+        privacy = replace(inner.privacy, noise_multiplier=noise)
+        return replace(self, inner=inner, privacy=privacy)
+
+    def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
+        """The inner method's."""
+        return replace(self.inner.start(_own(plan), catalog, key), plan=plan)
+
+    def public(self, server: Server, phase: Phase | None) -> Arrays:
+        """As the inner method; in the last round, its finished model."""
+        is_own = phase is not None and phase.name != NAME
+        return self.inner.public(_of_inner(server), phase if is_own else None)
+
+    def robust(self, phase: Phase) -> Aggregator:
+        """As the inner method."""
+        return super().robust(phase) if phase.name == NAME else self.inner.robust(phase)
+
+    def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
+        """As the inner method; in the last round nothing, but the sums are kept."""
+        if phase.name == NAME:
+            kept = {**server.memory, _TALLY: total[_TALLY]}
+            return server.after(weights=server.weights, memory=kept)
+        after = self.inner.learn(_of_inner(server), phase, total)
+        return replace(after, plan=server.plan)
+
+    # as the inner method
+
+    def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
+        """As the inner method."""
+        return self.inner.enrol(profiles, keys)
+
+    @property
+    def liked(self) -> float:
+        """As the inner method."""
+        return self.inner.liked
+
+    def represent(
+        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tastes:
+        """As the inner method."""
+        return self.inner.represent(cast, clients, shards, keys)
+
+    def score(
+        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+    ) -> Scores:
+        """As the inner method."""
+        return self.inner.score(cast, person, candidates)
+
+    def outlook(self, plan: Plan, catalog: Catalog) -> str | None:
+        """What can be learnt, and how well the hit rate will be known."""
+        said = self.inner.outlook(_own(plan), catalog)
+        *_, last = self.phases(plan)
+        off = _Z95 * math.sqrt(self.privacy.variance(last, people=1, size=2))
+        known = (
+            f"{self.name} will be known to about ±{off / plan.population:.2g}, if all "
+            f"{plan.population:,} have two items or more"
+        )
+        return known if said is None else f"{said}; {known}"
+
+
+def _own(plan: Plan) -> Plan:
+    """The plan as the inner method has it: without the last round."""
+    if plan.rounds < 2:
+        raise Refused(
+            f"rounds={plan.rounds} must be 2 or more: the last measures what the "
+            "others learnt"
+        )
+    return plan.over(plan.rounds - 1)
+
+
+def _of_inner(server: Server) -> Server:
+    return replace(server, plan=_own(server.plan))
+
+
+def _hits_and_misses(
+    scores: Scores, seen: Ragged, held: Int64[np.ndarray, "people"], *, k: int
+) -> Tally:
+    """The chances that a held-out item is among the first k, and that it is not."""
+    has_one = held >= 0
+    targets = Ragged.of_lengths(has_one.astype(np.int64), held[has_one])
+    counts = count_ranks(np.ascontiguousarray(scores), seen, targets)
+    hits = np.clip(k - counts.above, 0, counts.tied) / counts.tied
+    found = np.zeros((len(held), 2))
+    found[has_one] = np.stack([hits, 1.0 - hits], axis=1)
+    return found
+
+
+def _rate(angle: float) -> float:
+    """The share of hits at a point of this angle."""
+    kept = min(max(angle, 0.0), math.pi / 2)
+    hits, misses = math.sin(kept), math.cos(kept)
+    return hits / (hits + misses)
+
+
+@lru_cache(1)
+def _nameless(n_items: int) -> Catalog:
+    """Items of which nothing is known but their place: the rest is in the Cast."""
+    return Catalog.of_ids([str(item) for item in range(n_items)])
