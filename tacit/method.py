@@ -383,7 +383,8 @@ class SumMethod(Method):
 
         By default the planned one. A method that overrides this may choose among its
         phases from what was released: the plan then fixes the total budget, of which
-        each phase takes its share, and a round that would pass it is refused.
+        each phase takes its share. A round that would pass it is refused, and so is a
+        phase that is not one of them as declared, or not in a round that it has.
         """
         if server.round >= server.plan.rounds:
             return None
