@@ -7,7 +7,6 @@ from tacit.reproduction.privrec.adaptation import one_device
 
 
 def test_a_row_a_length_of_history(tiny, monkeypatch):
-    monkeypatch.setattr(module, "_RUNS", 1)
     monkeypatch.setattr(module, "EVENTS", (0, 5, 20, 1000))
     (table,) = one_device("quick").tables
     assert [row.label for row in table.rows] == ["0 events", "5 events", "20 events"]
