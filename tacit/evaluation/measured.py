@@ -223,7 +223,7 @@ class Measured(SumMethod):
     # server
 
     def calibrated(self, plan: Plan) -> Self:
-        """The inner method for the target that the hit rate leaves it; that, the rest.
+        """The inner method for the target that the hit rate leaves it, and its noise.
 
         Refuses a plan without one target for all.
         """
@@ -239,8 +239,7 @@ class Measured(SumMethod):
         inner = self.inner.calibrated(own)
         assert isinstance(inner.privacy, CentralGaussian)  # by `of`
         noise = {p.name: inner.privacy.noise_of(p) for p in inner.phases(own)}
-        spent = sum(len(p.rounds) / noise[p.name] ** 2 for p in inner.phases(own))
-        noise[NAME] = (total**-2 - spent) ** -0.5
+        noise[NAME] = total / math.sqrt(self.metric.share)
         privacy = replace(inner.privacy, noise_multiplier=noise)
         return replace(self, inner=inner, privacy=privacy)
 
