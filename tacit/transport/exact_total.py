@@ -156,7 +156,7 @@ class _Code:
             is_long = self._is_long(made)
             if not is_long.any():
                 break
-            made = _changed(made, is_long, scaled, change)
+            _overwrite(made, is_long, scaled, change)
         return made
 
     def _in_steps(self, tree: Tree) -> dict[str, Leaf]:
@@ -231,12 +231,17 @@ def _within(tree: Tree, bound: float) -> Tree:
     norms = joint_norms(tree)
     is_finite = np.isfinite(norms)
     if not is_finite.all():
-        rows = ~is_finite
-        made = _changed(tree.leaves, rows, tree.leaves, np.zeros_like)
-        tree, norms = Tree(made), np.where(rows, 0.0, norms)
+        tree = Tree(_each(tree.leaves, lambda stored: _kept(stored, is_finite)))
+        norms = np.where(is_finite, norms, 0.0)
     if (norms <= bound).all():
         return tree
     return tree.scale(bound / np.maximum(norms, bound))
+
+
+def _kept(stored: Array, rows: Rows) -> Array:
+    """A copy in which all but clients `rows` have zeros."""
+    shape = (-1,) + (1,) * (stored.ndim - 1)
+    return np.where(rows.reshape(shape), stored, 0.0)
 
 
 def _evened(leaf: Factored) -> Factored:
@@ -259,15 +264,15 @@ def _each(leaves: Mapping[str, Leaf], change: Change) -> dict[str, Leaf]:
     return {name: leaf.map(change) for name, leaf in leaves.items()}
 
 
-def _changed(
+def _overwrite(
     leaves: Mapping[str, Leaf], rows: Rows, source: Mapping[str, Leaf], change: Change
-) -> dict[str, Leaf]:
-    """The leaves, with those of clients `rows` made by `change` from the source."""
+) -> None:
+    """Let `change` make the leaves of clients `rows` from the source, in place."""
     where = np.flatnonzero(rows)
-    some = {
-        name: leaf.map(lambda stored: stored[where]) for name, leaf in source.items()
-    }
-    return {**Tree(leaves).replace_rows(where, Tree(_each(some, change))).leaves}
+    for name, leaf in leaves.items():
+        own = source[name].parts
+        for suffix, part in leaf.parts.items():
+            part[where] = change(own[suffix][where])
 
 
 def _twice_squares(leaf: Leaf) -> Squares:
