@@ -88,6 +88,7 @@ def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None
 
     out, assembled = console.out(), outcome.assembled
     log = assembled.dataset.interactions
+    out.print(words.purpose(is_release=False), markup=False, style="bold")
     out.print(
         f"\nA world of {log.n_users:,} people, {log.n_items:,} titles and "
         f"{len(log):,} ratings. {assembled.plan.population:,} devices trained; "

@@ -133,6 +133,11 @@ def test_a_release_has_no_figure_of_people(tacit, table, tmp_path):
     assert listed["items"]
 
 
+def test_the_demo_says_its_purpose_first(tacit, tmp_path):
+    said = tacit("demo", "--out", tmp_path / "demo").out
+    assert said.splitlines()[0].startswith("simulation: ")
+
+
 @pytest.mark.parametrize("command", ["plan", "train", "release"])
 def test_every_output_says_its_purpose_first(tacit, table, tmp_path, command):
     out = [] if command == "plan" else ["--out", tmp_path / "run"]
