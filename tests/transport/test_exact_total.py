@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tacit.errors import Refused
+from tacit.exact_sum import encode
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.gaussian import GaussianSum
@@ -259,6 +260,28 @@ def test_the_noise_is_normal_with_the_scale_of_a_simulation(name):
         )
     ]
     assert stats.kstest(np.concatenate(found), "norm").pvalue > FALSE_ALARM
+
+
+def test_the_diagonal_of_a_half_has_the_noise_of_its_pairs():
+    """√2 σ on the squares, which the half divides by √2; σ would be too little."""
+    _, slots, mechanism = WORLDS["symmetric"]
+    halves = [total("symmetric", [], bytes([i]) * 32)["S"] for i in range(200)]
+    on = module.diagonal(slots["S"].side)
+    for found in (np.array(halves)[:, on], np.delete(halves, on, axis=1)):
+        scaled = found.ravel() / mechanism.scale("S")
+        assert stats.kstest(scaled, "norm").pvalue > FALSE_ALARM
+
+
+def test_a_dense_report_is_encoded_as_a_device_encodes_it():
+    """The rule stands in `exact_sum` for one vector, here for any leaves."""
+    x = draws(PEOPLE, 300)
+    flat = np.zeros((PEOPLE, 300))
+    flat[:, :5] = 1 / math.sqrt(5)  # rounded towards zero
+    both = np.concatenate([x / np.linalg.norm(x, axis=1)[:, None] * 0.999, flat])
+    part = Bounded(("a",), 1.0, 2.0)
+    code = module._Code(part, {"a": Slot("float64", (300,))})
+    found = code._encoded(Tree.dense(a=both))["a"].values
+    np.testing.assert_array_equal(found, encode(both, 1.0, steps=code.steps))
 
 
 def test_both_purposes_have_one_law():
