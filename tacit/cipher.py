@@ -26,7 +26,7 @@ Blocks = UInt64[np.ndarray, "blocks 2"]
 
 def key_stream(secret: bytes) -> Callable[[int], bytes]:
     """What gives the next bytes of counter mode, from counter 0."""
-    from cryptography.hazmat.primitives.ciphers import modes  # 30 ms to load
+    from cryptography.hazmat.primitives.ciphers import modes  # 10 ms to load
 
     encryptor = _encryptor(secret, modes.CTR(bytes(_BLOCK_BYTES)))
     return lambda n: encryptor.update(bytes(n))
