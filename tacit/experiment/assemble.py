@@ -142,9 +142,7 @@ def _refuse_papers_own(method: Method) -> None:
 
 def _refuse_undeclared(experiment: Experiment, dataset: Dataset, split: Split) -> None:
     """Nothing that a release calls public may be read from private events."""
-    sizes = experiment.data.population
-    declared = sum(sizes.values()) if isinstance(sizes, Mapping) else sizes
-    protocol = experiment.data.protocol
+    declared, protocol = experiment.data.declared_people, experiment.data.protocol
     found = undeclared(dataset, split, population=declared, protocol=protocol)
     if found:
         problems = "\n".join(f"  - {problem}" for problem in found)
@@ -235,11 +233,8 @@ def load_dataset(
 
 def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
     """Nobody in the data may be missing from the plan."""
-    if data.population is None:
-        return
-    sizes = data.population
-    declared = sum(sizes.values()) if isinstance(sizes, Mapping) else sizes
-    if declared < len(dataset.profiles):
+    declared = data.declared_people
+    if declared is not None and declared < len(dataset.profiles):
         raise BadValue(
             f"data.population declares {declared:,} people, and the data have "
             f"{len(dataset.profiles):,}; declare at least as many as may take part"

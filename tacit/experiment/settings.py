@@ -108,6 +108,12 @@ class DataSettings:
                 "together; one of them is missing"
             )
 
+    @property
+    def declared_people(self) -> int | None:
+        """How many people the plan speaks of, of all groups together, if declared."""
+        sizes = self.population
+        return sum(sizes.values()) if isinstance(sizes, Mapping) else sizes
+
 
 @dataclass(frozen=True)
 class PrivacySettings:

@@ -6,15 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import UInt64
-from scipy.special import ndtri
 
 from tacit import check
 from tacit.accounting.calibration import gaussian_noise
-from tacit.cipher import key_stream
 from tacit.keys import Key, Keys
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.sums import AddTo, Bounded, Fill, add_noise, filled
@@ -179,12 +178,11 @@ def standard_normal(key: Key, n: int) -> AddTo:
 
 
 def _ciphered(key: Key) -> Fill:
-    """What writes the next standard normal draws of AES-256, by inversion."""
-    stream = key_stream(key.secret_of())
+    """What writes the next standard normal draws of a secret's key."""
+    parts = count()
 
     def fill(out: Array) -> None:
-        words = np.frombuffer(stream(8 * len(out)), "<u8")
-        out[:] = ndtri(((words >> np.uint64(12)) + 0.5) * 2.0**-52)
+        out[:] = key.at(next(parts)).alone().normal(len(out))[0]
 
     return fill
 
