@@ -37,6 +37,12 @@ Changes = Annotated[
         show_default=False,
     ),
 ]
+OutRun = Annotated[
+    Path, typer.Option("--out", help="The run directory; a new one.", metavar="RUN")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue an interrupted run, bit for bit.")
+]
 RunPath = Annotated[
     Path,
     typer.Argument(

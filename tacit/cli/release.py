@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from tacit.cli.options import Changes, ExperimentFile, Json, Refreshed
+from tacit.cli.options import (
+    Changes,
+    ExperimentFile,
+    Json,
+    OutRun,
+    Refreshed,
+    Resume,
+)
 from tacit.cli.train import run
 
 
 def release(
     experiment: ExperimentFile,
-    out: Annotated[
-        Path,
-        typer.Option(help="The run directory; a new one.", metavar="RUN"),
-    ] = Path("release"),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted run, bit for bit.")
-    ] = False,
+    out: OutRun = Path("release"),
+    resume: Resume = False,
     earlier: Refreshed = None,
     changes: Changes = [],  # noqa: B006
     json: Json = False,

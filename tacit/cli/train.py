@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from tacit.cli import console
-from tacit.cli.options import Changes, ExperimentFile, Json, Refreshed, refreshing
+from tacit.cli.options import (
+    Changes,
+    ExperimentFile,
+    Json,
+    OutRun,
+    Refreshed,
+    Resume,
+    refreshing,
+)
 
 
 def train(
     experiment: ExperimentFile,
-    out: Annotated[
-        Path,
-        typer.Option(help="The run directory; a new one.", metavar="RUN"),
-    ] = Path("run"),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted run, bit for bit.")
-    ] = False,
+    out: OutRun = Path("run"),
+    resume: Resume = False,
     earlier: Refreshed = None,
     changes: Changes = [],  # noqa: B006
     json: Json = False,
