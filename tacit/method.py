@@ -4,6 +4,7 @@
     client   enrol, local_update, privatize       axis 0 is the client
     serving  represent, score                     on the device
     account  layout, releases                     what leaves, under which guarantee
+             broadcast_layouts                    what clients agree to be told
 
 A `Method` is a frozen dataclass: its fields are a paper's hyper-parameters, its
 functions the paper's procedures, and it keeps no state. Client functions are written
@@ -14,6 +15,7 @@ Nearly every method learns from sums. A `SumMethod` declares its phases and writ
     start            the server before the first round
     update           what clients compute in a phase, raw
     report_shape     the leaves of that, and their shapes
+    public_shape     what a broadcast holds, with the range of its values
     learn            the server after a round, from the total: summed, noisy, checked
     represent, score ranking on the device
 
@@ -36,9 +38,10 @@ Only `Cast`, `Reports` and `Queries` have a codec.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, Protocol, Self, final, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
@@ -47,6 +50,7 @@ from numpy.typing import ArrayLike
 from tacit.aggregation.bucketed import Bucketed
 from tacit.aggregation.mean import Aggregator, Mean
 from tacit.aggregation.server_optimizers import ServerOptimizer
+from tacit.agreement import Agreement, digest_of
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, EmptyCohort, Refused
@@ -68,11 +72,14 @@ from tacit.release import Release
 from tacit.transport.channels import Delivery, RoundContext
 from tacit.transport.messages import (
     NO_PHASE,
+    BroadcastLayout,
     Cast,
     Layout,
+    PublicSlot,
     Queries,
     Reports,
     Slot,
+    zeros,
 )
 from tacit.tree import Array, Arrays, Dense, Factored, Symmetric, Tree
 
@@ -99,6 +106,7 @@ __all__ = [
     "Plan",
     "Privacy",
     "Profiles",
+    "PublicSlot",
     "Queries",
     "Queryable",
     "Refreshable",
@@ -114,11 +122,14 @@ __all__ = [
     "Unprotected",
     "Updates",
     "check_offered",
+    "empty_reports",
     "enrol",
     "in_turn",
     "participate",
 ]
 
+# Of each public catalog, by the digest of all other terms: asked for in every round.
+_AGREEMENTS: WeakKeyDictionary[Catalog, dict[bytes, Agreement]] = WeakKeyDictionary()
 _SPENT = "budget spent"  # in the server's memory, where phases are chosen: sum of 1/z²
 
 
@@ -155,6 +166,7 @@ class Clients:
     numbers: Int64[np.ndarray, "clients"]  # who they are to themselves
     groups: Int64[np.ndarray, "clients"]  # public group: its place in the plan
     state: Tree  # private, the method's own
+    agreement: Agreement | None = None  # None: they rank, and answer no broadcast
 
     def __post_init__(self) -> None:
         sizes = {len(self.numbers), len(self.groups)}
@@ -237,7 +249,9 @@ class Method(ABC):
 
     def broadcast(self, server: Server) -> Cast:
         """What everyone may see before the next round: by default all weights."""
-        return Cast(server.round, server.plan.digest, server.weights)
+        phase = NO_PHASE if self.is_over(server) else 0
+        agreed = self.agreement(server.plan, server.catalog).digest
+        return Cast(server.round, agreed, server.weights, phase)
 
     @abstractmethod
     def aggregators(self, plan: Plan) -> tuple[Aggregator, ...]:
@@ -259,11 +273,54 @@ class Method(ABC):
     ) -> Server:
         """The server after a round."""
 
+    # agreement
+
+    @abstractmethod
+    def broadcast_layouts(
+        self, plan: Plan, catalog: Catalog
+    ) -> tuple[BroadcastLayout, ...]:
+        """What a broadcast holds in each phase, whatever was learnt."""
+
+    @abstractmethod
+    def model_layout(self, catalog: Catalog) -> BroadcastLayout:
+        """What the broadcast after the last round holds: the finished model."""
+
+    def report_layouts(self, plan: Plan, catalog: Catalog) -> tuple[Layout, ...]:
+        """What leaves a client in each phase: by default there is one."""
+        return (self.layout(plan, catalog, round=0),)
+
+    def update_slots(
+        self, plan: Plan, catalog: Catalog
+    ) -> tuple[Mapping[str, Slot], ...]:
+        """What clients compute in each phase, raw: by default as it is reported."""
+        return tuple(layout.slots for layout in self.report_layouts(plan, catalog))
+
+    def terms(self, plan: Plan) -> dict[str, object]:
+        """What clients agree to beside the layouts."""
+        return {"plan": plan.digest, "method": self}
+
+    def agreement(self, plan: Plan, catalog: Catalog) -> Agreement:
+        """What clients and server must agree on, with its digest."""
+        terms = self.terms(plan)
+        own = _AGREEMENTS.setdefault(catalog, {})
+        name = digest_of(terms)
+        if name not in own:
+            own[name] = Agreement.of(
+                terms,
+                broadcasts=(
+                    *self.broadcast_layouts(plan, catalog),
+                    self.model_layout(catalog),
+                ),
+                updates=self.update_slots(plan, catalog),
+                reports=self.report_layouts(plan, catalog),
+            )
+        return own[name]
+
     # client
 
     def agrees(self, cast: Cast, plan: Plan) -> bool:
         """Whether a Cast is one that clients of this plan answer."""
-        return True
+        return cast.phase != NO_PHASE
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
         """The private state clients begin with: by default none."""
@@ -274,6 +331,14 @@ class Method(ABC):
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
         """The clients' next private state, and what they computed. Raw."""
+
+    def empty_update(self, cast: Cast, clients: Clients, keys: Keys) -> Updates:
+        """What clients that contribute nothing hand to `privatize`: by default zeros.
+
+        Nothing of a history is asked: it is what a client says that cannot say more.
+        """
+        slots = _agreement(clients).updates[cast.phase]
+        return Updates(zeros(slots, len(clients)))
 
     @abstractmethod
     def privatize(
@@ -363,6 +428,16 @@ class SumMethod(Method):
     @abstractmethod
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """The leaves of what clients compute in a phase."""
+
+    @abstractmethod
+    def public_shape(
+        self, phase: Phase | None, catalog: Catalog
+    ) -> Mapping[str, PublicSlot]:
+        """What a broadcast holds in a phase; None: once the run is over.
+
+        Clients check it before they look at their data, so it must hold in every round
+        of the phase, whatever was learnt.
+        """
 
     @abstractmethod
     def update(
@@ -455,11 +530,12 @@ class SumMethod(Method):
         """What everyone may see, the phase, and what its protection tells."""
         phase = None if self.is_over(server) else self._phase_now(server)
         weights = self.public(server, phase)
+        agreed = self.agreement(server.plan, server.catalog).digest
         if phase is None:
-            return Cast(server.round, server.plan.digest, weights, NO_PHASE)
+            return Cast(server.round, agreed, weights, NO_PHASE)
         told = self.privacy.told(phase, server.memory)
         place = self.phases(server.plan).index(phase)
-        return Cast(server.round, server.plan.digest, {**weights, **told}, place)
+        return Cast(server.round, agreed, {**weights, **told}, place)
 
     def _phase_now(self, server: Server) -> Phase:
         """What `next_phase` chose; refuses a phase that no client would answer."""
@@ -479,6 +555,42 @@ class SumMethod(Method):
                 "may have this round"
             )
         return phase
+
+    @final
+    def terms(self, plan: Plan) -> dict[str, object]:
+        """Phases and mechanisms too: what bounds and noise every round will have."""
+        phases = self.phases(plan)
+        privacy = self.privacy
+        made = [privacy.mechanism(one, privacy.told(one, {})) for one in phases]
+        return super().terms(plan) | {"phases": phases, "mechanisms": made}
+
+    @final
+    def broadcast_layouts(
+        self, plan: Plan, catalog: Catalog
+    ) -> tuple[BroadcastLayout, ...]:
+        """The method's own, with what its protection tells."""
+        told = self.privacy.told_shape
+        return tuple(
+            BroadcastLayout({**self.public_shape(phase, catalog), **told(phase)})
+            for phase in self.phases(plan)
+        )
+
+    @final
+    def model_layout(self, catalog: Catalog) -> BroadcastLayout:
+        """The method's own, once the run is over."""
+        return BroadcastLayout(self.public_shape(None, catalog))
+
+    @final
+    def report_layouts(self, plan: Plan, catalog: Catalog) -> tuple[Layout, ...]:
+        """The protected form of each phase's report."""
+        return tuple(self._layout(phase, catalog) for phase in self.phases(plan))
+
+    @final
+    def update_slots(
+        self, plan: Plan, catalog: Catalog
+    ) -> tuple[Mapping[str, Slot], ...]:
+        """What the method reports in each phase, before any protection."""
+        return tuple(self.report_shape(phase, catalog) for phase in self.phases(plan))
 
     @final
     def phase(self, cast: Cast, plan: Plan) -> Phase:
@@ -507,6 +619,12 @@ class SumMethod(Method):
         """What clients compute in the phase of this round; their state stays."""
         phase = self.phase(cast, clients.plan)
         return clients.state, Updates(self.update(phase, cast, clients, shards, keys))
+
+    @final
+    def empty_update(self, cast: Cast, clients: Clients, keys: Keys) -> Updates:
+        """Zeros, in the form that the protection reads."""
+        slots = _agreement(clients).updates[cast.phase]
+        return Updates(self.privacy.empty(slots, len(clients), keys))
 
     @final
     def privatize(
@@ -687,16 +805,22 @@ def enrol(
     profiles: Profiles,
     keys: Keys,
     *,
+    catalog: Catalog | None = None,
     numbers: Int64[np.ndarray, "clients"] | None = None,
     groups: Int64[np.ndarray, "clients"] | None = None,
 ) -> Clients:
-    """Clients that agree to a plan and hold the method's initial private state."""
+    """Clients that agree to a plan and hold the method's initial private state.
+
+    What they agree to has layouts that follow from the public catalog. Without one they
+    can rank and are asked for nothing.
+    """
     n = len(profiles)
     return Clients(
         plan,
         np.arange(n) if numbers is None else numbers,
         np.zeros(n, np.int64) if groups is None else groups,
         method.enrol(profiles, keys.at("enrol")),
+        None if catalog is None else method.agreement(plan, catalog),
     )
 
 
@@ -708,13 +832,19 @@ def participate(
     keys: Keys,
     *,
     ledger: Ledger,
+    on_failure: Callable[[Exception], None] | None = None,
 ) -> tuple[Clients, Reports, Bool[np.ndarray, "clients"]]:
     """Run one round on clients: the privacy boundary.
 
     Returns the clients afterwards, the reports of those who took part (all that a
-    client says in a round) and who did. A client that did not agree to the plan or to
-    the phase, or whose budget is spent, refuses: it computes nothing, changes nothing
-    and counts as zero.
+    client says in a round) and who did. A client that did not agree to the broadcast,
+    its phase or its layout, or whose budget is spent, refuses: it computes nothing,
+    changes nothing and counts as zero. None of that depends on its history.
+
+    From then on a real client must not fail, for its silence would speak. It gives
+    `on_failure`: whatever goes wrong is handed there, and the client contributes
+    nothing, through the mechanism (PRIVACY.md, section 13). A simulation leaves it out
+    and sees the error.
 
     `keys` are the clients' own; a round and a purpose are derived from them here, so no
     key serves two rounds.
@@ -731,15 +861,59 @@ def participate(
     some, held, own = clients, shards, keys.at("round", cast.round)
     if len(rows) < len(clients):  # taking everyone would copy every history
         some, held, own = clients.take(rows), shards.take(rows), own[rows]
-    state, updates = method.local_update(cast, some, held, own.at("local_update"))
-    after = replace(some, state=state)
-    reports = method.privatize(cast, after, updates, own.at("privatize"))
-    if len(reports) != len(rows):
+    if on_failure is None:
+        state, reports = _contribution(method, cast, some, held, own)
+    else:
+        state, reports = _guarded(method, cast, some, held, own, on_failure)
+    return clients.with_state(rows, state), reports, willing
+
+
+def empty_reports(method: Method, cast: Cast, clients: Clients, keys: Keys) -> Reports:
+    """What clients say that contribute nothing, through the mechanism like any other.
+
+    For a round that was begun and cannot be finished: no history is looked at.
+    """
+    return _nothing(method, cast, clients, keys.at("round", cast.round))
+
+
+def _contribution(
+    method: Method, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+) -> tuple[Tree, Reports]:
+    """The clients' next private state and their reports, from what they hold."""
+    state, updates = method.local_update(cast, clients, shards, keys.at("local_update"))
+    after = replace(clients, state=state)
+    reports = method.privatize(cast, after, updates, keys.at("privatize"))
+    if len(reports) != len(clients):
         raise Refused(
             f"{type(method).__name__}.privatize gave {len(reports)} reports for "
-            f"{len(rows)} devices; each says one thing"
+            f"{len(clients)} devices; each says one thing"
         )
-    return clients.with_state(rows, state), reports, willing
+    return state, reports
+
+
+def _guarded(
+    method: Method,
+    cast: Cast,
+    clients: Clients,
+    shards: Shards,
+    keys: Keys,
+    on_failure: Callable[[Exception], None],
+) -> tuple[Tree, Reports]:
+    """The same; nothing is contributed, and no state moves, if anything goes wrong."""
+    try:
+        with np.errstate(all="ignore"):  # what overflows is not finite, and so nothing
+            state, reports = _contribution(method, cast, clients, shards, keys)
+        _agreement(clients).reports[cast.phase].check(reports)
+        reports.check_finite()
+    except Exception as error:
+        on_failure(error)
+        return clients.state, _nothing(method, cast, clients, keys)
+    return state, reports
+
+
+def _nothing(method: Method, cast: Cast, clients: Clients, keys: Keys) -> Reports:
+    updates = method.empty_update(cast, clients, keys.at("empty"))
+    return method.privatize(cast, clients, updates, keys.at("empty privatize"))
 
 
 def _willing(
@@ -747,9 +921,19 @@ def _willing(
 ) -> Bool[np.ndarray, "clients"]:
     """Who agreed to what the Cast says, and has budget left for it."""
     plan = clients.plan
-    if plan.digest != cast.plan_digest or not method.agrees(cast, plan):
+    if not _agreement(clients).admits(cast) or not method.agrees(cast, plan):
         return np.zeros(len(clients), bool)
     found = [method.multiplier(cast, plan, group) for group in plan.groups]
     chosen = [z for z in found if z is not None]
     multipliers = np.array(chosen)[clients.groups] if chosen else None
     return ledger.permits(clients.numbers, round=cast.round, multipliers=multipliers)
+
+
+def _agreement(clients: Clients) -> Agreement:
+    """What these clients agreed to."""
+    if clients.agreement is None:
+        raise Refused(
+            "these clients agreed to nothing and cannot be asked; enrol them with the "
+            "public catalog"
+        )
+    return clients.agreement

@@ -19,6 +19,7 @@ from tacit.method import (
     CentralGaussian,
     Method,
     Phase,
+    PublicSlot,
     Server,
     Slot,
     SumMethod,
@@ -65,6 +66,9 @@ class CountThenChoose(SumMethod):
 
     def report_shape(self, phase, catalog):
         return {"counts": Slot("float64", (len(catalog),))}
+
+    def public_shape(self, phase, catalog):
+        return {"counts": PublicSlot("float64", (len(catalog),))}
 
     def start(self, plan, catalog, key):
         nothing = np.zeros(len(catalog))
@@ -201,9 +205,9 @@ def test_a_device_keeps_the_sum_in_its_ledger(tmp_path):
     """What was chosen stands beside each answer, and survives a restart."""
     method = Greedy(privacy=CentralGaussian()).calibrated(PLAN)
     server = method.start(PLAN, WORLD.catalog, Key.from_seed(0))
-    path, history = tmp_path / "ledger.db", WORLD.shards.take([3])
-    for round_ in range(3):
-        device = Device(path, method, PLAN, history=history)  # a new process each time
+    path, held = tmp_path / "ledger.db", WORLD.shards.take([3])
+    for round_ in range(3):  # a new process each time
+        device = Device(path, method, PLAN, catalog=WORLD.catalog, history=held)
         said = device.participate(
             encode_cast(method.broadcast(replace(server, round=round_)))
         )

@@ -95,7 +95,7 @@ def _speaker(method: Method, server: Server, place: Place) -> Say:
 
 def _said(method: Method, server: Server, place: Place, keys: Keys) -> Said:
     """What devices of this place say in a round, a report a row."""
-    clients = enrol(method, server.plan, place.profiles, keys)
+    clients = enrol(method, server.plan, place.profiles, keys, catalog=place.catalog)
     _, reports, _ = participate(
         method,
         method.broadcast(server),

@@ -54,6 +54,7 @@ from tacit.method import (
     Phase,
     Plan,
     Profiles,
+    PublicSlot,
     Queries,
     Scores,
     Server,
@@ -190,6 +191,13 @@ class Measured(SumMethod):
         if phase.name == NAME:
             return {_TALLY: Slot("float64", (2,))}
         return self.inner.report_shape(phase, catalog)
+
+    def public_shape(
+        self, phase: Phase | None, catalog: Catalog
+    ) -> Mapping[str, PublicSlot]:
+        """As the inner method; in the last round, its finished model."""
+        is_own = phase is not None and phase.name != NAME
+        return self.inner.public_shape(phase if is_own else None, catalog)
 
     def update(
         self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys

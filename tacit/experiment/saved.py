@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.shards import Shards
-from tacit.errors import BadRun, BadValue
+from tacit.errors import BadMessage, BadRun, BadValue
 from tacit.experiment.fields import Problems
 from tacit.experiment.registry import method_class
 from tacit.experiment.settings import (
@@ -46,6 +46,13 @@ def load(run: str | Path) -> Recommender:
     method = read_method(cls, fields, mechanism, protection, problems)
     if method is None:
         raise BadRun(f"{directory.model_facts}: {'; '.join(problems.found)}")
+    try:
+        method.model_layout(model.catalog).check(model.cast.weights)
+    except BadMessage as error:
+        raise BadRun(
+            f"{directory.model} is not the model that {directory.model_facts.name} "
+            f"describes: {error}; train it again, or get a whole copy"
+        ) from error
     return Recommender(method, model.cast, model.catalog)
 
 

@@ -43,6 +43,7 @@ from tacit.method import (
     Mechanisms,
     Phase,
     Plan,
+    PublicSlot,
     Queries,
     Scores,
     Server,
@@ -55,7 +56,7 @@ from tacit.method import (
 )
 from tacit.models.formula import HISTORIES
 from tacit.models.histories import rows
-from tacit.models.similarity import Content
+from tacit.models.similarity import Content, public_content
 from tacit.privacy import LocalItem
 
 
@@ -82,6 +83,16 @@ class FederatedPopularity(SumMethod):
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per item."""
         return {"votes": Slot("float32", (len(catalog),))}
+
+    def public_shape(
+        self, phase: Phase | None, catalog: Catalog
+    ) -> Mapping[str, PublicSlot]:
+        """One share per item, and the public content."""
+        shares = {"share": PublicSlot("float64", (len(catalog),))}
+        if not self.content:
+            return shares
+        known = Content.of(catalog, self.content, scale=self.content_scale)
+        return {**shares, **public_content(known)}
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """Nobody has voted."""

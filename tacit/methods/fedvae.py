@@ -52,6 +52,7 @@ from tacit.method import (
     Mechanisms,
     Phase,
     Plan,
+    PublicSlot,
     Queries,
     Scores,
     Server,
@@ -201,6 +202,20 @@ class FedVae(SumMethod):
             name: Slot(self._dtype, shape, network.ranks[name] * self.local_passes)
             for name, shape in network.shapes.items()
         }
+
+    def public_shape(
+        self, phase: Phase | None, catalog: Catalog
+    ) -> Mapping[str, PublicSlot]:
+        """The network, which items it is of, and what was counted."""
+        n_items, n_columns = len(catalog), self._columns(catalog)
+        layers = {
+            name: PublicSlot(self._dtype, shape)
+            for name, shape in self._network(n_columns).shapes.items()
+        }
+        known = {"head": PublicSlot("int64", (n_columns,), 0, n_items - 1)}
+        if self.count_rounds:
+            known["counts"] = PublicSlot("float64", (n_items,))
+        return {**layers, **known}
 
     def update(
         self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys

@@ -36,7 +36,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from tacit import check
-from tacit.errors import BadMessage, BadValue
+from tacit.errors import BadValue
 from tacit.method import (
     Arrays,
     Candidates,
@@ -50,6 +50,7 @@ from tacit.method import (
     Mechanisms,
     Phase,
     Plan,
+    PublicSlot,
     Queries,
     Scores,
     Server,
@@ -115,11 +116,17 @@ class FmfLdp(SumMethod):
         """One number per item and factor."""
         return {"gradient": Slot("float64", (len(catalog), self.factors))}
 
+    def public_shape(
+        self, phase: Phase | None, catalog: Catalog
+    ) -> Mapping[str, PublicSlot]:
+        """V in single precision."""
+        return {"items": PublicSlot("float32", (len(catalog), self.factors))}
+
     def update(
         self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tree:
         """Lines 2 and 3, raw; only coordinates that somebody is going to look at."""
-        model = self._model(cast, shards)
+        model = self._told(cast)
         at = self.privacy.coordinates(shards.n_items * self.factors, keys)
         if at is None:
             return Tree.dense(gradient=model.gradients(shards))
@@ -161,7 +168,7 @@ class FmfLdp(SumMethod):
         self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Line 2; a person who took no part in the training has factors as well."""
-        return Tastes(Tree.dense(person=self._model(cast, shards).people(shards)))
+        return Tastes(Tree.dense(person=self._told(cast).people(shards)))
 
     def score(
         self, cast: Cast, person: Tastes | Queries, candidates: Candidates
@@ -178,16 +185,9 @@ class FmfLdp(SumMethod):
         self, cast: Cast, shards: Shards, item: int
     ) -> Float64[np.ndarray, "events"]:
         """The part of line 7 that each event of the history brings."""
-        return self._model(cast, shards).parts(shards, item)
+        return self._told(cast).parts(shards, item)
 
     # details
-
-    def _model(self, cast: Cast, shards: Shards) -> ImplicitFactors:
-        """What was told, if it is as large as was agreed."""
-        found, agreed = cast.weights["items"].shape, (shards.n_items, self.factors)
-        if found != agreed:
-            raise BadMessage(f"item factors of shape {found}; agreed is {agreed}")
-        return self._told(cast)
 
     def _told(self, cast: Cast) -> ImplicitFactors:
         items = cast.weights["items"].astype(np.float64)

@@ -64,6 +64,7 @@ from tacit.method import (
     Phase,
     Plan,
     Privacy,
+    PublicSlot,
     Queries,
     Scores,
     Server,
@@ -81,7 +82,7 @@ from tacit.methods.gram_heuristics import Evidence
 from tacit.models.folding import fold_of
 from tacit.models.histories import Weighting, rows, rows_formula
 from tacit.models.relations import Relations, head_of, unit
-from tacit.models.similarity import Content
+from tacit.models.similarity import Content, public_content
 from tacit.models.spectrum import cleaned
 from tacit.tree import mirrored
 
@@ -172,6 +173,33 @@ class Gram(SumMethod):
         if phase.name == "counts":
             return {"counts": Slot("float64", (len(catalog),))}
         return {"relations": Slot.symmetric("float64", self._side(catalog))}
+
+    def public_shape(
+        self, phase: Phase | None, catalog: Catalog
+    ) -> Mapping[str, PublicSlot]:
+        """Only what the next round needs; all of it once there is none."""
+        n_items, side, width = len(catalog), self._side(catalog), self._width(catalog)
+        rank, every = min(self.rank, side), PublicSlot("float64", (width,))
+        content = Content.of(catalog, self.content, scale=self.content_scale)
+        slots = {
+            "head": PublicSlot("int64", (width,), 0, n_items - 1),
+            "weights": every,
+            "popularity": every,
+            "lean": PublicSlot("float64", (1,), 0.0, 1.0),
+            **public_content(content),
+        }
+        if width > side:
+            rows = PublicSlot("int64", (width,), 0, side - 1)
+            slots |= {"rows": rows, "shares": every}
+        known = {
+            "counts": PublicSlot("float64", (n_items,)),
+            "vectors": PublicSlot("float64", (side, rank)),
+            "strengths": PublicSlot("float64", (rank,)),
+        }
+        told = slots | known if phase is None else slots
+        if phase is not None and phase.name == "counts":
+            told = {}
+        return {**told, "n_items": PublicSlot("int64", (1,), n_items, n_items)}
 
     def update(
         self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys

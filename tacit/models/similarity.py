@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -22,6 +23,7 @@ from tacit import check
 from tacit.data.catalog import Catalog
 from tacit.data.features import Categories, Category, Numeric, Text, Vectors
 from tacit.models.formula import Formula
+from tacit.transport.messages import PublicSlot
 
 Matrix = Float[np.ndarray, "rows columns"]
 
@@ -43,19 +45,7 @@ class Content:
     @classmethod
     def of(cls, catalog: Catalog, names: Sequence[str], *, scale: float) -> Content:
         """The features of these names; numbers are divided by `scale`."""
-        labels = [np.zeros((len(catalog), 0), np.float32)]
-        numbers = [np.zeros((len(catalog), 0), np.float32)]
-        for name in names:
-            check.one_of(catalog.features, content=name)
-            column = catalog.features[name]
-            if isinstance(column, Numeric):
-                numbers.append(_known(column.values, scale)[:, None])
-            elif isinstance(column, Category | Categories):
-                labels.append(_indicator(column))
-            else:
-                labels.append(_unit(_vectors(column)))
-        joined = _unit(np.concatenate(labels, axis=1))
-        return cls(joined, np.concatenate(numbers, axis=1))
+        return _content(catalog, tuple(names), scale)
 
     def between(
         self, rows: Int[np.ndarray, "rows"], columns: Int[np.ndarray, "columns"]
@@ -101,6 +91,31 @@ class Content:
         alike *= share / root[:, None] / root
         alike[np.diag_indices_from(alike)] += 1 - share
         return alike
+
+
+@lru_cache(maxsize=1)  # the layout of a broadcast asks as well as its first weights
+def _content(catalog: Catalog, names: tuple[str, ...], scale: float) -> Content:
+    labels = [np.zeros((len(catalog), 0), np.float32)]
+    numbers = [np.zeros((len(catalog), 0), np.float32)]
+    for name in names:
+        check.one_of(catalog.features, content=name)
+        column = catalog.features[name]
+        if isinstance(column, Numeric):
+            numbers.append(_known(column.values, scale)[:, None])
+        elif isinstance(column, Category | Categories):
+            labels.append(_indicator(column))
+        else:
+            labels.append(_unit(_vectors(column)))
+    joined = _unit(np.concatenate(labels, axis=1))
+    return Content(joined, np.concatenate(numbers, axis=1))
+
+
+def public_content(known: Content) -> dict[str, PublicSlot]:
+    """The content of a catalog as a broadcast holds it."""
+    return {
+        "labels": PublicSlot("float32", known.labels.shape),
+        "numbers": PublicSlot("float32", known.numbers.shape),
+    }
 
 
 def _indicator(column: Category | Categories) -> Float32[np.ndarray, "items labels"]:

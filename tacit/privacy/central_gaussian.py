@@ -45,7 +45,7 @@ from tacit.privacy.guarantees import summed, whole_run
 from tacit.privacy.privacy import Codes, Privacy, Slots, release
 from tacit.release import Release
 from tacit.sampling import Everyone, Once, PoissonByGroup
-from tacit.transport.messages import Layout, Slot
+from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
 
 CLIP = "clip"  # its name in the server's memory and in a Cast, where it moves
@@ -292,6 +292,13 @@ class CentralGaussian(Privacy):
         if not self._moves(phase):
             return {}
         return {CLIP: memory.get(CLIP, np.array(phase.bounded_by(self.clip)))}
+
+    def told_shape(self, phase: Phase) -> Mapping[str, PublicSlot]:
+        """The clip, within the span that was agreed."""
+        if not self._moves(phase):
+            return {}
+        rule = self._rule(phase)
+        return {CLIP: PublicSlot("float64", (), rule.least, rule.most)}
 
     def after(
         self, phase: Phase, told: Arrays, total: Arrays, *, planned: float

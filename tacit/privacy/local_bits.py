@@ -118,6 +118,12 @@ class LocalBits(Privacy):
         signs = said.view(np.int8) * np.int8(2) - np.int8(1)
         return Tree.dense(votes=signs * (tree[COORDINATES] + np.int32(1)))
 
+    def empty(self, slots: Slots, n: int, keys: Keys) -> Tree:
+        """Zeros at coordinates that are drawn as ever."""
+        [report] = slots.values()
+        at = self.coordinates(math.prod(report.shape), keys)
+        return Tree.dense(coordinates=at, values=np.zeros(at.shape))
+
     # server
 
     def aggregator(self, wanted: Aggregator) -> Aggregator:

@@ -29,7 +29,7 @@ from tacit.phase import Phase
 from tacit.plan import Plan
 from tacit.release import Cells, Release
 from tacit.transport.channels import Delivery, RoundContext
-from tacit.transport.messages import Layout, Slot
+from tacit.transport.messages import Layout, PublicSlot, Slot, zeros
 from tacit.tree import Array, Arrays, Tree
 
 Slots = Mapping[str, Slot]  # the leaves of a method's reports, before any protection
@@ -87,6 +87,10 @@ class Privacy(ABC):
         """Which of `size` numbers of a report clients will look at; None: at all."""
         return None
 
+    def empty(self, slots: Slots, n: int, keys: Keys) -> Tree:
+        """What `n` clients hand to `report` that contribute nothing."""
+        return zeros(slots, n)
+
     # channel and server
 
     def mechanism(self, phase: Phase, told: Arrays) -> SumMechanism | None:
@@ -111,6 +115,10 @@ class Privacy(ABC):
 
     def told(self, phase: Phase, memory: Arrays) -> Arrays:
         """What a broadcast of this phase says beside the method's own."""
+        return {}
+
+    def told_shape(self, phase: Phase) -> Mapping[str, PublicSlot]:
+        """What `told` looks like, with the range of its values."""
         return {}
 
     def after(

@@ -9,7 +9,7 @@ stands beside it as `published_epsilon`, and is never called epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -31,7 +31,7 @@ from tacit.privacy.local_bits import LocalBits
 from tacit.privacy.privacy import Codes, Privacy, Slots, release
 from tacit.release import EVERYONE, Release, Unit, View
 from tacit.sampling import Everyone, FixedSize
-from tacit.transport.messages import Layout, Slot
+from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
 
 
@@ -129,6 +129,10 @@ class PublishedClippedSum(Privacy):
         """S."""
         start = phase.bound if self.clip is None else self.clip
         return {CLIP: memory.get(CLIP, np.array(start))}
+
+    def told_shape(self, phase: Phase) -> Mapping[str, PublicSlot]:
+        """S, at the floor or above."""
+        return {CLIP: PublicSlot("float64", (), least=self.least_clip)}
 
     def after(
         self, phase: Phase, told: Arrays, total: Arrays, *, planned: float

@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int64
 from safetensors.numpy import load, save
 
 from tacit.cipher import SECRET_BYTES
-from tacit.data.catalog import Profiles
+from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import BadValue, Refused
@@ -57,6 +57,7 @@ class Device:
         method: Method,
         plan: Plan,
         *,
+        catalog: Catalog,
         history: Shards,
         profile: Profiles | None = None,
         group: str | None = None,
@@ -65,7 +66,8 @@ class Device:
         if len(history) != 1:
             raise BadValue(f"history of {len(history)} people; a device has one owner")
         self.method, self.plan, self.history = method, plan, history
-        self.run = plan.digest.hex() if run is None else run
+        self.agreement = method.agreement(plan, catalog)
+        self.run = self.agreement.digest.hex() if run is None else run
         self.terms = terms_of(method, plan, group=group)
         self.target = caps_of(plan, self.terms.group)
         self.group = [*plan.groups].index(self.terms.group)
@@ -84,7 +86,7 @@ class Device:
         """
         cast = decode_cast(message)
         with self.ledger.transaction():
-            if cast.plan_digest != self.plan.digest:
+            if cast.agreement != self.agreement.digest:
                 self.ledger.refuse(self.run, Refusal.OTHER_PLAN)
                 return None
             if not self.method.agrees(cast, self.plan):
@@ -150,7 +152,9 @@ class Device:
         key = Key.from_secret(joined.key or bytes(SECRET_BYTES))
         state = Tree({}) if joined.state is None else tree_of(load(joined.state))
         groups = np.array([self.group])
-        client = Clients(self.plan, np.zeros(1, np.int64), groups, state)
+        client = Clients(
+            self.plan, np.zeros(1, np.int64), groups, state, self.agreement
+        )
         return key.alone(), client
 
 

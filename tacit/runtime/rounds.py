@@ -92,6 +92,7 @@ def play_round(
     draws = _Draws.of(state, population, key)
     cohort = _cohort(state, population, draws.cohort)
     cast = method.broadcast(server)
+    method.agreement(server.plan, server.catalog).check(cast)
     context = method.context(server, cast, draws.channel)
     context = replace(context, secret=draws.noise)
     devices = _Devices(method, state, population, cohort, draws.clients, context, cast)

@@ -96,7 +96,14 @@ class Simulation:
             weights, memory = self.earlier.weights, self.earlier.memory
             server = self.method.continued(server, weights=weights, memory=memory)
         keys = self.population.keys
-        clients = enrol(self.method, self.plan, self.profiles, keys, groups=self.groups)
+        clients = enrol(
+            self.method,
+            self.plan,
+            self.profiles,
+            keys,
+            catalog=self.catalog,
+            groups=self.groups,
+        )
         never = np.zeros((len(clients), len(self.parts)), np.int64)
         secrets = Secrets.from_os() if self.is_release else None
         return State(server, clients, never, np.zeros(len(clients)), secrets)

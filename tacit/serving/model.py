@@ -16,7 +16,7 @@ from tacit.data.catalog import Catalog
 from tacit.data.columns import describe, restore
 from tacit.errors import BadRun
 from tacit.files import write_atomically, write_json
-from tacit.transport.messages import Cast
+from tacit.transport.messages import NO_PHASE, Cast
 from tacit.tree import Arrays
 
 FORMAT = 2
@@ -45,7 +45,7 @@ def save_model(model: Model, weights: Path, facts: Path) -> None:
         "method": dict(model.method),
         "privacy": dict(model.privacy or {}),
         "round": model.cast.round,
-        "plan": model.cast.plan_digest.hex(),
+        "plan": model.cast.agreement.hex(),
         "items": len(model.catalog),
         "catalog": described,
     }
@@ -78,7 +78,7 @@ def _model(document: Mapping[str, Any], arrays: Arrays) -> Model:
         for name, value in arrays.items()
         if name.startswith(_WEIGHTS)
     }
-    cast = Cast(document["round"], bytes.fromhex(document["plan"]), own)
+    cast = Cast(document["round"], bytes.fromhex(document["plan"]), own, NO_PHASE)
     catalog = restore(document["catalog"], arrays)
     if not isinstance(catalog, Catalog):
         raise TypeError("its catalog is something else")

@@ -46,7 +46,7 @@ def model_digest(method: Method, cast: Cast) -> str:
         "version": __version__,
         "method": repr(method),  # a frozen dataclass: its name and all its fields
         "round": str(cast.round),
-        "plan": cast.plan_digest.hex(),
+        "plan": cast.agreement.hex(),
     }
     return _digest(facts, cast.weights)
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -32,9 +33,12 @@ from tacit.keys import Key, Keys
 from tacit.method import (
     Candidates,
     Clients,
+    Ledger,
     Method,
     Scores,
     Unmetered,
+    Updates,
+    empty_reports,
     participate,
 )
 from tacit.plan import Plan
@@ -47,6 +51,7 @@ from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Poisson
 from tacit.statement import account
 from tacit.testing.device import Device, answer_in_a_process
+from tacit.testing.hostile_broadcasts import not_agreed, within
 from tacit.transport.channels import Delivery, Each, RoundContext
 from tacit.transport.codec import (
     decode_cast,
@@ -172,7 +177,7 @@ class MethodContract(ABC):
         """What everyone sees arrives as it was sent."""
         cast = self._round().cast
         received = decode_cast(encode_cast(cast))
-        assert (received.round, received.plan_digest) == (cast.round, cast.plan_digest)
+        assert (received.round, received.agreement) == (cast.round, cast.agreement)
         _assert_equal(received.weights, cast.weights)
 
     def test_an_empty_cohort_is_refused_by_name(self) -> None:
@@ -183,11 +188,70 @@ class MethodContract(ABC):
     def test_a_device_refuses_a_plan_it_did_not_agree_to(self) -> None:
         """A Cast of another plan gets no answer and changes nothing."""
         round_ = self._round()
-        other = replace(round_, cast=replace(round_.cast, plan_digest=bytes(16)))
+        other = replace(round_, cast=replace(round_.cast, agreement=bytes(16)))
         after, reports, took_part = other.ask(np.arange(3))
         assert not took_part.any()
         assert len(reports) == 0
         _assert_equal_trees(after.state, round_.clients.state.select(np.arange(3)))
+
+    # what a server can ask
+
+    def test_every_broadcast_is_as_agreed(self) -> None:
+        """In every round and after the last one, whatever was learnt."""
+        simulation = self._simulation()
+        state, method = simulation.start(), simulation.method
+        agreed = method.agreement(simulation.plan, simulation.catalog)
+        agreed.check(method.broadcast(state.server))
+        for after, _ in simulation.run(state):
+            agreed.check(method.broadcast(after.server))
+
+    def test_a_broadcast_that_was_not_agreed_is_refused_unseen(self) -> None:
+        """Before ledger or history are asked, so by everyone alike."""
+        round_ = self._round()
+        for hostile in not_agreed(round_.cast):
+            other = replace(round_, cast=hostile)
+            _, reports, took_part = other.ask(np.arange(4), ledger=_NeverAsked())
+            assert not took_part.any()
+            assert not len(reports)
+
+    def test_no_broadcast_silences_anybody(self) -> None:
+        """Whatever numbers an agreed broadcast holds, every report is a legal one."""
+        round_ = self._round()
+        agreement = round_.clients.agreement
+        assert agreement is not None
+        layouts = agreement.broadcasts
+        for hostile in within(round_.cast, layouts[round_.cast.phase]):
+            other = replace(round_, cast=hostile)
+            for person in range(len(round_.shards)):
+                _, reports, took_part = other.ask(
+                    np.array([person]), on_failure=lambda _: None
+                )
+                assert took_part.all()
+                round_.layout.check(reports)
+                reports.check_finite()
+
+    def test_a_client_that_fails_contributes_nothing_and_says_so_like_others(
+        self,
+    ) -> None:
+        """Its report looks like any other, its state stays; a simulation raises."""
+        round_ = replace(self._round(), method=cast(Method, _Failing(self.method())))
+        rows, seen = np.arange(3), list[Exception]()
+        with pytest.raises(_Failure):
+            round_.ask(rows)
+        after, reports, took_part = round_.ask(rows, on_failure=seen.append)
+        assert took_part.all()
+        assert [type(error) for error in seen] == [_Failure]
+        round_.layout.check(reports)
+        _assert_equal_trees(after.state, round_.clients.state.select(rows))
+
+    def test_a_client_can_say_nothing_without_its_history(self) -> None:
+        """What it then says is as large as any report, and finite."""
+        round_ = self._round()
+        people, keys = round_.clients, round_.keys
+        empty = empty_reports(round_.simulation.method, round_.cast, people, keys)
+        round_.layout.check(empty)
+        empty.check_finite()
+        assert len(empty) == len(people)
 
     # one round
 
@@ -360,6 +424,7 @@ class _Round:
     simulation: Simulation
     state: State
     cast: Cast
+    method: Method | None = None  # instead of the simulation's
 
     @property
     def shards(self) -> Shards:
@@ -383,15 +448,20 @@ class _Round:
         return self.simulation.method.context(server, self.cast, Key.from_seed(3))
 
     def ask(
-        self, rows: Int64[np.ndarray, "rows"]
+        self,
+        rows: Int64[np.ndarray, "rows"],
+        *,
+        ledger: Ledger | None = None,
+        on_failure: Callable[[Exception], None] | None = None,
     ) -> tuple[Clients, Reports, Bool[np.ndarray, "rows"]]:
         return participate(
-            self.simulation.method,
+            self.method or self.simulation.method,
             self.cast,
             self.clients.take(rows),
             self.shards.take(rows),
             self.keys[rows],
-            ledger=Unmetered(),
+            ledger=ledger or Unmetered(),
+            on_failure=on_failure,
         )
 
     def aggregate(self, chunks: list[Reports]) -> State:
@@ -433,6 +503,36 @@ class _Mortal(_Reordered):
                 self.known.add((key, place))
                 raise _Killed
             yield chunk
+
+
+class _Failure(Exception):
+    """What goes wrong on one client because of what it holds."""
+
+
+class _Failing:
+    """A method whose clients fail; everything else is the method's own."""
+
+    def __init__(self, method: Method) -> None:
+        self._method = method
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._method, name)
+
+    def local_update(self, *_: object) -> tuple[Tree, Updates]:
+        raise _Failure
+
+
+class _NeverAsked:
+    """A ledger that nobody may ask."""
+
+    def permits(
+        self,
+        clients: Int64[np.ndarray, "clients"],
+        *,
+        round: int,
+        multipliers: Float[np.ndarray, "clients"] | None = None,
+    ) -> Bool[np.ndarray, "clients"]:
+        raise AssertionError("the broadcast was to be refused before")
 
 
 class _RefuseEven:

@@ -26,7 +26,15 @@ from tacit.plan import Plan
 from tacit.privacy.guarantees import unprotected
 from tacit.release import Release
 from tacit.transport.channels import Delivery, RoundContext
-from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
+from tacit.transport.messages import (
+    BroadcastLayout,
+    Cast,
+    Layout,
+    PublicSlot,
+    Queries,
+    Reports,
+    Slot,
+)
 from tacit.tree import Dense, Factored, Tree
 
 
@@ -98,6 +106,21 @@ class ToyFactors(Method):
         shape = (len(catalog), self.factors)
         slots = {"V": Slot("float64", shape, rank=1), "b": Slot("float64", shape[:1])}
         return Layout(slots)
+
+    def broadcast_layouts(
+        self, plan: Plan, catalog: Catalog
+    ) -> tuple[BroadcastLayout, ...]:
+        """Factors and biases, in every round."""
+        return (self.model_layout(catalog),)
+
+    def model_layout(self, catalog: Catalog) -> BroadcastLayout:
+        """Factors and biases."""
+        shape = (len(catalog), self.factors)
+        slots = {
+            "V": PublicSlot("float64", shape),
+            "b": PublicSlot("float64", shape[:1]),
+        }
+        return BroadcastLayout(slots)
 
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """Bare gradients."""

@@ -7,7 +7,7 @@
     6       2      phase of a Cast (unsigned), else zero
     8       8      round (unsigned)
     16      8      body length (unsigned)
-    24      16     plan digest
+    24      16     agreement digest
     40      …      body: safetensors
     end-16  16     BLAKE2b of all before
 
@@ -45,7 +45,7 @@ Message = TypeVar("Message", Cast, Reports, Queries)
 def encode_cast(cast: Cast) -> bytes:
     """The bytes of a Cast."""
     _only(Cast, cast)
-    return _encode(_CAST, cast.round, cast.plan_digest, cast.weights, phase=cast.phase)
+    return _encode(_CAST, cast.round, cast.agreement, cast.weights, phase=cast.phase)
 
 
 def decode_cast(message: bytes) -> Cast:
@@ -108,9 +108,7 @@ def _encode_rows(kind: int, cast: Cast, tree: Tree) -> list[bytes]:
         for suffix, part in leaf.parts.items()
     }
     return [
-        _encode(
-            kind, cast.round, cast.plan_digest, {n: a[i] for n, a in stored.items()}
-        )
+        _encode(kind, cast.round, cast.agreement, {n: a[i] for n, a in stored.items()})
         for i in range(len(tree))
     ]
 
@@ -138,10 +136,10 @@ def _decode_row(
     if len(message) != size:  # before anything is parsed or allocated
         raise BadMessage(f"{len(message)} bytes; every such message has {size}")
     round_, digest, arrays, _ = _decode(kind, message)
-    if (round_, digest) != (cast.round, cast.plan_digest):
+    if (round_, digest) != (cast.round, cast.agreement):
         raise BadMessage(
-            f"answers round {round_} of plan {digest.hex()}; "
-            f"expected round {cast.round} of {cast.plan_digest.hex()}"
+            f"answers round {round_} of agreement {digest.hex()}; "
+            f"expected round {cast.round} of {cast.agreement.hex()}"
         )
     layout.check_stored({n: (str(a.dtype), a.shape) for n, a in arrays.items()})
     return arrays

@@ -7,8 +7,9 @@ Queries  devices -> server     all that a cohort asks when the server ranks
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +30,8 @@ from tacit.tree import (
 
 DIGEST_BYTES = 16
 NO_PHASE = 2**16 - 1  # of a Cast after the last round: there is nothing to answer
+MOST_PUBLIC = 1e15  # the size of a number in a broadcast, where nothing else is said
+_MOST_HEADER, _MOST_ENTRY = 256, 256  # bytes of a message beside its arrays
 _SIGNED = ("int8", "int16", "int32", "int64")
 _WHOLE = ("bool", *_SIGNED, *(f"u{name}" for name in _SIGNED))
 _DTYPES = (*_WHOLE, "float16", "float32", "float64")
@@ -39,17 +42,21 @@ class Cast:
     """What the server tells everyone before a round."""
 
     round: int
-    plan_digest: bytes
+    agreement: bytes  # the digest of what clients agreed to: `tacit.agreement`
     weights: Arrays
     phase: int = 0  # the place of the round's phase among those of the method
+    # The agreements whose layout it was found to have: asked once, not by every chunk.
+    admitted: set[bytes] = field(
+        default_factory=set, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         arrays.integer(self.round, "round", below=2**64)
         arrays.integer(self.phase, "phase", below=2**16)
-        if len(self.plan_digest) != DIGEST_BYTES:
+        if len(self.agreement) != DIGEST_BYTES:
             raise BadValue(
-                f"plan_digest has {len(self.plan_digest)} bytes; "
-                f"needed are {DIGEST_BYTES}: use plan.digest"
+                f"agreement has {len(self.agreement)} bytes; "
+                f"needed are {DIGEST_BYTES}: use method.agreement(plan, catalog).digest"
             )
 
 
@@ -70,6 +77,13 @@ class Reports:
     def select(self, rows: ArrayLike | slice) -> Reports:
         """The reports of some of the clients."""
         return Reports(self.tree.select(rows))
+
+    def check_finite(self) -> None:
+        """Refuse reports with a number that is none: it would tell who sent it."""
+        for name, leaf in self.tree.leaves.items():
+            for part in leaf.parts.values():
+                if part.dtype.kind == "f" and not np.isfinite(part).all():
+                    raise BadMessage(f"'{name}' of a report is not finite")
 
 
 @dataclass(frozen=True)
@@ -156,6 +170,19 @@ class Slot:
         return Factored(parts["#left"], parts["#right"])
 
 
+def zeros(slots: Mapping[str, Slot], n: int) -> Tree:
+    """Leaves of zeros for `n` clients."""
+    return Tree(
+        {
+            name: slot.leaf(
+                {s: np.zeros((n, *shape), slot.dtype) for s, shape in parts.items()}
+            )
+            for name, slot in slots.items()
+            for parts in (slot.parts(),)
+        }
+    )
+
+
 @dataclass(frozen=True)
 class Layout:
     """What every report of a round looks like, whoever sends it.
@@ -172,15 +199,7 @@ class Layout:
 
     def nobody(self) -> Tree:
         """The reports of no client at all, in the declared types."""
-        return Tree(
-            {
-                name: slot.leaf(
-                    {s: np.zeros((0, *shape), slot.dtype) for s, shape in parts.items()}
-                )
-                for name, slot in self.slots.items()
-                for parts in (slot.parts(),)
-            }
-        )
+        return zeros(self.slots, 0)
 
     def zeros(self) -> dict[str, Array]:
         """The sum of no reports: of the types that any sum of reports has."""
@@ -218,6 +237,94 @@ class Layout:
             raise BadMessage(
                 f"report holds {_listed(found)}; declared is {_listed(declared)}"
             )
+
+
+Axis = int | range  # a length, or the lengths that are allowed
+
+
+@dataclass(frozen=True)
+class PublicSlot:
+    """One array of a broadcast: its dtype, its shape and the range of its values.
+
+    An axis is a length or, where the length follows from what was released, a range of
+    lengths. Whole numbers are places in something, so they need a range of their own.
+    """
+
+    dtype: str
+    shape: tuple[Axis, ...]
+    least: float = -MOST_PUBLIC
+    most: float = MOST_PUBLIC
+
+    def __post_init__(self) -> None:
+        if self.dtype not in _DTYPES:
+            raise BadValue(f"dtype {check.unknown(self.dtype, _DTYPES)}")
+        if self.dtype in _WHOLE and self.most == MOST_PUBLIC:
+            raise BadValue(
+                f"a public array of {self.dtype} needs the range of its values: say "
+                "`least` and `most`, such as the first and the last place of an item"
+            )
+
+    @property
+    def most_bytes(self) -> int:
+        """The size of the largest array that fits."""
+        longest = [n if isinstance(n, int) else n[-1] for n in self.shape]
+        return np.dtype(self.dtype).itemsize * math.prod(longest)
+
+    def problem(self, value: Array) -> str | None:
+        """Why an array does not fit; None if it does."""
+        if str(value.dtype) != self.dtype or not self._has_shape(value.shape):
+            return f"is {value.dtype}{list(value.shape)}, agreed is {self}"
+        if not value.size:
+            return None
+        low, high = float(value.min()), float(value.max())
+        if self.least <= low and high <= self.most:  # false for what is not a number
+            return None
+        return f"has values from {low:g} to {high:g}, agreed is {self}"
+
+    def _has_shape(self, found: tuple[int, ...]) -> bool:
+        if len(found) != len(self.shape):
+            return False
+        return all(
+            n == agreed if isinstance(agreed, int) else n in agreed
+            for n, agreed in zip(found, self.shape, strict=True)
+        )
+
+    def __str__(self) -> str:
+        axes = [
+            str(n) if isinstance(n, int) else f"{n[0]}..{n[-1]}" for n in self.shape
+        ]
+        return f"{self.dtype}[{', '.join(axes)}] in [{self.least:g}, {self.most:g}]"
+
+
+@dataclass(frozen=True)
+class BroadcastLayout:
+    """What every broadcast of a phase holds, agreed before the first round.
+
+    A client checks it before it touches anything private, so whether it refuses a
+    broadcast cannot depend on its history, and how much memory a broadcast takes is
+    known beforehand.
+    """
+
+    slots: Mapping[str, PublicSlot]
+
+    @property
+    def most_bytes(self) -> int:
+        """A bound on the bytes of an encoded broadcast, header and names included."""
+        return _MOST_HEADER + sum(
+            slot.most_bytes + len(name.encode()) + _MOST_ENTRY
+            for name, slot in self.slots.items()
+        )
+
+    def check(self, weights: Arrays) -> None:
+        """Refuse a broadcast that is not as agreed."""
+        if weights.keys() != self.slots.keys():
+            raise BadMessage(
+                f"a broadcast holds {sorted(weights)}; agreed is {sorted(self.slots)}"
+            )
+        for name, slot in self.slots.items():
+            problem = slot.problem(weights[name])
+            if problem is not None:
+                raise BadMessage(f"'{name}' of a broadcast {problem}")
 
 
 def _listed(arrays: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:

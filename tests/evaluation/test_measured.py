@@ -148,7 +148,7 @@ def test_hits_are_those_of_the_evaluation():
     _, state = played(method, plan, world, Key.from_seed(0))
     share = np.round(state.server.weights["share"], 1)  # so that some tie
     cast = method.broadcast(state.server)
-    cast = type(cast)(cast.round, cast.plan_digest, {"share": share}, cast.phase)
+    cast = type(cast)(cast.round, cast.agreement, {"share": share}, cast.phase)
     keys = Key.from_seed(1).each(np.arange(PEOPLE))
     tally = method.tally(cast, state.clients, world.shards, keys)
     rest, held = world.shards.leaving_last_out()
@@ -183,7 +183,7 @@ def test_a_score_that_is_no_number_stands_last():
     cast = method.broadcast(server)
     share = np.ones(8)
     share[1] = np.nan
-    cast = type(cast)(cast.round, cast.plan_digest, {"share": share}, cast.phase)
+    cast = type(cast)(cast.round, cast.agreement, {"share": share}, cast.phase)
     assert method.tally(cast, clients, world.shards, keys).tolist() == [[0.0, 1.0]]
 
 

@@ -35,7 +35,7 @@ def test_a_model_comes_back_as_it_was(model, tmp_path):
     loaded = load_model(*files)
     assert loaded.method == model.method
     assert loaded.privacy == model.privacy
-    assert (loaded.cast.round, loaded.cast.plan_digest) == (7, bytes(range(16)))
+    assert (loaded.cast.round, loaded.cast.agreement) == (7, bytes(range(16)))
     for name, value in model.cast.weights.items():
         assert loaded.cast.weights[name].dtype == value.dtype
         np.testing.assert_array_equal(loaded.cast.weights[name], value)

@@ -144,7 +144,7 @@ def other_models(model):
     return {
         "weights": replace(model, cast=replace(model.cast, weights=weights)),
         "round": replace(model, cast=replace(model.cast, round=9)),
-        "plan": replace(model, cast=replace(model.cast, plan_digest=bytes(16))),
+        "plan": replace(model, cast=replace(model.cast, agreement=bytes(16))),
         "settings": replace(model, method=replace(model.method, adapt_epochs=2)),
     }
 

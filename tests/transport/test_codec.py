@@ -91,7 +91,7 @@ def test_a_cast_comes_back(round_, digest, arrays, phase):
     cast = Cast(round_, digest, arrays, phase)
     message = encode_cast(cast)
     found = decode_cast(message)
-    assert (found.round, found.plan_digest) == (round_, digest)
+    assert (found.round, found.agreement) == (round_, digest)
     assert found.phase == phase
     assert_same_arrays(found.weights, arrays)
     assert len(message) == cast_size(cast)
@@ -318,7 +318,7 @@ def test_a_forgery_of_the_right_length_gets_past_the_length_check(name):
         ({"kind": 3}, "is a Query, expected a Report"),
         ({"kind": 9}, "is a kind 9, expected a Report"),
         ({"round_": 4}, "answers round 4"),
-        ({"digest": bytes(16)}, "of plan 0000"),
+        ({"digest": bytes(16)}, "of agreement 0000"),
         ({"length": 2**60}, "its header says 1152921504606846976"),
     ],
 )

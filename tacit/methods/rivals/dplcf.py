@@ -50,6 +50,7 @@ from tacit.method import (
     Method,
     Phase,
     Plan,
+    PublicSlot,
     Queries,
     Scores,
     Server,
@@ -64,7 +65,7 @@ from tacit.method import (
 from tacit.privacy import UNPROTECTED, LocalFlips
 from tacit.release import Release
 from tacit.transport.channels import Delivery, Each, RoundContext
-from tacit.transport.messages import Layout, Reports
+from tacit.transport.messages import NO_PHASE, BroadcastLayout, Layout, Reports
 
 _NUMBERS_AT_ONCE = 2**24  # 64 MiB of float32
 _MOST_REPORTS = 2**24  # counts are exact in float32 up to here
@@ -117,9 +118,21 @@ class Dplcf(Method):
 
     def broadcast(self, server: Server) -> Cast:
         """The neighbors once all have spoken; before that devices need nothing."""
-        k = None if server.round == server.plan.rounds else 0
-        told = {name: value[:, :k] for name, value in server.weights.items()}
-        return Cast(server.round, server.plan.digest, told)
+        agreed = self.agreement(server.plan, server.catalog).digest
+        if self.is_over(server):
+            return Cast(server.round, agreed, server.weights, NO_PHASE)
+        told = {name: value[:, :0] for name, value in server.weights.items()}
+        return Cast(server.round, agreed, told)
+
+    def broadcast_layouts(
+        self, plan: Plan, catalog: Catalog
+    ) -> tuple[BroadcastLayout, ...]:
+        """No neighbors yet."""
+        return (_told(len(catalog), 0),)
+
+    def model_layout(self, catalog: Catalog) -> BroadcastLayout:
+        """The k nearest of every item."""
+        return _told(len(catalog), min(self.neighbors, len(catalog)))
 
     def aggregators(self, plan: Plan) -> tuple[PairCounts, ...]:
         """Counts items and pairs of items."""
@@ -213,6 +226,11 @@ class Dplcf(Method):
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """The rows; neighbors follow from them and cost nothing more."""
         return self.privacy.releases(plan, _phases(plan))
+
+
+def _told(m: int, k: int) -> BroadcastLayout:
+    near = PublicSlot("int32", (m, k), 0, m - 1)
+    return BroadcastLayout({"near": near, "alike": PublicSlot("float32", (m, k))})
 
 
 def _phases(plan: Plan) -> tuple[Phase, ...]:

@@ -39,6 +39,7 @@ from tacit.method import (
     Mechanisms,
     Phase,
     Plan,
+    PublicSlot,
     Queries,
     Scores,
     Server,
@@ -103,6 +104,12 @@ class Fofl(SumMethod):
         """One number per weight."""
         shapes = self._blueprint.network(_by_id(catalog)).shapes
         return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
+
+    def public_shape(
+        self, phase: Phase | None, catalog: Catalog
+    ) -> Mapping[str, PublicSlot]:
+        """The network, and the items as it reads them."""
+        return self._blueprint.public_shape(_by_id(catalog))
 
     def update(
         self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys

@@ -36,6 +36,7 @@ from tacit.method import (
     Phase,
     Plan,
     Profiles,
+    PublicSlot,
     Queries,
     Scores,
     Server,
@@ -108,6 +109,12 @@ class NnSelf(SumMethod):
         """One number per weight."""
         shapes = self._blueprint.network(catalog).shapes
         return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
+
+    def public_shape(
+        self, phase: Phase | None, catalog: Catalog
+    ) -> Mapping[str, PublicSlot]:
+        """The network, and the items as it reads them."""
+        return self._blueprint.public_shape(catalog)
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
         """What a person has told of themselves; it stays here."""

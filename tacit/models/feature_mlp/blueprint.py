@@ -10,6 +10,7 @@ from jaxtyping import Float64
 
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.features import Feature, Numeric
+from tacit.errors import BadMessage
 from tacit.keys import Key
 from tacit.models.feature_mlp.describing import described
 from tacit.models.feature_mlp.devices import VALUE, Devices
@@ -17,6 +18,7 @@ from tacit.models.feature_mlp.inputs import Fields
 from tacit.models.feature_mlp.items import Items
 from tacit.models.feature_mlp.labels import Labelling
 from tacit.models.feature_mlp.network import Activation, Network
+from tacit.transport.messages import PublicSlot
 from tacit.tree import Array, Arrays, Tree
 
 _COUNTS = "(counts)"  # no catalog has a feature of this name
@@ -70,11 +72,23 @@ class Blueprint:
         """Random weights, and with them what everyone is told of the items."""
         return {**self.network(catalog).start(key), **self.read(catalog).told()}
 
+    def public_shape(self, catalog: Catalog) -> dict[str, PublicSlot]:
+        """What everyone is told: the network's weights, and the items."""
+        network = self.network(catalog)
+        weights = {n: PublicSlot(self.dtype, s) for n, s in network.shapes.items()}
+        return {**weights, **self.read(catalog).public_shape(rows=network.n_rows)}
+
     def devices(self, told: Arrays, labelling: Labelling) -> Devices:
         """What devices make of weights and items that they are told."""
         items = Items.heard(told, first=self._first_item_row, dtype=self.dtype)
         network = self._network(items.fields)
         own = {name: told[name] for name in network.shapes}
+        for name, shape in network.shapes.items():  # a kernel does not look
+            if own[name].shape != shape:
+                raise BadMessage(
+                    f"'{name}' has shape {own[name].shape}; items with these labels "
+                    f"need {shape}"
+                )
         return Devices(network, own, items, labelling)
 
     def told_by(self, profiles: Profiles) -> Tree:

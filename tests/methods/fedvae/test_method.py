@@ -11,7 +11,7 @@ from tacit.aggregation.bucketed import Bucketed
 from tacit.aggregation.krum import Krum
 from tacit.aggregation.mean import Mean
 from tacit.aggregation.server_optimizers import Adam
-from tacit.errors import BadValue, Refused
+from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.method import (
@@ -264,7 +264,8 @@ def test_an_adaptive_clip_moves_to_its_quantile():
     clip = float(method.broadcast(state.server).weights["clip"])
     free = replace(method, privacy=CentralGaussian(1e-3, clip=1e9))
     bare = simulation(free, world=checkerboard(), plan=plan)
-    norms = said(bare, state).norms()
+    others = replace(state, clients=bare.start().clients)
+    norms = said(bare, others).norms()
     within = (norms <= clip).mean()
     assert 0.2 <= within <= 0.8
     assert BIT in method.layout(made.plan, made.catalog, round=0).slots
@@ -274,8 +275,11 @@ def test_a_device_refuses_a_clip_it_did_not_agree_to():
     made = simulation(replace(NOISY, privacy=MOVING))
     state = made.start()
     memory = {**state.server.memory, "clip": np.array(1e4)}
-    with pytest.raises(Refused, match="agreed to at enrolment"):
-        said(made, replace(state, server=replace(state.server, memory=memory)))
+    other = replace(state, server=replace(state.server, memory=memory))
+    assert len(said(made, state))
+    assert not said(made, other).leaves
+    with pytest.raises(BadMessage, match="'clip' of a broadcast has values"):
+        made.step(other)
 
 
 def test_views():
