@@ -114,6 +114,7 @@ __all__ = [
     "Unprotected",
     "Updates",
     "check_offered",
+    "empty_reports",
     "enrol",
     "in_turn",
     "participate",
@@ -740,6 +741,24 @@ def participate(
             f"{len(rows)} devices; each says one thing"
         )
     return clients.with_state(rows, state), reports, willing
+
+
+def empty_reports(method: Method, cast: Cast, clients: Clients, keys: Keys) -> Reports:
+    """The reports of clients that contribute nothing, through the mechanism."""
+    n = max((len(a) for a in cast.weights.values() if np.ndim(a)), default=0)
+    catalog = Catalog.of_ids([str(item) for item in range(n)])
+    if isinstance(method, SumMethod):
+        slots = method.report_shape(method.phase(cast, clients.plan), catalog)
+    else:
+        slots = method.layout(clients.plan, catalog, round=cast.round).slots
+    leaves = {
+        name: slot.leaf(
+            {part: np.zeros((len(clients), *s)) for part, s in slot.parts().items()}
+        )
+        for name, slot in slots.items()
+    }
+    own = keys.at("round", cast.round).at("privatize")
+    return method.privatize(cast, clients, Updates(Tree(leaves)), own)
 
 
 def _willing(

@@ -2,8 +2,8 @@
 
 For each line, a JSON table, it forks a child that opens its ledger, sends what is
 pending, answers one Cast and says that the report has arrived. With `die` the child
-kills itself, with SIGKILL, at that line of code in the ledger, in the device or in its
-own sending; with `after` it is killed after so many seconds, wherever it is. Where
+kills itself, with SIGKILL, at that line of code in the ledger, in its anchor, in the
+device, in the thread that computes or in its own sending; with `after` it is killed after so many seconds, wherever it is. Where
 reports arrive is a file that is only ever appended to.
 """
 
@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +23,12 @@ from types import FrameType
 import numpy as np
 from dp_accounting import GaussianDpEvent
 
+from tacit import files
 from tacit.data.catalog import Catalog
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.keys import Key
-from tacit.ledger import durable, schema
+from tacit.ledger import anchor, durable, schema
 from tacit.ledger.budget import Cap
 from tacit.plan import Plan
 from tacit.privacy.guarantees import local
@@ -37,7 +39,8 @@ from tacit.testing.toy import ToyFactors
 from tacit.transport.codec import encode_cast
 
 ITEMS, ROUNDS = 6, 10
-WATCHED = {durable.__file__, schema.__file__, device_module.__file__, __file__}
+STEPS = (anchor, device_module, durable, files, schema)  # those that write
+WATCHED = {__file__, *(module.__file__ for module in STEPS)}
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ def main() -> None:
         child = os.fork()
         if not child:
             folder, steps = Path(life["folder"]), Steps(life["die"])
+            os.environ["TACIT_STATE"] = str(folder / "state")
+            threading.settrace(steps)
             sys.settrace(steps)
             live(folder, life["round"], life["seed"])
             sys.settrace(None)
