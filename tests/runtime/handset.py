@@ -3,8 +3,13 @@
 For each line, a JSON table, it forks a child that opens its ledger, sends what is
 pending, answers one Cast and says that the report has arrived. With `die` the child
 kills itself, with SIGKILL, at that line of code in the ledger, in its anchor, in the
-device, in the thread that computes or in its own sending; with `after` it is killed after so many seconds, wherever it is. Where
-reports arrive is a file that is only ever appended to.
+device, in the thread that computes or in its own sending; with `after` it is killed
+after so many seconds, wherever it is. Where reports arrive is a file that is only ever
+appended to.
+
+With `look` the child writes down before which of its lines the disk had changed. To be
+killed at one of them or at a later one, up to the next, is the same: a process that is
+killed leaves the disk and nothing else.
 """
 
 from __future__ import annotations
@@ -92,8 +97,10 @@ def send(folder: Path, round_: int, report: bytes) -> None:
 class Steps:
     """Counts the lines run in the watched files, and dies at one of them."""
 
-    def __init__(self, die: int | None) -> None:
+    def __init__(self, die: int | None, *, look: Path | None = None) -> None:
         self.die, self.count = die, 0
+        self.look, self.disk = look, dict[str, bytes]()
+        self.changes: list[int] = []  # lines before which the disk had changed
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> Steps | None:
         if frame.f_code.co_filename not in WATCHED:
@@ -101,8 +108,17 @@ class Steps:
         if event == "line":
             if self.count == self.die:
                 os.kill(os.getpid(), signal.SIGKILL)
+            if self.look is not None:
+                self.compare(self.look)
             self.count += 1
         return self
+
+    def compare(self, folder: Path) -> None:
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        disk = {str(path): path.read_bytes() for path in files}
+        if disk != self.disk or not self.count:
+            self.disk = disk
+            self.changes.append(self.count)
 
 
 def main() -> None:
@@ -111,13 +127,15 @@ def main() -> None:
         life = json.loads(line)
         child = os.fork()
         if not child:
-            folder, steps = Path(life["folder"]), Steps(life["die"])
+            folder = Path(life["folder"])
+            steps = Steps(life["die"], look=folder if life["look"] else None)
             os.environ["TACIT_STATE"] = str(folder / "state")
             threading.settrace(steps)
             sys.settrace(steps)
             live(folder, life["round"], life["seed"])
             sys.settrace(None)
-            (folder / "steps").write_text(str(steps.count))
+            told = {"steps": steps.count, "changes": steps.changes}
+            (folder / "steps").write_text(json.dumps(told))
             os._exit(0)
         if life["after"] is not None:
             time.sleep(life["after"])
