@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,3 +80,12 @@ def _own_cache(
 ) -> None:
     """Tests never read or fill the cache of whoever runs them."""
     monkeypatch.setenv("TACIT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def _own_state(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests never leave anchors of ledgers with whoever runs them."""
+    own = tmp_path_factory.getbasetemp() / "state" / secrets.token_hex(8)
+    monkeypatch.setenv("TACIT_STATE", str(own))

@@ -1,43 +1,70 @@
-"""The durable form: one device's ledger, in one file that its owner can read.
+"""The durable form: one client's ledger, in one file that its owner can read.
 
     with ledger.transaction():
-        if ledger.permits(run, round, asked=question):    # writes the entries
-            report, state = ...                           # the device computes
-            ledger.keep(run, round, report=report, state=state)
+        held = ledger.permits(run, round, asked=question)  # writes the entries
+    if held:                                               # the charge is on the disk
+        report, state = ...                                # the client computes
+        report = ledger.keep(run, round, report=report, state=state)
     # only now may the report be sent
     ledger.delivered(run, round)
 
-Entries, report and the device's next state are on the disk together or not at all.
-Killed before the commit, nothing was said; killed after it, a retry finds the bytes
-that were meant to be sent and sends those.
+The charge is on the disk before the history is touched, and the report before it is
+sent. Killed before the charge, nothing was said. Killed after it, the round is answered
+without the history, because whether the client died may depend on that. Killed after
+the report was kept, a retry finds the bytes that were meant to be sent and sends those.
+
+All rows that count are authenticated and chained (`rows`, `anchor`). A ledger that is
+not known to be the last one says no to everything until its owner decides.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from tacit.errors import Refused
+from tacit.errors import BadData, BadValue, Refused
 from tacit.ledger.budget import Cap, Spent, fits, spent
-from tacit.ledger.records import Answer, Entry, Joined, Refusal
-from tacit.ledger.schema import connect
+from tacit.ledger.records import Answer, Doubt, Entry, Joined, Refusal
+from tacit.ledger.rows import ANSWERS, CAPS, ENTRIES, RUNS, TABLES, WHAT_TO_DO, digest
+from tacit.ledger.schema import NAMES, connect, in_one_sentence
+from tacit.ledger.snapshot import Link, Snapshot, dearest_rounds, take
 from tacit.ledger.terms import Terms, read_terms, write_terms
-from tacit.release import CellName, Release, cell_name
+from tacit.release import Cell, CellName, Release, cell_name
 
-_TOO_LARGE = 2**63  # a round that SQLite cannot write; no plan goes so far
+
+@dataclass(frozen=True)
+class _Run:
+    """A row of `runs`."""
+
+    joined: str
+    terms: str
+    state: bytes | None
+    counted: str  # 'rounds': those that were answered; 'all': all that were agreed
+    assumes: str | None
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """A row of `answers`, without the bytes of the report."""
+
+    asked: bytes
+    said: bytes | None  # a digest of the report
+    sent: str | None
+    multiplier: float | None
 
 
 class DeviceLedger:
-    """What one device has said and may still say. One process at a time writes."""
+    """What one client has said and may still say. One process at a time writes."""
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
         self.path = path
         self._file = connect(path, create=create)
         self._terms: dict[str, Terms] = {}
+        self._now: Snapshot | None = None  # inside a transaction
 
     def close(self) -> None:
         """Let go of the file."""
@@ -51,34 +78,58 @@ class DeviceLedger:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of what happens inside, or nothing; other processes wait."""
-        self._file.execute("BEGIN IMMEDIATE")
-        try:
+        """All of what happens inside, or nothing; other processes wait.
+
+        When it ends, what was changed is on the disk and its anchor is final.
+        """
+        if self._now is not None:
             yield
-            self._file.execute("COMMIT")
-        except BaseException:
-            if self._file.in_transaction:  # SQLite ends it by itself on a full disk
-                self._file.execute("ROLLBACK")
-            raise
+            return
+        with in_one_sentence(self.path):
+            try:
+                self._begin()
+                yield
+                changed = self._commit()
+            except BaseException:
+                if self._file.in_transaction:  # SQLite ends it itself on a full disk
+                    self._file.execute("ROLLBACK")
+                raise
+            finally:
+                self._now = None
+            if changed is not None:
+                self._settle(changed)
+
+    # whether it can be relied on
+
+    @property
+    def doubt(self) -> Doubt | None:
+        """Why it says no until its owner decides; None if it is the last one."""
+        return self._look().doubt
+
+    @property
+    def link(self) -> Link | None:
+        """Where its chain stands; files of an older format have none."""
+        return self._look().link
 
     # runs
 
-    def join(self, run: str, terms: Terms, *, key: bytes, state: bytes) -> None:
-        """Agree to a run, once; `key` comes from the operating system."""
-        row = (run, _now(), write_terms(terms), key, state)
-        self._file.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?)", row)
+    def join(self, run: str, terms: Terms, *, state: bytes) -> None:
+        """Agree to a run, once."""
+        with self.transaction():
+            if (run,) in self._trusted().rows["runs"]:
+                raise Refused(f"{self.path}: run '{run}' was joined before")
+            row = _Run(_now(), write_terms(terms), state, "rounds", None)
+            self._put_run(run, row)
 
     def joined(self, run: str) -> Joined | None:
-        """What was agreed, if the device ever joined this run."""
-        row = self._one("SELECT terms, key, state FROM runs WHERE run = ?", run)
-        if row is None:
-            return None
-        return Joined(read_terms(row[0], file=self.path), row[1], row[2])
+        """What was agreed, if the client ever joined this run."""
+        found = self._runs().get(run)
+        return found and Joined(self._terms_of(found), found.state)
 
     def runs(self) -> dict[str, Terms]:
         """Every run that was joined, the oldest first."""
-        rows = self._file.execute("SELECT run FROM runs ORDER BY joined, rowid")
-        return {run: self._terms_of(run) for (run,) in rows.fetchall()}
+        found = sorted(self._runs().items(), key=lambda one: one[1].joined)
+        return {run: self._terms_of(row) for run, row in found}
 
     # rounds
 
@@ -91,147 +142,304 @@ class DeviceLedger:
         multiplier: float | None = None,
         target: Sequence[Cap] = (),
     ) -> bool:
-        """Whether the device may answer; if so it is charged, if not the no is noted.
+        """Whether the client may answer; if so it is charged, if not the no is noted.
 
-        Call it inside a transaction, for a round without an answer: an answered one is
-        not asked again but looked up. `multiplier` is the noise of the round where a
-        method chooses it as it goes. `target` holds for this run by itself, the caps
-        of the owner for all of them together.
+        For a round without an answer: an answered one is not asked again but looked
+        up. `multiplier` is the noise of the round where a method chooses it as it goes.
+        `target` holds for this run by itself, the caps of the owner for all together.
         """
-        why = self._refusal(run, round, multiplier, target)
-        if why is not None:
-            self.refuse(run, why)
-            return False
-        self._file.execute(
-            "INSERT INTO answers VALUES (?, ?, ?, NULL, NULL, ?)",
-            (run, round, question_digest(asked), multiplier),
-        )
-        self._file.executemany(
-            "INSERT INTO entries VALUES (?, ?, ?, ?)",
-            [
-                (run, round, release.what, _now())
-                for release in self._terms_of(run).releases
-                if release.is_made_in(round)
-            ],
-        )
-        return True
+        with self.transaction():
+            why = self._refusal(run, round, multiplier, target)
+            if why is not None:
+                self.refuse(run, why)
+                return False
+            terms = self._terms_of(self._runs()[run])
+            row = (question_digest(asked), None, None, multiplier)
+            now = self._trusted()
+            now.put(self._file, ANSWERS, run, round, *row)
+            for release in terms.releases:
+                if release.is_made_in(round):
+                    now.put(self._file, ENTRIES, run, round, release.what, _now())
+            return True
 
-    def keep(self, run: str, round: int, *, report: bytes, state: bytes) -> None:
-        """The bytes of the answer and the device's next state."""
-        self._file.execute(
-            "UPDATE answers SET report = ? WHERE run = ? AND round = ?",
-            (report, run, round),
-        )
-        self._file.execute("UPDATE runs SET state = ? WHERE run = ?", (state, run))
+    def keep(
+        self,
+        run: str,
+        round: int,
+        *,
+        report: bytes,
+        state: bytes | None = None,
+        before: bytes | None = None,
+    ) -> bytes | None:
+        """Keep the bytes of an answer, once; the bytes that are kept.
+
+        Another process may have been first, and its bytes are the answer then. `state`
+        is the client's next private state, after one that was computed from `before`;
+        it moves with the report or not at all. Nothing is kept, and nothing said, if
+        the run was forgotten or the ledger came into doubt in the meantime.
+        """
+        with self.transaction():
+            now, mine = self._look(), self._runs().get(run)
+            row = self._answers().get((run, round))
+            if now.doubt is not None:
+                self.refuse(run, Refusal.DOUBT)
+                return None
+            if row is None or mine is None or mine.state is None:
+                return None
+            if row.said is not None:
+                return self._report(run, round, row)
+            said = replace(row, said=digest(report))
+            now.put(self._file, ANSWERS, run, round, *vars(said).values())
+            self._file.execute(
+                "UPDATE answers SET report = ? WHERE run = ? AND round = ?",
+                (report, run, round),
+            )
+            if state is not None and before in (None, mine.state):
+                self._put_run(run, replace(mine, state=state))
+            return report
 
     def answer(self, run: str, round: int) -> Answer | None:
         """What was said in this round, if something was."""
-        query = "SELECT * FROM answers WHERE run = ? AND round = ?"
-        row = self._one(query, run, round) if round < _TOO_LARGE else None
-        return None if row is None else Answer(*row)
+        with self._reading():
+            row = self._answers().get((run, round))
+            return row and self._answer(run, round, row)
 
     def pending(self) -> list[Answer]:
         """What is written down and not known to have arrived: send it again."""
-        rows = self._file.execute(
-            "SELECT * FROM answers WHERE sent IS NULL AND report IS NOT NULL"
-        )
-        return [Answer(*row) for row in rows.fetchall()]
+        with self.transaction():  # what leaves has a final anchor
+            if self._look().doubt is not None:
+                return []
+            return [self._answer(*where, row) for where, row in self._unsent().items()]
+
+    def waiting(self) -> int:
+        """How many reports are not known to have arrived."""
+        return len(self._unsent())
 
     def delivered(self, run: str, round: int) -> None:
         """The report has arrived."""
-        changed = self._file.execute(
-            "UPDATE answers SET sent = coalesce(sent, ?) WHERE run = ? AND round = ?",
-            (_now(), run, round),
-        )
-        if not changed.rowcount:
-            raise Refused(f"nothing was said in round {round} of {run}")
+        with self.transaction():
+            now, row = self._trusted(), self._answers().get((run, round))
+            if row is None:
+                raise Refused(f"nothing was said in round {round} of {run}")
+            if row.sent is None:
+                sent = replace(row, sent=_now())
+                now.put(self._file, ANSWERS, run, round, *vars(sent).values())
 
     def refuse(self, run: str, why: Refusal) -> None:
-        """Count a no; a row a reason, so that nobody can fill the disk."""
-        self._file.execute(
-            "INSERT INTO refusals VALUES (?, ?, 1, ?) ON CONFLICT (run, reason) "
-            "DO UPDATE SET times = times + 1, last = excluded.last",
-            (run, str(why), _now()),
-        )
+        """Count a no; one row per reason, so that nobody can fill the disk."""
+        with in_one_sentence(self.path):
+            self._file.execute(
+                "INSERT INTO refusals VALUES (?, ?, 1, ?) ON CONFLICT (run, reason) "
+                "DO UPDATE SET times = times + 1, last = excluded.last",
+                (run, str(why), _now()),
+            )
 
     # account
 
     def entries(self) -> list[Entry]:
         """Every release, the oldest first."""
-        rows = self._file.execute(
-            "SELECT at, run, round, release, sent FROM entries JOIN answers "
-            "USING (run, round) ORDER BY at, entries.rowid"
-        )
-        return [
-            Entry(at, run, round_, self._release(run, what), sent)
-            for at, run, round_, what, sent in rows.fetchall()
-        ]
+        with self._reading():
+            rows, answers = self._look().rows["entries"].items(), self._answers()
+            runs = {run: self._terms_of(row) for run, row in self._runs().items()}
+            return [
+                Entry(at, run, n, self._release(runs, run, what), answers[run, n].sent)
+                for (run, n, what), (at,) in sorted(rows, key=lambda one: one[1])
+            ]
 
     def taken(self) -> list[tuple[Terms, list[int]]]:
-        """Each run and the rounds of it in which the device took part."""
-        rows = self._file.execute("SELECT run, round FROM answers ORDER BY run, round")
-        rounds: dict[str, list[int]] = {}
-        for run, round_ in rows.fetchall():
-            rounds.setdefault(run, []).append(round_)
-        return [(self._terms_of(run), mine) for run, mine in rounds.items()]
+        """Each run and the rounds of it in which the client took part.
+
+        Of a run that was closed in doubt, as many as could have been.
+        """
+        return [*self._taken().values()]
 
     def spent(self, name: CellName, *, delta: float) -> Spent:
         """What all of it amounts to for one unit and view."""
-        return spent(self.taken(), name, delta=delta)
+        with self._reading():
+            self._trusted()
+            return spent(self.taken(), name, delta=delta)
 
     def refusals(self) -> list[tuple[str, str, int, str]]:
         """Run, reason, how often, and when last."""
-        return self._file.execute("SELECT * FROM refusals ORDER BY last").fetchall()
+        query = "SELECT run, reason, times, last FROM refusals ORDER BY last"
+        with in_one_sentence(self.path):
+            found = self._file.execute(query).fetchall()
+        if not all(all(map(isinstance, row, _NO)) for row in found):
+            raise BadData(self.path, None, f"a refusal cannot be read; {WHAT_TO_DO}")
+        return found
 
     def caps(self) -> list[Cap]:
         """What the owner allows."""
-        query = "SELECT epsilon, delta, unit, view FROM caps ORDER BY unit, view"
-        rows = self._file.execute(query).fetchall()
-        return [Cap(e, d, *cell_name(unit, view)) for e, d, unit, view in rows]
+        rows = sorted(self._look().rows["caps"].items())
+        try:
+            return [Cap(*rest, *cell_name(*key)) for key, rest in rows]
+        except BadValue as error:
+            said = f"a cap cannot be read: {error}; {WHAT_TO_DO}"
+            raise BadData(self.path, None, said) from error
 
     def set_cap(self, cap: Cap) -> None:
         """Allow so much from now on; what was said before counts towards it."""
-        row = (str(cap.unit), str(cap.view), cap.epsilon, cap.delta)
-        self._file.execute("INSERT OR REPLACE INTO caps VALUES (?, ?, ?, ?)", row)
+        row = (str(cap.unit), str(cap.view), float(cap.epsilon), float(cap.delta))
+        with self.transaction():
+            now = self._trusted()
+            if now.rows["caps"].get(row[:2]) != row[2:]:
+                now.put(self._file, CAPS, *row)
 
     def remove_cap(self, name: CellName) -> bool:
         """Allow anything again; whether there was a cap."""
-        query = "DELETE FROM caps WHERE unit = ? AND view = ?"
-        return bool(self._file.execute(query, [*map(str, name)]).rowcount)
+        with self.transaction():
+            now, key = self._trusted(), (*map(str, name),)
+            is_there = key in now.rows["caps"]
+            if is_there:
+                now.remove(self._file, CAPS, key)
+            return is_there
 
     # deletion
 
     def forget(self, *, keep_ledger: bool) -> None:
-        """Erase keys, private state and reports; the account too, unless it is kept.
+        """Erase private state and reports; the account too, unless it is kept.
 
-        What was not sent never leaves. A forgotten run is not answered again: fresh
-        randomness for a round that was answered would say a second thing.
+        What was not sent never leaves. A forgotten run is not answered again: a round
+        that was answered would be answered a second time. A ledger in doubt is erased
+        all the same, and stays in doubt.
         """
         with self.transaction():
-            if keep_ledger:
-                self._file.execute("UPDATE runs SET key = NULL, state = NULL")
-                self._file.execute("UPDATE answers SET report = NULL")
+            if self._look().doubt is not None:
+                self._erase(keep_ledger=keep_ledger)
+            elif keep_ledger:
+                self._forget_private()
             else:
-                for table in ("entries", "answers", "runs", "caps", "refusals"):
-                    self._file.execute(f"DELETE FROM {table}")
-                self._terms.clear()
-        self._file.execute("VACUUM")
+                self._forget_all()
+        with in_one_sentence(self.path):
+            self._file.execute("VACUUM")
+
+    def _forget_private(self) -> None:
+        now = self._trusted()
+        for run, row in self._runs().items():
+            self._put_run(run, replace(row, state=None))
+        for where, answered in self._answers().items():
+            silent = replace(answered, said=None)
+            now.put(self._file, ANSWERS, *where, *vars(silent).values())
+        self._file.execute("UPDATE answers SET report = NULL")
+
+    def _forget_all(self) -> None:
+        now = self._trusted()
+        for table in reversed(TABLES):
+            for key in [*now.rows[table.name]]:
+                now.remove(self._file, table, key)
+        self._file.execute("DELETE FROM refusals")
+
+    def _erase(self, *, keep_ledger: bool) -> None:
+        """The same in a file whose rows cannot be relied on."""
+        if not keep_ledger:
+            found = self._file.execute("SELECT name FROM sqlite_master").fetchall()
+            for table in [one for one in NAMES if (one,) in found and one != "chain"]:
+                self._file.execute(f"DELETE FROM {table}")
+            return
+        had_keys = self._look().doubt is Doubt.OLD
+        key = "key = NULL, " if had_keys else ""
+        self._file.execute(f"UPDATE runs SET {key}state = NULL")
+        self._file.execute("UPDATE answers SET report = NULL")
+
+    # the file, its chain and its anchor
+
+    def _look(self) -> Snapshot:
+        """The ledger as it is now; inside a transaction, as it is there."""
+        if self._now is not None:
+            return self._now
+        with in_one_sentence(self.path):
+            self._file.execute("BEGIN")
+            try:
+                return take(self._file, self.path)
+            finally:
+                if self._file.in_transaction:
+                    self._file.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Look once, and at nothing newer meanwhile."""
+        before = self._now
+        self._now = self._look()
+        try:
+            yield
+        finally:
+            self._now = before
+
+    def _trusted(self) -> Snapshot:
+        """The ledger as it is now; refuses one that is in doubt."""
+        now = self._look()
+        if now.doubt is not None:
+            raise Refused(
+                f"{self.path} is not relied on: {now.doubt}. Its owner decides: "
+                "`tacit ledger show` tells what it says, `tacit ledger accept` goes on "
+                "from it"
+            )
+        return now
+
+    def _begin(self) -> None:
+        """Look at the file as its only writer; settle what a killed process left."""
+        self._file.execute("BEGIN IMMEDIATE")
+        now = self._now = take(self._file, self.path)
+        if now.anchor is not None and now.doubt is None:
+            settled = now.anchor.at(self.path, current=now.mark(), pending=None)
+            if settled != now.anchor:
+                settled.save()
+                now.anchor = settled
+
+    def _commit(self) -> Snapshot | None:
+        """Write what was changed; the snapshot, if something that counts was."""
+        now = self._now
+        assert now is not None
+        if not now.is_changed:
+            self._file.execute("COMMIT")
+            return None
+        assert now.anchor is not None
+        current = now.anchor.current
+        now.link = now.following()
+        self._file.execute(
+            "UPDATE chain SET id = ?, number = ?, previous = ?, head = ?",
+            (*vars(now.link).values(),),
+        )
+        now.anchor = now.anchor.at(self.path, current=current, pending=now.mark())
+        now.anchor.save()
+        self._file.execute("COMMIT")
+        return now
+
+    def _settle(self, now: Snapshot) -> None:
+        """Make the anchor final, unless another process has done so and gone on.
+
+        It is done as the only writer: the anchor of whoever comes next is never
+        overwritten.
+        """
+        assert now.link is not None
+        assert now.anchor is not None
+        self._file.execute("BEGIN IMMEDIATE")
+        try:
+            [(head,)] = self._file.execute("SELECT head FROM chain")
+            if head == now.link.head:
+                now.anchor.at(self.path, current=now.mark(), pending=None).save()
+        finally:
+            self._file.execute("ROLLBACK")
 
     # details
 
     def _refusal(
         self, run: str, round: int, multiplier: float | None, target: Sequence[Cap]
     ) -> Refusal | None:
-        row = self._one("SELECT key IS NULL FROM runs WHERE run = ?", run)
-        if row is None:
+        if self._look().doubt is not None:
+            return Refusal.DOUBT
+        joined = self._runs().get(run)
+        if joined is None:
             raise Refused(f"{self.path}: run '{run}' was never joined")
-        if row[0]:
+        if (run, round) in self._answers():
+            raise Refused(f"{self.path}: round {round} of '{run}' was answered before")
+        if joined.state is None:
             return Refusal.LEFT
-        terms = self._terms_of(run)
+        terms = self._terms_of(joined)
         if not 0 <= round < terms.rounds:
             return Refusal.TOO_LATE
-        taken = self.taken()
-        mine = [r for one, rounds in taken if one is terms for r in rounds]
+        taken = self._taken()
+        _, mine = taken.pop(run, (terms, []))
         if len(mine) >= terms.most:
             return Refusal.TOO_OFTEN
         if not self._has_budget(run, terms, multiplier):
@@ -239,39 +447,104 @@ class DeviceLedger:
         here = (terms, [*mine, round])
         if not all(cap.holds([here]) for cap in target):
             return Refusal.TARGET
-        others = [(one, rounds) for one, rounds in taken if one is not terms]
-        held = all(cap.holds([*others, here]) for cap in self.caps())
+        held = all(cap.holds([*taken.values(), here]) for cap in self.caps())
         return None if held else Refusal.CAP
 
     def _has_budget(self, run: str, terms: Terms, multiplier: float | None) -> bool:
         """Whether the noise chosen for a round fits into what the run has left."""
         if terms.total_multiplier is None:
             return True
-        if multiplier is None:
+        rows = self._answers().items()
+        chosen = [row.multiplier for (name, _), row in rows if name == run]
+        found = [z for z in (*chosen, multiplier) if z is not None]
+        if len(found) <= len(chosen):
             return False  # nobody can say what the round costs
-        rows = self._file.execute(
-            "SELECT multiplier FROM answers WHERE run = ?", (run,)
-        ).fetchall()
-        return fits([*(z for (z,) in rows), multiplier], total=terms.total_multiplier)
+        return fits(found, total=terms.total_multiplier)
 
-    def _terms_of(self, run: str) -> Terms:
-        if run not in self._terms:
-            row = self._one("SELECT terms FROM runs WHERE run = ?", run)
-            assert row is not None  # every answer belongs to a run
-            self._terms[run] = read_terms(row[0], file=self.path)
-        return self._terms[run]
+    def _taken(self) -> dict[str, tuple[Terms, list[int]]]:
+        """By run; runs that nothing was said in are left out."""
+        with self._reading():
+            rounds: dict[str, list[int]] = {}
+            for run, round_ in sorted(self._answers()):
+                rounds.setdefault(run, []).append(round_)
+            found: dict[str, tuple[Terms, list[int]]] = {}
+            for run, row in sorted(self._runs().items()):
+                terms = self._terms_of(row)
+                is_all = row.counted == "all"
+                mine = dearest_rounds(terms) if is_all else rounds.get(run, [])
+                if mine:
+                    found[run] = (terms, mine)
+            return found
 
-    def _release(self, run: str, what: str) -> Release:
-        return next(r for r in self._terms_of(run).releases if r.what == what)
+    def _runs(self) -> dict[str, _Run]:
+        return {run: _Run(*row) for (run,), row in self._look().rows["runs"].items()}
 
-    def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        row: tuple[Any, ...] | None = self._file.execute(query, values).fetchone()
-        return row
+    def _answers(self) -> dict[tuple[str, int], _Answered]:
+        rows = self._look().rows["answers"].items()
+        return {(run, round_): _Answered(*row) for (run, round_), row in rows}
+
+    def _unsent(self) -> Mapping[tuple[str, int], _Answered]:
+        rows = self._answers().items()
+        return {k: one for k, one in rows if one.sent is None and one.said is not None}
+
+    def _answer(self, run: str, round: int, row: _Answered) -> Answer:
+        report = self._report(run, round, row)
+        return Answer(run, round, row.asked, report, row.sent, row.multiplier)
+
+    def _report(self, run: str, round: int, row: _Answered) -> bytes | None:
+        """The bytes of an answer; refuses others than were kept."""
+        if row.said is None:
+            return None
+        query = (
+            "SELECT report FROM answers NOT INDEXED WHERE run = ? AND round = ? LIMIT 1"
+        )
+        with in_one_sentence(self.path):
+            found = self._file.execute(query, (run, round)).fetchone()
+        if found is None or type(found[0]) is not bytes or digest(found[0]) != row.said:
+            said = f"the report of round {round} of '{run}' is not as it was kept"
+            raise BadData(self.path, None, f"{said}, and is not sent; {WHAT_TO_DO}")
+        report: bytes = found[0]
+        return report
+
+    def _put_run(self, run: str, row: _Run) -> None:
+        self._trusted().put(self._file, RUNS, run, *vars(row).values())
+
+    def _terms_of(self, row: _Run) -> Terms:
+        if row.terms not in self._terms:
+            self._terms[row.terms] = read_terms(row.terms, file=self.path)
+        terms = self._terms[row.terms]
+        return terms if row.assumes is None else _assuming(terms, row.assumes)
+
+    def _release(self, runs: Mapping[str, Terms], run: str, what: str) -> Release:
+        found = next((one for one in runs[run].releases if one.what == what), None)
+        if found is None:
+            said = f"'{what}' was never agreed to in run '{run}'; {WHAT_TO_DO}"
+            raise BadData(self.path, None, said)
+        return found
+
+
+_NO = (str, str, int, str)  # the columns of a refusal
 
 
 def question_digest(asked: bytes) -> bytes:
     """16 bytes that tell one question from another."""
     return hashlib.blake2b(asked, digest_size=16).digest()
+
+
+def _assuming(terms: Terms, what: str) -> Terms:
+    """The same terms, each guarantee of which rests on this too."""
+
+    def more(cell: Cell) -> Cell:
+        if not cell.is_proven:
+            return cell
+        before = "" if cell.assumes == "nothing" else f"{cell.assumes}; "
+        return replace(cell, assumes=before + what)
+
+    releases = tuple(
+        replace(one, cells={name: more(cell) for name, cell in one.cells.items()})
+        for one in terms.releases
+    )
+    return replace(terms, releases=releases)
 
 
 def _now() -> str:

@@ -12,7 +12,8 @@ from tacit.release import Release
 class Refusal(StrEnum):
     """Why a device said no."""
 
-    OTHER_PLAN = "a plan that this device did not agree to"
+    OTHER_PLAN = "a plan, method or noise that this device did not agree to"
+    OTHER_LAYOUT = "a broadcast that does not look as was agreed"
     OTHER_PHASE = "a phase that the plan does not have in that round"
     OTHER_QUESTION = "a second, different question for a round that was answered"
     TOO_LATE = "a round after the last one agreed to"
@@ -20,15 +21,25 @@ class Refusal(StrEnum):
     TARGET = "the target of the plan would be passed"
     CAP = "the cap of the owner would be passed"
     BUDGET = "a round with less noise than the run's budget has left"
-    LEFT = "a run whose key and state were forgotten"
+    LEFT = "a run that was forgotten or closed"
+    DOUBT = "a ledger that is not known to be the last one; its owner has to decide"
+
+
+class Doubt(StrEnum):
+    """Why a ledger cannot be relied on until its owner decides."""
+
+    OLD = "it has an older format, in which nobody can see whether it was changed"
+    NO_ANCHOR = "its anchor is not on this machine: it was copied, or the anchor lost"
+    BAD_ANCHOR = "its anchor cannot be read"
+    ALTERED = "what it says is not what was written"
+    OTHER_COPY = "it is not the last one: an older copy, or one that was used elsewhere"
 
 
 @dataclass(frozen=True)
 class Joined:
-    """A run, as the device has it; key and state are None once forgotten."""
+    """A run, as the client has it; state is None once it is forgotten or closed."""
 
     terms: Terms
-    key: bytes | None
     state: bytes | None
 
 
@@ -39,7 +50,7 @@ class Answer:
     run: str
     round: int
     asked: bytes  # a digest of the question
-    report: bytes | None  # None once forgotten
+    report: bytes | None  # None until it is computed, and once it is forgotten
     sent: str | None
     multiplier: float | None = None  # the round's noise, where a method chooses it
 

@@ -1,6 +1,6 @@
 """One real device: Cast bytes in, report bytes out, its ledger in the loop.
 
-    device = Device(path, method, plan, history=shard)
+    device = Device(path, method, plan, catalog=catalog, history=shard)
     for parcel in device.pending():          # after a crash: what may not have arrived
         send(parcel.report)
         device.delivered(parcel.round)
@@ -9,32 +9,46 @@
         send(report)
         device.delivered(round)
 
-The same `participate` as in simulation, on a cohort of one. What makes a device real is
-that its key comes from the operating system and that nothing is said before the ledger
-has it on the disk.
+The same `participate` as in simulation, on a cohort of one. What makes a device real:
+
+0  a broadcast is held against the layout that was agreed, unseen by any history;
+1  the ledger permits and is charged, on the disk, before the history is touched;
+2  from then on the round is answered, whatever happens: if the computation fails, is
+   late or was cut short by a crash, by a contribution of nothing through the mechanism;
+3  the noise of every report is drawn afresh from the operating system and kept nowhere;
+4  nothing is sent before the ledger has it on the disk, and a round has one report.
+
+So neither silence nor a second answer tells anything of the history.
 """
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
 from safetensors.numpy import load, save
 
-from tacit.cipher import SECRET_BYTES
+from tacit import check
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
-from tacit.errors import BadValue, Refused
-from tacit.keys import Key, Keys
-from tacit.ledger.budget import Cap
+from tacit.errors import BadMessage, BadValue, Refused
+from tacit.keys import Key
 from tacit.ledger.durable import DeviceLedger, question_digest
 from tacit.ledger.records import Answer, Joined, Refusal
 from tacit.ledger.terms import write_terms
-from tacit.method import Clients, Method, enrol, participate
+from tacit.method import (
+    Clients,
+    Method,
+    Unmetered,
+    empty_reports,
+    enrol,
+    participate,
+)
 from tacit.plan import Plan
 from tacit.runtime.checkpoint import parts_of, tree_of
 from tacit.runtime.ledger import caps_of, terms_of
@@ -46,9 +60,16 @@ from tacit.tree import Tree
 class Device:
     """A person's own device in one run; it joins when it is first made.
 
-    `run` names the run, by default the plan's digest. Training again under the same
-    plan is another run and needs another name: under the old one it would ask the same
-    rounds again, and devices refuse that.
+    `catalog` is the public one: what broadcasts and reports look like follows from it.
+    `run` names the run, by default the digest of what was agreed. Training again under
+    the same plan is another run and needs another name: under the old one it would ask
+    the same rounds again, and devices refuse that.
+
+    A computation that takes longer than `deadline`, in seconds, contributes nothing:
+    how long it takes may depend on the history, and waiting for ever would tell.
+
+    A ledger in doubt (restored from a backup, say) is not joined and says no to every
+    round; `device.ledger.doubt` has the reason.
     """
 
     def __init__(
@@ -62,15 +83,26 @@ class Device:
         profile: Profiles | None = None,
         group: str | None = None,
         run: str | None = None,
+        deadline: float = 60.0,
     ) -> None:
+        check.positive(deadline=deadline)
         if len(history) != 1:
             raise BadValue(f"history of {len(history)} people; a device has one owner")
         self.method, self.plan, self.history = method, plan, history
+        if history.n_items != len(catalog):
+            raise BadValue(
+                f"history over {history.n_items} items and a catalog of "
+                f"{len(catalog)}; they must agree"
+            )
         self.agreement = method.agreement(plan, catalog)
         self.run = self.agreement.digest.hex() if run is None else run
         self.terms = terms_of(method, plan, group=group)
         self.target = caps_of(plan, self.terms.group)
         self.group = [*plan.groups].index(self.terms.group)
+        self.deadline, self._work = deadline, _Work()
+        self.failures: list[
+            Exception
+        ] = []  # for the owner's eyes; nobody hears of them
         self.ledger = DeviceLedger(path)
         try:
             self._join(profile or Profiles(Strings.of(["me"])))
@@ -84,21 +116,21 @@ class Device:
         The report is on the disk when it is returned. Asked the same again, the device
         gives the same bytes; asked something else for the same round, it says no.
         """
+        if len(message) > self.agreement.most_bytes:
+            raise BadMessage(
+                f"{len(message)} bytes; no broadcast that was agreed has more than "
+                f"{self.agreement.most_bytes}"
+            )
         cast = decode_cast(message)
-        with self.ledger.transaction():
-            if cast.agreement != self.agreement.digest:
-                self.ledger.refuse(self.run, Refusal.OTHER_PLAN)
-                return None
-            if not self.method.agrees(cast, self.plan):
-                self.ledger.refuse(self.run, Refusal.OTHER_PHASE)
-                return None
-            said = self.ledger.answer(self.run, cast.round)
-            if said is None:
-                return self._speak(cast, message)
-            if said.asked != question_digest(message):
-                self.ledger.refuse(self.run, Refusal.OTHER_QUESTION)
-                return None
-            return said.report
+        charged = self._charge(cast, message)
+        if charged is None or charged.report is not None:
+            return None if charged is None else charged.report
+        nothing = self._nothing(cast, charged)  # fails for the Cast's sake or never
+        said = self._contribution(cast, charged) if charged.is_new else None
+        report, state = (nothing, None) if said is None else said
+        return self.ledger.keep(
+            self.run, cast.round, report=report, state=state, before=charged.state
+        )
 
     def pending(self) -> list[Answer]:
         """Reports of this run that are not known to have arrived."""
@@ -114,13 +146,13 @@ class Device:
 
     def _join(self, profile: Profiles) -> None:
         with self.ledger.transaction():
+            if self.ledger.doubt is not None:
+                return
             before = self.ledger.joined(self.run)
             if before is None:
-                secret, groups = os.urandom(SECRET_BYTES), np.array([self.group])
-                own = Key.from_secret(secret).alone()
+                own, groups = Key.from_os().alone(), np.array([self.group])
                 me = enrol(self.method, self.plan, profile, own, groups=groups)
-                state = _to_bytes(me.state)
-                self.ledger.join(self.run, self.terms, key=secret, state=state)
+                self.ledger.join(self.run, self.terms, state=_to_bytes(me.state))
             elif write_terms(before.terms) != write_terms(self.terms):
                 raise Refused(
                     f"run '{self.run}' was joined under other terms, and what was "
@@ -128,58 +160,129 @@ class Device:
                     "and a run that an earlier version began is finished with it"
                 )
 
-    def _speak(self, cast: Cast, message: bytes) -> bytes | None:
-        joined = self.ledger.joined(self.run)
-        assert joined is not None  # by __init__
-        key, client = self._restored(joined)
-        after, reports, took_part = participate(
-            self.method,
-            cast,
-            client,
-            self.history,
-            key,
-            ledger=_Charged(self.ledger, self.run, message, self.target),
+    def _charge(self, cast: Cast, message: bytes) -> _Charged | None:
+        """Ask the ledger, and be charged for a new round; None if it says no.
+
+        One transaction, over before anything is computed. The row of the answer is the
+        lock: no other process answers the round with a contribution of its own.
+        """
+        with self.ledger.transaction():
+            why = self._refusal(cast)
+            if why is not None:
+                self.ledger.refuse(self.run, why)
+                return None
+            joined = self.ledger.joined(self.run)
+            assert joined is not None  # by __init__; a ledger in doubt was refused
+            said = self.ledger.answer(self.run, cast.round)
+            if said is None:
+                held = self._is_permitted(cast, message)
+                return _Charged(joined.state, is_new=True) if held else None
+            why = self._repetition(message, said, joined)
+            if why is not None:
+                self.ledger.refuse(self.run, why)
+                return None
+            return _Charged(joined.state, is_new=False, report=said.report)
+
+    def _is_permitted(self, cast: Cast, message: bytes) -> bool:
+        """Whether the ledger permits a new round; it is charged if so."""
+        return self.ledger.permits(
+            self.run,
+            cast.round,
+            asked=message,
+            multiplier=self.method.multiplier(cast, self.plan, self.terms.group),
+            target=self.target,
         )
-        if not took_part.all():
-            return None
+
+    def _repetition(
+        self, message: bytes, said: Answer, joined: Joined
+    ) -> Refusal | None:
+        """Why a round that was answered is not answered again with the same bytes."""
+        if said.asked != question_digest(message):
+            return Refusal.OTHER_QUESTION
+        return Refusal.LEFT if joined.state is None else None
+
+    def _refusal(self, cast: Cast) -> Refusal | None:
+        """Why the device would not even look whether it has budget left."""
+        if self.ledger.doubt is not None:
+            return Refusal.DOUBT
+        if cast.agreement != self.agreement.digest:
+            return Refusal.OTHER_PLAN
+        if not self.agreement.admits(cast):
+            return Refusal.OTHER_LAYOUT
+        if not self.method.agrees(cast, self.plan):
+            return Refusal.OTHER_PHASE
+        return None
+
+    def _nothing(self, cast: Cast, charged: _Charged) -> bytes:
+        """The report of a client that contributes nothing."""
+        keys = Key.from_os().alone()
+        reports = empty_reports(self.method, cast, self._client(charged), keys)
         [report] = encode_reports(cast, reports)
-        state = _to_bytes(after.state)
-        self.ledger.keep(self.run, cast.round, report=report, state=state)
         return report
 
-    def _restored(self, joined: Joined) -> tuple[Keys, Clients]:
-        """Key and private state; of a forgotten run, neither is used."""
-        key = Key.from_secret(joined.key or bytes(SECRET_BYTES))
-        state = Tree({}) if joined.state is None else tree_of(load(joined.state))
+    def _contribution(self, cast: Cast, charged: _Charged) -> Said | None:
+        """Report and next state from the history; None if that fails or is late."""
+        client, keys = self._client(charged), Key.from_os().alone()
+
+        def compute() -> Said:
+            after, reports, _ = participate(
+                self.method,
+                cast,
+                client,
+                self.history,
+                keys,
+                ledger=Unmetered(),  # it was asked, and charged
+                on_failure=self.failures.append,
+            )
+            [report] = encode_reports(cast, reports)
+            return report, _to_bytes(after.state)
+
+        return self._work.within(self.deadline, compute)
+
+    def _client(self, charged: _Charged) -> Clients:
+        state = Tree({}) if charged.state is None else tree_of(load(charged.state))
         groups = np.array([self.group])
-        client = Clients(
-            self.plan, np.zeros(1, np.int64), groups, state, self.agreement
-        )
-        return key.alone(), client
+        own = np.zeros(1, np.int64)
+        return Clients(self.plan, own, groups, state, self.agreement)
+
+
+Said = tuple[bytes, bytes]  # a report and the private state after it
 
 
 @dataclass(frozen=True)
 class _Charged:
-    """The device's ledger as `participate` asks it."""
+    """A round that the ledger was charged for: before, or just now."""
 
-    ledger: DeviceLedger
-    run: str
-    message: bytes
-    target: tuple[Cap, ...]
+    state: bytes | None = field(repr=False)
+    is_new: bool  # else the history was touched for it before: never again
+    report: bytes | None = None
 
-    def permits(
-        self,
-        clients: Int64[np.ndarray, "clients"],
-        *,
-        round: int,
-        multipliers: Float[np.ndarray, "clients"] | None = None,
-    ) -> Bool[np.ndarray, "clients"]:
-        """Whether the one device may answer; the entry is written if so."""
-        z = None if multipliers is None else float(multipliers[0])
-        held = self.ledger.permits(
-            self.run, round, asked=self.message, multiplier=z, target=self.target
-        )
-        return np.array([held])
+
+class _Work:
+    """Runs what touches the history; it has until a deadline and never raises."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+
+    def within(self, seconds: float, compute: Callable[[], Said]) -> Said | None:
+        """What was computed; None if it failed, or if it or the one before is late.
+
+        What comes later is dropped. A thread cannot be ended, so that a late one runs
+        on; at most one does.
+        """
+        if self._thread is not None and self._thread.is_alive():
+            return None
+        found: list[Said] = []
+
+        def work() -> None:
+            with contextlib.suppress(BaseException):  # silence must not tell which
+                found.append(compute())
+
+        self._thread = threading.Thread(target=work, name="participate", daemon=True)
+        self._thread.start()
+        self._thread.join(seconds)
+        is_late = self._thread.is_alive()
+        return None if is_late or not found else found[0]
 
 
 def _to_bytes(state: Tree) -> bytes:

@@ -17,7 +17,16 @@ from tacit.ledger.durable import DeviceLedger
 from tacit.ledger.terms import Terms
 from tacit.method import Method
 from tacit.plan import Plan
-from tacit.release import CELLS, EVERYONE, Cell, CellName, Release, View
+from tacit.release import (
+    CELLS,
+    EVERYONE,
+    Adjacency,
+    Cell,
+    CellName,
+    Release,
+    Standing,
+    View,
+)
 from tacit.statement import MOST_LOCAL_DELTA, Statement, figure, joined, most_delta
 
 
@@ -53,8 +62,12 @@ def caps_of(plan: Plan, group: str) -> tuple[Cap, ...]:
 def statements(ledger: DeviceLedger) -> tuple[Statement, ...]:
     """A line for each unit and view, at the delta of the owner's cap if any.
 
-    Where there is none, or it is too large for a guarantee, at one that is not.
+    Where there is none, or it is too large for a guarantee, at one that is not. A
+    ledger in doubt proves nothing.
     """
+    if (doubt := ledger.doubt) is not None:
+        reason = f"the ledger is in doubt: {doubt}"
+        return tuple(_unproven(name, reason) for name in CELLS)
     taken = ledger.taken()
     deltas = {cap.cell: cap.delta for cap in ledger.caps()}
     return tuple(
@@ -114,6 +127,25 @@ def _line(
         assumes=joined(assumed) or "nothing",
         epsilon=found.epsilon,
         reason=found.reason or "nothing was said",
+    )
+
+
+def _unproven(name: CellName, reason: str) -> Statement:
+    unit, view = name
+    return Statement(
+        what="everything so far",
+        seen_by="not known",
+        group=EVERYONE,
+        unit=unit,
+        adjacency=Adjacency.ZERO_OUT,
+        view=view,
+        delta=None,
+        horizon="not known",
+        accountant="none",
+        standing=Standing.NONE,
+        assumes="nothing",
+        epsilon=None,
+        reason=reason,
     )
 
 

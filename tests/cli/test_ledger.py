@@ -11,7 +11,7 @@ def file(tmp_path):
     """The ledger of a device that took part twice; one report did not arrive yet."""
     path = tmp_path / "device.db"
     with DeviceLedger(path) as ledger:
-        ledger.join("monday", gaussian(5.0), key=bytes(range(16)), state=SECRET)
+        ledger.join("monday", gaussian(5.0), state=SECRET)
         for round_ in range(2):
             with ledger.transaction():
                 ledger.permits("monday", round_, asked=b"cast")

@@ -132,7 +132,7 @@ def test_any_so_many_rounds_cost_no_more_than_the_most():
 
 def opened(path, terms, caps) -> DeviceLedger:
     ledger = DeviceLedger(path)
-    ledger.join("run", terms, key=bytes(16), state=b"")
+    ledger.join("run", terms, state=b"")
     for cap in caps:
         ledger.set_cap(cap)
     return ledger

@@ -6,7 +6,6 @@ import stat
 
 import pytest
 from dp_accounting import GaussianDpEvent
-from ledger.first_format import first_text, make_file
 from ledger.small import (
     BARE,
     alike,
@@ -17,28 +16,24 @@ from ledger.small import (
     in_turn,
     local,
     response,
-    training,
     whole,
 )
 
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.errors import BadData, Refused
-from tacit.ledger import schema
 from tacit.ledger.budget import Cap, spent
 from tacit.ledger.durable import DeviceLedger
 from tacit.ledger.records import Refusal
-from tacit.ledger.schema import FORMAT
 from tacit.ledger.terms import Terms
 from tacit.release import Unit, View
 
-KEY = bytes(range(16))
 SERVER = Unit.USER, View.SERVER
 
 
 @pytest.fixture
 def ledger(tmp_path):
     with DeviceLedger(tmp_path / "ledger.db") as made:
-        made.join("run", gaussian(5.0, most=30), key=KEY, state=b"state 0")
+        made.join("run", gaussian(5.0, most=30), state=b"state 0")
         yield made
 
 
@@ -46,11 +41,10 @@ def answer(
     ledger, round_, *, run="run", asked=b"cast", report=b"report", multiplier=None
 ):
     """Take part in a round; the bytes to be sent, or None."""
-    with ledger.transaction():
-        if not ledger.permits(run, round_, asked=asked, multiplier=multiplier):
-            return None
-        ledger.keep(run, round_, report=report, state=f"after {round_}".encode())
-        return report
+    if not ledger.permits(run, round_, asked=asked, multiplier=multiplier):
+        return None
+    state = f"after {round_}".encode()
+    return ledger.keep(run, round_, report=report, state=state)
 
 
 def reasons(ledger) -> dict[str, int]:
@@ -60,8 +54,12 @@ def reasons(ledger) -> dict[str, int]:
 # --- Rounds --------------------------------------------------------------------------
 
 
-def test_entry_report_and_state_are_written_together(ledger):
-    assert answer(ledger, 3) == b"report"
+def test_the_entry_comes_first_and_then_report_and_state_together(ledger):
+    assert ledger.permits("run", 3, asked=b"cast")
+    assert [entry.round for entry in ledger.entries()] == [3]
+    assert ledger.answer("run", 3).report is None
+    assert ledger.pending() == []
+    ledger.keep("run", 3, report=b"report", state=b"after 3")
     [entry] = ledger.entries()
     assert (entry.run, entry.round, entry.release.what) == ("run", 3, "reports")
     assert entry.release.seen_by == "server"
@@ -102,9 +100,40 @@ def test_the_first_error_is_the_one_that_is_told(ledger):
 
 def test_a_round_is_answered_once(ledger):
     answer(ledger, 0)
-    with pytest.raises(sqlite3.IntegrityError), ledger.transaction():
+    with pytest.raises(Refused, match="round 0 of 'run' was answered before"):
         ledger.permits("run", 0, asked=b"another")
     assert len(ledger.entries()) == 1
+
+
+def test_the_first_report_of_a_round_is_the_one_that_is_kept(ledger):
+    """Two processes may both have computed; one of them has the word."""
+    ledger.permits("run", 0, asked=b"cast")
+    assert (
+        ledger.keep("run", 0, report=b"one", state=b"s1", before=b"state 0") == b"one"
+    )
+    assert (
+        ledger.keep("run", 0, report=b"two", state=b"s2", before=b"state 0") == b"one"
+    )
+    assert ledger.answer("run", 0).report == b"one"
+    assert ledger.joined("run").state == b"s1"
+
+
+def test_state_moves_only_on_from_where_it_was(ledger):
+    """Another round may have been kept; a contribution of nothing has none."""
+    for round_ in range(3):
+        ledger.permits("run", round_, asked=b"cast")
+    ledger.keep("run", 0, report=b"nothing")
+    assert ledger.joined("run").state == b"state 0"
+    ledger.keep("run", 1, report=b"one", state=b"s1", before=b"state 0")
+    ledger.keep("run", 2, report=b"two", state=b"s2", before=b"state 0")
+    assert ledger.joined("run").state == b"s1"
+
+
+def test_what_was_forgotten_meanwhile_is_not_kept(ledger):
+    ledger.permits("run", 0, asked=b"cast")
+    ledger.forget(keep_ledger=True)
+    assert ledger.keep("run", 0, report=b"report", state=b"s") is None
+    assert ledger.answer("run", 0).report is None
 
 
 def test_questions_are_told_apart(ledger):
@@ -130,14 +159,14 @@ def test_what_has_not_arrived_is_pending(ledger):
 def test_every_release_of_a_participation_is_an_entry(tmp_path):
     releases = (alike("a", each(GaussianDpEvent(9.0))), alike("b", BARE))
     with DeviceLedger(tmp_path / "x") as ledger:
-        ledger.join("run", Terms(releases), key=KEY, state=b"")
+        ledger.join("run", Terms(releases), state=b"")
         answer(ledger, 0)
         assert [entry.release.what for entry in ledger.entries()] == ["a", "b"]
 
 
 def test_a_release_is_an_entry_in_the_rounds_that_have_it(tmp_path):
     with DeviceLedger(tmp_path / "x") as ledger:
-        ledger.join("run", in_turn(2, 9), key=KEY, state=b"")
+        ledger.join("run", in_turn(2, 9), state=b"")
         for round_ in (1, 2, 5):
             answer(ledger, round_)
         assert [(e.round, e.release.what) for e in ledger.entries()] == [
@@ -150,7 +179,7 @@ def test_a_release_is_an_entry_in_the_rounds_that_have_it(tmp_path):
 def test_a_run_that_was_joined_before_rounds_were_told_is_counted_as_agreed(tmp_path):
     old = in_every_round(in_turn(2, 9))
     with DeviceLedger(tmp_path / "x") as ledger:
-        ledger.join("run", old, key=KEY, state=b"")
+        ledger.join("run", old, state=b"")
         answer(ledger, 5)
     with DeviceLedger(tmp_path / "x") as ledger:
         assert [entry.release.what for entry in ledger.entries()] == [
@@ -195,7 +224,7 @@ def test_it_refuses_before_the_cap_is_passed(ledger):
 
 
 def test_runs_share_the_cap(ledger):
-    ledger.join("other", gaussian(5.0, most=30), key=KEY, state=b"")
+    ledger.join("other", gaussian(5.0, most=30), state=b"")
     ledger.set_cap(Cap(4.0, 1e-6))
     said = [answer(ledger, r // 2, run=("run", "other")[r % 2]) for r in range(20)]
     assert sum(one is not None for one in said) == 17
@@ -215,7 +244,7 @@ def test_it_takes_part_as_often_as_agreed(tmp_path):
     """One report a run, however often the server asks."""
     terms = Terms(local(GaussianDpEvent(5.0)).releases, rounds=10, most=1)
     with DeviceLedger(tmp_path / "x") as ledger:
-        ledger.join("run", terms, key=KEY, state=b"")
+        ledger.join("run", terms, state=b"")
         assert [answer(ledger, r) is None for r in range(3)] == [False, True, True]
         assert reasons(ledger) == {Refusal.TOO_OFTEN: 2}
 
@@ -248,7 +277,7 @@ def chosen(total=1.0, *, rounds=9) -> Terms:
 def test_a_run_of_chosen_noise_is_answered_until_its_budget_is_spent(tmp_path):
     """1 / z² adds up to 1: a half, a quarter, then another half does not fit."""
     with DeviceLedger(tmp_path / "x") as ledger:
-        ledger.join("run", chosen(), key=KEY, state=b"")
+        ledger.join("run", chosen(), state=b"")
         half, quarter = 2.0**0.5, 2.0
         noises = [half, quarter, half, quarter, 99.0]
         said = [answer(ledger, r, multiplier=z) for r, z in enumerate(noises)]
@@ -263,7 +292,7 @@ def test_a_run_of_chosen_noise_is_answered_until_its_budget_is_spent(tmp_path):
 
 def test_a_round_of_unknown_noise_is_refused_where_noise_is_chosen(tmp_path):
     with DeviceLedger(tmp_path / "x") as ledger:
-        ledger.join("run", chosen(), key=KEY, state=b"")
+        ledger.join("run", chosen(), state=b"")
         assert answer(ledger, 0) is None
         assert reasons(ledger) == {Refusal.BUDGET: 1}
         assert answer(ledger, 0, multiplier=9.0) is not None
@@ -284,10 +313,10 @@ def test_forgetting_keeps_the_account_and_erases_the_rest(ledger):
     answer(ledger, 0, report=SECRET)
     before = ledger.spent(SERVER, delta=1e-6)
     assert holds(ledger.path, SECRET)
-    assert holds(ledger.path, KEY)
+    assert holds(ledger.path, b"after 0")
     ledger.forget(keep_ledger=True)
     assert not holds(ledger.path, SECRET)
-    assert not holds(ledger.path, KEY)
+    assert not holds(ledger.path, b"after 0")
     assert ledger.spent(SERVER, delta=1e-6) == before
     assert ledger.caps() == [Cap(9.0)]
     assert ledger.pending() == []
@@ -350,7 +379,7 @@ def test_another_file_is_refused_and_left_as_it_is(tmp_path, create):
 
 def test_another_format_is_refused(ledger):
     ledger._file.execute("PRAGMA user_version = 9")
-    with pytest.raises(BadData, match="has format 9; this program reads 2"):
+    with pytest.raises(BadData, match="has format 9; this program reads 3"):
         DeviceLedger(ledger.path)
 
 
@@ -366,93 +395,10 @@ def test_two_that_make_it_at_once_make_one(tmp_path):
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
 
 
-# --- Files of the first format -------------------------------------------------------
-
-
-AT = "2026-05-04T03:02:01+00:00"
-
-
-def first_file(path):
-    """Rounds 1 and 2 of one run and a cap, all written before the format changed."""
-    terms = in_turn(2, 9)
-    file = make_file(path)
-    row = ("run", AT, first_text(terms), KEY, b"state 0")
-    file.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?)", row)
-    for round_, what in ((1, "counts"), (2, "updates")):
-        answered = ("run", round_, b"asked", b"report", AT if round_ == 1 else None)
-        file.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", answered)
-        entry = ("run", round_, what, AT)
-        file.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", entry)
-    file.execute("INSERT INTO caps VALUES ('user', 'server', 4.0, 1e-6)")
-    file.execute("INSERT INTO refusals VALUES ('run', 'why', 3, ?)", (AT,))
-    file.close()
-    return terms
-
-
-def version(path) -> int:
-    file = sqlite3.connect(path)
-    [(found,)] = file.execute("PRAGMA user_version")
-    file.close()
-    return found
-
-
-@pytest.mark.parametrize("create", [True, False])
-def test_a_file_of_the_first_format_keeps_what_it_says(tmp_path, create):
-    """Whoever may write brings it up to date; whoever reads changes nothing."""
-    path = tmp_path / "x"
-    terms = first_file(path)
-    assert version(path) == 1
-    with DeviceLedger(path, create=create) as ledger:
-        said = [(e.at, e.round, e.release.what, e.sent) for e in ledger.entries()]
-        assert said == [(AT, 1, "counts", AT), (AT, 2, "updates", None)]
-        assert ledger.caps() == [Cap(4.0, 1e-6)]
-        assert ledger.refusals() == [("run", "why", 3, AT)]
-        joined = ledger.joined("run")
-        assert (joined.key, joined.state) == (KEY, b"state 0")
-        assert [(one.round, one.report) for one in ledger.pending()] == [(2, b"report")]
-        assert ledger.answer("run", 1).multiplier is None
-        expected = spent([(terms, [1, 2])], SERVER, delta=1e-6)
-        assert ledger.spent(SERVER, delta=1e-6) == expected
-    assert version(path) == (FORMAT if create else 1)
-    with DeviceLedger(path, create=False) as again:
-        assert len(again.entries()) == 2
-
-
-def test_a_run_of_the_first_format_goes_on_within_its_cap(tmp_path):
-    """What was said before the format changed counts towards it."""
-    terms = first_file(tmp_path / "x")
-    with DeviceLedger(tmp_path / "x") as ledger:
-        said = [answer(ledger, round_) is not None for round_ in range(3, 9)]
-        fit = [
-            Cap(4.0, 1e-6).holds([(terms, [1, 2, *range(3, last + 1)])])
-            for last in range(3, 9)
-        ]
-        assert said == fit
-        ledger.join("more", training(0.5, 4.0, 9), key=KEY, state=b"")
-        assert ledger.runs().keys() == {"run", "more"}
-
-
-def test_two_that_bring_a_file_up_at_once_do_it_once(tmp_path, monkeypatch):
-    """Both see the first format; the second finds that it is done."""
-    path, check = tmp_path / "x", schema._check
-    first_file(path)
-
-    def slow(*args, **named):
-        found = check(*args, **named)
-        monkeypatch.setattr(schema, "_check", check)
-        DeviceLedger(path).close()  # the other one
-        return found
-
-    monkeypatch.setattr(schema, "_check", slow)
-    with DeviceLedger(path) as ledger:
-        assert len(ledger.entries()) == 2
-    assert version(path) == FORMAT
-
-
 def test_no_guarantee_is_no_figure(tmp_path):
     with DeviceLedger(tmp_path / "x") as ledger:
-        ledger.join("run", bare(), key=KEY, state=b"")
-        ledger.join("more", response(), key=KEY, state=b"")
+        ledger.join("run", bare(), state=b"")
+        ledger.join("more", response(), state=b"")
         answer(ledger, 0, run="more")
         assert ledger.spent(SERVER, delta=1e-6).value < 0.11
         answer(ledger, 0)

@@ -2,9 +2,14 @@
 
 For each line, a JSON table, it forks a child that opens its ledger, sends what is
 pending, answers one Cast and says that the report has arrived. With `die` the child
-kills itself, with SIGKILL, at that line of code in the ledger, in the device or in its
-own sending; with `after` it is killed after so many seconds, wherever it is. Where
-reports arrive is a file that is only ever appended to.
+kills itself, with SIGKILL, at that line of code in the ledger, in its anchor, in the
+device, in the thread that computes or in its own sending; with `after` it is killed
+after so many seconds, wherever it is. Where reports arrive is a file that is only ever
+appended to.
+
+With `look` the child writes down before which of its lines the disk had changed. To be
+killed at one of them or at a later one, up to the next, is the same: a process that is
+killed leaves the disk and nothing else.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +28,12 @@ from types import FrameType
 import numpy as np
 from dp_accounting import GaussianDpEvent
 
+from tacit import files
 from tacit.data.catalog import Catalog
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.keys import Key
-from tacit.ledger import durable, schema
+from tacit.ledger import anchor, durable, schema
 from tacit.ledger.budget import Cap
 from tacit.plan import Plan
 from tacit.privacy.guarantees import local
@@ -37,7 +44,8 @@ from tacit.testing.toy import ToyFactors
 from tacit.transport.codec import encode_cast
 
 ITEMS, ROUNDS = 6, 10
-WATCHED = {durable.__file__, schema.__file__, device_module.__file__, __file__}
+STEPS = (anchor, device_module, durable, files, schema)  # those that write
+WATCHED = {__file__, *(module.__file__ for module in STEPS)}
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,7 @@ class Noisy(ToyFactors):
         return (Release("noisy gradients", "server", "each round", cells),)
 
 
+CATALOG = Catalog.of_ids([f"item {i}" for i in range(ITEMS)])
 METHOD, PLAN = Noisy(), Plan(100, rounds=ROUNDS, delta=1e-6)
 HISTORY = Shards.of(
     Interactions.of_columns(np.zeros(3, np.int64), [0, 2, 5], n_users=1, n_items=ITEMS)
@@ -59,14 +68,15 @@ HISTORY = Shards.of(
 
 def cast(round_: int, seed: int) -> bytes:
     """A Cast; another seed asks something else."""
-    catalog = Catalog.of_ids([f"item {i}" for i in range(ITEMS)])
-    server = METHOD.start(PLAN, catalog, Key.from_seed(seed))
+    server = METHOD.start(PLAN, CATALOG, Key.from_seed(seed))
     return encode_cast(METHOD.broadcast(replace(server, round=round_)))
 
 
 def live(folder: Path, round_: int, seed: int) -> None:
     """One life of the device."""
-    device = Device(folder / "ledger.db", METHOD, PLAN, history=HISTORY)
+    device = Device(
+        folder / "ledger.db", METHOD, PLAN, catalog=CATALOG, history=HISTORY
+    )
     device.ledger.set_cap(Cap(50.0))
     for parcel in device.pending():
         send(folder, parcel.round, parcel.report)
@@ -89,8 +99,10 @@ def send(folder: Path, round_: int, report: bytes) -> None:
 class Steps:
     """Counts the lines run in the watched files, and dies at one of them."""
 
-    def __init__(self, die: int | None) -> None:
+    def __init__(self, die: int | None, *, look: Path | None = None) -> None:
         self.die, self.count = die, 0
+        self.look, self.disk = look, dict[str, bytes]()
+        self.changes: list[int] = []  # lines before which the disk had changed
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> Steps | None:
         if frame.f_code.co_filename not in WATCHED:
@@ -98,8 +110,17 @@ class Steps:
         if event == "line":
             if self.count == self.die:
                 os.kill(os.getpid(), signal.SIGKILL)
+            if self.look is not None:
+                self.compare(self.look)
             self.count += 1
         return self
+
+    def compare(self, folder: Path) -> None:
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        disk = {str(path): path.read_bytes() for path in files}
+        if disk != self.disk or not self.count:
+            self.disk = disk
+            self.changes.append(self.count)
 
 
 def main() -> None:
@@ -108,11 +129,15 @@ def main() -> None:
         life = json.loads(line)
         child = os.fork()
         if not child:
-            folder, steps = Path(life["folder"]), Steps(life["die"])
+            folder = Path(life["folder"])
+            steps = Steps(life["die"], look=folder if life["look"] else None)
+            os.environ["TACIT_STATE"] = str(folder / "state")
+            threading.settrace(steps)
             sys.settrace(steps)
             live(folder, life["round"], life["seed"])
             sys.settrace(None)
-            (folder / "steps").write_text(str(steps.count))
+            told = {"steps": steps.count, "changes": steps.changes}
+            (folder / "steps").write_text(json.dumps(told))
             os._exit(0)
         if life["after"] is not None:
             time.sleep(life["after"])

@@ -1,17 +1,22 @@
 """A real device: the same bytes as in simulation, with its ledger in the loop."""
 
-from dataclasses import dataclass, replace
+import shutil
+import threading
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 from ledger.first_format import first_text
 from runtime.chosen import choosing
+from safetensors.numpy import load
 
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
+from tacit.ledger.anchor import state_folder
 from tacit.ledger.budget import Cap
-from tacit.ledger.records import Refusal
+from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.records import Doubt, Refusal
 from tacit.ledger.terms import read_terms
 from tacit.method import Unmetered, enrol, participate
 from tacit.methods.federated_popularity import FederatedPopularity
@@ -19,8 +24,9 @@ from tacit.methods.gram import Gram
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.privacy.guarantees import local
-from tacit.release import Release, View
+from tacit.release import Release, Standing, View
 from tacit.runtime.device import Device
+from tacit.runtime.ledger import statements
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once
 from tacit.testing.contract import mixed_world
@@ -64,13 +70,22 @@ def make(tmp_path):
 
     def device(method=None, plan=PLAN, **settings) -> Device:
         path = tmp_path / "ledger.db"
-        settings = {"history": HISTORY} | settings
+        settings = {"catalog": WORLD.catalog, "history": HISTORY} | settings
         made.append(Device(path, method or Noisy(), plan, **settings))
         return made[-1]
 
     yield device
     for one in made:
         one.close()
+
+
+def anchors():
+    return (state_folder() / "ledgers").iterdir()
+
+
+def rounds_in_state(device) -> int:
+    """How often the private state was stepped."""
+    return int(load(device.ledger.joined(device.run).state)["rounds"][0])
 
 
 def reasons(device) -> list[str]:
@@ -81,11 +96,12 @@ def reasons(device) -> list[str]:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: str(m)[:60])
-def test_it_says_what_a_simulated_device_with_its_key_says(make, method):
+def test_it_says_what_a_simulated_device_with_its_key_says(make, method, monkeypatch):
     """Two rounds, state carried along."""
-    device = make(method)
-    keys = Key.from_secret(device.ledger.joined(device.run).key).alone()
-    client = enrol(method, PLAN, WORLD.profiles.take([4]), keys)
+    secret = Key.from_os()
+    monkeypatch.setattr(Key, "from_os", lambda: secret)
+    device, keys = make(method), secret.alone()
+    client = enrol(method, PLAN, WORLD.profiles.take([4]), keys, catalog=WORLD.catalog)
     for round_ in (0, 5):
         cast = cast_of(method, round_, seed=round_)
         client, reports, _ = participate(
@@ -99,11 +115,30 @@ def test_it_says_what_a_simulated_device_with_its_key_says(make, method):
 def test_keys_come_from_the_operating_system(make, tmp_path):
     """Another device says something else; nothing is derived from the plan."""
     one = make()
-    other = Device(tmp_path / "other.db", Noisy(), PLAN, history=HISTORY)
+    other = Device(
+        tmp_path / "other.db", Noisy(), PLAN, catalog=WORLD.catalog, history=HISTORY
+    )
     message = asked(Noisy())
     assert one.participate(message) != other.participate(message)
-    assert one.ledger.joined(one.run).key != other.ledger.joined(other.run).key
     other.close()
+
+
+def test_no_secret_of_the_noise_is_on_the_disk(make, tmp_path, monkeypatch):
+    """Joining, contributing and contributing nothing draw one each, and keep none."""
+    drawn, draw = [], Key.from_os
+
+    def watched():
+        drawn.append(draw())
+        return drawn[-1]
+
+    monkeypatch.setattr(Key, "from_os", watched)
+    make().participate(asked(Noisy()))
+    assert len({key.secret for key in drawn}) == len(drawn) == 3
+    kept = (tmp_path / "ledger.db").read_bytes()
+    kept += b"".join(path.read_bytes() for path in anchors())
+    for key in drawn:
+        assert key.secret not in kept
+        assert key.secret.hex().encode() not in kept
 
 
 def test_two_runs_never_share_noise(make):
@@ -116,8 +151,7 @@ def test_state_is_kept_and_asked_again_it_is_not_stepped(make):
     device = make()
     for round_ in (0, 0, 1, 1, 0):
         device.participate(asked(Noisy(), round_))
-    state = make()._restored(device.ledger.joined(device.run))[1].state
-    assert state["rounds"].tolist() == [2]
+    assert rounds_in_state(device) == 2
 
 
 # --- Once a round --------------------------------------------------------------------
@@ -131,7 +165,7 @@ def test_asked_the_same_it_gives_the_same_bytes_even_with_another_history(make):
 
 
 def test_a_second_question_for_the_same_round_is_refused(make):
-    """Else the server could subtract: both answers would carry the same noise."""
+    """One report a round; two would be charged as one."""
     device = make()
     first = device.participate(asked(Noisy(), seed=0))
     assert device.participate(asked(Noisy(), seed=1)) is None
@@ -295,17 +329,201 @@ def test_damaged_bytes_cost_nothing(make):
     assert device.ledger.refusals() == []
 
 
+# --- What silence would say ----------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class Fails(Noisy):
-    def privatize(self, cast, clients, updates, keys):
-        raise ZeroDivisionError
+class Quiet(Noisy):
+    """Without noise, so that a contribution of nothing can be told from another."""
+
+    dither: float = 0.0
 
 
-def test_a_method_that_fails_has_said_nothing(make):
-    with pytest.raises(ZeroDivisionError):
-        make(Fails()).participate(asked(Noisy()))
-    assert make().ledger.entries() == []
-    assert make().participate(asked(Noisy())) is not None
+class Crash(BaseException):
+    """What a computation dies of; not even an Exception."""
+
+
+@dataclass(frozen=True)
+class Fails(Quiet):
+    """Cannot be computed, as a hostile Cast would have it for some histories."""
+
+    def local_update(self, cast, clients, shards, keys):
+        raise Crash
+
+
+@dataclass(frozen=True)
+class Slow(Quiet):
+    """Waits for whoever lets it go, then steps the state."""
+
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def local_update(self, cast, clients, shards, keys):
+        self.gate.wait()
+        return super().local_update(cast, clients, shards, keys)
+
+
+@dataclass(frozen=True)
+class Untouched(Quiet):
+    """Fails a test that touches the history."""
+
+    def local_update(self, cast, clients, shards, keys):
+        pytest.fail("the history was touched")
+
+
+def is_empty(report: bytes, round_=0) -> bool:
+    """Whether a report without noise has nothing in it."""
+    layout = Quiet().layout(PLAN, WORLD.catalog, round=round_)
+    tree = decode_reports(cast_of(Quiet(), round_), [report], layout).tree
+    return not tree["b"].any()
+
+
+def test_a_computation_that_fails_contributes_nothing(make):
+    """It is charged, and looks to everybody else like any report."""
+    whole = make(Quiet(), run="other").participate(asked(Quiet()))
+    device = make(Fails())
+    said = device.participate(asked(Quiet()))
+    assert is_empty(said)
+    assert not is_empty(whole)
+    assert len(said) == len(whole)
+    assert rounds_in_state(device) == 0
+    assert [entry.round for entry in make(Quiet()).ledger.entries()] == [0, 0]
+    assert make(Quiet()).participate(asked(Quiet())) == said
+
+
+def test_the_ledger_is_charged_before_the_history_is_touched(make):
+    """Also for another process, which sees what is on the disk."""
+    seen = []
+
+    class Looks(Quiet):
+        def local_update(self, cast, clients, shards, keys):
+            with DeviceLedger(path, create=False) as ledger:
+                assert ledger.doubt is None
+                seen.append([entry.round for entry in ledger.entries()])
+            assert not list(path.parent.glob("*-journal"))
+            return super().local_update(cast, clients, shards, keys)
+
+    device = make(Looks())
+    path = device.ledger.path
+    assert not is_empty(device.participate(asked(Quiet())))
+    assert seen == [[0]]
+
+
+def test_a_round_that_a_crash_cut_short_is_answered_with_nothing(make, monkeypatch):
+    """The crash may depend on the history: it is not looked at a second time."""
+    device = make(Quiet())
+
+    def die(*_):
+        raise Crash
+
+    monkeypatch.setattr(device, "_contribution", die)
+    with pytest.raises(Crash):
+        device.participate(asked(Quiet()))
+    assert [entry.round for entry in device.ledger.entries()] == [0]
+    assert device.pending() == []
+    said = make(Untouched()).participate(asked(Quiet()))
+    assert is_empty(said)
+    assert rounds_in_state(device) == 0
+    assert make(Untouched()).participate(asked(Quiet())) == said
+    assert make().participate(asked(Quiet(), seed=1)) is None
+
+
+def test_a_computation_that_is_late_contributes_nothing(make):
+    """What it gives after its deadline is dropped, with the state."""
+    method = Slow()
+    device = make(method, deadline=0.05)
+    said = device.participate(asked(Quiet()))
+    assert is_empty(said)
+    second = device.participate(asked(Quiet(), 1))  # the first one still runs
+    assert is_empty(second, 1)
+    method.gate.set()
+    device._work._thread.join()
+    assert device.participate(asked(Quiet())) == said
+    assert rounds_in_state(device) == 0
+    assert not is_empty(device.participate(asked(Quiet(), 2)), 2)
+    assert rounds_in_state(device) == 1
+
+
+def test_a_second_process_gives_the_bytes_of_the_first_that_keeps_some(make):
+    """It cannot know whether the first lives; one report leaves, whoever is first."""
+    method = Slow()
+    first, said = make(method), []
+    other = Device(
+        first.ledger.path, Quiet(), PLAN, catalog=WORLD.catalog, history=HISTORY
+    )
+
+    class Overtaken(Quiet):
+        def local_update(self, cast, clients, shards, keys):
+            second = Device(
+                first.ledger.path, Quiet(), PLAN, catalog=WORLD.catalog, history=HISTORY
+            )
+            said.append(second.participate(asked(Quiet())))
+            second.close()
+            return super().local_update(cast, clients, shards, keys)
+
+    first.method = Overtaken()
+    assert first.participate(asked(Quiet())) == said[0]
+    assert is_empty(said[0])
+    assert other.participate(asked(Quiet())) == said[0]
+    assert rounds_in_state(first) == 0
+    other.close()
+
+
+# --- Ledgers in doubt ----------------------------------------------------------------
+
+
+def test_a_ledger_that_is_put_back_from_a_backup_says_no(make, tmp_path):
+    """It would answer the round again; the key that made both noises equal is gone."""
+    path = make().ledger.path
+    shutil.copy(path, tmp_path / "backup")
+    device = make()
+    device.participate(asked(Noisy()))
+    device.close()
+    (tmp_path / "backup").replace(path)
+    restored = make(Untouched(), history=WORLD.shards.take([7]))
+    assert restored.participate(asked(Noisy())) is None
+    assert restored.participate(asked(Noisy(), 1)) is None
+    assert restored.pending() == []
+    assert reasons(restored) == [Refusal.DOUBT]
+    assert restored.ledger.doubt is Doubt.OTHER_COPY
+    lines = statements(restored.ledger)
+    assert {(one.standing, one.epsilon) for one in lines} == {(Standing.NONE, None)}
+
+
+def test_a_ledger_without_its_anchor_says_no(make):
+    device = make()
+    device.participate(asked(Noisy()))
+    for path in anchors():
+        path.unlink()
+    assert make(Untouched()).participate(asked(Noisy(), 1)) is None
+    assert device.participate(asked(Noisy())) is None  # not even what it said before
+    assert reasons(device) == [Refusal.DOUBT]
+    assert device.ledger.doubt is Doubt.NO_ANCHOR
+
+
+def test_a_ledger_that_is_put_back_while_it_computes_says_nothing(make, tmp_path):
+    class Restored(Quiet):
+        def local_update(self, cast, clients, shards, keys):
+            shutil.copy(tmp_path / "backup", tmp_path / "ledger.db")
+            return super().local_update(cast, clients, shards, keys)
+
+    device = make(Restored())
+    shutil.copy(device.ledger.path, tmp_path / "backup")
+    assert device.participate(asked(Quiet())) is None
+    assert device.ledger.doubt is Doubt.OTHER_COPY
+
+
+def test_a_fork_says_no(make, tmp_path):
+    """Two copies of one file on one machine: the one that goes on first goes on."""
+    device = make()
+    device.participate(asked(Noisy()))
+    fork = tmp_path / "fork.db"
+    shutil.copy(device.ledger.path, fork)
+    assert device.participate(asked(Noisy(), 1)) is not None
+    other = Device(fork, Noisy(), PLAN, catalog=WORLD.catalog, history=HISTORY)
+    assert other.participate(asked(Noisy(), 2)) is None
+    assert other.ledger.doubt is Doubt.OTHER_COPY
+    assert device.participate(asked(Noisy(), 2)) is not None
+    other.close()
 
 
 # --- Joining -------------------------------------------------------------------------
@@ -363,7 +581,9 @@ def test_a_run_that_an_earlier_version_began_is_finished_with_it(make):
     device = make(InTurn())
     device.participate(asked(Noisy(), 5))
     old = first_text(device.terms)
-    device.ledger._file.execute("UPDATE runs SET terms = ?", (old,))
+    with device.ledger.transaction():
+        row = device.ledger._runs()[device.run]
+        device.ledger._put_run(device.run, replace(row, terms=old))
     with pytest.raises(Refused, match="an earlier version began is finished with it"):
         make(InTurn())
     again = make(Noisy(), run="another")

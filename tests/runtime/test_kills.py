@@ -1,5 +1,6 @@
 """kill -9 at every step of a participation: never under-counted, never said anew."""
 
+import hashlib
 import json
 import os
 import signal
@@ -7,17 +8,20 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from runtime.handset import ITEMS, METHOD, PLAN, cast
 from safetensors.numpy import load
 
-from tacit.errors import BadData
+from tacit.data.catalog import Catalog
+from tacit.errors import BadData, BadMessage
 from tacit.keys import Key
 from tacit.ledger.durable import DeviceLedger
+from tacit.transport.codec import decode_cast, decode_reports
 
 HANDSET = Path(__file__).with_name("handset.py")
 KILLS = 300
@@ -37,13 +41,14 @@ class Nursery:
         seed=1,
         die: int | None = None,
         after: float | None = None,
+        look: bool = False,
     ) -> bool:
         """One life; it ends by itself, at a step or after some seconds. Whether it did.
 
         After each life, whatever was received stands in the ledger.
         """
         life = {"folder": str(folder), "round": 3, "seed": seed}
-        life |= {"die": die, "after": after}
+        life |= {"die": die, "after": after, "look": look}
         self.process.stdin.write(json.dumps(life) + "\n")
         self.process.stdin.flush()
         code = int(self.process.stdout.readline())
@@ -78,12 +83,14 @@ def received(folder: Path) -> dict[int, set[str]]:
 
 
 def assert_nothing_under_counted(folder: Path) -> None:
+    os.environ["TACIT_STATE"] = str(folder / "state")  # put back by conftest
     try:
         opened = DeviceLedger(folder / "ledger.db", create=False)
     except BadData:  # killed while the file was made
         assert not received(folder)
         return
     with opened as ledger:
+        assert ledger.doubt is None  # no kill locks an honest client out
         counted = {entry.round for entry in ledger.entries()}
         rounds = sum(len(taken) for _, taken in ledger.taken())
     assert received(folder).keys() <= counted
@@ -91,14 +98,32 @@ def assert_nothing_under_counted(folder: Path) -> None:
 
 
 def assert_said_once(folder: Path) -> None:
-    """In the end one entry, one report, one step of the private state."""
+    """In the end one entry, one report, and at most one step of the private state.
+
+    None where the charge was written and the report was not: the round is answered
+    without the history then.
+    """
     assert {r: len(words) for r, words in received(folder).items()} == {3: 1}
     with DeviceLedger(folder / "ledger.db", create=False) as ledger:
         [entry] = ledger.entries()
         assert entry.sent is not None
         assert ledger.pending() == []
         state = load(ledger.joined(entry.run).state)
-    assert state["rounds"].tolist() == [1]
+        [answer] = [ledger.answer(entry.run, entry.round)]
+    [digest] = received(folder)[3]
+    assert hashlib.sha256(answer.report).hexdigest() == digest
+    assert state["rounds"].tolist() == [contributed(answer.report)]
+
+
+def contributed(report: bytes) -> int:
+    """Whether a report has anything of the history in it: the factors have no noise."""
+    catalog = Catalog.of_ids([f"item {i}" for i in range(ITEMS)])
+    layout = METHOD.layout(PLAN, catalog, round=3)
+    for seed in (1, 2):
+        with suppress(BadMessage):  # it answers the other question
+            told = decode_reports(decode_cast(cast(3, seed)), [report], layout)
+            return int(told.tree.leaves["V"].left.any())
+    pytest.fail("a report that answers neither question")
 
 
 @pytest.fixture
@@ -112,27 +137,29 @@ def memory(tmp_path) -> Iterator[Path]:
 
 
 def test_three_hundred_kills(memory):
-    """In a first life at every line of code; then, for some, in a second life.
+    """In a first life wherever the disk has changed; then, for some, in a second life.
 
     The second life asks something else for the same round, as a server would that wants
-    the same noise twice; it dies at any line, or at any moment, also inside SQLite. The
-    last life is not killed.
+    a second report; it dies at any line, or at any moment, also inside SQLite. The last
+    two lives are not killed; whichever question was charged is answered in one of them.
     """
     draws = Key.from_seed(4).generator()
     with nursery() as devices:
-        assert devices.live(memory)
-        steps = int((memory / "steps").read_text())
-        again = {*draws.permutation(steps)[: KILLS - steps].tolist()}
-        assert len(again) == KILLS - steps > 50  # else: more lines than kills
-        for step in range(steps):
-            folder = memory / str(step)
+        assert devices.live(memory, look=True)
+        told = json.loads((memory / "steps").read_text())
+        steps, changes = told["steps"], told["changes"]
+        assert 50 < len(changes) < KILLS / 3
+        lives = iter([*changes, *changes])
+        while devices.killed < KILLS:
+            step = next(lives, int(draws.integers(steps)))
+            folder = memory / str(devices.killed)
             folder.mkdir()
             assert not devices.live(folder, die=step)
-            if step in again:
+            if devices.killed > len(changes):
                 kill_again(devices, folder, draws, steps)
-            assert devices.live(folder, seed=1 + step % 2)
+            assert devices.live(folder, seed=2)
+            assert devices.live(folder, seed=1)
             assert_said_once(folder)
-    assert devices.killed == KILLS
 
 
 def kill_again(devices: Nursery, folder: Path, draws, steps: int) -> None:

@@ -354,7 +354,7 @@ def test_a_relay_with_too_large_a_delta_adds_nothing_to_what_clients_do():
 
 def test_a_line_says_everything_that_qualifies_its_figure(tmp_path):
     with DeviceLedger(tmp_path / "x") as ledger:
-        ledger.join("run", terms_of(LOCAL, plan()), key=bytes(16), state=b"")
+        ledger.join("run", terms_of(LOCAL, plan()), state=b"")
         for round_ in range(2):
             ledger.permits("run", round_, asked=b"")
         [line] = {
@@ -372,7 +372,7 @@ def test_a_line_says_everything_that_qualifies_its_figure(tmp_path):
 def test_the_figure_is_at_the_delta_of_the_cap_or_at_one_that_is_small_enough(tmp_path):
     big = Plan(10_000_000, rounds=3, channel="secure_sum")
     with DeviceLedger(tmp_path / "x") as ledger:
-        ledger.join("run", terms_of(CENTRAL, big), key=bytes(16), state=b"")
+        ledger.join("run", terms_of(CENTRAL, big), state=b"")
         ledger.permits("run", 0, asked=b"")
         assert {line.delta for line in statements(ledger)} == {1e-8}
         ledger.set_cap(Cap(9.0, 1e-9))

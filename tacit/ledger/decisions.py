@@ -1,0 +1,185 @@
+"""What only the owner of a ledger decides: to go on from one in doubt, or to end it.
+
+Accepting closes every run: none of them is answered again, because nobody knows which
+of their rounds were answered after the copy was made. For the same reason each counts
+as if the client had taken part as often as was agreed. The terms and the caps are those
+of the anchor, where there is one: it knows what was agreed, whatever the file says.
+
+Without an anchor nothing shows that the file is whole, and the figures rest on the word
+of the owner, which stands in them as an assumption.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tacit.errors import BadData, Refused
+from tacit.ledger import anchor as anchors
+from tacit.ledger.anchor import Agreed, Anchor
+from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.rows import TABLES, Row, Rows
+from tacit.ledger.schema import (
+    NAMES,
+    begin_chain,
+    connect,
+    connect_empty,
+    finish_chain,
+    in_one_sentence,
+    is_gone,
+    make,
+)
+from tacit.ledger.snapshot import Snapshot, take
+from tacit.ledger.terms import read_terms
+
+GONE = "it is gone or empty"
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Why a ledger was in doubt, and which runs were closed."""
+
+    doubt: str
+    closed: tuple[str, ...]
+    is_as_written: bool
+
+
+def accept(path: Path, *, as_written: bool = False) -> Accepted:
+    """Go on from a ledger in doubt, with a new chain; all its runs are closed.
+
+    `as_written` is the word of the owner that nothing else was said: the rounds are
+    counted that stand in the file. It is refused where the anchor shows otherwise.
+    """
+    if is_gone(path):
+        return _begin_anew(path, as_written=as_written)
+    with in_one_sentence(path):
+        file = connect(path, create=False)
+        try:
+            found = _rebuild(file, path, as_written=as_written)
+            file.execute("VACUUM")  # the keys of older formats are in no page any more
+            return found
+        finally:
+            file.close()
+
+
+def erase(path: Path, *, keep_ledger: bool = False) -> int:
+    """Forget; how many reports were never sent. Without the ledger, its anchor too."""
+    was_here = anchors.at_place(path)
+    if is_gone(path) and was_here is not None:
+        path.unlink(missing_ok=True)
+        anchors.drop(was_here.id)
+        return 0
+    with DeviceLedger(path, create=False) as ledger:
+        unsent, link = ledger.waiting(), ledger.link
+        ledger.forget(keep_ledger=keep_ledger)
+    if not keep_ledger:
+        path.unlink()
+        for id_ in {one.id for one in (link, was_here) if one is not None}:
+            anchors.drop(id_)
+    return unsent
+
+
+def _begin_anew(path: Path, *, as_written: bool) -> Accepted:
+    """An empty ledger in which every run of the lost one counts in full."""
+    evidence = anchors.at_place(path)
+    if evidence is None:
+        raise BadData(path, None, "no such file; a device makes its ledger itself")
+    _check_no_evidence(path, evidence, GONE, as_written=as_written)
+    rows = _accepted({one.name: {} for one in TABLES}, evidence, path=path)
+    with in_one_sentence(path):
+        file = connect_empty(path)
+        try:
+            make(file, path, rows)
+        finally:
+            file.close()
+    anchors.drop(evidence.id)
+    return Accepted(GONE, _names(rows), is_as_written=False)
+
+
+def _rebuild(file: sqlite3.Connection, path: Path, *, as_written: bool) -> Accepted:
+    """The same file with new tables, in one transaction."""
+    file.execute("BEGIN EXCLUSIVE")
+    now = take(file, path)
+    if now.doubt is None:
+        raise Refused(f"{path} is the last one that was written: nothing to decide")
+    evidence = now.anchor or anchors.at_place(path)
+    _check_no_evidence(path, evidence, now.doubt, as_written=as_written)
+    rows = _accepted(now.rows, evidence, path=path, as_written=as_written)
+    refused = file.execute("SELECT run, reason, times, last FROM refusals").fetchall()
+    for name in NAMES:
+        file.execute(f"DROP TABLE IF EXISTS {name}")
+    fresh = begin_chain(file, path, rows)
+    file.executemany("INSERT INTO refusals VALUES (?, ?, ?, ?)", refused)
+    file.execute("COMMIT")
+    finish_chain(fresh, path)
+    for id_ in _earlier(now, evidence):
+        anchors.drop(id_)
+    return Accepted(now.doubt, _names(rows), as_written)
+
+
+def _check_no_evidence(
+    path: Path, evidence: Anchor | None, doubt: str, *, as_written: bool
+) -> None:
+    if as_written and evidence is not None:
+        raise Refused(
+            f"{path}: this machine knows that more was written than stands there "
+            f"({doubt}); accept it without --as-written"
+        )
+
+
+def _accepted(
+    rows: Rows, evidence: Anchor | None, *, path: Path, as_written: bool = False
+) -> Rows:
+    """The rows to go on with: all runs closed, and counted in full or as written.
+
+    Refuses terms that cannot be read: nobody could count them.
+    """
+    mark = None if evidence is None else evidence.current
+    agreed: Mapping[str, Agreed] = {} if mark is None else mark.runs
+    caps = rows["caps"] if mark is None else {one[:2]: one[2:] for one in mark.caps}
+    counted = "rounds" if as_written else "all"
+    joined = rows["runs"].items()
+    runs = {key: _closed(key, row, agreed, counted) for key, row in joined}
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    for run, (text, assumes) in agreed.items():  # those that the file does not have
+        runs.setdefault((run,), (now, text, None, counted, assumes))
+    releases = {
+        run: {one.what for one in read_terms(row[1], file=path).releases}
+        for (run,), row in runs.items()
+    }
+    entries = {
+        (run, round_, what): row
+        for (run, round_, what), row in rows["entries"].items()
+        if what in releases[run]
+    }
+    return {"runs": runs, "answers": _silent(rows), "entries": entries, "caps": caps}
+
+
+def _closed(key: Row, row: Row, agreed: Mapping[str, Agreed], counted: str) -> Row:
+    """A run that is not answered again, under the terms that the anchor knows."""
+    joined, text, *_ = row
+    if key[0] in agreed:
+        known, assumes = agreed[key[0]]
+        return (joined, known, None, counted, assumes)
+    what = "nothing else was said" if counted == "rounds" else "no other run was joined"
+    today = datetime.now(UTC).date().isoformat()
+    return (joined, text, None, counted, f"the owner's word of {today} that {what}")
+
+
+def _silent(rows: Rows) -> dict[Row, Row]:
+    """The answers without their reports: what was not sent never leaves."""
+    found = rows["answers"].items()
+    return {key: (asked, None, sent, z) for key, (asked, _, sent, z) in found}
+
+
+def _names(rows: Rows) -> tuple[str, ...]:
+    return tuple(run for (run,) in rows["runs"])
+
+
+def _earlier(now: Snapshot, evidence: Anchor | None) -> set[str]:
+    """The anchors that the new one replaces; other copies have none from now on."""
+    found = (now.link, evidence)
+    return {one.id for one in found if one is not None}

@@ -1,0 +1,135 @@
+"""A ledger as it is at one moment: all its rows, and whether they can be relied on."""
+
+from __future__ import annotations
+
+import hmac
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from tacit.errors import BadData
+from tacit.ledger import anchor as anchors
+from tacit.ledger import rows as rows_of
+from tacit.ledger.anchor import Anchor, Mark
+from tacit.ledger.records import Doubt
+from tacit.ledger.rows import WHAT_TO_DO, Row, Rows, Table, authenticated
+from tacit.ledger.schema import FORMAT, format_of, mark_of
+from tacit.ledger.terms import Terms
+from tacit.release import stretches
+
+
+@dataclass(frozen=True)
+class Link:
+    """Which ledger a file is, how many changes it saw, and its last two heads."""
+
+    id: str
+    number: int
+    previous: str
+    head: str
+
+
+@dataclass
+class Snapshot:
+    """All rows that count, read once; changes are made here and in the file at once."""
+
+    format: int
+    rows: Rows
+    link: Link | None
+    anchor: Anchor | None
+    doubt: Doubt | None
+    is_changed: bool = False
+
+    def put(self, file: sqlite3.Connection, table: Table, *row: object) -> None:
+        """Write a row, or write over the one with its key."""
+        n = len(table.key)
+        table.put(file, row)
+        self.rows[table.name][row[:n]] = row[n:]
+        self.is_changed = True
+
+    def remove(self, file: sqlite3.Connection, table: Table, key: Row) -> None:
+        """Delete a row."""
+        table.remove(file, key)
+        del self.rows[table.name][key]
+        self.is_changed = True
+
+    def mark(self) -> Mark:
+        """What the anchor remembers of the file as it stands."""
+        assert self.link is not None
+        return mark_of(self.rows, self.link.number, self.link.head)
+
+    def following(self) -> Link:
+        """The next link of the chain, which has the rows as they are now."""
+        link, anchor = self.link, self.anchor
+        assert link is not None
+        assert anchor is not None
+        number = link.number + 1
+        head = authenticated(
+            anchor.key, self.rows, id=link.id, number=number, previous=link.head
+        )
+        return Link(link.id, number, link.head, head)
+
+
+def take(file: sqlite3.Connection, path: Path) -> Snapshot:
+    """Read a file inside a transaction, and hold it against its chain and anchor.
+
+    While the transaction lasts nobody else can commit. So the anchor, which is read
+    last, expects this file or is one step ahead of it and expects it still.
+    """
+    format_ = format_of(file)
+    rows = rows_of.read(file, path=path, format=format_)
+    _check_references(rows, path)
+    if format_ != FORMAT:
+        return Snapshot(format_, rows, None, None, Doubt.OLD)
+    link = _link(file, path)
+    anchor = anchors.find(link.id)
+    if isinstance(anchor, Doubt):
+        return Snapshot(format_, rows, link, None, anchor)
+    return Snapshot(format_, rows, link, anchor, _doubt(rows, link, anchor))
+
+
+def _link(file: sqlite3.Connection, path: Path) -> Link:
+    found = file.execute("SELECT id, number, previous, head FROM chain").fetchall()
+    kinds = (str, int, str, str)
+    if len(found) != 1 or not all(map(isinstance, found[0], kinds)):
+        raise BadData(path, None, f"its chain cannot be read; {WHAT_TO_DO}")
+    return Link(*found[0])
+
+
+def _doubt(rows: Rows, link: Link, anchor: Anchor) -> Doubt | None:
+    head = authenticated(
+        anchor.key, rows, id=link.id, number=link.number, previous=link.previous
+    )
+    if not hmac.compare_digest(head.encode(), link.head.encode()):
+        return Doubt.ALTERED
+    return None if anchor.knows(link.number, link.head) else Doubt.OTHER_COPY
+
+
+def _check_references(rows: Rows, path: Path) -> None:
+    """Refuse answers to no run and entries of no answer."""
+    for run, round_ in rows["answers"]:
+        if (run,) not in rows["runs"]:
+            said = f"round {round_} of a run that was never joined; {WHAT_TO_DO}"
+            raise BadData(path, None, said)
+    for run, round_, what in rows["entries"]:
+        if (run, round_) not in rows["answers"]:
+            said = f"'{what}' of a round that was never answered; {WHAT_TO_DO}"
+            raise BadData(path, None, said)
+
+
+def dearest_rounds(terms: Terms) -> list[int]:
+    """Rounds that cost as much as any that a client may take part in, or more.
+
+    >>> from tacit.release import CELLS, Cell
+    >>> from tacit.release import Release
+    >>> nothing = dict.fromkeys(CELLS, Cell.none("bare"))
+    >>> dearest_rounds(Terms((Release("votes", "server", "", nothing),), 9, most=2))
+    [0, 1]
+    """
+
+    def rounds() -> Iterator[range]:
+        for part in stretches(terms.rounds, (one.rounds for one in terms.releases)):
+            yield part[: terms.most]
+
+    return [*chain.from_iterable(rounds())]

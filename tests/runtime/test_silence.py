@@ -1,0 +1,194 @@
+"""Whatever a server broadcasts, whether a client answers says nothing of its history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tacit.data.catalog import Catalog
+from tacit.data.interactions import Interactions
+from tacit.data.shards import Shards
+from tacit.errors import BadMessage
+from tacit.keys import Key
+from tacit.ledger.records import Refusal
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.fedvae import FedVae
+from tacit.methods.fmf_ldp import FmfLdp
+from tacit.methods.gram import Gram
+from tacit.methods.privrec import PrivRec
+from tacit.methods.rivals.dplcf import Dplcf
+from tacit.methods.rivals.fofl import Fofl
+from tacit.methods.rivals.nn_self import NnSelf
+from tacit.plan import Plan
+from tacit.privacy import (
+    CentralGaussian,
+    LocalBits,
+    LocalFlips,
+    LocalItem,
+    LocalPrivUnit,
+)
+from tacit.release import Unit, View
+from tacit.runtime.device import Device
+from tacit.runtime.ledger import statements
+from tacit.testing.hostile_broadcasts import not_agreed, within
+from tacit.transport.codec import encode_cast, wire_size
+
+N_ITEMS = 24
+SMALL = {"embedding": 2, "widths": (3,), "local_epochs": 1}
+TWO_PHASES = CentralGaussian({"counts": 2.0, "relations": 2.0})
+METHODS = {
+    "popularity": FederatedPopularity(),
+    "popularity, central": FederatedPopularity(privacy=CentralGaussian(2.0)),
+    "popularity, local": FederatedPopularity(privacy=LocalPrivUnit(1.0)),
+    "popularity, one item": FederatedPopularity(privacy=LocalItem(1.0)),
+    "gram, central": Gram(head=6, privacy=TWO_PHASES),
+    "gram, local": Gram(head=6, privacy=LocalPrivUnit(1.0)),
+    "fmf": FmfLdp(alpha=4.0),
+    "fmf, local": FmfLdp(alpha=4.0, privacy=LocalPrivUnit(1.0)),
+    "fmf, bits": FmfLdp(alpha=4.0, privacy=LocalBits(1.0, votes=5)),
+    "dplcf": Dplcf(),
+    "dplcf, local": Dplcf(privacy=LocalFlips(1.0)),
+    "fedvae, central": FedVae(hidden=(), latent=3, privacy=CentralGaussian(2.0)),
+    "fedvae, moving clip": FedVae(
+        hidden=(4,),
+        latent=3,
+        privacy=CentralGaussian(2.0, clip_quantile=0.5, bit_noise=50.0),
+    ),
+    "privrec, central": PrivRec(**SMALL, privacy=CentralGaussian(2.0)),
+    "privrec, counts": PrivRec(
+        **SMALL,
+        count_rounds=1,
+        privacy=CentralGaussian({"counts": 2.0, "updates": 2.0}),
+    ),
+    "fofl": Fofl(**SMALL),
+    "nn_self": NnSelf(embedding=2, widths=(3,), inner_steps=1),
+}
+CATALOG = Catalog.of_ids([f"item {i}" for i in range(N_ITEMS)])
+HISTORIES = ([], [3], list(range(0, N_ITEMS, 2)), list(range(N_ITEMS)))
+
+
+def plan_for(method) -> Plan:
+    is_central = isinstance(method.privacy, CentralGaussian)
+    return Plan(100, 3, channel="secure_sum" if is_central else "direct", delta=1e-6)
+
+
+def shards(items) -> Shards:
+    owners = np.zeros(len(items), np.int64)
+    log = Interactions.of_columns(owners, items, n_users=1, n_items=N_ITEMS)
+    return Shards.of(log)
+
+
+def broadcasts(method):
+    """The honest broadcast of each phase."""
+    plan = plan_for(method)
+    server = method.start(plan, CATALOG, Key.from_seed(0))
+    casts = [method.broadcast(replace(server, round=r)) for r in range(2)]
+    return {cast.phase: cast for cast in casts}.values()
+
+
+@pytest.fixture
+def answered(tmp_path):
+    """Whether a client with this history answers, and what its ledger then says."""
+    made = []
+
+    def answer(method, message: bytes, items) -> tuple[int | None, tuple]:
+        path = tmp_path / f"{len(made)}.db"
+        device = Device(
+            path, method, plan_for(method), catalog=CATALOG, history=shards(items)
+        )
+        made.append(device)
+        try:
+            said = device.participate(message)
+        except BadMessage:
+            said = None
+        size = None if said is None else len(said)
+        reasons = [(why, times) for _, why, times, _ in device.ledger.refusals()]
+        told = [(x.unit, x.view, x.epsilon) for x in statements(device.ledger)]
+        device.close()
+        return size, (reasons, told)
+
+    return answer
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_history_answers_whatever_an_agreed_broadcast_holds(answered, name):
+    """Singular, huge and empty models included; every report has the one size."""
+    method = METHODS[name]
+    agreed = method.agreement(plan_for(method), CATALOG)
+    for cast in broadcasts(method):
+        size = wire_size(agreed.reports[cast.phase])
+        for hostile in within(cast, agreed.broadcasts[cast.phase]):
+            message = encode_cast(hostile)
+            found = [answered(method, message, items) for items in HISTORIES]
+            assert [n for n, _ in found] == [size] * len(HISTORIES)
+            assert all(told == found[0][1] for _, told in found)
+
+
+@pytest.mark.parametrize("name", ["fmf, bits", "gram, central", "privrec, counts"])
+def test_every_history_refuses_what_was_not_agreed(answered, name):
+    method = METHODS[name]
+    for cast in broadcasts(method):
+        for hostile in not_agreed(cast):
+            if not all(np.isfinite(v).all() for v in hostile.weights.values()):
+                continue  # has no encoding
+            message = encode_cast(hostile)
+            found = [answered(method, message, items) for items in HISTORIES[:2]]
+            assert [n for n, _ in found] == [None, None]
+            assert found[0] == found[1]
+
+
+def test_singular_factors_tell_no_item(answered):
+    """`solve` fails unless an item is held: the client answers all the same."""
+    method = METHODS["fmf, local"]
+    [cast] = broadcasts(method)
+    own, right = set(HISTORIES[2]), 0
+    for item in range(1, N_ITEMS):
+        factors = np.zeros_like(cast.weights["items"])
+        factors[0, :2] = 2.0**33
+        factors[item, 1] = 2.0**6.25
+        message = encode_cast(replace(cast, weights={"items": factors}))
+        size, _ = answered(method, message, HISTORIES[2])
+        right += (size is not None) == (item in own)
+    assert right == len(own) - 1  # it always answers: right for what is held, no more
+
+
+@pytest.mark.parametrize("noise", [0.05, 4.999])
+def test_a_server_with_another_noise_is_not_answered(tmp_path, noise):
+    """The digest covers the mechanism, and the ledger says nothing was spent."""
+    plan = Plan(1000, rounds=3, channel="secure_sum", delta=1e-6)
+    agreed = FederatedPopularity(privacy=CentralGaussian(5.0))
+    used = FederatedPopularity(privacy=CentralGaussian(noise))
+    server = used.start(plan, CATALOG, Key.from_os())
+    device = Device(
+        tmp_path / "d.db", agreed, plan, catalog=CATALOG, history=shards([0, 2])
+    )
+    assert device.participate(encode_cast(used.broadcast(server))) is None
+    assert [why for _, why, _, _ in device.ledger.refusals()] == [Refusal.OTHER_PLAN]
+    [line] = [
+        one
+        for one in statements(device.ledger)
+        if (one.unit, one.view) == (Unit.USER, View.SERVER)
+    ]
+    assert line.epsilon in (None, 0.0)
+    device.close()
+
+
+def test_one_number_does_not_ask_for_memory(tmp_path):
+    """A broadcast of a hundred thousand million items is refused by its layout."""
+    method = METHODS["gram, central"]
+    device = Device(
+        tmp_path / "d.db",
+        method,
+        plan_for(method),
+        catalog=CATALOG,
+        history=shards([1]),
+    )
+    cast, *_ = broadcasts(method)
+    many = {**cast.weights, "n_items": np.array([10**11])}
+    assert device.participate(encode_cast(replace(cast, weights=many))) is None
+    assert [why for _, why, _, _ in device.ledger.refusals()] == [Refusal.OTHER_LAYOUT]
+    with pytest.raises(BadMessage, match="no broadcast that was agreed has more"):
+        device.participate(bytes(10**6))
+    device.close()
