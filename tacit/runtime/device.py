@@ -207,11 +207,9 @@ class Device:
             return Refusal.DOUBT
         if cast.agreement != self.agreement.digest:
             return Refusal.OTHER_PLAN
-        if not self.agreement.admits(cast):
-            return Refusal.OTHER_LAYOUT
         if not self.method.agrees(cast, self.plan):
             return Refusal.OTHER_PHASE
-        return None
+        return None if self.agreement.admits(cast) else Refusal.OTHER_LAYOUT
 
     def _nothing(self, cast: Cast, charged: _Charged) -> bytes:
         """The report of a client that contributes nothing."""

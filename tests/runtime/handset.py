@@ -74,9 +74,8 @@ def cast(round_: int, seed: int) -> bytes:
 
 def live(folder: Path, round_: int, seed: int) -> None:
     """One life of the device."""
-    device = Device(
-        folder / "ledger.db", METHOD, PLAN, catalog=CATALOG, history=HISTORY
-    )
+    path, known = folder / "ledger.db", {"catalog": CATALOG, "history": HISTORY}
+    device = Device(path, METHOD, PLAN, **known)
     device.ledger.set_cap(Cap(50.0))
     for parcel in device.pending():
         send(folder, parcel.round, parcel.report)

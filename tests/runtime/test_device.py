@@ -47,7 +47,12 @@ METHODS = [
 
 @dataclass(frozen=True)
 class Noisy(ToyFactors):
+    """Its subclasses do other things under one agreement."""
+
     dither: float = 5.0
+
+    def terms(self, plan):
+        return {"plan": plan.digest}
 
     def releases(self, plan):
         cells = local(plan, GaussianDpEvent(10.0), reason="a test")
@@ -201,9 +206,9 @@ def test_another_plan(make):
 
 
 def test_a_round_that_was_never_planned(make):
-    device = make()
-    assert device.participate(asked(Noisy(), 30)) is None
-    assert device.participate(asked(Noisy(), 2**64 - 1)) is None
+    device, cast = make(), cast_of(Noisy())
+    for round_ in (30, 2**64 - 1):
+        assert device.participate(encode_cast(replace(cast, round=round_))) is None
     assert reasons(device) == [Refusal.TOO_LATE]
 
 
@@ -530,9 +535,9 @@ def test_a_fork_says_no(make, tmp_path):
 
 
 def test_what_was_agreed_cannot_change(make):
-    make(FederatedPopularity(privacy=LocalPrivUnit(1.0)))
+    make(FederatedPopularity(privacy=LocalPrivUnit(1.0)), run="one")
     with pytest.raises(Refused, match="was joined under other terms"):
-        make(FederatedPopularity(privacy=LocalPrivUnit(2.0)))
+        make(FederatedPopularity(privacy=LocalPrivUnit(2.0)), run="one")
     make(FederatedPopularity(privacy=LocalPrivUnit(2.0)), run="another")
 
 
