@@ -118,7 +118,9 @@ def test_every_history_refuses_what_was_not_agreed(tmp_path, name):
     method, written = METHODS[name], []
     hostile = [other for cast in broadcasts(method) for other in not_agreed(cast)]
     is_said = [all(map(_is_finite, one.weights.values())) for one in hostile]
-    messages = [encode_cast(one) for one, can in zip(hostile, is_said) if can]
+    messages = [
+        encode_cast(one) for one, can in zip(hostile, is_said, strict=True) if can
+    ]
     for place, items in enumerate(HISTORIES):
         known = {"catalog": CATALOG, "history": shards(items)}
         path = tmp_path / f"{place}.db"
