@@ -1,4 +1,4 @@
-"""`tacit ledger`: what a device has said, what it may still say, and forgetting it."""
+"""`tacit ledger`: what a device has said, what it may still say, and who decides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 20  # releases on a terminal; the page and --json have them all
 
 app = typer.Typer(
-    help="What a device has said about its owner: show, cap, forget.",
+    help="What a device has said about its owner: show, cap, accept, forget.",
     no_args_is_help=True,
 )
 
@@ -90,6 +90,41 @@ def cap(
 
 
 @app.command()
+def accept(
+    file: File,
+    as_written: Annotated[
+        bool,
+        typer.Option(
+            "--as-written",
+            help="My word that nothing was said but what stands in it.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Go on from a ledger in doubt: a copy, a damaged one, one of an older format.
+
+    Its runs are closed and never answered again. Each counts as if the device had taken
+    part as often as was agreed, because what was said after a copy was made is unknown.
+    """
+    from tacit.ledger.decisions import accept
+
+    if not yes:
+        question = f"Close all runs of {file} and go on from what it says?"
+        typer.confirm(question, abort=True, err=True)
+    found = accept(file, as_written=as_written)
+    if json:
+        console.print_json(found)
+        return
+    how = "as written" if found.is_as_written else "in full"
+    console.out().print(
+        f"accepted, though {found.doubt}; {len(found.closed)} runs are closed and "
+        f"counted {how}",
+        markup=False,
+    )
+
+
+@app.command()
 def forget(
     file: File,
     keep_ledger: Annotated[
@@ -98,23 +133,19 @@ def forget(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Erase keys, private state and reports, and without --keep-ledger the file too.
+    """Erase private state and reports, and without --keep-ledger file and anchor too.
 
     What was sent cannot be called back; what was not sent never leaves.
     """
-    from tacit.ledger.durable import DeviceLedger
+    from tacit.ledger.decisions import erase
 
-    with DeviceLedger(file, create=False) as ledger:
-        unsent = len(ledger.pending())
-        ledger.forget(keep_ledger=keep_ledger)
-    if not keep_ledger:
-        file.unlink()
+    unsent = erase(file, keep_ledger=keep_ledger)
     if json:
         console.print_json({"kept_ledger": keep_ledger, "never_sent": unsent})
         return
     left = "the ledger is kept" if keep_ledger else "the ledger too"
     console.out().print(
-        f"erased: keys, private state and reports ({unsent} never sent); {left}"
+        f"erased: private state and reports ({unsent} never sent); {left}"
     )
 
 
@@ -129,7 +160,8 @@ def _told(file: Path) -> Told:
             statements(ledger),
             tuple(ledger.caps()),
             tuple(ledger.refusals()),
-            len(ledger.pending()),
+            ledger.waiting(),
+            ledger.doubt,
         )
 
 
@@ -138,6 +170,7 @@ def _document(told: Told) -> dict[str, Any]:
     from tacit.reporting.words import in_words
 
     return {
+        "chain": {"is_verified": told.doubt is None, "doubt": told.doubt},
         "releases": [
             {
                 "at": entry.at,
@@ -162,11 +195,18 @@ def _document(told: Told) -> dict[str, Any]:
 
 
 def _print(told: Told, html: Path | None) -> None:
-    from tacit.reporting.ledger import caps_table, entries_table, refusals_table
+    from tacit.reporting.ledger import (
+        caps_table,
+        entries_table,
+        in_doubt,
+        refusals_table,
+    )
     from tacit.reporting.tables import privacy, to_rich
     from tacit.reporting.words import in_words
 
     out = console.out()
+    if told.doubt is not None:
+        out.print(in_doubt(told.doubt), style="red", markup=False)
     hidden = len(told.entries) - MOST_SHOWN
     if hidden > 0:
         out.print(f"{hidden:,} older releases are not shown; see --json or --html")

@@ -4,6 +4,10 @@
     budget.py     participations -> epsilon for each unit and view; caps
     cohort.py     array form: every device of a simulation, a count a part of the run
     durable.py    durable form: one device, one SQLite file
+    decisions.py  what only its owner decides: to accept one in doubt, to erase
+    snapshot.py   the file at one moment, and whether it can be relied on
+    anchor.py     what the machine remembers of it outside the file
+    rows.py       the rows that count, and what authenticates them
     records.py    what stands in it
     schema.py     its tables, and what makes a commit last
 

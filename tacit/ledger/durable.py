@@ -124,7 +124,7 @@ class DeviceLedger:
     def joined(self, run: str) -> Joined | None:
         """What was agreed, if the client ever joined this run."""
         found = self._runs().get(run)
-        return found and Joined(self._terms_of(found), found.state)
+        return None if found is None else Joined(self._terms_of(found), found.state)
 
     def runs(self) -> dict[str, Terms]:
         """Every run that was joined, the oldest first."""
@@ -202,7 +202,7 @@ class DeviceLedger:
         """What was said in this round, if something was."""
         with self._reading():
             row = self._answers().get((run, round))
-            return row and self._answer(run, round, row)
+            return None if row is None else self._answer(run, round, row)
 
     def pending(self) -> list[Answer]:
         """What is written down and not known to have arrived: send it again."""
@@ -272,7 +272,10 @@ class DeviceLedger:
         """What the owner allows."""
         rows = sorted(self._look().rows["caps"].items())
         try:
-            return [Cap(*rest, *cell_name(*key)) for key, rest in rows]
+            return [
+                Cap(epsilon, delta, *cell_name(unit, view))
+                for (unit, view), (epsilon, delta) in rows
+            ]
         except BadValue as error:
             said = f"a cap cannot be read: {error}; {WHAT_TO_DO}"
             raise BadData(self.path, None, said) from error

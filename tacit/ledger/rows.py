@@ -141,7 +141,8 @@ def _check_row(table: Table, row: Row, path: Path) -> None:
 
 
 WHAT_TO_DO = (
-    "the ledger is damaged: put the last copy of it back and run `tacit ledger accept`"
+    "the ledger is damaged: put the last copy of it back and run `tacit ledger "
+    "accept`, or remove the file and run it to begin anew with all runs closed"
 )
 
 

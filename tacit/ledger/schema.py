@@ -163,11 +163,11 @@ def in_one_sentence(path: Path) -> Iterator[None]:
     """Whatever SQLite complains of is told in one sentence."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # of a damaged message, too
         raise BadData(path, None, _sentence(error)) from error
 
 
-def _sentence(error: sqlite3.Error) -> str:
+def _sentence(error: Exception) -> str:
     name = getattr(error, "sqlite_errorname", "")
     for beginning, remedy in _REMEDIES.items():
         if name.startswith(beginning):

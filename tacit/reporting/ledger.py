@@ -26,6 +26,7 @@ class Told:
     caps: tuple[Cap, ...] = ()
     refusals: tuple[tuple[str, str, int, str], ...] = ()  # run, reason, times, last
     waiting: int = 0  # reports not known to have arrived
+    doubt: str | None = None  # why nothing of it is relied on, if so
 
 
 def entries_table(entries: Sequence[Entry]) -> tables.Table:
@@ -63,10 +64,20 @@ def refusals_table(told: Told) -> tables.Table:
     return tables.Table("What this device refused", header, rows, frozenset({1}))
 
 
+def in_doubt(doubt: str) -> str:
+    """What to know first of a ledger that is not relied on, and what to do."""
+    return (
+        f"This ledger is not relied on: {doubt}. What it lists is unverified, no "
+        "figure is proven, and the device says no to everything until its owner "
+        "decides: tacit ledger accept FILE."
+    )
+
+
 def render(told: Told) -> str:
     """The whole page, for someone who has never seen an epsilon."""
     parts = (
         elements.head(_TITLE, facts=_facts(told)),
+        elements.notice(in_doubt(told.doubt)) if told.doubt else "",
         elements.section("meaning", "How much it says about me", _meaning(told)),
         elements.section("limit", "My limit", _limits(told)),
         elements.section("list", "What left", _list(told)),
@@ -79,8 +90,8 @@ def render(told: Told) -> str:
 _CHOICES = (
     "Set a limit: tacit ledger cap FILE --epsilon 2. From then on this device says no "
     "before the limit is passed.",
-    "Leave: tacit ledger forget FILE --keep-ledger. Keys, private state and reports on "
-    "this device are erased; this list stays.",
+    "Leave: tacit ledger forget FILE --keep-ledger. Private state and reports on this "
+    "device are erased; this list stays.",
     "Erase everything: tacit ledger forget FILE. This list goes too.",
     "What has left cannot be called back. How much it can say is bounded by the "
     "figures above, and it does not grow.",
@@ -99,7 +110,7 @@ def _facts(told: Told) -> list[tuple[str, str]]:
 
 
 def _meaning(told: Told) -> str:
-    if not told.entries:
+    if not told.entries and told.doubt is None:
         return elements.notice("Nothing has left this device.", good=True)
     opening = elements.paragraph(
         "My history never leaves this device. What left are the messages listed below. "

@@ -1,7 +1,12 @@
+import io
+import os
+
 import pytest
 from ledger.small import gaussian
 
+from tacit.ledger import anchor
 from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.records import Doubt
 
 SECRET = b"nobody else's business"
 
@@ -13,9 +18,8 @@ def file(tmp_path):
     with DeviceLedger(path) as ledger:
         ledger.join("monday", gaussian(5.0), state=SECRET)
         for round_ in range(2):
-            with ledger.transaction():
-                ledger.permits("monday", round_, asked=b"cast")
-                ledger.keep("monday", round_, report=b"report", state=SECRET)
+            ledger.permits("monday", round_, asked=b"cast")
+            ledger.keep("monday", round_, report=b"report", state=SECRET)
         ledger.delivered("monday", 0)
     return path
 
@@ -129,6 +133,67 @@ def test_another_file_is_refused(tacit, tmp_path, command, content):
     assert answer.code == 2
     assert str(path) in answer.json["error"]
     assert path.exists() == (content is not None)
+
+
+def lose_anchors():
+    for path in (anchor.state_folder() / "ledgers").iterdir():
+        path.unlink()
+
+
+def test_a_ledger_in_doubt_says_so_first_and_proves_nothing(tacit, file, tmp_path):
+    assert tacit("ledger", "show", file, "--json").json["chain"] == {
+        "is_verified": True,
+        "doubt": None,
+    }
+    lose_anchors()
+    out, page = tacit("ledger", "show", file).out, tmp_path / "page.html"
+    assert out.startswith("This ledger is not relied on: its anchor is not on this")
+    assert "PROVEN" not in out
+    document = tacit("ledger", "show", file, "--html", page, "--json").json
+    assert document["chain"] == {"is_verified": False, "doubt": Doubt.NO_ANCHOR}
+    assert {one["epsilon"] for one in document["totals"]} == {None}
+    assert {one["standing"] for one in document["totals"]} == {"NONE"}
+    assert "This ledger is not relied on" in page.read_text()
+    refused = tacit("ledger", "cap", file, "--epsilon", 4)
+    assert refused.code == 2
+    assert "tacit ledger accept" in refused.err
+
+
+def test_accept(tacit, file, monkeypatch):
+    lose_anchors()
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert tacit("ledger", "accept", file).code == 1  # the owner said no
+    assert not tacit("ledger", "show", file, "--json").json["chain"]["is_verified"]
+    answer = tacit("ledger", "accept", file, "--yes", "--as-written", "--json").json
+    assert answer == {
+        "doubt": Doubt.NO_ANCHOR,
+        "closed": ["monday"],
+        "is_as_written": True,
+    }
+    document = tacit("ledger", "show", file, "--json").json
+    assert document["chain"]["is_verified"]
+    assert "owner's word" in document["totals"][0]["assumes"]
+    lose_anchors()
+    assert "counted in full" in tacit("ledger", "accept", file, "--yes").out
+    assert "nothing to decide" in tacit("ledger", "accept", file, "--yes").err
+
+
+def test_a_ledger_that_does_not_decode_says_what_to_do(tacit, file):
+    content = bytearray(file.read_bytes())
+    content[4096 : 4096 + 200] = bytes(200)
+    file.write_bytes(content)
+    for command in (("show",), ("accept", "--yes"), ("cap", "--epsilon", 1)):
+        answer = tacit("ledger", command[0], file, *command[1:])
+        assert answer.code == 2
+        assert "run `tacit ledger accept`" in answer.err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_place_that_cannot_be_written_is_told_in_one_sentence(tacit, tmp_path):
+    tmp_path.chmod(0o500)
+    answer = tacit("ledger", "cap", tmp_path / "new.db", "--epsilon", 1)
+    assert answer.code == 2
+    assert "Permission denied" in answer.err
 
 
 def test_terms_that_are_damaged_name_the_file(tacit, file):

@@ -1,0 +1,336 @@
+"""What authenticates a ledger: flips, cuts, copies, and whatever a kill leaves."""
+
+import shutil
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from ledger.small import gaussian
+
+from tacit.errors import BadData, Refused, TacitError
+from tacit.ledger import anchor, schema
+from tacit.ledger.anchor import Anchor, Mark
+from tacit.ledger.budget import Cap
+from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.records import Doubt
+from tacit.ledger.rows import TABLES, authenticated
+
+TERMS = gaussian(5.0, most=30)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A small ledger: one run, two rounds, a cap; in small pages, so that all count."""
+    made = tmp_path / "ledger.db"
+    file = sqlite3.connect(made)
+    file.execute("PRAGMA page_size = 512")
+    file.execute("VACUUM")
+    file.close()
+    made.unlink(missing_ok=True)
+    with DeviceLedger(made) as ledger:
+        ledger.join("run", TERMS, state=b"state 0")
+        ledger.set_cap(Cap(9.0))
+        for round_ in range(2):
+            ledger.permits("run", round_, asked=b"cast")
+            ledger.keep("run", round_, report=b"report", state=b"after")
+        ledger._file.execute("PRAGMA page_size = 512")
+        ledger._file.execute("VACUUM")
+    return made
+
+
+def told(path):
+    """All that a figure is made of; None if the ledger is not relied on."""
+    try:
+        with DeviceLedger(path, create=False) as ledger:
+            if ledger.doubt is not None:
+                return None
+            return ledger.taken(), ledger.caps(), ledger.joined("run")
+    except TacitError:
+        return None
+
+
+def test_no_flipped_bit_changes_a_figure(path):
+    """One bit of every byte, another one from byte to byte."""
+    truth, content = told(path), path.read_bytes()
+    refused = 0
+    assert truth is not None
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        found = told(path)
+        assert found in (None, truth), f"byte {place}"
+        refused += found is None
+    assert refused > 2000  # the terms alone are more; the rest is free space
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_no_flipped_bit_of_the_anchor_changes_a_figure(path, bit):
+    truth = told(path)
+    [own] = (anchor.state_folder() / "ledgers").iterdir()
+    content = own.read_bytes()
+    for place in range(bit, len(content), 8):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << bit
+        own.write_bytes(flipped)
+        assert told(path) in (None, truth)
+    own.write_bytes(content)
+    assert told(path) == truth
+
+
+def test_no_cut_changes_a_figure(path):
+    content = path.read_bytes()
+    for length in range(0, len(content), 256):
+        path.write_bytes(content[:length])
+        assert told(path) is None
+    path.write_bytes(b"")
+    with pytest.raises(Refused, match="gone or empty"):
+        DeviceLedger(path)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE runs SET terms = replace(terms, ': 5.0', ': 9.0')",
+        "UPDATE runs SET counted = 'all'",
+        "UPDATE runs SET state = x'00'",
+        "UPDATE answers SET asked = x'00'",
+        "UPDATE answers SET round = 5 WHERE round = 1; "
+        "UPDATE entries SET round = 5 WHERE round = 1",
+        "UPDATE caps SET epsilon = 99.0",
+        "DELETE FROM caps",
+        "INSERT INTO caps VALUES ('item', 'server', 1.0, 1e-6)",
+        "UPDATE entries SET at = ''",
+        "DELETE FROM entries WHERE round = 1; DELETE FROM answers WHERE round = 1",
+        "UPDATE chain SET number = number - 1",
+        "UPDATE chain SET head = previous",
+    ],
+)
+def test_every_row_that_counts_is_covered(path, edit):
+    file = sqlite3.connect(path)
+    file.executescript(edit)
+    file.close()
+    with DeviceLedger(path) as ledger:
+        assert ledger.doubt is Doubt.ALTERED
+        assert not ledger.permits("run", 9, asked=b"cast")
+        assert ledger.pending() == []
+        for change in (
+            lambda: ledger.set_cap(Cap(1.0)),
+            lambda: ledger.join("other", TERMS, state=b""),
+            lambda: ledger.delivered("run", 0),
+            lambda: ledger.spent(Cap(1.0).cell, delta=1e-6),
+        ):
+            with pytest.raises(Refused, match="tacit ledger accept"):
+                change()
+
+
+def test_a_report_that_was_edited_is_not_sent(path):
+    file = sqlite3.connect(path)
+    file.execute("UPDATE answers SET report = 'x'")
+    file.commit()
+    file.close()
+    with DeviceLedger(path) as ledger:
+        assert ledger.doubt is None  # no figure depends on it
+        with pytest.raises(BadData, match="is not as it was kept, and is not sent"):
+            ledger.pending()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE answers SET round = 'x' WHERE round = 1",
+        "UPDATE runs SET terms = x'00'",
+        "DELETE FROM runs",
+        "DELETE FROM chain",
+        "DROP TABLE caps",
+        "UPDATE answers SET round = round + 7",
+    ],
+)
+def test_rows_that_make_no_sense_are_bad_data(path, edit):
+    file = sqlite3.connect(path)
+    file.execute("PRAGMA ignore_check_constraints = ON")
+    file.execute(edit)
+    file.commit()
+    file.close()
+    with DeviceLedger(path) as ledger:
+        with pytest.raises(BadData, match="run `tacit ledger accept`"):
+            ledger.entries()
+        with pytest.raises(BadData, match="run `tacit ledger accept`"):
+            ledger.permits("run", 9, asked=b"cast")
+
+
+def test_a_full_disk_is_told_in_one_sentence(path):
+    with DeviceLedger(path) as ledger:
+        [(pages,)] = ledger._file.execute("PRAGMA page_count")
+        ledger._file.execute(f"PRAGMA max_page_count = {pages}")
+        ledger.permits("run", 2, asked=b"cast")
+        with pytest.raises(BadData, match=r"full; nothing was said\. Make room"):
+            ledger.keep("run", 2, report=bytes(9999), state=b"s")
+        assert ledger.doubt is None
+        assert ledger.answer("run", 2).report is None
+
+
+# --- The file and its anchor ---------------------------------------------------------
+
+
+class Killed(BaseException):
+    """As if the process had ended here."""
+
+
+def test_a_kill_between_anchor_and_file_leaves_one_that_is_relied_on(path, monkeypatch):
+    """Killed at the first write of the anchor, or at the second; before or after."""
+    save = Anchor.save
+    for round_, (nth, is_written) in enumerate(
+        [(1, False), (1, True), (2, False), (2, True)], start=2
+    ):
+        calls = []
+
+        def dying(self, *, nth=nth, is_written=is_written, calls=calls):
+            calls.append(self)
+            if len(calls) < nth or is_written:
+                save(self)
+            if len(calls) == nth:
+                raise Killed
+
+        monkeypatch.setattr(Anchor, "save", dying)
+        with DeviceLedger(path) as ledger, pytest.raises(Killed):
+            ledger.permits("run", round_, asked=b"cast")
+        monkeypatch.setattr(Anchor, "save", save)
+        with DeviceLedger(path) as ledger:
+            assert ledger.doubt is None
+            assert (ledger.answer("run", round_) is not None) == (nth == 2)
+            ledger.set_cap(Cap(9.0 + round_))
+            assert ledger.doubt is None
+
+
+def test_what_is_pending_is_final_before_it_leaves(path, monkeypatch):
+    """A report whose anchor a kill left open is settled first: no way back then."""
+    save, calls = Anchor.save, []
+
+    def dying(self):
+        calls.append(self)
+        if len(calls) == 4:  # the charge takes two
+            raise Killed
+        save(self)
+
+    monkeypatch.setattr(Anchor, "save", dying)
+    with DeviceLedger(path) as ledger:
+        ledger.permits("run", 2, asked=b"cast")
+        shutil.copy(path, path.with_name("charged"))
+        with pytest.raises(Killed):
+            ledger.keep("run", 2, report=b"two", state=b"s")
+    monkeypatch.setattr(Anchor, "save", save)
+    with DeviceLedger(path) as ledger:
+        assert b"two" in [one.report for one in ledger.pending()]
+    shutil.copy(path.with_name("charged"), path)
+    with DeviceLedger(path) as ledger:
+        assert ledger.doubt is Doubt.OTHER_COPY
+
+
+def test_a_slow_process_does_not_overwrite_the_anchor_of_the_next(path, monkeypatch):
+    """Between its commit and its settling, another one writes and is killed."""
+    settle, save = DeviceLedger._settle, Anchor.save
+
+    def overtaken(self, now):
+        monkeypatch.setattr(DeviceLedger, "_settle", killed)
+        with DeviceLedger(path) as other, pytest.raises(Killed):
+            other.permits("run", 3, asked=b"cast")
+        monkeypatch.setattr(DeviceLedger, "_settle", settle)
+        settle(self, now)
+
+    def killed(self, now):
+        raise Killed
+
+    assert save is Anchor.save
+    with DeviceLedger(path) as ledger:
+        monkeypatch.setattr(DeviceLedger, "_settle", overtaken)
+        ledger.permits("run", 2, asked=b"cast")
+        assert ledger.doubt is None
+        assert ledger.answer("run", 3) is not None
+
+
+def test_every_state_but_the_last_is_refused(path, tmp_path):
+    with DeviceLedger(path) as ledger:
+        for round_ in range(2, 6):
+            shutil.copy(path, tmp_path / str(round_))
+            ledger.permits("run", round_, asked=b"cast")
+    shutil.copy(path, tmp_path / "last")
+    for round_ in range(2, 6):
+        shutil.copy(tmp_path / str(round_), path)
+        with DeviceLedger(path) as ledger:
+            assert ledger.doubt is Doubt.OTHER_COPY
+    shutil.copy(tmp_path / "last", path)
+    with DeviceLedger(path) as ledger:
+        assert ledger.doubt is None
+
+
+def test_a_ledger_may_be_moved(path, tmp_path):
+    moved = tmp_path / "elsewhere.db"
+    path.rename(moved)
+    with DeviceLedger(moved) as ledger:
+        assert ledger.doubt is None
+        ledger.permits("run", 7, asked=b"cast")
+    DeviceLedger(path).close()  # the anchor knows where the old one is now
+
+
+def test_the_anchor_is_for_its_owner_alone_and_its_key_is_in_no_ledger(path):
+    [own] = (anchor.state_folder() / "ledgers").iterdir()
+    assert own.stat().st_mode & 0o777 == 0o600
+    found = anchor.at_place(path)
+    assert found.key not in path.read_bytes()
+    assert found.key.hex().encode() not in path.read_bytes()
+    assert found.key.hex() not in repr(found)
+
+
+def test_an_anchor_reads_what_it_wrote(tmp_path):
+    mark = Mark(3, "ab", {"run": ("terms", None)}, (("user", "server", 1.0, 1e-6),))
+    made = replace(Anchor.fresh(tmp_path / "x"), current=mark, pending=None)
+    made.save()
+    assert anchor.find(made.id) == made
+    assert anchor.find("../x") is Doubt.ALTERED
+    anchor.drop(made.id)
+    assert anchor.find(made.id) is Doubt.NO_ANCHOR
+
+
+def test_an_anchor_that_cannot_be_written_is_told_in_one_sentence(
+    path, monkeypatch, tmp_path
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TACIT_STATE", str(tmp_path / "file"))
+    with pytest.raises(BadData, match="anchor of a ledger cannot be written"):
+        DeviceLedger(tmp_path / "new.db")
+
+
+def test_heads_depend_on_everything_before():
+    rows = {table.name: {} for table in TABLES}
+    heads = {
+        authenticated(key, rows, id=id_, number=number, previous=previous)
+        for key in (b"k", b"l")
+        for id_ in ("a", "b")
+        for number in (1, 2)
+        for previous in ("", "x")
+    }
+    assert len(heads) == 16
+
+
+def test_the_state_folder(monkeypatch):
+    monkeypatch.setenv("TACIT_STATE", "/from/environment")
+    assert str(anchor.state_folder()) == "/from/environment"
+    monkeypatch.delenv("TACIT_STATE")
+    assert anchor.state_folder().name == "tacit"
+
+
+def test_an_unfinished_file_leaves_no_anchor_behind(tmp_path, monkeypatch):
+    make = schema.finish_chain
+
+    def killed(*_):
+        raise Killed
+
+    monkeypatch.setattr(schema, "finish_chain", killed)
+    with pytest.raises(Killed):
+        DeviceLedger(tmp_path / "x")
+    (tmp_path / "x").unlink()  # as if the commit had not been reached
+    monkeypatch.setattr(schema, "finish_chain", make)
+    with DeviceLedger(tmp_path / "x") as ledger:
+        assert ledger.doubt is None
+    assert len([*(anchor.state_folder() / "ledgers").iterdir()]) == 1
