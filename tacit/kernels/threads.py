@@ -30,7 +30,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def parallel(**options: Any) -> Callable[[FunctionType], Parallel]:
+def parallel(**options: Any) -> Callable[[Any], Parallel]:
     """Compile a function whose `prange` loops may run on all cores."""
     return lambda function: Parallel(function, options)
 
