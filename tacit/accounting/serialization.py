@@ -7,14 +7,15 @@ all written here, and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit import check
-from tacit.errors import BadValue
+from tacit.errors import BadValue, TacitError
 from tacit.release import Adjacency, Cell, Release, Standing, Unit, View
 
 if TYPE_CHECKING:
@@ -38,7 +39,12 @@ def release_to_json(release: Release) -> Json:
 
 
 def release_from_json(document: Mapping[str, Any]) -> Release:
-    """The release of what `release_to_json` gave."""
+    """The release of what `release_to_json` gave; BadValue for anything else."""
+    with _only_documents("release"):
+        return _release(document)
+
+
+def _release(document: Mapping[str, Any]) -> Release:
     cells = {
         (Unit(one["unit"]), View(one["view"])): _cell_from_json(one)
         for one in document["cells"]
@@ -65,8 +71,8 @@ def _cell_from_json(document: Mapping[str, Any]) -> Cell:
             **own,
             "standing": Standing(own["standing"]),
             "adjacency": Adjacency(own["adjacency"]),
-            "event": event_from_json(own["event"]),
-            "each": event_from_json(own["each"]),
+            "event": _event(own["event"]),
+            "each": _event(own["each"]),
         }
     )
 
@@ -81,7 +87,23 @@ def event_to_json(event: DpEvent | None) -> Json | None:
 
 
 def event_from_json(document: Json | None) -> DpEvent | None:
-    """The event of what `event_to_json` gave."""
+    """The event of what `event_to_json` gave; BadValue for anything else."""
+    with _only_documents("event"):
+        return _event(document)
+
+
+@contextmanager
+def _only_documents(what: str) -> Iterator[None]:
+    """Refuse what is no document of ours; it may come from a damaged file."""
+    try:
+        yield
+    except TacitError:
+        raise
+    except Exception as error:  # of whatever kind: the document may hold anything
+        raise BadValue(f"is not the document of a {what}: {error!r}") from error
+
+
+def _event(document: Json | None) -> DpEvent | None:
     if document is None:
         return None
     [(name, fields)] = document.items()
@@ -128,7 +150,7 @@ def _plain(value: Any) -> Any:
 def _read(value: Any) -> Any:
     if isinstance(value, list):
         return [_read(one) for one in value]
-    return event_from_json(value) if isinstance(value, dict) else value
+    return _event(value) if isinstance(value, dict) else value
 
 
 def _kind(name: str) -> type:

@@ -28,6 +28,7 @@ from tacit.cli import (
     train,
 )
 from tacit.errors import TacitError
+from tacit.text import lines
 from tacit.version import __version__
 
 INTERRUPTED = 130  # as shells count Ctrl-C
@@ -99,4 +100,4 @@ def main() -> None:
 def _complain(message: str) -> None:
     if "--json" in sys.argv:
         console.print_json({"error": message})
-    console.err().print(f"error: {message}", style="red", markup=False)
+    console.err().print(lines(f"error: {message}"), style="red")

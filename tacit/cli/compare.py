@@ -11,6 +11,7 @@ import typer
 from tacit.cli import console
 from tacit.cli.options import Changes, Json
 from tacit.errors import BadValue
+from tacit.text import shown
 
 if TYPE_CHECKING:
     from tacit.evaluation.significance import Difference
@@ -185,10 +186,10 @@ def _print(report: Report, out: Path) -> None:
     from tacit.reporting.words import purpose
 
     first = report.differences[0].metric if report.differences else None
-    shown = console.out()
-    shown.print(purpose(is_release=False), markup=False, style="bold")
-    shown.print(tables.to_rich(tables.comparison(report.comparison)))
+    answer = console.out()
+    answer.print(purpose(is_release=False), style="bold")
+    answer.print(tables.to_rich(tables.comparison(report.comparison)))
     if first is not None:
         pairs = [pair for pair in report.differences if pair.metric == first]
-        shown.print(tables.to_rich(tables.differences(pairs)))
-    shown.print(f"report: {out / 'comparison.html'}", markup=False)
+        answer.print(tables.to_rich(tables.differences(pairs)))
+    answer.print(f"report: {shown(str(out / 'comparison.html'))}")

@@ -1,7 +1,9 @@
 """Where things are printed: answers on stdout, everything else on stderr.
 
 With `--json` the answer is one JSON document and nothing else is on stdout. Progress is
-a bar on a terminal and an occasional plain line in a pipe or in CI.
+a bar on a terminal and an occasional plain line in a pipe or in CI. Text is printed as
+it is, never read as markup, and what a terminal would obey is written as an escape;
+whoever puts text from data into a line also sends it through `shown`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -28,28 +30,51 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from tacit.text import in_json, shown
+
 PLAIN_SECONDS = 5.0  # between progress lines where there is no terminal
+
+
+class _Safe(Console):
+    """A console that prints strings as they are, without what a terminal would obey."""
+
+    def __init__(self, file: IO[str]) -> None:
+        wraps = not file.isatty()
+        super().__init__(
+            file=file, soft_wrap=wraps, highlight=False, markup=False, emoji=False
+        )
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As Rich does; strings are cleaned line by line."""
+        super().print(*map(_clean, objects), **options)
 
 
 def out() -> Console:
     """For answers."""
-    return Console(file=sys.stdout, soft_wrap=not sys.stdout.isatty(), highlight=False)
+    return _Safe(sys.stdout)
 
 
 def err() -> Console:
     """For progress, notes and errors."""
-    return Console(file=sys.stderr, soft_wrap=not sys.stderr.isatty(), highlight=False)
+    return _Safe(sys.stderr)
+
+
+def _clean(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return "\n".join(shown(line, longest=None) for line in value.split("\n"))
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, default=_plain)
-    sys.stdout.write(text + "\n")
+    """One JSON document on stdout: exact, and valid UTF-8 whatever it holds."""
+    is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    text = json.dumps(document, indent=2, ensure_ascii=not is_utf8, default=_plain)
+    sys.stdout.write(in_json(text) + "\n")
 
 
 def note(text: str) -> None:
     """A line for people, on stderr."""
-    err().print(text, markup=False)
+    err().print(text)
 
 
 class Bar:
@@ -81,7 +106,7 @@ class Bar:
 
     def say(self, text: str) -> None:
         """A step has begun."""
-        self.console.print(f"{self.label}: {text}", style="dim", markup=False)
+        self.console.print(f"{self.label}: {shown(text)}", style="dim")
 
     def round(self, done: int, planned: int, facts: Mapping[str, Any]) -> None:
         """A round is over."""
@@ -104,7 +129,7 @@ class Bar:
         if now - self.last_line >= PLAIN_SECONDS or done == total:
             self.last_line = now
             of = "" if total is None else f" of {total:,}"
-            self.console.print(f"{self.label}: {done:,}{of}  {beside}", markup=False)
+            self.console.print(f"{self.label}: {done:,}{of}  {shown(beside)}")
 
 
 @contextmanager
@@ -134,7 +159,7 @@ class _Told(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.count += 1
         said = f"{self.label}, step {self.count}: {record.getMessage()}"
-        self.show(Text(said, "dim"))
+        self.show(Text(shown(said, longest=None), "dim"))
 
 
 def _beside(facts: Mapping[str, Any]) -> str:

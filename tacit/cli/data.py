@@ -9,6 +9,7 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Json
+from tacit.text import shown
 
 app = typer.Typer(
     help="Known data sets: list, describe, prepare.", no_args_is_help=True
@@ -101,8 +102,8 @@ def _show(source: Any, dataset: Any, *, json: bool) -> None:
     out = console.out()
     out.print(f"{source.title}  {source.home}", markup=False)
     for what, value in counts.items():
-        shown = f"{value:,}" if type(value) is int else value
-        out.print(f"  {what.replace('_', ' '):28} {shown}", markup=False)
+        figure = f"{value:,}" if type(value) is int else str(value)
+        out.print(f"  {what.replace('_', ' '):28} {shown(figure, longest=None)}")
     out.print(f"  {'terms':28} {source.terms}", markup=False)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tacit import text
 from tacit.cli import console
 from tacit.cli.options import Json
 from tacit.errors import BadRun
@@ -103,7 +104,7 @@ def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None
     out.print(tables.to_rich(tables.comparison(contenders(judged, own))))
     out.print("Random, popularity and EASE saw every history on one machine.\n")
     out.print(tables.to_rich(tables.recommendations(shown)))
-    out.print(f"report: {page}", markup=False)
+    out.print(f"report: {text.shown(str(page))}")
 
 
 def _document(

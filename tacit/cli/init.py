@@ -11,6 +11,7 @@ import typer
 from tacit.cli import console
 from tacit.cli.options import Json
 from tacit.errors import BadValue
+from tacit.text import shown
 
 if TYPE_CHECKING:
     from tacit.data.sources.csv import CsvTable
@@ -109,8 +110,8 @@ def init(
     dataset = table.load()
     log = dataset.interactions
     text = TEMPLATE.format(
-        out=out,
-        person=dataset.profiles.ids[0],
+        out=shown(str(out)),
+        person=shown(dataset.profiles.ids[0]),
         population=_population(population),
         min_value=_min_value(value, min_value),
         rows=len(log),
@@ -125,10 +126,10 @@ def init(
         counts = {"users": log.n_users, "items": log.n_items, "interactions": len(log)}
         console.print_json({"experiment": out, **counts})
         return
+    name = shown(str(out))
     console.out().print(
-        f"{out}: {len(log):,} lines, {log.n_users:,} people, {log.n_items:,} items\n"
-        f"next: tacit train {out} --out run",
-        markup=False,
+        f"{name}: {len(log):,} lines, {log.n_users:,} people, {log.n_items:,} items\n"
+        f"next: tacit train {name} --out run",
     )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Json
+from tacit.text import shown
 
 if TYPE_CHECKING:
     from tacit.reporting.ledger import Told
@@ -219,4 +220,4 @@ def _print(told: Told, html: Path | None) -> None:
     for sentence in in_words(told.totals) if told.entries else ():
         out.print(f"- {sentence}", markup=False)
     if html is not None:
-        out.print(f"page: {html}", markup=False)
+        out.print(f"page: {shown(str(html))}")

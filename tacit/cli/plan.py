@@ -9,6 +9,7 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Changes, ExperimentFile, Json, Refreshed, refreshing
+from tacit.text import shown
 
 
 def plan(
@@ -99,7 +100,8 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
     is_release = assembled.experiment.is_release
     out.print(purpose(is_release=is_release), markup=False, style="bold")
     out.print(
-        f"[bold]{assembled.experiment.method_name}[/] on {assembled.dataset.name}"
+        f"{assembled.experiment.method_name} on {shown(assembled.dataset.name)}",
+        style="bold",
     )
     out.print(
         f"devices: {cost['population']:,}; rounds: {cost['rounds']:,}; asked in each: "

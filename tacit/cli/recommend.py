@@ -10,6 +10,7 @@ import typer
 from tacit.cli import console
 from tacit.cli.options import Json, RunPath
 from tacit.errors import BadValue
+from tacit.text import shown
 
 
 def recommend(
@@ -59,13 +60,12 @@ def recommend(
         ]
         console.print_json({"user": user, "serve": serve, "items": items})
         return
-    who = "this history" if user is None else f"user {user}"
+    who = "this history" if user is None else f"user {shown(user)}"
     out = console.out()
     out.print(f"For {who} ({len(held)} items in the history):", markup=False)
     for place, line in enumerate(best, start=1):
-        out.print(
-            f"{place:3}. {line.title}  ({line.id}, {line.score:.4f})", markup=False
-        )
+        title, name = shown(line.title), shown(line.id)
+        out.print(f"{place:3}. {title}  ({name}, {line.score:.4f})")
         if why:
-            reasons = "; ".join(r.title for r in because[line.id])
+            reasons = "; ".join(shown(r.title) for r in because[line.id])
             out.print(f"     because of {reasons or 'what many have'}", markup=False)

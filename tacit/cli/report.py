@@ -8,6 +8,7 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Json, RunPath
+from tacit.text import shown
 
 
 def report(
@@ -26,4 +27,4 @@ def report(
     if json:
         console.print_json({"report": path})
     else:
-        console.out().print(f"{path}", markup=False)
+        console.out().print(shown(str(path)))

@@ -16,6 +16,7 @@ from tacit.cli.options import (
     Resume,
     refreshing,
 )
+from tacit.text import shown
 
 
 def train(
@@ -87,7 +88,7 @@ def _print(document: Mapping[str, Any], path: Path) -> None:
         out.print(f"- Of who was in the earlier runs too: {sentence}", markup=False)
     if is_release:
         _say_what_to_publish(path)
-    out.print(f"report: {path / 'report.html'}", markup=False)
+    out.print(f"report: {shown(str(path / 'report.html'))}")
 
 
 def _say_what_to_publish(path: Path) -> None:

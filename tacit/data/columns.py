@@ -37,14 +37,26 @@ def describe(value: object, path: str) -> tuple[Any, Columns]:
 
 
 def restore(described: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -> Any:
-    """The inverse of `describe`; KeyError, TypeError or BadValue if it is not one."""
+    """The inverse of `describe`; BadValue if it is not one, whatever it is."""
+    try:
+        return _restore(described, columns)
+    except BadValue:
+        raise
+    except Exception as error:  # of whatever kind: both may come from outside
+        raise BadValue(f"is not a data set or a part of one: {error!r}") from error
+
+
+def _restore(described: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -> Any:
     if "column" in described:
         return columns[described["column"]]
     if "map" in described:
-        return {k: restore(v, columns) for k, v in described["map"].items()}
+        return {k: _restore(v, columns) for k, v in described["map"].items()}
     if "part" in described:
-        fields = {k: restore(v, columns) for k, v in described["fields"].items()}
-        return _PARTS[described["part"]](**fields)
+        fields = {k: _restore(v, columns) for k, v in described["fields"].items()}
+        part = _PARTS[described["part"]](**fields)
+        if isinstance(part, Strings):
+            part.check()
+        return part
     return described["value"]
 
 

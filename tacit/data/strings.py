@@ -38,6 +38,19 @@ class Strings(Sequence[str]):
         offsets = offsets_of([len(text) for text in encoded])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
+    def check(self) -> None:
+        """Refuse bytes that are not UTF-8, or cut within a character.
+
+        What `of` packs is always sound; what a file holds need not be.
+        """
+        begins = self.buffer[self.offsets[self.offsets < len(self.buffer)]]
+        try:
+            self.buffer.tobytes().decode()
+        except UnicodeDecodeError as error:
+            raise BadValue(f"a text is not UTF-8 ({error.reason})") from None
+        if (begins & 0xC0 == 0x80).any():  # a byte that only continues a character
+            raise BadValue("a text begins within a character")
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

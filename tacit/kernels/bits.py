@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit, prange
 
 from tacit.kernels.philox import block
+from tacit.kernels.threads import parallel
 
 _DRAW = np.uint64(0)  # as in `keys`
 _LOWER, _HALF, _STEP = np.uint64(2**32 - 1), np.uint64(32), 2.0**-32
@@ -22,7 +23,7 @@ def _unit(made, i):  # type: ignore[no-untyped-def]
     return (word >> _HALF if i % 2 else word & _LOWER) * _STEP
 
 
-@njit(cache=True, parallel=True)
+@parallel()
 def places(words, starts, sizes, out):  # type: ignore[no-untyped-def]
     """One of `sizes[j]` places from `starts[j]` on, for each client and j."""
     clients, count = out.shape
@@ -35,7 +36,7 @@ def places(words, starts, sizes, out):  # type: ignore[no-untyped-def]
                 out[u, first + i] = starts[first + i] + drawn
 
 
-@njit(cache=True, parallel=True)
+@parallel()
 def bits(words, values, bound, least, out):  # type: ignore[no-untyped-def]
     """1 with the chance of each value, which is never below `least` for either bit."""
     clients, count = out.shape

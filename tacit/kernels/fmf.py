@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from tacit.kernels.threads import parallel
+
 _PEOPLE = 256  # who share one table of the items they have
 
 
@@ -77,7 +79,7 @@ def solver(factors: int) -> Callable[..., Any]:
     """
     n = factors
 
-    @njit(cache=True, parallel=True, error_model="numpy")
+    @parallel(error_model="numpy")
     def solve(offsets, events, table, common, alpha, coordinates, people, values):  # type: ignore[no-untyped-def]
         """Factors of every client, and the gradient at its coordinates."""
         clients, count = coordinates.shape
@@ -113,7 +115,7 @@ def solver(factors: int) -> Callable[..., Any]:
     return solve
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@parallel(error_model="numpy")
 def spread(offsets, events, items, alpha, people, out):  # type: ignore[no-untyped-def]
     """The whole gradient of every client, from the factors of all."""
     n_items, n = items.shape

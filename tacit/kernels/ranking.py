@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from tacit.kernels.threads import parallel
+
 _TILE = 1024  # scores worked on at once: 4 KiB of float32 stay in the nearest cache
 _PEOPLE = 64  # who share a tile's item factors while these are in the cache
 
@@ -29,7 +31,7 @@ def _mark_out(out, first, last, person, seen_by):  # type: ignore[no-untyped-def
     return n
 
 
-@njit(cache=True, parallel=True)
+@parallel()
 def count_ranks(scores, out_offsets, out, offsets, targets):  # type: ignore[no-untyped-def]
     """Above and tied for each target without the items that are `out`.
 
@@ -102,7 +104,7 @@ def _count_last(user, factors, start, stop, tile, mark):  # type: ignore[no-unty
     return above, tied
 
 
-@njit(cache=True, parallel=True)
+@parallel()
 def count_factor_ranks(users, factors, out_offsets, out, offsets, targets):  # type: ignore[no-untyped-def]
     """As `count_ranks`, scores made tile by tile from transposed item factors."""
     n_items = factors.shape[1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from tacit.kernels.threads import parallel
+
 TILE = 1024  # items coded side by side, one row of codes a factor
 GROUP = 8  # factors whose products are summed in 16 bits
 _STEPS = 254  # of a group's query in all; rounding adds 4, and 127 * 258 < 2**15
@@ -37,7 +39,7 @@ def _insert(items, scores, filled, item, score):  # type: ignore[no-untyped-def]
     return min(filled + 1, len(items))
 
 
-@njit(cache=True, parallel=True)
+@parallel()
 def scan_rows(rows, offsets, seen, k):  # type: ignore[no-untyped-def]
     """The best k of each row without the seen: items, scores, how many."""
     items = np.empty((len(rows), k), np.int32)
@@ -215,7 +217,7 @@ def scan_codes(user, index, seen, k):  # type: ignore[no-untyped-def]
     return items[:n], scores[:n]
 
 
-@njit(cache=True, parallel=True)
+@parallel()
 def scan_codes_in_runs(runs, user, index, seen, k):  # type: ignore[no-untyped-def]
     """As `scan_codes`, the catalog cut into runs that go side by side."""
     n_tiles = len(index[1])
@@ -233,7 +235,7 @@ def scan_codes_in_runs(runs, user, index, seen, k):  # type: ignore[no-untyped-d
     return items[0, :n], scores[0, :n]
 
 
-@njit(cache=True, parallel=True)
+@parallel()
 def scan_codes_each(users, index, offsets, seen, k):  # type: ignore[no-untyped-def]
     """The best k of each person: items, scores, how many."""
     n_tiles = len(index[1])

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from tacit.errors import BadValue, TacitError
 from tacit.release import Standing, Unit
 from tacit.reporting import elements, tables, words
 from tacit.statement import Statement
@@ -53,7 +54,16 @@ _NOT_COVERED = (
 
 
 def render(card: Json) -> str:
-    """One HTML page, no scripts, nothing fetched."""
+    """One HTML page, no scripts, nothing fetched; refuses a card that is damaged."""
+    try:
+        return _rendered(card)
+    except TacitError:
+        raise
+    except Exception as error:  # of whatever kind: the card may come from a file
+        raise BadValue(f"the privacy card is damaged: {error!r}") from error
+
+
+def _rendered(card: Json) -> str:
     notes = _NOTES + (_SIMULATED if card["simulation"] else _RELEASED)
     head = elements.head(
         f"Privacy card: {card['title']}",

@@ -6,8 +6,6 @@ plot has a caption and, below it, its numbers as a table.
 
 from __future__ import annotations
 
-from html import escape
-
 from tacit.release import Standing
 from tacit.reporting import elements, plots, tables
 from tacit.reporting.report import (
@@ -20,6 +18,7 @@ from tacit.reporting.report import (
     Tradeoff,
 )
 from tacit.statement import Statement
+from tacit.text import in_html
 from tacit.version import __version__
 
 SIMULATED = (
@@ -136,9 +135,10 @@ def _groups(groups: Groups) -> str:
 
 
 def _person(person: Person) -> str:
-    history = "".join(f"<li>{escape(title)}</li>\n" for title in person.history)
+    history = "".join(f"<li>{in_html(title)}</li>\n" for title in person.history)
     body = (
-        f'<div class="two">\n<div>\n<h3>What {escape(person.name)} has</h3>\n'
+        f'<div class="two">\n<div>\n'
+        f"<h3>What <bdi>{in_html(person.name)}</bdi> has</h3>\n"
         f'<ul class="history">\n{history}</ul>\n</div>\n'
         f"<div>\n{elements.table(tables.recommendations(person))}</div>\n</div>\n"
     )
@@ -147,7 +147,7 @@ def _person(person: Person) -> str:
 
 def _origin(report: Report) -> str:
     body = (
-        f"<pre><code>{escape(report.command)}</code></pre>\n"
-        f'<p class="quiet">Tacit {escape(__version__)}</p>\n'
+        f"<pre><code>{in_html(report.command)}</code></pre>\n"
+        f'<p class="quiet">Tacit {in_html(__version__)}</p>\n'
     )
     return elements.section("origin", "How this page was made", body)

@@ -21,6 +21,7 @@ from tacit.reporting.report import (
     Groups,
     Tradeoff,
 )
+from tacit.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -258,16 +259,15 @@ def _errors(values: Iterable[Estimate]) -> list[float]:
 
 def _label(text: str, *, longest: int = _LONGEST) -> str:
     """Short, and never read as mathematics or as a name to hide from the legend."""
-    short = text if len(text) <= longest else text[: longest - 1] + "…"
-    literal = short.replace("$", r"\$")
-    return f"\u200b{literal}" if literal.startswith("_") else literal
+    literal = shown(text, longest=longest).replace("$", r"\$")
+    return f" {literal}" if literal.startswith("_") else literal
 
 
 def _svg(figure: Figure, name: str) -> str:
     """The figure as an <svg> element: the same bytes each time, ids of its own."""
     from matplotlib import rc_context
 
-    out = io.StringIO()
+    out, name = io.StringIO(), shown(name, longest=None)
     style: dict[Any, str] = {"svg.fonttype": "none", "svg.hashsalt": name}
     with rc_context(style):
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
@@ -26,6 +25,7 @@ from tacit.reporting.report import (
     Person,
 )
 from tacit.statement import Statement
+from tacit.text import in_csv, shown
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -177,23 +177,23 @@ def to_rich(table: Table) -> RichTable:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    title = Text(table.caption)
+    title = Text(shown(table.caption, longest=None))
     rich = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for place, column in enumerate(zip(*_lines(table), strict=True)):
         rich.add_column(
-            Text(column[0]),
+            Text(shown(column[0])),
             justify="right" if place in table.numeric else "left",
             no_wrap=max(map(len, column)) <= _SHORT,  # long columns give way
             overflow="fold",
         )
     for row in table.rows:
-        rich.add_row(*(Text(_printable(cell)) for cell in row))
+        rich.add_row(*(Text(shown(cell, longest=None)) for cell in row))
     return rich
 
 
 def to_plain(table: Table) -> str:
     """Columns lined up with spaces."""
-    lines = [tuple(_printable(cell) for cell in row) for row in _lines(table)]
+    lines = [tuple(shown(cell, longest=None) for cell in row) for row in _lines(table)]
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     padded = (
         "  ".join(
@@ -202,13 +202,17 @@ def to_plain(table: Table) -> str:
         ).rstrip()
         for row in lines
     )
-    return "\n".join((table.caption, *padded)) + "\n"
+    return "\n".join((shown(table.caption, longest=None), *padded)) + "\n"
 
 
 def to_csv(table: Table) -> str:
-    """Header and rows, quoted where needed; the caption is left out."""
+    """Header and rows, quoted where needed; the caption is left out.
+
+    A spreadsheet that opens it computes nothing.
+    """
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(_lines(table))
+    rows = ([in_csv(cell) for cell in row] for row in _lines(table))
+    csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()
 
 
@@ -265,12 +269,7 @@ def _distinct(values: Iterable[T]) -> list[T]:
     return list(dict.fromkeys(values))
 
 
-def _printable(text: str) -> str:
-    """Without control characters: a title must not move the cursor."""
-    return "".join("\ufffd" if unicodedata.category(c) == "Cc" else c for c in text)
-
-
 def _quoted(text: str) -> str:
     for character in "\\|<*_`[":
         text = text.replace(character, "\\" + character)
-    return _printable(text)
+    return shown(text, longest=None)

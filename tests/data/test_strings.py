@@ -87,3 +87,13 @@ def test_a_hundred_thousand_are_taken_at_once():
     assert time.perf_counter() - start < 0.5  # measured: 0.02 s
     assert taken[0] == "item number 99999"
     assert taken[99_999] == "item number 0"
+
+
+@pytest.mark.parametrize(
+    ("raw", "offsets"), [(b"a\xffb", [0, 1, 3]), ("é".encode(), [0, 1, 2])]
+)
+def test_bytes_of_a_file_are_checked(raw, offsets):
+    texts = Strings(np.frombuffer(raw, np.uint8), np.array(offsets))
+    with pytest.raises(BadValue, match="a text"):
+        texts.check()
+    Strings.of(["é", "", "a", ""]).check()

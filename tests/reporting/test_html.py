@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from tacit.release import Standing
 from tacit.reporting.html import render
-from tacit.reporting.report import Report
+from tacit.reporting.report import Contender, Estimate, Person, Report
 
 VOID = {"meta", "br", "path", "use"}
 
@@ -102,3 +102,25 @@ def test_empty_parts_are_left_out() -> None:
 
 def test_the_same_report_gives_the_same_page(report: Report) -> None:
     assert render(report) == render(report)
+
+
+def test_text_from_data_is_neither_markup_nor_obeyed():
+    odd = "<script>x</script>\x1b[1m\u202eback \ud800 $1$ _"
+    shown = "&lt;script&gt;x&lt;/script&gt;\\x1b[1m\\u202eback \\ud800 $1$ _"
+    page = render(
+        Report(
+            odd,
+            odd,
+            simulation=True,
+            facts=((odd, odd),),
+            released=(odd,),
+            comparison=(Contender(odd, {odd: Estimate(0.5)}, is_this_run=True),),
+            groups={odd: {odd: {odd: Estimate(0.5)}}},
+            person=Person(odd, (odd,), ((odd, 1.0),)),
+        )
+    )
+    page.encode()
+    assert "<script" not in page
+    assert not {"\x1b", "\u202e", "\ud800"} & set(page)
+    assert f"<bdi>{shown}</bdi>" in page
+    assert page.count(shown) >= 10

@@ -154,7 +154,7 @@ def test_a_terminal_shows_titles_as_they_are() -> None:
     shown = rich(table)
     assert "[bold]Up[/bold]" in shown
     assert "\x1b" not in shown
-    assert "a\ufffd[2Jb\ufffdc" in shown
+    assert "a\\x1b[2Jb\\nc" in shown
 
 
 def test_a_terminal_breaks_long_columns_and_no_short_words() -> None:
@@ -167,3 +167,8 @@ def test_a_terminal_breaks_long_columns_and_no_short_words() -> None:
 def test_rows_must_fit_the_header() -> None:
     with pytest.raises(BadValue, match=r"has 2 columns, but rows of \[1\]"):
         Table("x", ("a", "b"), (("1",),))
+
+
+def test_a_spreadsheet_computes_no_cell() -> None:
+    table = Table("x", ("a", "=b"), (("=1+1", "-0.5"), ("@x\x1b", 'say "y"')))
+    assert tables.to_csv(table) == 'a,\'=b\n\'=1+1,-0.5\n\'@x\\x1b,"say ""y"""\n'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zipfile
 import zlib
@@ -12,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tacit.data.sources.limits import LONGEST_ROW, most_unpacked, refuse_unpacked
 from tacit.data.sources.quote import quoted
 from tacit.errors import BadData, TacitError
 
-_LONGEST_LINE = 1 << 20  # bytes; no release comes near
 # What the standard library raises on bytes that are no zip, or one that it cannot read.
 _NO_ZIP = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
@@ -47,10 +48,10 @@ class Members:
         """Each line with its number, decoded, without its line end."""
         with self.open(name) as stream:
             number = 0
-            while raw := stream.readline(_LONGEST_LINE):
+            while raw := stream.readline(LONGEST_ROW):
                 number += 1
-                if len(raw) == _LONGEST_LINE:
-                    problem = f"longer than {_LONGEST_LINE:,} bytes"
+                if len(raw) == LONGEST_ROW:
+                    problem = f"longer than {LONGEST_ROW:,} bytes"
                     raise BadData(self.label(name), number, problem)
                 yield number, self._decoded(raw, encoding, name, number)
         if not number:
@@ -101,8 +102,20 @@ class Members:
             raise BadData(
                 self.archive, None, f"has no {path}; is it the right archive?"
             )
+        self._check_size(packed.getinfo(path), name)
         opened = packed.open(path)
         return io.BufferedReader(opened)  # type: ignore[type-var]  # faster by line
+
+    def _check_size(self, member: zipfile.ZipInfo, name: str) -> None:
+        """Refuse what could unpack to more than memory or the disk should take."""
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            # zipfile unpacks the others by the block, however large that becomes.
+            problem = "is packed by another method than deflate; pack it anew"
+            raise BadData(self.label(name), None, problem)
+        # zipfile gives no more than the size that is declared, so that is what counts.
+        most = most_unpacked(os.path.getsize(self.archive))
+        if member.file_size > most:
+            raise refuse_unpacked(self.label(name), most)
 
 
 def _is_utf8(raw: bytes) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from tacit.data.sources.limits import LONGEST_ROW
 from tacit.data.sources.members import Members
 from tacit.data.sources.numbers import MOST_DIGITS, Layout
 from tacit.data.sources.quote import listed, quoted
@@ -74,11 +75,21 @@ def quoted_rows(
     members: Members, name: str, layout: Layout, *, encoding: str = "utf-8-sig"
 ) -> Iterator[Row]:
     """Rows of CSV; a field in quotation marks may hold separators and line ends."""
-    file, line = members.label(name), 1
-    text = (f"{text}\n" for _, text in members.lines(name, encoding=encoding))
-    reader = csv.reader(text, delimiter=layout.separator, strict=True)
+    file, line, size = members.label(name), 1, 0
+
+    def lines() -> Iterator[str]:
+        nonlocal size
+        for _, text in members.lines(name, encoding=encoding):
+            size += len(text) + 1
+            if size > LONGEST_ROW:
+                problem = f"a row of more than {LONGEST_ROW:,} characters"
+                raise BadData(file, line, f"{problem}; check its quotation marks")
+            yield f"{text}\n"
+
+    reader = csv.reader(lines(), delimiter=layout.separator, strict=True)
     try:
         for fields in reader:
+            size = 0
             yield from _row(file, line, fields, layout)
             line = reader.line_num + 1
     except csv.Error as error:

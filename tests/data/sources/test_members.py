@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from tacit.data.sources import members
+from tacit.data.sources import limits, members
 from tacit.data.sources.members import Members
 from tacit.errors import BadData, BadValue
 
@@ -76,7 +76,7 @@ def test_a_missing_member_is_refused(release):
 
 
 def test_a_long_line_is_refused(release, monkeypatch):
-    monkeypatch.setattr(members, "_LONGEST_LINE", 4)
+    monkeypatch.setattr(members, "LONGEST_ROW", 4)
     with pytest.raises(BadData, match="line 1: longer than 4 bytes"):
         list(release.lines("a.txt", encoding="latin-1"))
 
@@ -92,3 +92,35 @@ def test_a_broken_zip_is_refused(tmp_path, harm):
     path.write_bytes(broken[harm])
     with pytest.raises(BadData, match="not a sound zip file"):
         list(Members(path, "small").lines("a.txt", encoding="utf-8"))
+
+
+def test_a_bomb_is_refused_by_what_it_declares(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "_ALWAYS", 1000)
+    with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("a.txt", "x\n" * 500_000)
+    bomb = Members(tmp_path / "b.zip", "")
+    with pytest.raises(BadData, match=r"unpacks to more than .* bytes.*TACIT_MOST"):
+        list(bomb.lines("a.txt", encoding="utf-8"))
+    monkeypatch.setenv(limits.UNPACKED, "1000000")
+    assert len(list(bomb.lines("a.txt", encoding="utf-8"))) == 500_000
+
+
+def test_a_declared_size_that_lies_gives_no_more(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("a.txt", "x\n" * 500_000)
+    raw = (tmp_path / "b.zip").read_bytes()
+    size = (1_000_000).to_bytes(4, "little")
+    assert raw.count(size) == 2
+    (tmp_path / "b.zip").write_bytes(raw.replace(size, (10).to_bytes(4, "little")))
+    read = []
+    with pytest.raises(BadData, match="not a sound zip"):
+        read += list(Members(tmp_path / "b.zip", "").lines("a.txt", encoding="utf-8"))
+    assert len(read) <= 5
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_only_what_is_unpacked_bit_by_bit_is_read(tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "b.zip", "w", method) as packed:
+        packed.writestr("a.txt", "one")
+    with pytest.raises(BadData, match="another method than deflate"):
+        list(Members(tmp_path / "b.zip", "").lines("a.txt", encoding="utf-8"))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tacit.data.sources import rows
 from tacit.data.sources.members import Members
 from tacit.data.sources.numbers import Layout
 from tacit.data.sources.rows import Row, plain_rows, quoted_rows
@@ -35,7 +36,7 @@ def test_quoted_rows_know_the_line_where_they_begin(table):
     assert [row.line for row in found] == [2, 4]
 
 
-@pytest.mark.parametrize("rows", [plain_rows, quoted_rows])
+@pytest.mark.parametrize("reader", [plain_rows, quoted_rows])
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
@@ -46,9 +47,9 @@ def test_quoted_rows_know_the_line_where_they_begin(table):
         ("a\tb\n1\t\0\n", 2, "holds a zero byte"),
     ],
 )
-def test_what_is_not_the_layout_is_named(table, rows, text, line, problem):
+def test_what_is_not_the_layout_is_named(table, reader, text, line, problem):
     with pytest.raises(BadData) as caught:
-        list(rows(table(text), "t.tsv", HEADED))
+        list(reader(table(text), "t.tsv", HEADED))
     assert problem in str(caught.value)
     assert caught.value.line == line
 
@@ -99,3 +100,13 @@ def test_errors_stay_short(table):
     with pytest.raises(BadData, match="10000 in all") as caught:
         list(plain_rows(table(many), "t.tsv", HEADED))
     assert len(caught.value.problem) < 200
+
+
+def test_a_row_is_bounded_over_all_its_lines(table, monkeypatch):
+    monkeypatch.setattr(rows, "LONGEST_ROW", 100)
+    fine = 'a\tb\n1\t"' + "x" * 40 + "\n" + "x" * 40 + '"\n'
+    assert len(list(quoted_rows(table(fine * 1), "t.tsv", HEADED))) == 1
+    text = fine + '1\t"' + "x\n" * 60 + '"\n'
+    with pytest.raises(BadData, match="a row of more than 100 characters") as caught:
+        list(quoted_rows(table(text), "t.tsv", HEADED))
+    assert caught.value.line == 4

@@ -1,0 +1,94 @@
+"""A few thousand harmed inputs for every decoder; `python -m benchmarks.fuzz` has more.
+
+No decoder may raise what is not a `TacitError`, whatever the bytes are.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from benchmarks.fuzz import Outcome, fuzz
+from benchmarks.fuzz_targets import Target, targets
+from tacit.errors import BadData
+
+# Decoders that still let something pass, each with what it is.
+OPEN = {
+    "terms": "RecursionError on deep nesting",
+    "cache manifest.json": "RecursionError on deep nesting",
+    "cache 0000.npy": "TokenError of numpy on a damaged header",
+    "model.safetensors": "KeyError in the method where a weight is missing",
+    "model.json": "RecursionError, AttributeError, OverflowError",
+    "ledger.json": "RecursionError, OverflowError",
+    "result.json": "UnicodeDecodeError, JSONDecodeError, TypeError, RecursionError",
+    "metrics.jsonl": "UnicodeDecodeError",
+    "privacy-card.json": "ValueError and UnicodeEncodeError of write_json",
+    "ledger.db": "sqlite3.DatabaseError, AssertionError",
+    "ledger.db rows": "StopIteration",
+}
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory) -> dict[str, Target]:
+    return {t.name: t for t in targets(tmp_path_factory.mktemp("fuzz"))}
+
+
+NAMES = (
+    *("cast", "reports", "queries", "event", "release", "terms", "strings", "columns"),
+    *("csv", "items", "cache manifest.json", "cache 0000.npy", "movielens-100k"),
+    *("movielens-latest-small", "citeulike-a", "steam-200k", "filmtrust", "lastfm"),
+    *("frappe", "mind-small-sample", "zip", "experiment", "model.safetensors"),
+    *("model.json", "ledger.json", "result.json", "metrics.jsonl"),
+    *("privacy-card.json", "state.safetensors", "checkpoint", "ledger.db"),
+    "ledger.db rows",
+)
+
+
+def test_every_target_is_here_and_all_of_the_inputs_are_shared_out(known):
+    assert tuple(known) == NAMES
+    assert sum(target.share for target in known.values()) == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=[pytest.mark.xfail(reason=OPEN[name], strict=True)]
+            if name in OPEN
+            else [],
+        )
+        for name in NAMES
+    ],
+)
+def test_nothing_foreign_comes_out(known, name):
+    target = known[name]
+    target.read(target.sound)  # what is harmed was sound
+    least = 400 if name in OPEN else 100  # so that each of the open ones shows
+    inputs = max(least, round(target.share * 15_000))
+    found = fuzz(target, inputs, seed=1, until=time.perf_counter() + 60)
+    assert found.findings == {}
+    assert found.inputs == inputs == found.accepted + found.refused
+    assert found.refused or name.startswith("cache")  # a cache refuses by None
+
+
+def test_the_fuzzer_sees_what_is_foreign():
+    """A reader that lets one kind through, one that is slow, one that is right."""
+
+    def reader(raw: bytes) -> object:
+        if raw == b"key":
+            return {}["x"]
+        if raw == b"bad":
+            raise BadData("f", 1, "no")
+        return raw
+
+    inputs = iter([b"key", b"bad", b"fine", b"key"])
+    target = Target("t", 1.0, lambda _: next(inputs), reader, b"")
+    found = fuzz(target, 4, seed=0, until=time.perf_counter() + 60)
+    assert isinstance(found, Outcome)
+    assert (found.accepted, found.refused, found.foreign) == (1, 1, 2)
+    [(kind, kept)] = found.findings.items()
+    assert kind.startswith("KeyError")
+    assert [given for _, given in kept] == [b"key".hex()] * 2
