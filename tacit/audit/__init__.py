@@ -9,6 +9,15 @@
     observing   canaries in a run: what they send, what the server sees
     sums        noisy sums: bound, scale, law and independence of the noise, mu
     empty_report  whether sums are divided by the planned size
+    draws       the noise by the million: repeats, lags, tails, grid
+    liars       reports that no honest client would send, and what they move
+    delivered   the bytes that a server sees: types, grid, noise of nobody
+    replay      whether the server follows from what was delivered alone
+    alone       whether a report follows from its client alone
+    mixing      whether a relay delivers below its minimum
+    cohorts     who is asked, against the event of the sampler
+    books       plan, statement, ledger and channel, recomputed from each other
+    closed_forms  the exact epsilon of a few releases, in formulas of its own
     reports     likelihood ratios of what devices say for two inputs
     devices     the same for a method's own reports, and whether they are fresh
     one_shot    an estimate to watch a run by; never a guarantee

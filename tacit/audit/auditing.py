@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
-from tacit.audit.checks import Audit
-from tacit.audit.claims import read_claims
+from tacit.audit.alone import check_alone
+from tacit.audit.books import check_books
+from tacit.audit.checks import Audit, Check, Estimate
+from tacit.audit.claims import Claims, read_claims
+from tacit.audit.cohorts import check_cohorts
+from tacit.audit.delivered import check_delivered
 from tacit.audit.devices import check_devices
+from tacit.audit.draws import check_draws
+from tacit.audit.liars import check_liars
+from tacit.audit.mixing import check_minimum
 from tacit.audit.observing import CANARIES, ROUNDS, Tick
 from tacit.audit.one_shot import one_shot
+from tacit.audit.replay import check_replay
 from tacit.audit.sums import check_sums, is_bare
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
@@ -16,10 +26,12 @@ from tacit.method import Method
 from tacit.plan import Plan
 from tacit.release import EVERYONE
 from tacit.sampling import Everyone
-from tacit.transport.channels import Sum
+from tacit.transport.channels import Sum, channel
 
 DELTA = 1e-6  # where the plan has none
-TICKS = 2 * ROUNDS + 1  # of an audit, at the most
+TICKS = 2 * ROUNDS + 5  # of an audit, at the most
+
+Ask = Callable[[Key], Iterable[Check]]
 
 
 def audit(
@@ -38,22 +50,118 @@ def audit(
     """
     method = method.for_any_catalog()
     own = _own_plan(method, plan, group)
+    plan = playable(method, plan)
     claims = read_claims(method, own, group=group)
-    name = subject or type(method).__name__
-    if claims.mu is None:
-        reports = check_devices(method, own, claims, key=key, tick=tick)
-        return Audit(name, tuple(reports), not_audited=claims.others)
-    mu, delta = claims.mu, plan.delta or DELTA
-    checks = check_sums(
-        method, own, mu=mu, delta=delta, key=key.at("sums"), group=group, tick=tick
-    )
-    found = tuple(checks)
-    if is_bare(method, own):
-        return Audit(name, found, not_audited=claims.others)
-    watched = one_shot(
-        method, own, mu=mu, delta=delta, key=key.at("one shot"), group=group, tick=tick
-    )
-    return Audit(name, found, (watched,), claims.others)
+    subject = subject or type(method).__name__
+    stage = _Stage(method, plan, own, claims, key, group, tick)
+    if claims.mu is not None:
+        return Audit(subject, (*stage.sums(),), (*stage.watched(),), claims.others)
+    if claims.report_epsilon is None and claims.report_mu is None:
+        return Audit(subject, (), not_audited=claims.others)
+    return Audit(subject, (*stage.reports(),), not_audited=claims.others)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A method about to be audited: under its own plan, and under the audit's."""
+
+    method: Method
+    plan: Plan
+    own: Plan  # everyone is asked, in an invented place
+    claims: Claims
+    key: Key
+    group: str
+    tick: Tick
+
+    def sums(self) -> Iterator[Check]:
+        """Every check of noise on sums."""
+        assert self.claims.mu is not None
+        mu, own, method = self.claims.mu, self.own, self.method
+        ask = partial(check_sums, method, own, mu=mu, delta=self._delta)
+        yield from self._asked(
+            lambda key: ask(key=key, group=self.group, tick=self.tick), "sums"
+        )
+        if is_bare(method, own):
+            return
+        for name, check in _OF_SUMS.items():
+            yield from self._asked(partial(_with_key, check, method, own), name)
+            self.tick()
+        yield from self._of_all()
+
+    def reports(self) -> Iterator[Check]:
+        """Every check of reports that clients protect themselves."""
+        method, own, claims = self.method, self.own, self.claims
+        # As in earlier versions, the first draws are those of the key itself.
+        ask = partial(check_devices, method, own, claims, tick=self.tick)
+        yield from confirmed(lambda key: ask(key=key), self.key)
+        yield from check_minimum(method, own, key=self.key.at("minimum"))
+        yield from self._of_all()
+
+    def watched(self) -> Iterator[Estimate]:
+        """What is printed to watch by."""
+        if is_bare(self.method, self.own):
+            return
+        assert self.claims.mu is not None
+        yield one_shot(
+            self.method,
+            self.own,
+            mu=self.claims.mu,
+            delta=self._delta,
+            key=self.key.at("one shot"),
+            group=self.group,
+            tick=self.tick,
+        )
+
+    def _of_all(self) -> Iterator[Check]:
+        """What is checked of sums and of reports alike."""
+        method, plan, group = self.method, self.plan, self.group
+        yield check_replay(method, self.own, key=self.key.at("replay"))
+        yield check_alone(method, self.own, key=self.key.at("alone"))
+        yield from self._asked(
+            lambda key: check_cohorts(method, plan, group=group, key=key), "cohorts"
+        )
+        yield from check_books(method, plan, group=group)
+        self.tick()
+
+    def _asked(self, ask: Ask, name: str) -> list[Check]:
+        return confirmed(ask, self.key.at(name))
+
+    @property
+    def _delta(self) -> float:
+        return self.plan.delta or DELTA
+
+
+_OF_SUMS: dict[str, Callable[..., Iterable[Check]]] = {
+    "draws": check_draws,
+    "liars": check_liars,
+    "delivered": check_delivered,
+}
+
+
+def _with_key(
+    check: Callable[..., Iterable[Check]], method: Method, plan: Plan, key: Key
+) -> Iterable[Check]:
+    return check(method, plan, key=key)
+
+
+def confirmed(ask: Ask, key: Key) -> list[Check]:
+    """The checks; one that chance may fail has failed if it fails with fresh draws too.
+
+    An honest method then fails with the square of the chance that the check states.
+    """
+    first = [*ask(key)]
+    if all(check.ok or not check.alarm for check in first):
+        return first
+    again = {check.name: check for check in ask(key.at("again"))}
+    return [
+        one if one.ok or not one.alarm else _second(one, again[one.name])
+        for one in first
+    ]
+
+
+def _second(first: Check, again: Check) -> Check:
+    found = f"{again.detail}; asked again, since {first.measured:.6g} did not hold"
+    return replace(again, detail=found)
 
 
 def groups_of(method: Method, plan: Plan) -> list[str]:
@@ -64,6 +172,14 @@ def groups_of(method: Method, plan: Plan) -> list[str]:
 
 def _reads_sums(method: Method, plan: Plan) -> bool:
     return all(Sum in reader.accepts for reader in method.aggregators(plan))
+
+
+def playable(method: Method, plan: Plan) -> Plan:
+    """The plan itself; over `direct` if the method cannot read its channel."""
+    delivers = channel(plan.channel).delivers
+    if all(delivers in reader.accepts for reader in method.aggregators(plan)):
+        return plan
+    return replace(plan, channel="direct")
 
 
 def _own_plan(method: Method, plan: Plan, group: str) -> Plan:

@@ -16,13 +16,22 @@ class Check:
     measured: float
     ok: bool
     detail: str  # what was compared, how, and with which chance of a false alarm
+    alarm: float = 0.0  # the chance that an honest method fails; 0: nothing is drawn
 
     @classmethod
     def at_most(
-        cls, name: str, measured: float, *, claimed: float, slack: float, detail: str
+        cls,
+        name: str,
+        measured: float,
+        *,
+        claimed: float,
+        slack: float,
+        detail: str,
+        alarm: float = 0.0,
     ) -> Check:
         """Holds if the measurement is not above the claim; not-a-number never is."""
-        return cls(name, claimed, measured, bool(measured <= claimed + slack), detail)
+        is_held = bool(measured <= claimed + slack)
+        return cls(name, claimed, measured, is_held, detail, alarm)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; a measurement that is not finite is null."""
@@ -32,7 +41,14 @@ class Check:
             "measured": _finite(self.measured),
             "ok": self.ok,
             "detail": self.detail,
+            "false_alarm": self.alarm,
         }
+
+
+ABOVE = (
+    "it lies above the claim, which is no violation: it is a single estimate with no "
+    "confidence"
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,13 @@ class Estimate:
             "claimed": _finite(self.claimed),
             "estimated": _finite(self.estimated),
             "label": self.label,
+            "remark": ABOVE if self.is_above else "",
         }
+
+    @property
+    def is_above(self) -> bool:
+        """Whether it lies above the claim, as it often does by chance."""
+        return not self.estimated <= self.claimed
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ def check_epsilon(
         slack=0.0,
         detail=f"largest log ratio less {ERRORS:g} standard errors: {where[0]} against "
         f"{where[1]}; {draws} draws an input",
+        alarm=3e-5,
     )
 
 
@@ -83,6 +84,7 @@ def check_mu(
         slack=0.0,
         detail=f"{len(_STEPS)} thresholds, Clopper-Pearson, false alarm {ALARM:g}; "
         f"{draws} draws an input",
+        alarm=ALARM,
     )
 
 
@@ -105,6 +107,7 @@ def check_fresh(
         slack=0.0,
         detail=f"largest of {len(found)} numbers of a report, {len(first)} devices; a "
         "key used in two rounds repeats its noise",
+        alarm=7e-6 * max(len(found), 1),
     )
 
 

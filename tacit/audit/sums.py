@@ -1,7 +1,8 @@
 """Noisy sums: the bound, the noise and what can be told, held against the claims.
 
-An honest method fails one of these checks in one audit of about 400: the variance in
-1e-3, the law in 1e-4, the correlation in 1e-5 a pair of rounds, mu in 1e-3.
+An honest method fails one of these checks once in about 400: the variance in 1e-3, the
+law in 1e-4, the correlation in 1e-5 a pair of rounds, mu in 1e-3. An audit asks again
+with fresh draws before it says so, which makes that once in some 100,000.
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ def check_canaries(seen: Observed, *, mu: float, delta: float) -> Iterator[Check
         slack=0.0,
         detail=f"{len(present)} canaries, a fair coin each; {len(_STEPS)} thresholds, "
         f"Clopper-Pearson, false alarm {ALARM:g}",
+        alarm=ALARM,
     )
     yield Check.at_most(
         f"epsilon of {rounds} rounds, delta {delta:g}",
@@ -133,6 +135,7 @@ def check_canaries(seen: Observed, *, mu: float, delta: float) -> Iterator[Check
         slack=0.0,
         detail="the same bound as epsilon; claimed: for someone who takes part in all "
         "rounds of the audit, not of a run",
+        alarm=ALARM,
     )
 
 
@@ -182,6 +185,7 @@ def _check_variance(noise: Float64[np.ndarray, "n"], of: str) -> Check:
         low <= measured <= high,
         f"{len(noise)} draws; chi-square allows {low:.4f} to {high:.4f}, false alarm "
         f"{ALARM:g}",
+        ALARM,
     )
 
 
@@ -193,6 +197,7 @@ def _check_law(noise: Float64[np.ndarray, "n"], of: str) -> Check:
         p,
         p > LEAST_P,
         f"Kolmogorov-Smirnov against the claimed normal, false alarm {LEAST_P:g}",
+        LEAST_P,
     )
 
 
@@ -205,6 +210,7 @@ def _check_rounds(seen: Observed) -> Check:
         claimed=MOST_ERRORS,
         slack=0.0,
         detail=f"largest of {len(pairs)} pairs of rounds, leaf by leaf",
+        alarm=7e-6 * len(pairs),
     )
 
 

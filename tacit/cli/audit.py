@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 from tacit.cli import console
 from tacit.cli.options import Json
 
+_TINY = 5e-5  # four places would show nothing of it
 NOTHING = "nothing is promised, so there is nothing to audit"
 
 
@@ -81,8 +82,7 @@ def _print(document: dict[str, Any]) -> None:
         header = ("check", "claimed", "measured", "")
         out.print(to_rich(Table(subject, header, rows, frozenset({1, 2}))))
     for line in document["monitoring"]:
-        found = f"{_shown(line['estimated'])}, claimed {_up(line['claimed'])}"
-        out.print(f"{line['subject']}: {line['name']}: {found} ({line['label']})")
+        out.print(_watched(line), markup=False)
     for line in document["not_audited"]:
         out.print(f"not audited: {line['subject']}: {line['what']}", markup=False)
     for finding in document.get("leaks", ()):
@@ -91,6 +91,13 @@ def _print(document: dict[str, Any]) -> None:
         out.print(finding["question"], markup=False)
         out.print(to_rich(table(finding)))
     out.print(_sum_up(checks), markup=False)
+
+
+def _watched(line: dict[str, Any]) -> str:
+    """An estimate is never printed without what it is, least of all above a claim."""
+    found = f"{_shown(line['estimated'])}, claimed {_up(line['claimed'])}"
+    said = f"{line['label']}: {line['subject']}: {line['name']}: {found}"
+    return f"{said}; {line['remark']}" if line["remark"] else said
 
 
 def _sum_up(checks: list[dict[str, Any]]) -> str:
@@ -111,8 +118,19 @@ def _up(value: float | None) -> str:
     """Claims are rounded up: one that is rounded down does not hold."""
     if value is None:
         return "none"
+    if 0 < value < _TINY:
+        return _tiny(value, ROUND_CEILING)
     return str(Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_CEILING))
 
 
 def _shown(value: float | None) -> str:
-    return "not finite" if value is None else f"{value:.4f}"
+    if value is None:
+        return "not finite"
+    if 0 < value < _TINY:
+        return _tiny(value, ROUND_HALF_EVEN)
+    return f"{value:.4f}"
+
+
+def _tiny(value: float, rounding: str) -> str:
+    """Two digits: chances are too small for four places."""
+    return f"{Context(prec=2, rounding=rounding).create_decimal(repr(value)):.1e}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import check
-from tacit.audit.auditing import TICKS, audit, groups_of
+from tacit.audit.auditing import TICKS, audit, groups_of, playable
 from tacit.audit.checks import Audit
 from tacit.audit.observing import CANARIES, ROUNDS
 from tacit.errors import BadValue
@@ -144,16 +144,21 @@ def _forms(name: str) -> list[Subject]:
     cls, plan = method_class(name), _plan()
     kinds = {n: kind() for n, kind in cls.mechanisms.items() if n != "published"}
     if len(kinds) == 1:
-        return [Subject(name, cls().calibrated(plan), plan)]
+        return [_form(name, cls(), plan)]
     is_clipped = issubclass(cls, SumMethod) and any(
         phase.is_clipped for phase in cls().phases(plan)
     )
     if is_clipped and "central" in kinds:
         kinds |= {"central, moving clip": CentralGaussian(clip_quantile=0.5)}
     return [
-        Subject(f"{name}, {label}", cls(privacy=kind).calibrated(plan), plan)  # type: ignore[call-arg]
+        _form(f"{name}, {label}", cls(privacy=kind), plan)  # type: ignore[call-arg]
         for label, kind in kinds.items()
     ]
+
+
+def _form(name: str, method: Method, plan: Plan) -> Subject:
+    method = method.calibrated(plan)
+    return Subject(name, method, playable(method, plan))
 
 
 def _plan() -> Plan:

@@ -24,6 +24,9 @@ import numpy as np
 import pytest
 from jaxtyping import Bool, Float, Int64
 
+from tacit.audit.mixing import check_minimum
+from tacit.audit.replay import check_replay
+from tacit.audit.worlds import Place
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
@@ -392,6 +395,24 @@ class MethodContract(ABC):
         assert {(s.unit, s.view) for s in told.totals} == {
             (unit, view) for unit in Unit for view in View
         }
+
+    # what the audit looks at
+
+    def test_the_server_learns_from_the_delivery_alone(self) -> None:
+        """Other histories, or nobody's, under the same announcements change nothing."""
+        own, place = self._simulation(), self._place()
+        found = check_replay(own.method, own.plan, key=own.key, place=place)
+        assert found.ok, found.measured
+
+    def test_a_relay_below_its_minimum_delivers_nothing(self) -> None:
+        """Through the runtime; of a method that can read what a relay delivers."""
+        own, place = self._simulation(), self._place()
+        for found in check_minimum(own.method, own.plan, key=own.key, place=place):
+            assert found.ok, found.measured
+
+    def _place(self) -> Place:
+        own = self._simulation()
+        return Place(own.catalog, own.profiles, own.shards)
 
     def _round(self) -> _Round:
         simulation = self._simulation()

@@ -27,6 +27,7 @@ from hypothesis.extra import numpy
 from jaxtyping import Float64
 from scipy.stats import chi2, norm
 
+from tacit.audit.draws import largest_at_a_lag
 from tacit.keys import Key, Keys
 from tacit.mechanisms.clipping import SLACK
 from tacit.mechanisms.sums import SumMechanism
@@ -161,6 +162,17 @@ class MechanismContract(ABC):
             _check_unrelated(rounds[0][name], rounds[1][name])
             _check_unrelated(rounds[1][name], rounds[2][name])
             _check_unrelated(rounds[0][name], rounds[2][name])
+
+    def test_no_draw_is_used_twice_at_any_lag(self) -> None:
+        """Four blocks of 32,768 draws of every leaf, in a row."""
+        noise = self._noise(Key.from_seed(13), (2**17,))
+        rows = [np.asarray(noise[n], np.float64) for n in self.names()]
+        row = np.concatenate([one / one.std() for one in rows])
+        for values in (row, np.abs(row)):
+            ratio, lag = largest_at_a_lag(values, alarm=FALSE_ALARM)
+            assert ratio <= 1, (
+                f"correlation at lag {lag}: {ratio:.3g} of what chance is"
+            )
 
     def test_the_same_key_gives_the_same_noise(self) -> None:
         """In any order of leaves."""

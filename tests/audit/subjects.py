@@ -111,3 +111,8 @@ def sums_of(method, key: Key, plan: Plan = PLAN) -> list[Check]:
 def reports_of(method, key: Key) -> list[Check]:
     """The checks of reports that devices protect themselves."""
     return [*audit(method, PLAN, key=key).checks]
+
+
+def audited(method, key: Key, plan: Plan = PLAN) -> list[Check]:
+    """All checks of a whole audit."""
+    return [*audit(method, plan, key=key).checks]

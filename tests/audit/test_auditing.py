@@ -13,7 +13,9 @@ from audit.subjects import (
 )
 
 from tacit.aggregation.mean import Mean
-from tacit.audit.auditing import TICKS, audit
+from tacit.audit import auditing
+from tacit.audit.auditing import TICKS, audit, confirmed
+from tacit.audit.checks import Check, Estimate
 from tacit.audit.claims import read_claims
 from tacit.audit.one_shot import one_shot
 from tacit.errors import Refused
@@ -21,7 +23,7 @@ from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.method import Updates
 from tacit.methods.federated_popularity import FederatedPopularity
-from tacit.privacy import CentralGaussian
+from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.privacy.guarantees import summed
 from tacit.release import Release
 from tacit.transport.messages import Layout, Reports
@@ -52,6 +54,60 @@ def test_a_method_that_wants_its_own_rounds_gets_them():
     assert found.ok
     assert found.failed == ()
     assert len(ticks) <= TICKS
+
+
+def test_every_section_is_part_of_an_audit(monkeypatch):
+    """A check that nobody asks for catches nothing."""
+    asked = []
+
+    def noted(name, gives):
+        def check(*args, **fields):
+            asked.append(name)
+            return gives
+
+        monkeypatch.setattr(auditing, name, check)
+
+    many = ("sums", "draws", "liars", "delivered", "cohorts", "books", "minimum")
+    found = Check("c", 0.0, 0.0, True, "")
+    for name in (*many, "devices"):
+        noted(f"check_{name}", [found])
+    for name in ("replay", "alone"):
+        noted(f"check_{name}", found)
+    noted("one_shot", Estimate("e", 1.0, 1.0))
+    monkeypatch.setattr(
+        auditing, "_OF_SUMS", {n: getattr(auditing, f"check_{n}") for n in many[1:4]}
+    )
+    assert auditing._OF_SUMS.keys() == OF_SUMS
+    audit(POPULARITY, PLAN, key=Key.from_seed(1))
+    common = {"check_replay", "check_alone", "check_cohorts", "check_books"}
+    of_sums = {f"check_{name}" for name in many[:4]} | {"one_shot"}
+    assert {*asked} == common | of_sums
+    asked.clear()
+    local = FederatedPopularity(privacy=LocalPrivUnit(1.0))
+    audit(local, PLAN, key=Key.from_seed(1))
+    assert {*asked} == common | {"check_devices", "check_minimum"}
+
+
+OF_SUMS = auditing._OF_SUMS.keys()
+
+
+def test_what_chance_may_fail_is_asked_twice():
+    def ask(outcomes, alarm):
+        left = iter(outcomes)
+        keys = []
+
+        def check(key):
+            keys.append(key)
+            return [Check("c", 1.0, 2.0, next(left), "seen", alarm)]
+
+        [found] = confirmed(check, Key.from_seed(1))
+        assert len({*keys}) == len(keys)
+        return found.ok, len(keys)
+
+    assert ask([True], 1e-3) == (True, 1)
+    assert ask([False, True], 1e-3) == (True, 2)
+    assert ask([False, False], 1e-3) == (False, 2)
+    assert ask([False], 0.0) == (False, 1)
 
 
 class Silent:

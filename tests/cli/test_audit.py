@@ -4,6 +4,8 @@ from functools import partial
 import pytest
 
 from tacit.attacks import leaks
+from tacit.audit.checks import Estimate
+from tacit.cli.audit import _shown, _up
 from tacit.experiment import auditing
 
 CENTRAL = (
@@ -35,7 +37,7 @@ def failing(monkeypatch):
             "method": "toy",
             "ok": False,
             "checks": [check | {"ok": False, "detail": "no [bold]noise[/] at all"}],
-            "monitoring": [],
+            "monitoring": [{"subject": "toy"} | Estimate("e", 1.0, 2.0).to_json()],
             "not_audited": [{"subject": "toy", "what": "bits: bare"}],
         }
 
@@ -50,6 +52,20 @@ def test_a_failed_check_is_exit_code_one(tacit, failing):
     assert "not finite" in answer.out
     assert "not audited: toy: bits: bare" in answer.out
     assert tacit("audit", "toy", "--json").code == 1
+
+
+def test_an_estimate_above_a_claim_says_what_it_is(tacit, failing):
+    [line] = [one for one in tacit("audit", "toy").out.splitlines() if "toy: e:" in one]
+    assert line.startswith("monitoring, never a guarantee")
+    assert "2.0000, claimed 1.0000; it lies above the claim, which is no" in line
+    told = tacit("audit", "toy", "--json").json["monitoring"][0]["remark"]
+    assert told.endswith("a single estimate with no confidence")
+    assert Estimate("e", 1.0, 0.9).to_json()["remark"] == ""
+
+
+def test_chances_are_shown_in_two_digits():
+    assert [_up(3.21e-9), _shown(3.21e-9)] == ["3.3e-9", "3.2e-9"]
+    assert [_up(0.0), _shown(0.0), _up(1e-4)] == ["0.0000", "0.0000", "0.0001"]
 
 
 def test_leaks_are_added_and_drawn(tacit, failing, monkeypatch, tmp_path):

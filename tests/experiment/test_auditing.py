@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tacit.audit.auditing import TICKS
 from tacit.audit.checks import Audit, Check, Estimate
 from tacit.errors import BadRun, BadValue
 from tacit.experiment import auditing
@@ -49,7 +50,7 @@ def test_the_document(calls):
     assert document["checks"][0].keys() >= {"name", "claimed", "measured", "ok"}
     assert document["monitoring"][0]["label"] == "monitoring, never a guarantee"
     assert document["not_audited"][0]["what"] == "x: bare"
-    assert steps[-1] == (36, 36)
+    assert steps[-1] == (4 * TICKS, 4 * TICKS)
     json.dumps(document, allow_nan=False)
 
 
