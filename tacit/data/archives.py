@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
+from tacit import files
 from tacit.errors import BadData, MissingData
 from tacit.version import __version__
 
@@ -122,6 +123,7 @@ def fetch(download: Download, to: Path, *, progress: Progress | None = None) -> 
         ) from error
     _verify(download, part)
     os.replace(part, to)
+    files.flush_directory(to.parent)
     return to
 
 
@@ -175,7 +177,7 @@ def _receive(url: str, part: Path, progress: Progress) -> None:
         done = done if continues else 0
         length = response.headers.get("Content-Length")
         total = done + int(length) if length is not None else None
-        with part.open("ab" if continues else "wb") as out:
+        with files.resumed(part, at_end=continues) as out:
             for block in _blocks(response):
                 out.write(block)
                 done += len(block)

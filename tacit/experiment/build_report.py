@@ -56,7 +56,7 @@ def write_report(
     """Render the pages of a finished run, privacy card and report, into it."""
     write_card(run.directory, dict(run.card))
     page = render(report_of(run, user=user, beside=beside))
-    write_atomically(run.directory.report, page.encode())
+    write_atomically(run.directory.report, page.encode(), is_private=True)
     return run.directory.report
 
 

@@ -241,6 +241,6 @@ def _judged_seed(
         return Evaluation.from_json(kept["evaluation"])
     assembled = assemble(experiment)
     judged = judge_baseline(assembled, name, assembled.split.test, budget=budget)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"digest": digest, "evaluation": judged.to_json()})
+    kept = {"digest": digest, "evaluation": judged.to_json()}  # of each person
+    write_json(path, kept, is_private=True)
     return judged

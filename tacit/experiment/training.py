@@ -120,7 +120,7 @@ def train(
             if experiment.is_release
             else _result(assembled, state, rounds, evaluations)
         )
-        write_json(directory.result, document)
+        write_json(directory.result, document, is_private=True)
         n_items = len(assembled.split.catalog)
         current = _progress(assembled, directory, card, begun=assembled.plan.rounds)
         run = Finished(directory, experiment, document, current, n_items, rounds)

@@ -13,8 +13,8 @@ the same bytes, so it is not spent twice.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -23,7 +23,7 @@ from typing import Any
 
 from tacit import check
 from tacit.errors import BadRun
-from tacit.files import flush, write_atomically, write_json
+from tacit.files import append, locked, sweep, write_atomically, write_json
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.earlier import plain_past
 from tacit.runtime.ledger import run_statements
@@ -35,6 +35,7 @@ Facts = Mapping[str, Any]
 Observe = Callable[[State, Tally], Facts]
 
 ONLY = "simulation_only"  # has all that is computed from private people
+_OLD_DRAFT = re.compile(r"\..+\.[0-9]+\.part")  # as an earlier version named them
 _ONCE_OUTSIDE = ("metrics", "clients_per_second", "bytes_up", "bytes_down")
 
 
@@ -99,6 +100,11 @@ class RunDirectory:
         """The state to resume from."""
         return self.path / "checkpoint" / "state.safetensors"
 
+    @property
+    def lock(self) -> Path:
+        """Held by whoever trains into the directory; stays there, and is empty."""
+        return self.path / ".lock"
+
     def rounds_logged(self) -> list[dict[str, Any]]:
         """The lines of the metrics file; a torn last line is dropped."""
         if not self.metrics.exists():
@@ -113,17 +119,24 @@ class RunDirectory:
         Sweeps up what a killed process left half written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as file:
+        with contextlib.ExitStack() as held:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held.enter_context(locked(self.lock))
             except BlockingIOError as error:
                 raise BadRun(
                     f"{self.path} is in use by another process; wait for it, or train "
                     "into another directory"
                 ) from error
-            for part in self.path.rglob(".*.part"):
-                part.unlink()
+            self._sweep()
             yield
+
+    def _sweep(self) -> None:
+        for folder in (self.path, self.checkpoint.parent):
+            if folder.is_dir():
+                sweep(folder)
+                for path in folder.iterdir():
+                    if _OLD_DRAFT.fullmatch(path.name):
+                        path.unlink()
 
 
 def in_its_place(facts: Facts) -> dict[str, Any]:
@@ -201,7 +214,7 @@ class _Spending:
             "spent": self._spent(),
             **self._account,
         }
-        write_json(self.path, entry)
+        write_json(self.path, entry, is_private=True)
 
     @cached_property
     def _account(self) -> dict[str, Any]:
@@ -262,9 +275,8 @@ def _ledger(path: Path, digest: str) -> dict[str, Any]:
 
 
 def _append(path: Path, facts: Facts) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(facts, allow_nan=False) + "\n")
-        flush(file)  # the checkpoint that follows must not outlive it
+    line = json.dumps(facts, allow_nan=False) + "\n"
+    append(path, line.encode(), is_private=True)  # before the checkpoint that follows
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
@@ -280,4 +292,4 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
 def _drop_lines_after(directory: RunDirectory, round: int) -> None:
     kept = [line for line in directory.rounds_logged() if line["round"] < round]
     text = "".join(json.dumps(line) + "\n" for line in kept)
-    write_atomically(directory.metrics, text.encode())
+    write_atomically(directory.metrics, text.encode(), is_private=True)
