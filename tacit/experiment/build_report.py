@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from tacit.reporting.html import render
 from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
 from tacit.reporting.words import released
 from tacit.runtime.run import RunDirectory
+from tacit.serving.model import read_facts
 from tacit.statement import Statement
 
 Json = Mapping[str, Any]
@@ -35,11 +35,11 @@ class Finished:
     @classmethod
     def saved(cls, run: SavedRun) -> Finished:
         """From the files of a run."""
-        directory = run.directory
-        model = json.loads(directory.model_facts.read_text(encoding="utf-8"))
+        directory, experiment = run.directory, run.experiment
+        model = read_facts(directory.model_facts)
         return cls(
             directory,
-            run.experiment,
+            experiment,
             run.result,
             current_card(directory),
             model["items"],

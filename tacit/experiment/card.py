@@ -7,13 +7,20 @@ write_card     privacy-card.json and privacy-card.html, in the run directory
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tacit.data.dataset import Dataset
+from tacit.documents import (
+    CHECKSUM,
+    opened,
+    parsed,
+    read_bytes,
+    read_document,
+    write_document,
+)
 from tacit.errors import BadRun
 from tacit.experiment.assemble import Assembled
 from tacit.experiment.settings import (
@@ -21,7 +28,7 @@ from tacit.experiment.settings import (
     privacy_settings,
     read_table,
 )
-from tacit.files import write_atomically, write_json
+from tacit.files import write_atomically
 from tacit.release import Release, Unit
 from tacit.reporting.card import render
 from tacit.runtime.run import RunDirectory
@@ -76,10 +83,10 @@ def draw_card(assembled: Assembled) -> Json:
 
 def current_card(directory: RunDirectory) -> Json:
     """The card of a run directory, with what is in it now."""
-    card = _read(directory.privacy_card)
+    card = read_document(directory.privacy_card)
     begun = 0
     if directory.ledger.exists():
-        begun = _read(directory.ledger).get("rounds_begun", 0)
+        begun = read_document(directory.ledger).get("rounds_begun", 0)
     contact = read_table(directory.experiment).get("privacy", {}).get("contact")
     return with_progress(card, directory, rounds_begun=begun, contact=contact)
 
@@ -101,7 +108,7 @@ def write_card(directory: RunDirectory, card: Json | None = None) -> Path:
     Gives the path of the page.
     """
     current = current_card(directory) if card is None else card
-    write_json(directory.privacy_card, current)
+    write_document(directory.privacy_card, current)
     page = directory.privacy_card.with_suffix(".html")
     write_atomically(page, render(current).encode())
     return page
@@ -142,7 +149,8 @@ def _audit(path: Path) -> Json | None:
     """The checks of an audit, if there was one."""
     if not path.exists():
         return None
-    checks = _read(path).get("checks")
+    found = parsed(path, read_bytes(path))
+    checks = (opened(path, found) if CHECKSUM in found else found).get("checks")
     if not isinstance(checks, list) or not all(_is_check(one) for one in checks):
         raise BadRun(
             f"{path} is damaged: 'checks' must be a list of tables with name, claimed, "
@@ -158,13 +166,3 @@ def _kept(one: Json) -> Json:
 
 def _is_check(one: object) -> bool:
     return isinstance(one, dict) and one.keys() >= _CHECK
-
-
-def _read(path: Path) -> Json:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadRun(f"{path} cannot be read: {error}") from error
-    if not isinstance(found, dict):
-        raise BadRun(f"{path} is damaged: it must hold one table")
-    return found

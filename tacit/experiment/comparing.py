@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tacit import check
+from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, BadValue
 from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.experiment.assemble import assemble
@@ -27,7 +28,6 @@ from tacit.experiment.judge import judge_baseline
 from tacit.experiment.saved import SavedRun
 from tacit.experiment.settings import Experiment
 from tacit.experiment.training import Nobody, Watch, train
-from tacit.files import write_json
 from tacit.keys import Key
 from tacit.release import Standing, Unit, View
 from tacit.results import Evaluation, Pooled, pool
@@ -165,8 +165,7 @@ def _result(
         progress.begins(f"{folder.name}, {name.replace('-', ' ')}")
         train(experiment, directory.path, resume=directory.experiment.exists())
     progress.finished()
-    found: dict[str, Any] = json.loads(directory.result.read_text("utf-8"))
-    return found
+    return SavedRun(directory).result
 
 
 def _is_finished(directory: RunDirectory, experiment: Experiment) -> bool:
@@ -232,8 +231,8 @@ def _judged_seed(
     text = json.dumps(settings, sort_keys=True).encode()
     digest = hashlib.blake2b(text, digest_size=16).hexdigest()
     if path.exists():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["digest"] != digest:
+        kept = read_document(path)
+        if kept.get("digest") != digest:
             raise BadRun(
                 f"{path} was made by another comparison; choose another --out, or "
                 "delete it"
@@ -242,5 +241,5 @@ def _judged_seed(
     assembled = assemble(experiment)
     judged = judge_baseline(assembled, name, assembled.split.test, budget=budget)
     kept = {"digest": digest, "evaluation": judged.to_json()}  # of each person
-    write_json(path, kept, is_private=True)
+    write_document(path, kept, is_private=True)
     return judged

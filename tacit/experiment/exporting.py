@@ -6,7 +6,6 @@ model.json   what goes in and comes out, the items, and what was promised to who
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +21,7 @@ from tacit.models.formula import Formula
 from tacit.runtime.run import RunDirectory
 from tacit.serving.device import Recommender
 from tacit.serving.export import INPUT, OPSET, OUTPUT, Precision, to_onnx
+from tacit.serving.model import read_facts
 from tacit.version import __version__
 
 FORMAT = 1
@@ -116,7 +116,7 @@ def _onnx_facts(content: bytes, precision: Precision) -> Json:
 
 def _model_facts(directory: RunDirectory) -> Json:
     """What the run's own `model.json` says of the method and of what protected it."""
-    facts = json.loads(directory.model_facts.read_text(encoding="utf-8"))
+    facts = read_facts(directory.model_facts)
     told = ("method", "privacy", "round", "plan")  # the first format has no "privacy"
     return {name: facts[name] for name in told if name in facts}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
@@ -12,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data.shards import Shards
-from tacit.errors import BadRun, BadValue
+from tacit.documents import read_document
+from tacit.errors import BadRun, BadValue, Damaged
 from tacit.experiment.fields import Problems
 from tacit.experiment.registry import method_class
 from tacit.experiment.settings import (
@@ -94,7 +94,19 @@ class SavedRun:
         # A run writes down every setting, and this one was not there before.
         if not isinstance(privacy, Mapping) or "mechanism" not in privacy:
             raise BadRun(f"{self.directory.path}: {OF_BEFORE}")
-        return check_experiment(table, str(path), relative_to=path.parent)
+        found = check_experiment(table, str(path), relative_to=path.parent)
+        self._refuse_another(found)
+        return found
+
+    def _refuse_another(self, experiment: Experiment) -> None:
+        """The ledger says which experiment has spent: it must be this one."""
+        if not self.directory.ledger.exists():
+            return
+        if read_document(self.directory.ledger).get("experiment") != experiment.digest:
+            raise Damaged(
+                self.directory.experiment,
+                "it is not the experiment that the run's ledger belongs to",
+            )
 
     @property
     def result(self) -> dict[str, Any]:
@@ -105,7 +117,11 @@ class SavedRun:
                 f"tacit train {self.directory.experiment} --out {self.directory.path} "
                 "--resume"
             )
-        return in_its_place(json.loads(self.directory.result.read_text("utf-8")))
+        found = in_its_place(read_document(self.directory.result))
+        wanted = {"method", "simulation", "epsilons"}
+        if not found.keys() >= wanted:
+            raise Damaged(self.directory.result, f"it lacks one of {sorted(wanted)}")
+        return found
 
 
 def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> Holding:

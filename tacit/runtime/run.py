@@ -22,8 +22,18 @@ from pathlib import Path
 from typing import Any
 
 from tacit import check
-from tacit.errors import BadRun
-from tacit.files import append, locked, sweep, write_atomically, write_json
+from tacit.documents import (
+    CHECKSUM,
+    opened,
+    parsed,
+    read_bytes,
+    read_document,
+    say_unverified,
+    sealed,
+    write_document,
+)
+from tacit.errors import BadRun, Damaged
+from tacit.files import append, locked, sweep, write_atomically
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.earlier import plain_past
 from tacit.runtime.ledger import run_statements
@@ -109,8 +119,16 @@ class RunDirectory:
         """The lines of the metrics file; a torn last line is dropped."""
         if not self.metrics.exists():
             return []
-        lines = self.metrics.read_text(encoding="utf-8").split("\n")
-        return [in_its_place(_parsed(line, self.metrics)) for line in lines[:-1]]
+        *lines, torn = read_bytes(self.metrics).split(b"\n")
+        found = [parsed(self.metrics, line) for line in lines]
+        _refuse_lost_line_end(self.metrics, torn)
+        if found and not any(CHECKSUM in line for line in found):
+            say_unverified(self.metrics)
+        else:
+            found = [opened(self.metrics, line) for line in found]
+        if [line.get("round") for line in found] != [*range(len(found))]:
+            raise Damaged(self.metrics, "its lines are not those of rounds in order")
+        return [in_its_place(line) for line in found]
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -214,7 +232,7 @@ class _Spending:
             "spent": self._spent(),
             **self._account,
         }
-        write_json(self.path, entry, is_private=True)
+        write_document(self.path, entry, is_private=True)
 
     @cached_property
     def _account(self) -> dict[str, Any]:
@@ -265,7 +283,7 @@ def _ledger(path: Path, digest: str) -> dict[str, Any]:
     """What the ledger says; it may be ahead of the checkpoint."""
     if not path.exists():
         return {}
-    entry = _parsed(path.read_text(encoding="utf-8"), path)
+    entry = read_document(path)
     if entry.get("experiment") != digest:
         raise BadRun(
             f"{path} says what another experiment has spent; resume with "
@@ -275,21 +293,23 @@ def _ledger(path: Path, digest: str) -> dict[str, Any]:
 
 
 def _append(path: Path, facts: Facts) -> None:
-    line = json.dumps(facts, allow_nan=False) + "\n"
-    append(path, line.encode(), is_private=True)  # before the checkpoint that follows
+    append(path, _line(facts), is_private=True)  # before the checkpoint that follows
 
 
-def _parsed(text: str, path: Path) -> dict[str, Any]:
+def _line(facts: Facts) -> bytes:
+    return (json.dumps(sealed(facts), allow_nan=False) + "\n").encode()
+
+
+def _refuse_lost_line_end(path: Path, torn: bytes) -> None:
+    """A whole line before one byte was not torn: that byte was the line's end."""
     try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise BadRun(f"{path} is damaged: {error}") from error
-    if not isinstance(found, dict):
-        raise BadRun(f"{path} is damaged: {text[:40]!r} is not a table")
-    return found
+        opened(path, parsed(path, torn[:-1]))
+    except Damaged:
+        return
+    raise Damaged(path, "its last line has lost its end")
 
 
 def _drop_lines_after(directory: RunDirectory, round: int) -> None:
     kept = [line for line in directory.rounds_logged() if line["round"] < round]
-    text = "".join(json.dumps(line) + "\n" for line in kept)
-    write_atomically(directory.metrics, text.encode(), is_private=True)
+    text = b"".join(map(_line, kept))
+    write_atomically(directory.metrics, text, is_private=True)
