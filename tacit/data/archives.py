@@ -93,13 +93,17 @@ def missing(release: Release, *, where: Path | None, downloads: Path) -> Missing
 
 
 def stamp(archive: Path) -> Stamp:
-    """What tells one archive from another without reading it: names, sizes, times."""
+    """What tells one archive from another: its name, and a digest of every file in it.
+
+    Every file is read. Sizes and times do not tell: an editor may keep both, and a
+    copy or a `touch` changes a time only.
+    """
     if archive.is_file():
-        size_and_time = _size_and_time(archive)
-        return {"archive": archive.name, "files": [["", *size_and_time]]}
-    files = sorted(path for path in archive.rglob("*") if path.is_file())
+        return {"archive": archive.name, "files": [["", *_size_and_digest(archive)]]}
+    found = sorted(path for path in archive.rglob("*") if path.is_file())
     listed: list[list[int | str]] = [
-        [path.relative_to(archive).as_posix(), *_size_and_time(path)] for path in files
+        [path.relative_to(archive).as_posix(), *_size_and_digest(path)]
+        for path in found
     ]
     return {"archive": archive.name, "files": listed}
 
@@ -149,9 +153,10 @@ def _remedy(release: Release) -> str:
     return f"{how}; or let `tacit data prepare {release.name} --download` fetch it."
 
 
-def _size_and_time(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
+def _size_and_digest(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")  # computers have it in hardware
+        return file.tell(), digest.hexdigest()
 
 
 def _silent(_done: int, _total: int | None) -> None:
