@@ -58,11 +58,12 @@ def write_json(path: Path, document: object, *, is_private: bool = False) -> Non
 def draft(path: Path, *, is_private: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to that gets its name when the context ends without an error."""
     folder = path.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    sweep(folder)
-    handle, beside = _new_draft(folder, PRIVATE if is_private else PUBLIC)
+    with _naming(path):
+        folder.mkdir(parents=True, exist_ok=True)
+        sweep(folder)
+        handle, beside = _new_draft(folder, PRIVATE if is_private else PUBLIC)
     try:
-        with open(handle, "wb") as file:  # closed, and the lock let go, at the end
+        with _naming(path), open(handle, "wb") as file:  # closing lets the lock go
             yield file
             flush(file)
             os.replace(beside, path)
@@ -82,13 +83,15 @@ def draft_directory(
     folder. Write into it with `new_file`.
     """
     parent = place.parent
-    parent.mkdir(parents=True, exist_ok=True)
-    sweep(parent)
-    handle, beside = _new_draft_directory(parent, is_private=is_private)
+    with _naming(place):
+        parent.mkdir(parents=True, exist_ok=True)
+        sweep(parent)
+        handle, beside = _new_draft_directory(parent, is_private=is_private)
     try:
-        yield beside
-        os.fsync(handle)
-        _move_into(beside, place, replaces=replaces)
+        with _naming(place):
+            yield beside
+            os.fsync(handle)
+            _move_into(beside, place, replaces=replaces)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
@@ -122,7 +125,8 @@ def resumed(
 ) -> Iterator[IO[bytes]]:
     """A file to write on with, at its end or from its beginning; made if need be."""
     flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if at_end else os.O_TRUNC)
-    with open(_opened(path, flags, is_private=is_private), "wb") as file:
+    handle = _opened(path, flags, is_private=is_private)
+    with _naming(path), open(handle, "wb") as file:
         yield file
         flush(file)
 
@@ -167,6 +171,17 @@ def flush_directory(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors of the disk name the file that was asked for, not the draft of it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None or _IS_DRAFT.search(str(error.filename)):
+            error.filename, error.filename2 = str(path), None
+        raise
 
 
 def _draft_name() -> str:

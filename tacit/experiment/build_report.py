@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit.errors import Damaged
 from tacit.experiment.card import current_card, write_card
 from tacit.experiment.saved import SavedRun, holding_of, load
 from tacit.experiment.settings import Experiment
@@ -37,13 +38,17 @@ class Finished:
         """From the files of a run."""
         directory, experiment = run.directory, run.experiment
         model = read_facts(directory.model_facts)
+        rounds = tuple(directory.rounds_logged())
+        if len(rounds) != model["round"]:
+            problem = f"it tells of {len(rounds)} rounds, the model of {model['round']}"
+            raise Damaged(directory.metrics, problem)
         return cls(
             directory,
             experiment,
             run.result,
             current_card(directory),
             model["items"],
-            tuple(directory.rounds_logged()),
+            rounds,
         )
 
 

@@ -21,7 +21,7 @@ from tacit.documents import (
     read_document,
     write_document,
 )
-from tacit.errors import BadRun
+from tacit.errors import BadRun, Damaged
 from tacit.experiment.assemble import Assembled
 from tacit.experiment.settings import (
     method_settings,
@@ -37,6 +37,7 @@ from tacit.version import __version__
 Json = dict[str, Any]
 
 RUNS = (2, 4)  # how often a model may be trained anew; what that composes to is shown
+_DRAWN = {"simulation", "data", "releases", "totals", "both", "budget"}
 _CHECK = {"name", "claimed", "measured", "ok"}
 
 
@@ -83,12 +84,20 @@ def draw_card(assembled: Assembled) -> Json:
 
 def current_card(directory: RunDirectory) -> Json:
     """The card of a run directory, with what is in it now."""
-    card = read_document(directory.privacy_card)
+    card = _entries(directory.privacy_card, _DRAWN)
     begun = 0
     if directory.ledger.exists():
-        begun = read_document(directory.ledger).get("rounds_begun", 0)
+        begun = _entries(directory.ledger, {"rounds_begun"})["rounds_begun"]
     contact = read_table(directory.experiment).get("privacy", {}).get("contact")
     return with_progress(card, directory, rounds_begun=begun, contact=contact)
+
+
+def _entries(path: Path, wanted: set[str]) -> Json:
+    """A document with at least these entries."""
+    found = read_document(path)
+    if missing := wanted - found.keys():
+        raise Damaged(path, f"it lacks {', '.join(sorted(missing))}")
+    return found
 
 
 def with_progress(

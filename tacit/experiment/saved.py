@@ -23,10 +23,12 @@ from tacit.experiment.settings import (
     read_table,
 )
 from tacit.method import Method
+from tacit.results import Evaluation
 from tacit.runtime.checkpoint import OF_BEFORE
-from tacit.runtime.run import RunDirectory, in_its_place
+from tacit.runtime.run import ONLY, RunDirectory, in_its_place
 from tacit.serving.device import Holding, Recommender
 from tacit.serving.model import load_model
+from tacit.statement import Statement
 
 
 def load(run: str | Path) -> Recommender:
@@ -90,6 +92,8 @@ class SavedRun:
         """The resolved experiment; refuses one of an earlier version."""
         path = self.directory.experiment
         table = read_table(path)
+        if not table:
+            raise Damaged(path, "it is empty")
         privacy = table.get("privacy")
         # A run writes down every setting, and this one was not there before.
         if not isinstance(privacy, Mapping) or "mechanism" not in privacy:
@@ -105,7 +109,7 @@ class SavedRun:
         if read_document(self.directory.ledger).get("experiment") != experiment.digest:
             raise Damaged(
                 self.directory.experiment,
-                "it is not the experiment that the run's ledger belongs to",
+                f"it is not the experiment that {self.directory.ledger} belongs to",
             )
 
     @property
@@ -117,11 +121,29 @@ class SavedRun:
                 f"tacit train {self.directory.experiment} --out {self.directory.path} "
                 "--resume"
             )
-        found = in_its_place(read_document(self.directory.result))
-        wanted = {"method", "simulation", "epsilons"}
-        if not found.keys() >= wanted:
-            raise Damaged(self.directory.result, f"it lacks one of {sorted(wanted)}")
-        return found
+        found = read_document(self.directory.result)
+        try:
+            placed = in_its_place(found)
+            _check_result(placed)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise Damaged(
+                self.directory.result, f"it is no result: {error!r}"
+            ) from error
+        return placed
+
+
+def _check_result(result: Mapping[str, Any]) -> None:
+    """Raise if there is no result in it: of an earlier version nothing vouches for it.
+
+    Tells by reading what is shown of it later.
+    """
+    for line in (*result["epsilons"], *result.get("epsilons_with_earlier", ())):
+        Statement.from_json(line)
+    if not isinstance(result["method"], str):
+        raise TypeError(f"its method is called {result['method']!r}")
+    if result["simulation"]:
+        for judged in result[ONLY]["evaluations"].values():
+            Evaluation.from_json(judged)
 
 
 def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> Holding:

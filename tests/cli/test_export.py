@@ -152,7 +152,7 @@ def test_a_run_that_is_not_there_or_not_finished(tacit, runs, tmp_path):
     (run / "model.safetensors").unlink()
     answer = tacit("export", run, "--out", out, "--json")
     assert answer.code == 2
-    assert "no finished model" in answer.json["error"]
+    assert "no finished model" in answer.json["error"]["message"]
     assert not out.exists()
 
 
