@@ -12,7 +12,6 @@ from typing import Annotated
 
 import click
 import typer
-from click.utils import PacifyFlushWrapper
 
 from tacit.cli import (
     audit,
@@ -104,7 +103,7 @@ def _called() -> int:
     try:
         found = app(standalone_mode=False)
     except SystemExit:
-        if isinstance(sys.stdout, PacifyFlushWrapper):  # as Typer ends a broken pipe
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":  # Typer's broken pipe
             raise BrokenPipeError from None
         raise
     except click.Abort:

@@ -160,12 +160,23 @@ def _result(
 ) -> dict[str, Any]:
     """What the run yielded: read if it is there, else trained, resuming what began."""
     name = f"seed-{experiment.split_seed}" + (f"-draw-{draw}" if draw else "")
+    _refuse_links(folder, folder / name)
     directory = RunDirectory(folder / name)
     if not _is_finished(directory, experiment):
         progress.begins(f"{folder.name}, {name.replace('-', ' ')}")
         train(experiment, directory.path, resume=directory.experiment.exists())
     progress.finished()
     return SavedRun(directory).result
+
+
+def _refuse_links(*folders: Path) -> None:
+    """Nothing is written outside `--out`, whatever lies in it."""
+    for folder in folders:
+        if folder.is_symlink():
+            raise BadRun(
+                f"{folder} is a link to another place, where nothing is written; "
+                "remove it, or choose another --out"
+            )
 
 
 def _is_finished(directory: RunDirectory, experiment: Experiment) -> bool:
@@ -216,6 +227,7 @@ def _judged(
     evaluations = []
     for experiment in experiments:
         path = out / "baselines" / name / f"seed-{experiment.split_seed}.json"
+        _refuse_links(path.parent.parent, path.parent)
         if not path.exists():
             progress.begins(f"{name}, seed {experiment.split_seed}")
         evaluations.append(_judged_seed(name, experiment, path, budget=budget))

@@ -15,7 +15,7 @@ from tacit.errors import BadRun, Refused
 from tacit.experiment.card import current_card
 from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.saved import SavedRun, load
-from tacit.files import write_atomically, write_json
+from tacit.files import draft_directory, new_file, sweep, write_json
 from tacit.method import Exportable
 from tacit.models.formula import Formula
 from tacit.runtime.run import RunDirectory
@@ -62,9 +62,10 @@ def export(
         **_privacy_facts(directory),
     }
     made = Exported(folder / "model.onnx", folder / "model.json", document)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(made.model, content)
-    write_json(made.facts, document)
+    with draft_directory(folder) as beside:  # both files are there, or neither
+        with new_file(beside / made.model.name) as file:
+            file.write(content)
+        write_json(beside / made.facts.name, document)
     return made
 
 
@@ -74,6 +75,9 @@ def exportable() -> list[str]:
 
 
 def _refuse_what_is_there(folder: Path) -> None:
+    """Only an empty folder is filled; what a killed process left half is swept."""
+    if folder.is_dir():
+        sweep(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadRun(
             f"{folder} is there already, and nothing is overwritten; remove it, or "
