@@ -120,11 +120,12 @@ def train(
             if experiment.is_release
             else _result(assembled, state, rounds, evaluations)
         )
-        write_document(directory.result, document, is_private=True)
         n_items = len(assembled.split.catalog)
         current = _progress(assembled, directory, card, begun=assembled.plan.rounds)
         run = Finished(directory, experiment, document, current, n_items, rounds)
         write_report(run)
+        # The last file: where it stands, the run is finished.
+        write_document(directory.result, document, is_private=True)
     return Outcome(assembled, state, evaluations, run)
 
 
