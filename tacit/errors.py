@@ -7,6 +7,7 @@ TacitError
 ├── MissingData       an archive is not here: names its home page and what to do
 ├── BadMessage        bytes on the wire that are not what was agreed
 ├── BadRun            a run directory that cannot be read, resumed or overwritten
+│   └── Damaged          a file that is not as it was written: names it, and a remedy
 ├── MissingExtra      an optional dependency is not installed: names the extra
 └── Refused           the plan or a device says no, with the reason
     └── EmptyCohort      a round was asked of nobody
@@ -64,6 +65,20 @@ class BadMessage(TacitError):
 
 class BadRun(TacitError):
     """A run directory that cannot be used as asked."""
+
+
+class Damaged(BadRun):
+    """A file that something else than this program has changed."""
+
+    def __init__(self, file: str | Path, problem: str) -> None:
+        self.file, self.problem = str(file), problem
+        super().__init__(self.file, problem)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file} is damaged: {self.problem}; restore it from a copy, or make "
+            "it again"
+        )
 
 
 class MissingExtra(TacitError):

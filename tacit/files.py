@@ -1,35 +1,161 @@
-"""Files that are there as a whole or not at all.
+"""Files that are there as a whole or not at all; every file of a program goes through.
+
+    write_atomically, write_json   a whole file
+    draft                          the same for a file that is written piece by piece
+    draft_directory, new_file      a folder that appears with all its files
+    append, resumed                one more piece at the end of a file
+    locked                         keeps a second process out
+    sweep, remove_directory        what is not needed any more
 
 A file is written beside its place, flushed, and renamed over it, so that whoever reads
-sees the old content or the new one.
+sees the old content or the new one. The draft has a name that nobody can guess, is made
+by this process (no link is followed) and has its final mode before its first byte:
+0600 for what is private, else 0644, both less the umask. Its writer holds a lock on it.
+A draft without a lock was left by a process that is dead, and the next one to write
+into the same folder removes it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import json
 import os
-from functools import partial
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
+
+PRIVATE, PUBLIC = 0o600, 0o644
+_ENTERED = 0o100  # of folders: who may read them may enter them
+_DRAFT = ".tacit-draft-"  # of one length: a draft's name is never too long
+_IS_DRAFT = re.compile(r"\.tacit-draft-[0-9a-f]{16}")
+_NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_WRONLY
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_atomically(path: Path, content: bytes, *, is_private: bool = False) -> None:
     """Replace a file in one step; readers see the old content or the new.
 
-    A private one is readable by its owner alone, from its first byte on.
+    A link that stands in its place is replaced, not followed. A private file is
+    readable by its owner alone, from its first byte on.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    opener = partial(os.open, mode=0o600 if is_private else 0o666)
+    with draft(path, is_private=is_private) as file:
+        file.write(content)
+
+
+def write_json(path: Path, document: object, *, is_private: bool = False) -> None:
+    """Replace a JSON file in one step."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    write_atomically(path, (text + "\n").encode(), is_private=is_private)
+
+
+@contextlib.contextmanager
+def draft(path: Path, *, is_private: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to that gets its name when the context ends without an error."""
+    folder = path.parent
+    with _naming(path):
+        folder.mkdir(parents=True, exist_ok=True)
+        sweep(folder)
+        handle, beside = _new_draft(folder, PRIVATE if is_private else PUBLIC)
     try:
-        with open(beside, "wb", opener=opener) as file:
-            file.write(content)
+        with _naming(path), open(handle, "wb") as file:  # closing lets the lock go
+            yield file
             flush(file)
-        beside.replace(path)
+            os.replace(beside, path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    _flush_directory(path.parent)
+    flush_directory(folder)
+
+
+@contextlib.contextmanager
+def draft_directory(
+    place: Path, *, is_private: bool = False, replaces: bool = False
+) -> Iterator[Path]:
+    """A folder to fill that gets its name when the context ends without an error.
+
+    With `replaces` it takes the place of what stands there, else only that of an empty
+    folder. Write into it with `new_file`.
+    """
+    parent = place.parent
+    with _naming(place):
+        parent.mkdir(parents=True, exist_ok=True)
+        sweep(parent)
+        handle, beside = _new_draft_directory(parent, is_private=is_private)
+    try:
+        with _naming(place):
+            yield beside
+            os.fsync(handle)
+            _move_into(beside, place, replaces=replaces)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    finally:
+        os.close(handle)  # lets the lock go
+    flush_directory(parent)
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, is_private: bool = False) -> Iterator[IO[bytes]]:
+    """A file that was not there; on the disk when the context ends."""
+    handle = os.open(path, _NEW, PRIVATE if is_private else PUBLIC)
+    with open(handle, "wb") as file:
+        yield file
+        flush(file)
+
+
+def append(path: Path, content: bytes, *, is_private: bool = False) -> None:
+    """Add to the end of a file, which is made if need be, and wait for the disk.
+
+    Refuses a link and whatever else is no file. Killed in between, a process leaves
+    the beginning of `content` there.
+    """
+    with resumed(path, at_end=True, is_private=is_private) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def resumed(
+    path: Path, *, at_end: bool, is_private: bool = False
+) -> Iterator[IO[bytes]]:
+    """A file to write on with, at its end or from its beginning; made if need be."""
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if at_end else os.O_TRUNC)
+    handle = _opened(path, flags, is_private=is_private)
+    with _naming(path), open(handle, "wb") as file:
+        yield file
+        flush(file)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock that this file stands for; BlockingIOError if another one does."""
+    handle = _opened(path, os.O_RDWR | os.O_CREAT, is_private=True)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the drafts in this folder whose writers are dead."""
+    with os.scandir(folder) as entries:
+        found = [entry.name for entry in entries if _IS_DRAFT.fullmatch(entry.name)]
+    for name in found:
+        with contextlib.suppress(OSError):  # gone meanwhile, or not ours to remove
+            _remove_if_abandoned(folder / name)
+
+
+def remove_directory(path: Path) -> None:
+    """Remove a folder with all that is in it; at once it no longer has its name."""
+    beside = path.parent / _draft_name()
+    os.rename(path, beside)  # from here on it is an abandoned draft, which others sweep
+    shutil.rmtree(beside, ignore_errors=True)
 
 
 def flush(file: IO[Any]) -> None:
@@ -38,15 +164,108 @@ def flush(file: IO[Any]) -> None:
     os.fsync(file.fileno())
 
 
-def write_json(path: Path, document: object) -> None:
-    """Replace a JSON file in one step."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, (text + "\n").encode())
-
-
-def _flush_directory(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def flush_directory(folder: Path) -> None:
+    """Wait until the names in this folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors of the disk name the file that was asked for, not the draft of it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None or _IS_DRAFT.search(str(error.filename)):
+            error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _draft_name() -> str:
+    return _DRAFT + secrets.token_hex(8)
+
+
+def _new_draft(folder: Path, mode: int) -> tuple[int, Path]:
+    """A file of our own, open and locked."""
+    while True:
+        path = folder / _draft_name()
+        handle = os.open(path, _NEW, mode)
+        if _is_locked(handle, path):
+            return handle, path
+
+
+def _new_draft_directory(parent: Path, *, is_private: bool) -> tuple[int, Path]:
+    """A folder of our own, open and locked."""
+    mode = PRIVATE | _ENTERED if is_private else PUBLIC | 0o111
+    while True:
+        path = parent / _draft_name()
+        os.mkdir(path, mode)
+        try:
+            handle = os.open(path, _FOLDER)
+        except FileNotFoundError:  # swept before it could be locked
+            continue
+        if _is_locked(handle, path):
+            return handle, path
+
+
+def _is_locked(handle: int, path: Path) -> bool:
+    """Lock a draft; False, and closed, if it was swept before the lock was ours."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.samestat(os.fstat(handle), os.lstat(path)):
+            return True
+    except FileNotFoundError:
+        pass
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return False
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its writer lives
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+    finally:
+        os.close(handle)
+
+
+def _opened(path: Path, flags: int, *, is_private: bool) -> int:
+    """A file that may be there already: a file, not a link to one, nor a pipe."""
+    mode = PRIVATE if is_private else PUBLIC
+    safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    handle = os.open(path, flags | safe, mode)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is no ordinary file", str(path))
+    return handle
+
+
+def _move_into(beside: Path, place: Path, *, replaces: bool) -> None:
+    """Rename a finished folder; what stands in its place becomes an old draft."""
+    while True:
+        try:
+            os.rename(beside, place)
+        except OSError as error:
+            taken = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+            if not replaces or error.errno not in taken:
+                raise
+        else:
+            return
+        with contextlib.suppress(FileNotFoundError):  # another writer was quicker
+            _remove(place)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        remove_directory(path)
+    else:
+        path.unlink()

@@ -9,6 +9,7 @@ from tacit.errors import (
     BadData,
     BadExperiment,
     BadValue,
+    Damaged,
     EmptyCohort,
     MissingExtra,
     Refused,
@@ -36,6 +37,11 @@ def test_the_branches_are_as_drawn():
     [
         (BadData("a.csv", 3, "two columns"), "a.csv, line 3: two columns"),
         (BadData("a.csv", None, "empty"), "a.csv: empty"),
+        (
+            Damaged("run/ledger.json", "its checksum does not match"),
+            "run/ledger.json is damaged: its checksum does not match; restore it from "
+            "a copy, or make it again",
+        ),
         (BadExperiment("e.toml", ["no data"]), "e.toml: 1 problem\n  - no data"),
         (BadExperiment("e", ["a", "b"]), "e: 2 problems\n  - a\n  - b"),
         (

@@ -5,9 +5,12 @@ Each command imports what it needs when it runs, so `tacit --help` starts at onc
 
 from __future__ import annotations
 
+import logging
 import sys
+from contextlib import suppress
 from typing import Annotated
 
+import click
 import typer
 
 from tacit.cli import (
@@ -18,6 +21,7 @@ from tacit.cli import (
     demo,
     evaluate,
     export,
+    failures,
     init,
     ledger,
     plan,
@@ -27,11 +31,8 @@ from tacit.cli import (
     reproduce,
     train,
 )
-from tacit.errors import TacitError
 from tacit.text import lines
 from tacit.version import __version__
-
-INTERRUPTED = 130  # as shells count Ctrl-C
 
 app = typer.Typer(
     name="tacit",
@@ -87,17 +88,76 @@ app.add_typer(ledger.app, name="ledger")
 
 def main() -> None:
     """Run the command line: 0 on success, 2 for bad input, 130 when interrupted."""
+    _tell_notices()
     try:
-        app(standalone_mode=True)
-    except TacitError as error:
-        _complain(str(error))
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        console.note("interrupted")
-        raise SystemExit(INTERRUPTED) from None
+        code = _called()
+        sys.stdout.flush()  # a disk that is full says so here, not after the end
+    except Exception as error:
+        code = _told(error)
+    except KeyboardInterrupt as error:
+        code = _told(error)
+    sys.exit(code)
 
 
-def _complain(message: str) -> None:
+def _called() -> int:
+    """The exit code of the command that was asked for."""
+    try:
+        found = app(standalone_mode=False)
+    except SystemExit:
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":  # Typer's broken pipe
+            raise BrokenPipeError from None
+        raise
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        _show_usage(error)
+        _answer("BadUsage", error.format_message())
+        return error.exit_code
+    if found == failures.INTERRUPTED:
+        raise KeyboardInterrupt
+    return found if isinstance(found, int) else 0
+
+
+def _told(error: BaseException) -> int:
+    """Say what went wrong; whatever is a bug is raised again."""
+    failure = failures.failure_of(error)
+    if failure is None:
+        raise error
+    with suppress(OSError):
+        if failure.message:
+            _answer(failure.kind, failure.message)
+            sys.stdout.flush()
+    if isinstance(error, OSError):
+        failures.silence()  # it may have been our own output that failed
+    if failure.code == failures.INTERRUPTED:
+        console.note(failure.message)
+    elif failure.message:
+        console.err().print(lines(f"error: {failure.message}"), style="red")
+    return failure.code
+
+
+def _answer(kind: str, message: str) -> None:
+    """With `--json` an error is one document, too."""
     if "--json" in sys.argv:
-        console.print_json({"error": message})
-    console.err().print(lines(f"error: {message}"), style="red")
+        console.print_json({"error": {"kind": kind, "message": message}})
+
+
+def _show_usage(error: click.ClickException) -> None:
+    from typer.rich_utils import rich_format_error
+
+    rich_format_error(error)
+
+
+def _tell_notices() -> None:
+    """What the package notes on its log are lines for people, on stderr."""
+    log = logging.getLogger("tacit.files")
+    if not log.handlers:
+        log.addHandler(_Notices())
+        log.propagate = False
+
+
+class _Notices(logging.Handler):
+    """Prints what it is told."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        console.note(f"note: {record.getMessage()}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,12 +73,23 @@ def _evaluations(outcome: Any) -> dict[str, Any]:
 
 
 def _make_room(out: Path) -> None:
-    """Clear an earlier demo; refuse to touch anything else."""
+    """Clear an earlier demo, also one that was killed; refuse to touch anything else.
+
+    A run writes its lock first and its experiment when the data are prepared.
+    """
+    from tacit.files import remove_directory, sweep
+    from tacit.runtime.run import RunDirectory
+
+    if out.is_dir():
+        sweep(out)
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
-    if not (out / "experiment.toml").exists():
+    run = RunDirectory(out)
+    begun = {run.lock, run.inputs, run.selected_items}
+    is_ours = out.is_dir() and (run.experiment.exists() or begun >= {*out.iterdir()})
+    if not is_ours:
         raise BadRun(f"{out} is not a demo of ours; choose another --out")
-    shutil.rmtree(out)
+    remove_directory(out)
 
 
 def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None:

@@ -101,6 +101,7 @@ def init(
     """
     from tacit.data.sources.csv import CsvTable, ItemsTable
     from tacit.experiment.settings import read_experiment
+    from tacit.files import write_atomically
 
     if out.exists() and not force:
         raise BadValue(f"{out} is there already; choose another --out, or use --force")
@@ -120,7 +121,7 @@ def init(
         columns=_columns(table, out),
         privacy=_privacy(population or log.n_users),
     )
-    out.write_text(text, encoding="utf-8")
+    write_atomically(out, text.encode())
     read_experiment(out)  # what was written must be accepted
     if json:
         counts = {"users": log.n_users, "items": log.n_items, "interactions": len(log)}

@@ -76,12 +76,12 @@ def _write(found: Reproduction, paper: str, out: Path) -> None:
     """The same document as `--json`, and a page with the charts."""
     import json
 
+    from tacit.files import write_atomically
     from tacit.reproduction.page import render
 
-    out.mkdir(parents=True, exist_ok=True)
     document = json.dumps(dataclasses.asdict(found), indent=2, ensure_ascii=False)
-    (out / f"{paper}.json").write_text(document + "\n", "utf-8")
-    (out / f"{paper}.html").write_text(render(found, paper), "utf-8")
+    write_atomically(out / f"{paper}.json", (document + "\n").encode())
+    write_atomically(out / f"{paper}.html", render(found, paper).encode())
     console.note(f"wrote {paper}.json and {paper}.html into {out}")
 
 

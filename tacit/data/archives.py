@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
+from tacit import files
 from tacit.errors import BadData, MissingData
 from tacit.version import __version__
 
@@ -92,13 +93,17 @@ def missing(release: Release, *, where: Path | None, downloads: Path) -> Missing
 
 
 def stamp(archive: Path) -> Stamp:
-    """What tells one archive from another without reading it: names, sizes, times."""
+    """What tells one archive from another: its name, and a digest of every file in it.
+
+    Every file is read. Sizes and times do not tell: an editor may keep both, and a
+    copy or a `touch` changes a time only.
+    """
     if archive.is_file():
-        size_and_time = _size_and_time(archive)
-        return {"archive": archive.name, "files": [["", *size_and_time]]}
-    files = sorted(path for path in archive.rglob("*") if path.is_file())
+        return {"archive": archive.name, "files": [["", *_size_and_digest(archive)]]}
+    found = sorted(path for path in archive.rglob("*") if path.is_file())
     listed: list[list[int | str]] = [
-        [path.relative_to(archive).as_posix(), *_size_and_time(path)] for path in files
+        [path.relative_to(archive).as_posix(), *_size_and_digest(path)]
+        for path in found
     ]
     return {"archive": archive.name, "files": listed}
 
@@ -122,6 +127,7 @@ def fetch(download: Download, to: Path, *, progress: Progress | None = None) -> 
         ) from error
     _verify(download, part)
     os.replace(part, to)
+    files.flush_directory(to.parent)
     return to
 
 
@@ -147,9 +153,10 @@ def _remedy(release: Release) -> str:
     return f"{how}; or let `tacit data prepare {release.name} --download` fetch it."
 
 
-def _size_and_time(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
+def _size_and_digest(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")  # computers have it in hardware
+        return file.tell(), digest.hexdigest()
 
 
 def _silent(_done: int, _total: int | None) -> None:
@@ -175,7 +182,7 @@ def _receive(url: str, part: Path, progress: Progress) -> None:
         done = done if continues else 0
         length = response.headers.get("Content-Length")
         total = done + int(length) if length is not None else None
-        with part.open("ab" if continues else "wb") as out:
+        with files.resumed(part, at_end=continues) as out:
             for block in _blocks(response):
                 out.write(block)
                 done += len(block)

@@ -3,19 +3,21 @@
     <cache>/downloads/ml-1m.zip
     <cache>/parsed/movielens-1m/manifest.json, 0000.npy, 0001.npy, …
 
-An entry is written beside its place and renamed into it, so it is whole or absent. One
-that is damaged, of another format or made from another archive is made anew. Arrays
-read from an entry are read-only. The folder may be deleted at any time.
+An entry is written beside its place and renamed into it, so it is whole or absent. It
+says what it was made from, by the content of the archive, and has a digest of every
+column and of itself. One that is damaged, of another format or made from another
+archive is made anew. Arrays read from an entry are read-only. The folder may be deleted
+at any time.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import shutil
-import tempfile
-import zlib
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,15 @@ from numpy.typing import NDArray
 from tacit.data.archives import Stamp
 from tacit.data.columns import describe, restore
 from tacit.data.dataset import Dataset
+from tacit.documents import LOG, opened, parsed, read_bytes, sealed
 from tacit.errors import BadValue
+from tacit.files import draft_directory, new_file
 
-FORMAT = 2  # raise it when this layout or what any parser yields changes
+FORMAT = 3  # raise it when this layout or what any parser yields changes
+MANIFEST = "manifest.json"
 
-_DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError)
+_EARLIER = (1, 2)  # formats without a checksum
+_PATIENCE = 10  # times that an entry may be replaced while it is read
 
 
 def folder(given: Path | None = None) -> Path:
@@ -53,47 +59,80 @@ def entry(cache: Path, name: str) -> Path:
     return cache / "parsed" / name
 
 
-def through(place: Path, *, stamp: Stamp, build: Callable[[], Dataset]) -> Dataset:
-    """The data set kept at `place` if its stamp is `stamp`; else built and kept."""
-    kept = read(place, stamp=stamp)
+def through(
+    place: Path, *, stamp: Callable[[], Stamp], build: Callable[[], Dataset]
+) -> Dataset:
+    """The data set kept at `place` if it was made from the same; else built and kept.
+
+    `stamp` says what it is made from. Asked before and after: what changed while it was
+    read is used, since that was asked for, and not kept.
+    """
+    before = stamp()
+    kept = read(place, stamp=before)
     if kept is not None:
         return kept
     _make_writable(place.parent)
     built = build()
-    write(built, place, stamp=stamp)
-    kept = read(place, stamp=stamp)
+    if stamp() != before:
+        return built
+    write(built, place, stamp=before)
+    kept = read(place, stamp=before)
     return built if kept is None else kept  # None: somebody replaced it already
 
 
 def read(place: Path, *, stamp: Stamp | None = None) -> Dataset | None:
     """The data set kept at `place`, memory-mapped; None if there is no sound one.
 
-    Every column's checksum is compared, which reads each file once. With a `stamp`, an
-    entry made from anything else does not count.
+    Every column's digest is compared, which reads each file once. With a `stamp`, an
+    entry made from anything else does not count. A line on the log tells of an entry
+    that was damaged.
     """
-    try:
-        manifest = json.loads((place / "manifest.json").read_text())
-        if manifest["format"] != FORMAT or stamp not in (None, manifest["stamp"]):
+    for _ in range(_PATIENCE):
+        version = _version(place)
+        if version is None:
             return None
-        columns = {
-            name: _read_column(place, column)
-            for name, column in manifest["columns"].items()
-        }
-        restored = restore(manifest["dataset"], columns)
-    except _DAMAGED:
-        return None
-    return restored if isinstance(restored, Dataset) else None
+        try:
+            return _read(place, stamp)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a damaged file may lead to
+            if _version(place) == version:  # else: it was replaced while we read
+                LOG.warning("cache entry %s is damaged (%r): made anew", place, error)
+                return None
+    return None
 
 
 def write(dataset: Dataset, place: Path, *, stamp: Stamp) -> None:
-    """Keep a data set at `place`, in one step; of two writers the last one wins."""
+    """Keep a data set at `place`, in one step; of two writers the last one wins.
+
+    It is as private as the people in it.
+    """
     _make_writable(place.parent)
-    draft = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}-"))
-    try:
+    with draft_directory(place, is_private=True, replaces=True) as draft:
         _write_files(dataset, draft, stamp)
-        _move_into(draft, place)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _version(place: Path) -> int | None:
+    """Changes when an entry is replaced; None if there is none."""
+    try:
+        return os.stat(place / MANIFEST).st_ino
+    except OSError:
+        return None
+
+
+def _read(place: Path, stamp: Stamp | None) -> Dataset | None:
+    found = parsed(place / MANIFEST, read_bytes(place / MANIFEST))
+    if found.get("format") in _EARLIER:
+        return None
+    manifest = opened(place / MANIFEST, found)
+    if stamp not in (None, manifest["stamp"]):
+        return None
+    listed = manifest["columns"]
+    with ThreadPoolExecutor() as pool:  # digests are computed beside each other
+        arrays = pool.map(partial(_read_column, place), listed.values())
+        columns = dict(zip(listed, arrays, strict=True))
+    restored = restore(manifest["dataset"], columns)
+    return restored if isinstance(restored, Dataset) else None
 
 
 def _write_files(dataset: Dataset, draft: Path, stamp: Stamp) -> None:
@@ -110,24 +149,9 @@ def _write_files(dataset: Dataset, draft: Path, stamp: Stamp) -> None:
         "dataset": described,
         "columns": listed,
     }
-    (draft / "manifest.json").write_text(json.dumps(manifest, indent=1))
-
-
-def _move_into(draft: Path, place: Path) -> None:
-    """Rename `draft` to `place`, moving aside whatever stands there."""
-    for _ in range(10):  # another writer may step in between the two renames
-        old = Path(f"{draft}.old")
-        try:
-            os.rename(place, old)
-            shutil.rmtree(old, ignore_errors=True)
-        except FileNotFoundError:
-            pass
-        try:
-            os.rename(draft, place)
-        except OSError:
-            continue
-        return
-    raise BadValue(f"cache entry {place} could not be replaced; delete it")
+    text = json.dumps(sealed(manifest), indent=1)
+    with new_file(draft / MANIFEST, is_private=True) as out:
+        out.write(text.encode())
 
 
 def _make_writable(parent: Path) -> None:
@@ -143,7 +167,8 @@ def _make_writable(parent: Path) -> None:
 
 
 def _write_column(draft: Path, file: str, column: NDArray[Any]) -> dict[str, Any]:
-    np.save(draft / file, column, allow_pickle=False)
+    with new_file(draft / file, is_private=True) as out:
+        np.save(out, column, allow_pickle=False)
     return {"file": file, **_facts(column)}
 
 
@@ -160,5 +185,5 @@ def _facts(column: NDArray[Any]) -> dict[str, Any]:
     return {
         "dtype": column.dtype.str,
         "shape": list(column.shape),
-        "crc32": zlib.crc32(raw),
+        "sha256": hashlib.sha256(raw).hexdigest(),  # computers have it in hardware
     }

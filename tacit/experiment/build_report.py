@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit.errors import Damaged
 from tacit.experiment.card import current_card, write_card
 from tacit.experiment.saved import SavedRun, holding_of, load
 from tacit.experiment.settings import Experiment
@@ -16,6 +16,7 @@ from tacit.reporting.html import render
 from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
 from tacit.reporting.words import released
 from tacit.runtime.run import RunDirectory
+from tacit.serving.model import read_facts
 from tacit.statement import Statement
 
 Json = Mapping[str, Any]
@@ -35,15 +36,19 @@ class Finished:
     @classmethod
     def saved(cls, run: SavedRun) -> Finished:
         """From the files of a run."""
-        directory = run.directory
-        model = json.loads(directory.model_facts.read_text(encoding="utf-8"))
+        directory, experiment = run.directory, run.experiment
+        model = read_facts(directory.model_facts)
+        rounds = tuple(directory.rounds_logged())
+        if len(rounds) != model["round"]:
+            problem = f"it tells of {len(rounds)} rounds, the model of {model['round']}"
+            raise Damaged(directory.metrics, problem)
         return cls(
             directory,
-            run.experiment,
+            experiment,
             run.result,
             current_card(directory),
             model["items"],
-            tuple(directory.rounds_logged()),
+            rounds,
         )
 
 
@@ -56,7 +61,7 @@ def write_report(
     """Render the pages of a finished run, privacy card and report, into it."""
     write_card(run.directory, dict(run.card))
     page = render(report_of(run, user=user, beside=beside))
-    write_atomically(run.directory.report, page.encode())
+    write_atomically(run.directory.report, page.encode(), is_private=True)
     return run.directory.report
 
 

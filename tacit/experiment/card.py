@@ -7,21 +7,28 @@ write_card     privacy-card.json and privacy-card.html, in the run directory
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tacit.data.dataset import Dataset
-from tacit.errors import BadRun
+from tacit.documents import (
+    CHECKSUM,
+    opened,
+    parsed,
+    read_bytes,
+    read_document,
+    write_document,
+)
+from tacit.errors import BadRun, Damaged
 from tacit.experiment.assemble import Assembled
 from tacit.experiment.settings import (
     method_settings,
     privacy_settings,
     read_table,
 )
-from tacit.files import write_atomically, write_json
+from tacit.files import write_atomically
 from tacit.release import Release, Unit
 from tacit.reporting.card import render
 from tacit.runtime.run import RunDirectory
@@ -30,6 +37,7 @@ from tacit.version import __version__
 Json = dict[str, Any]
 
 RUNS = (2, 4)  # how often a model may be trained anew; what that composes to is shown
+_DRAWN = {"simulation", "data", "releases", "totals", "both", "budget"}
 _CHECK = {"name", "claimed", "measured", "ok"}
 
 
@@ -76,12 +84,20 @@ def draw_card(assembled: Assembled) -> Json:
 
 def current_card(directory: RunDirectory) -> Json:
     """The card of a run directory, with what is in it now."""
-    card = _read(directory.privacy_card)
+    card = _entries(directory.privacy_card, _DRAWN)
     begun = 0
     if directory.ledger.exists():
-        begun = _read(directory.ledger).get("rounds_begun", 0)
+        begun = _entries(directory.ledger, {"rounds_begun"})["rounds_begun"]
     contact = read_table(directory.experiment).get("privacy", {}).get("contact")
     return with_progress(card, directory, rounds_begun=begun, contact=contact)
+
+
+def _entries(path: Path, wanted: set[str]) -> Json:
+    """A document with at least these entries."""
+    found = read_document(path)
+    if missing := wanted - found.keys():
+        raise Damaged(path, f"it lacks {', '.join(sorted(missing))}")
+    return found
 
 
 def with_progress(
@@ -101,7 +117,7 @@ def write_card(directory: RunDirectory, card: Json | None = None) -> Path:
     Gives the path of the page.
     """
     current = current_card(directory) if card is None else card
-    write_json(directory.privacy_card, current)
+    write_document(directory.privacy_card, current)
     page = directory.privacy_card.with_suffix(".html")
     write_atomically(page, render(current).encode())
     return page
@@ -142,7 +158,8 @@ def _audit(path: Path) -> Json | None:
     """The checks of an audit, if there was one."""
     if not path.exists():
         return None
-    checks = _read(path).get("checks")
+    found = parsed(path, read_bytes(path))
+    checks = (opened(path, found) if CHECKSUM in found else found).get("checks")
     if not isinstance(checks, list) or not all(_is_check(one) for one in checks):
         raise BadRun(
             f"{path} is damaged: 'checks' must be a list of tables with name, claimed, "
@@ -158,13 +175,3 @@ def _kept(one: Json) -> Json:
 
 def _is_check(one: object) -> bool:
     return isinstance(one, dict) and one.keys() >= _CHECK
-
-
-def _read(path: Path) -> Json:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadRun(f"{path} cannot be read: {error}") from error
-    if not isinstance(found, dict):
-        raise BadRun(f"{path} is damaged: it must hold one table")
-    return found

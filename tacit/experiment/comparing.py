@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tacit import check
+from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, BadValue
 from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.experiment.assemble import assemble
@@ -27,7 +28,6 @@ from tacit.experiment.judge import judge_baseline
 from tacit.experiment.saved import SavedRun
 from tacit.experiment.settings import Experiment
 from tacit.experiment.training import Nobody, Watch, train
-from tacit.files import write_json
 from tacit.keys import Key
 from tacit.release import Standing, Unit, View
 from tacit.results import Evaluation, Pooled, pool
@@ -160,13 +160,23 @@ def _result(
 ) -> dict[str, Any]:
     """What the run yielded: read if it is there, else trained, resuming what began."""
     name = f"seed-{experiment.split_seed}" + (f"-draw-{draw}" if draw else "")
+    _refuse_links(folder, folder / name)
     directory = RunDirectory(folder / name)
     if not _is_finished(directory, experiment):
         progress.begins(f"{folder.name}, {name.replace('-', ' ')}")
         train(experiment, directory.path, resume=directory.experiment.exists())
     progress.finished()
-    found: dict[str, Any] = json.loads(directory.result.read_text("utf-8"))
-    return found
+    return SavedRun(directory).result
+
+
+def _refuse_links(*folders: Path) -> None:
+    """Nothing is written outside `--out`, whatever lies in it."""
+    for folder in folders:
+        if folder.is_symlink():
+            raise BadRun(
+                f"{folder} is a link to another place, where nothing is written; "
+                "remove it, or choose another --out"
+            )
 
 
 def _is_finished(directory: RunDirectory, experiment: Experiment) -> bool:
@@ -217,6 +227,7 @@ def _judged(
     evaluations = []
     for experiment in experiments:
         path = out / "baselines" / name / f"seed-{experiment.split_seed}.json"
+        _refuse_links(path.parent.parent, path.parent)
         if not path.exists():
             progress.begins(f"{name}, seed {experiment.split_seed}")
         evaluations.append(_judged_seed(name, experiment, path, budget=budget))
@@ -232,8 +243,8 @@ def _judged_seed(
     text = json.dumps(settings, sort_keys=True).encode()
     digest = hashlib.blake2b(text, digest_size=16).hexdigest()
     if path.exists():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["digest"] != digest:
+        kept = read_document(path)
+        if kept.get("digest") != digest:
             raise BadRun(
                 f"{path} was made by another comparison; choose another --out, or "
                 "delete it"
@@ -241,6 +252,6 @@ def _judged_seed(
         return Evaluation.from_json(kept["evaluation"])
     assembled = assemble(experiment)
     judged = judge_baseline(assembled, name, assembled.split.test, budget=budget)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"digest": digest, "evaluation": judged.to_json()})
+    kept = {"digest": digest, "evaluation": judged.to_json()}  # of each person
+    write_document(path, kept, is_private=True)
     return judged

@@ -6,7 +6,6 @@ model.json   what goes in and comes out, the items, and what was promised to who
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,12 +15,13 @@ from tacit.errors import BadRun, Refused
 from tacit.experiment.card import current_card
 from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.saved import SavedRun, load
-from tacit.files import write_atomically, write_json
+from tacit.files import draft_directory, new_file, sweep, write_json
 from tacit.method import Exportable
 from tacit.models.formula import Formula
 from tacit.runtime.run import RunDirectory
 from tacit.serving.device import Recommender
 from tacit.serving.export import INPUT, OPSET, OUTPUT, Precision, to_onnx
+from tacit.serving.model import read_facts
 from tacit.version import __version__
 
 FORMAT = 1
@@ -62,9 +62,10 @@ def export(
         **_privacy_facts(directory),
     }
     made = Exported(folder / "model.onnx", folder / "model.json", document)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(made.model, content)
-    write_json(made.facts, document)
+    with draft_directory(folder) as beside:  # both files are there, or neither
+        with new_file(beside / made.model.name) as file:
+            file.write(content)
+        write_json(beside / made.facts.name, document)
     return made
 
 
@@ -74,6 +75,9 @@ def exportable() -> list[str]:
 
 
 def _refuse_what_is_there(folder: Path) -> None:
+    """Only an empty folder is filled; what a killed process left half is swept."""
+    if folder.is_dir():
+        sweep(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadRun(
             f"{folder} is there already, and nothing is overwritten; remove it, or "
@@ -116,7 +120,7 @@ def _onnx_facts(content: bytes, precision: Precision) -> Json:
 
 def _model_facts(directory: RunDirectory) -> Json:
     """What the run's own `model.json` says of the method and of what protected it."""
-    facts = json.loads(directory.model_facts.read_text(encoding="utf-8"))
+    facts = read_facts(directory.model_facts)
     told = ("method", "privacy", "round", "plan")  # the first format has no "privacy"
     return {name: facts[name] for name in told if name in facts}
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -20,6 +22,9 @@ from tacit.experiment.settings import (
     read_table,
 )
 
+_MOST = 80  # characters of a cleaned name
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{,99}")
+_TABLES = ("comparison.", "baselines")  # what else stands in the same folder
 _DRAW_APART = 100_000  # run seeds of one split's draws
 
 
@@ -86,8 +91,24 @@ class Contest:
 
     @property
     def folder(self) -> str:
-        """Where its runs are kept."""
-        return self.label.replace(", ", "-").replace(" ", "-")
+        """Where its runs are kept: the name of a folder, and never of another place."""
+        if self.target is None:
+            return folder_name(self.name)
+        return f"{folder_name(self.name)}-{target_name(self.target).replace(' ', '-')}"
+
+
+def folder_name(text: str) -> str:
+    """A text as the name of a folder beside the tables of a comparison.
+
+    A plain name stays as it is. Any other one loses what is not plain and gets eight
+    digits of itself, so that two texts never share a folder.
+    """
+    is_plain = _PLAIN.fullmatch(text) and not text.startswith(_TABLES)
+    if is_plain:
+        return text
+    cleaned = re.sub(r"[^A-Za-z0-9_+-]+", "-", text).strip("-")[:_MOST]
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=4)
+    return f"{cleaned or 'experiment'}-{digest.hexdigest()}"
 
 
 def _contests(grid: Grid, tables: Mapping[Path, dict[str, Any]]) -> Iterator[Contest]:

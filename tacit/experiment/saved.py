@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
@@ -12,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data.shards import Shards
-from tacit.errors import BadMessage, BadRun, BadValue
+from tacit.documents import read_document
+from tacit.errors import BadMessage, BadRun, BadValue, Damaged
 from tacit.experiment.fields import Problems
 from tacit.experiment.registry import method_class
 from tacit.experiment.settings import (
@@ -23,10 +23,12 @@ from tacit.experiment.settings import (
     read_table,
 )
 from tacit.method import Method
+from tacit.results import Evaluation
 from tacit.runtime.checkpoint import OF_BEFORE
-from tacit.runtime.run import RunDirectory, in_its_place
+from tacit.runtime.run import ONLY, RunDirectory, in_its_place
 from tacit.serving.device import Holding, Recommender
 from tacit.serving.model import load_model
+from tacit.statement import Statement
 
 
 def load(run: str | Path) -> Recommender:
@@ -97,11 +99,25 @@ class SavedRun:
         """The resolved experiment; refuses one of an earlier version."""
         path = self.directory.experiment
         table = read_table(path)
+        if not table:
+            raise Damaged(path, "it is empty")
         privacy = table.get("privacy")
         # A run writes down every setting, and this one was not there before.
         if not isinstance(privacy, Mapping) or "mechanism" not in privacy:
             raise BadRun(f"{self.directory.path}: {OF_BEFORE}")
-        return check_experiment(table, str(path), relative_to=path.parent)
+        found = check_experiment(table, str(path), relative_to=path.parent)
+        self._refuse_another(found)
+        return found
+
+    def _refuse_another(self, experiment: Experiment) -> None:
+        """The ledger says which experiment has spent: it must be this one."""
+        if not self.directory.ledger.exists():
+            return
+        if read_document(self.directory.ledger).get("experiment") != experiment.digest:
+            raise Damaged(
+                self.directory.experiment,
+                f"it is not the experiment that {self.directory.ledger} belongs to",
+            )
 
     @property
     def result(self) -> dict[str, Any]:
@@ -112,7 +128,29 @@ class SavedRun:
                 f"tacit train {self.directory.experiment} --out {self.directory.path} "
                 "--resume"
             )
-        return in_its_place(json.loads(self.directory.result.read_text("utf-8")))
+        found = read_document(self.directory.result)
+        try:
+            placed = in_its_place(found)
+            _check_result(placed)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise Damaged(
+                self.directory.result, f"it is no result: {error!r}"
+            ) from error
+        return placed
+
+
+def _check_result(result: Mapping[str, Any]) -> None:
+    """Raise if there is no result in it: of an earlier version nothing vouches for it.
+
+    Tells by reading what is shown of it later.
+    """
+    for line in (*result["epsilons"], *result.get("epsilons_with_earlier", ())):
+        Statement.from_json(line)
+    if not isinstance(result["method"], str):
+        raise TypeError(f"its method is called {result['method']!r}")
+    if result["simulation"]:
+        for judged in result[ONLY]["evaluations"].values():
+            Evaluation.from_json(judged)
 
 
 def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> Holding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +12,8 @@ import tomli_w
 
 from tacit.data.digest import input_digest
 from tacit.data.splits import Heldout
-from tacit.errors import BadRun, Refused
+from tacit.documents import read_document, write_document
+from tacit.errors import BadRun, Damaged, Refused
 from tacit.evaluation.measured import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
@@ -25,7 +25,7 @@ from tacit.experiment.settings import (
     method_settings,
     privacy_settings,
 )
-from tacit.files import write_atomically, write_json
+from tacit.files import write_atomically
 from tacit.plan import Plan
 from tacit.release import Standing, Unit, View
 from tacit.results import Evaluation
@@ -120,11 +120,12 @@ def train(
             if experiment.is_release
             else _result(assembled, state, rounds, evaluations)
         )
-        write_json(directory.result, document)
         n_items = len(assembled.split.catalog)
         current = _progress(assembled, directory, card, begun=assembled.plan.rounds)
         run = Finished(directory, experiment, document, current, n_items, rounds)
         write_report(run)
+        # The last file: where it stands, the run is finished.
+        write_document(directory.result, document, is_private=True)
     return Outcome(assembled, state, evaluations, run)
 
 
@@ -185,10 +186,10 @@ def _selected(directory: RunDirectory) -> list[str] | None:
     path = directory.selected_items
     if not directory.experiment.exists() or not path.exists():
         return None
-    try:
-        return [str(one) for one in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError) as error:
-        raise BadRun(f"{path} is damaged: {error!r}") from error
+    items = read_document(path, needs_checksum=True).get("items")
+    if not isinstance(items, list):
+        raise Damaged(path, "it has no list of items")
+    return [str(one) for one in items]
 
 
 def _inputs(assembled: Assembled) -> dict[str, Any]:
@@ -208,11 +209,10 @@ def _refuse_other_inputs(inputs: dict[str, Any], directory: RunDirectory) -> Non
     """
     if not directory.experiment.exists() or not directory.inputs.exists():
         return
-    try:
-        began = json.loads(directory.inputs.read_text(encoding="utf-8"))
-        known = {key: began[key] for key in inputs}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadRun(f"{directory.inputs} is damaged: {error!r}") from error
+    began = read_document(directory.inputs)
+    if not began.keys() >= inputs.keys():
+        raise Damaged(directory.inputs, f"it lacks one of {sorted(inputs)}")
+    known = {key: began[key] for key in inputs}
     if known != inputs:
         sizes = "{people:,} people and {items:,} items"
         raise BadRun(
@@ -280,13 +280,14 @@ def _write_down(
     that a release selected come before it: they are not drawn again.
     """
     if assembled.experiment.is_release and assembled.experiment.selection:
-        write_json(directory.selected_items, [*assembled.split.catalog.ids])
-    pinned = (json.dumps(inputs, indent=2) + "\n").encode()
-    write_atomically(directory.inputs, pinned, is_private=True)
+        items = [*assembled.split.catalog.ids]
+        write_document(directory.selected_items, {"items": items})
+    write_document(directory.inputs, inputs, is_private=True)
     settings = tomli_w.dumps(assembled.experiment.resolved())
     write_atomically(directory.experiment, settings.encode())
     card = draw_card(assembled)
-    write_json(directory.privacy_card, _progress(assembled, directory, card, begun=0))
+    current = _progress(assembled, directory, card, begun=0)
+    write_document(directory.privacy_card, current)
     return card
 
 

@@ -59,8 +59,8 @@ def kept(
                     return known[said]
                 known[said] = make(*args, **kwargs)
                 if path is not None:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    write_atomically(path, json.dumps(write(known[said])).encode())
+                    text = json.dumps(write(known[said]))  # of each person
+                    write_atomically(path, text.encode(), is_private=True)
             return known[said]
 
         return step

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from safetensors import safe_open
 from safetensors.numpy import save
 
-from tacit.errors import BadRun
+from tacit.errors import BadRun, Damaged
 from tacit.files import write_atomically
 from tacit.runtime.rounds import State
 from tacit.runtime.secrets import Secrets
+from tacit.tensors import read_tensors
 from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Symmetric, Tree
 
 FORMAT = "4"
@@ -59,6 +59,13 @@ def load_checkpoint(path: Path, start: State, *, digest: str) -> State:
             f"{path} belongs to another experiment; resume with the experiment that "
             "began the run, or train into a new directory"
         )
+    try:
+        return _state(facts, arrays, start)
+    except (LookupError, TypeError, ValueError) as error:
+        raise Damaged(path, f"it holds no state: {error!r}") from error
+
+
+def _state(facts: Mapping[str, str], arrays: Arrays, start: State) -> State:
     server = replace(
         start.server,
         round=int(facts["round"]),
@@ -123,13 +130,14 @@ def _arrays(state: State) -> dict[str, Array]:
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
+    found = read_tensors(path)
     try:
-        with safe_open(path, framework="numpy") as file:
-            names = file.keys()
-            facts = json.loads((file.metadata() or {}).get("facts", "{}"))
-            return facts, {n: file.get_tensor(n) for n in names}
-    except Exception as error:  # of whatever kind: the file may hold anything
-        raise BadRun(f"{path} cannot be read as a checkpoint: {error}") from error
+        facts = json.loads(found.metadata.get("facts", "{}"))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise Damaged(path, f"it says nothing sound of itself: {error}") from error
+    if not isinstance(facts, dict):
+        raise Damaged(path, f"it says of itself {facts!r}, which is no table")
+    return facts, found.arrays
 
 
 def _whole(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
@@ -140,7 +148,7 @@ def _whole(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
             f"{path}: format {facts.get('format')}, this program reads {FORMAT}"
         )
     if facts.pop("checksum", "") != checksum(facts, arrays):
-        raise BadRun(f"{path} was damaged: its checksum does not match")
+        raise Damaged(path, "its checksum does not match")
     return facts, arrays
 
 

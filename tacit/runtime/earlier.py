@@ -6,13 +6,13 @@ the data, the plan or the method that made them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacit.accounting.serialization import release_from_json, release_to_json
+from tacit.documents import read_document
 from tacit.errors import BadRun
 from tacit.statement import Past
 from tacit.tree import Arrays
@@ -31,11 +31,11 @@ class Earlier:
 
 def read_spent(file: Path) -> tuple[Past, ...]:
     """What the ledger of a run says was released: by those before it, then by it."""
+    ledger = read_document(file)
     try:
-        ledger = json.loads(file.read_text(encoding="utf-8"))
         if "account" in ledger:
             return tuple(map(read_past, (*ledger["earlier"], ledger["account"])))
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise BadRun(f"{file} is damaged: {error!r}; train that run again") from error
     raise BadRun(
         f"{file} does not say what was released in a form that composes; it was "

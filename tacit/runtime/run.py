@@ -13,8 +13,8 @@ the same bytes, so it is not spent twice.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -22,8 +22,18 @@ from pathlib import Path
 from typing import Any
 
 from tacit import check
-from tacit.errors import BadRun
-from tacit.files import flush, write_atomically, write_json
+from tacit.documents import (
+    CHECKSUM,
+    opened,
+    parsed,
+    read_bytes,
+    read_document,
+    say_unverified,
+    sealed,
+    write_document,
+)
+from tacit.errors import BadRun, Damaged
+from tacit.files import append, locked, sweep, write_atomically
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.earlier import plain_past
 from tacit.runtime.ledger import run_statements
@@ -35,6 +45,7 @@ Facts = Mapping[str, Any]
 Observe = Callable[[State, Tally], Facts]
 
 ONLY = "simulation_only"  # has all that is computed from private people
+_OLD_DRAFT = re.compile(r"\..+\.[0-9]+\.part")  # as an earlier version named them
 _ONCE_OUTSIDE = ("metrics", "clients_per_second", "bytes_up", "bytes_down")
 
 
@@ -99,12 +110,25 @@ class RunDirectory:
         """The state to resume from."""
         return self.path / "checkpoint" / "state.safetensors"
 
+    @property
+    def lock(self) -> Path:
+        """Held by whoever trains into the directory; stays there, and is empty."""
+        return self.path / ".lock"
+
     def rounds_logged(self) -> list[dict[str, Any]]:
         """The lines of the metrics file; a torn last line is dropped."""
         if not self.metrics.exists():
             return []
-        lines = self.metrics.read_text(encoding="utf-8").split("\n")
-        return [in_its_place(_parsed(line, self.metrics)) for line in lines[:-1]]
+        *lines, torn = read_bytes(self.metrics).split(b"\n")
+        found = [parsed(self.metrics, line) for line in lines]
+        _refuse_lost_line_end(self.metrics, torn)
+        if found and not any(CHECKSUM in line for line in found):
+            say_unverified(self.metrics)
+        else:
+            found = [opened(self.metrics, line) for line in found]
+        if [line.get("round") for line in found] != [*range(len(found))]:
+            raise Damaged(self.metrics, "its lines are not those of rounds in order")
+        return [in_its_place(line) for line in found]
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -113,17 +137,24 @@ class RunDirectory:
         Sweeps up what a killed process left half written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as file:
+        with contextlib.ExitStack() as held:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held.enter_context(locked(self.lock))
             except BlockingIOError as error:
                 raise BadRun(
                     f"{self.path} is in use by another process; wait for it, or train "
                     "into another directory"
                 ) from error
-            for part in self.path.rglob(".*.part"):
-                part.unlink()
+            self._sweep()
             yield
+
+    def _sweep(self) -> None:
+        for folder in (self.path, self.checkpoint.parent):
+            if folder.is_dir():
+                sweep(folder)
+                for path in folder.iterdir():
+                    if _OLD_DRAFT.fullmatch(path.name):
+                        path.unlink()
 
 
 def in_its_place(facts: Facts) -> dict[str, Any]:
@@ -201,7 +232,7 @@ class _Spending:
             "spent": self._spent(),
             **self._account,
         }
-        write_json(self.path, entry)
+        write_document(self.path, entry, is_private=True)
 
     @cached_property
     def _account(self) -> dict[str, Any]:
@@ -252,7 +283,7 @@ def _ledger(path: Path, digest: str) -> dict[str, Any]:
     """What the ledger says; it may be ahead of the checkpoint."""
     if not path.exists():
         return {}
-    entry = _parsed(path.read_text(encoding="utf-8"), path)
+    entry = read_document(path)
     if entry.get("experiment") != digest:
         raise BadRun(
             f"{path} says what another experiment has spent; resume with "
@@ -262,22 +293,23 @@ def _ledger(path: Path, digest: str) -> dict[str, Any]:
 
 
 def _append(path: Path, facts: Facts) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(facts, allow_nan=False) + "\n")
-        flush(file)  # the checkpoint that follows must not outlive it
+    append(path, _line(facts), is_private=True)  # before the checkpoint that follows
 
 
-def _parsed(text: str, path: Path) -> dict[str, Any]:
+def _line(facts: Facts) -> bytes:
+    return (json.dumps(sealed(facts), allow_nan=False) + "\n").encode()
+
+
+def _refuse_lost_line_end(path: Path, torn: bytes) -> None:
+    """A whole line before one byte was not torn: that byte was the line's end."""
     try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise BadRun(f"{path} is damaged: {error}") from error
-    if not isinstance(found, dict):
-        raise BadRun(f"{path} is damaged: {text[:40]!r} is not a table")
-    return found
+        opened(path, parsed(path, torn[:-1]))
+    except Damaged:
+        return
+    raise Damaged(path, "its last line has lost its end")
 
 
 def _drop_lines_after(directory: RunDirectory, round: int) -> None:
     kept = [line for line in directory.rounds_logged() if line["round"] < round]
-    text = "".join(json.dumps(line) + "\n" for line in kept)
-    write_atomically(directory.metrics, text.encode())
+    text = b"".join(map(_line, kept))
+    write_atomically(directory.metrics, text, is_private=True)

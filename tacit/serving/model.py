@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import save
 
 from tacit.data.catalog import Catalog
 from tacit.data.columns import describe, restore
-from tacit.errors import BadRun
-from tacit.files import write_atomically, write_json
+from tacit.documents import (
+    CHECKSUM,
+    digest_of,
+    opened,
+    parsed,
+    read_bytes,
+    say_unverified,
+    write_document,
+)
+from tacit.errors import BadRun, Damaged
+from tacit.files import write_atomically
+from tacit.tensors import Layout, layout_of, read_tensors
 from tacit.transport.messages import NO_PHASE, Cast
 from tacit.tree import Arrays
 
-FORMAT = 2
-_READABLE = (1, FORMAT)  # in 1 the protection stood among the method's fields
-_WEIGHTS = "weights/"
+FORMAT = 3
+_FIRST = ("format", "method", "round", "plan", "items", "catalog")
+_KEYS = {  # of each format that is read
+    1: {*_FIRST},  # the protection stood among the method's fields
+    2: {*_FIRST, "privacy"},
+    FORMAT: {*_FIRST, "privacy", "arrays", "digest"},
+}
+_NO_MODEL = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+_WEIGHTS, _CATALOG = "weights/", "catalog"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +50,12 @@ class Model:
 
 def save_model(model: Model, weights: Path, facts: Path) -> None:
     """Write both files, each in one step; the weights first."""
-    described, columns = describe(model.catalog, "catalog")
+    described, columns = describe(model.catalog, _CATALOG)
     arrays = {_WEIGHTS + name: value for name, value in model.cast.weights.items()}
     content = {n: np.asarray(a, order="C") for n, a in (arrays | columns).items()}
-    write_atomically(weights, save(content))
+    written = save(content)
+    write_atomically(weights, written)
+    layout = layout_of(content)
     document = {
         "format": FORMAT,
         "method": dict(model.method),
@@ -48,43 +64,98 @@ def save_model(model: Model, weights: Path, facts: Path) -> None:
         "plan": model.cast.agreement.hex(),
         "items": len(model.catalog),
         "catalog": described,
+        "arrays": {name: [kind, [*shape]] for name, (kind, shape) in layout.items()},
+        "digest": digest_of(written),
     }
-    write_json(facts, document)
+    write_document(facts, document)
 
 
 def load_model(weights: Path, facts: Path) -> Model:
-    """The model in these files."""
+    """The model in these files.
+
+    Nothing is allocated for arrays that `facts` does not declare, and weights must be
+    finite numbers. Files of an earlier version declare nothing and are read unverified.
+    """
+    for file in (weights, facts):
+        if not file.exists():
+            raise BadRun(
+                f"{weights.parent} holds no finished model: there is no {file.name}; "
+                "train it first, or continue with --resume"
+            )
+    document = read_facts(facts)
+    layout, digest = None, None
+    if document["format"] == FORMAT:
+        layout, digest = _declared(document, facts)
+    arrays = read_tensors(weights, layout=layout, digest=digest).arrays
     try:
-        document = json.loads(facts.read_text(encoding="utf-8"))
-        arrays = load_file(weights)
-    except (OSError, ValueError, SafetensorError) as error:
-        raise BadRun(
-            f"{weights.parent} holds no finished model: {error}; train it first, or "
-            "continue with --resume"
-        ) from error
-    if document.get("format") not in _READABLE:
-        raise BadRun(
-            f"{facts} has format {document.get('format')}; this program reads {FORMAT}"
-        )
-    try:
-        return _model(document, arrays)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        model = _model(document, arrays)
+    except _NO_MODEL as error:
         raise BadRun(f"{facts} does not describe a model: {error!r}") from error
+    _refuse_what_is_not_finite(model.cast.weights, weights)
+    return model
+
+
+def read_facts(file: Path) -> dict[str, Any]:
+    """What `model.json` says; an unknown format or key is refused."""
+    document = parsed(file, read_bytes(file))
+    form = document.get("format")
+    if form in (1, 2) and CHECKSUM not in document:
+        say_unverified(file)
+    else:
+        document = opened(file, document)
+    known = _KEYS.get(form) if type(form) is int else None
+    if known is None:
+        raise BadRun(f"{file} has format {form}; this program reads {FORMAT}")
+    if document.keys() != known:
+        unknown, missing = document.keys() - known, known - document.keys()
+        found = f"has unknown keys {sorted(unknown)}" if unknown else "lacks keys"
+        lacks = f" and lacks {sorted(missing)}" if missing else ""
+        raise BadRun(
+            f"{file} {found}{lacks}; of format {form} the keys are "
+            f"{', '.join(sorted(known))}"
+        )
+    return document
+
+
+def _declared(document: Mapping[str, Any], facts: Path) -> tuple[Layout, str]:
+    """The layout and the digest of the arrays that belong to the document."""
+    try:
+        listed = document["arrays"].items()
+        layout = {name: (kind, (*shape,)) for name, (kind, shape) in listed}
+    except (TypeError, ValueError, AttributeError) as error:
+        raise Damaged(facts, f"it declares no arrays: {error}") from error
+    return layout, document["digest"]
+
+
+def _refuse_what_is_not_finite(weights: Arrays, file: Path) -> None:
+    for name, value in weights.items():
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise BadRun(
+                f"{file}: weight '{name}' has numbers that are not finite, so nothing "
+                "can be ranked by it; look why training diverged"
+            )
 
 
 def _model(document: Mapping[str, Any], arrays: Arrays) -> Model:
+    for name in arrays:
+        if not name.startswith((_WEIGHTS, _CATALOG)):
+            raise ValueError(f"{name!r} is neither a weight nor of the catalog")
     own = {
         name.removeprefix(_WEIGHTS): value
         for name, value in arrays.items()
         if name.startswith(_WEIGHTS)
     }
+    if type(document["round"]) is not int or document["round"] < 0:
+        raise TypeError(f"its round is {document['round']!r}")
     cast = Cast(document["round"], bytes.fromhex(document["plan"]), own, NO_PHASE)
     catalog = restore(document["catalog"], arrays)
     if not isinstance(catalog, Catalog):
         raise TypeError("its catalog is something else")
+    if len(catalog) != document["items"]:
+        raise ValueError(f"it has {len(catalog)} items, not {document['items']!r}")
     method, privacy = document["method"], document.get("privacy")
     if not isinstance(method["name"], str):
         raise TypeError(f"its method is called {method['name']!r}")
-    if not isinstance(privacy, Mapping | None):
+    if not isinstance(privacy, Mapping) and document["format"] != 1:
         raise TypeError(f"its privacy is no table: {privacy!r}")
     return Model(method, privacy, cast, catalog)

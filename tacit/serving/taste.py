@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from tacit.data.catalog import Profiles
 from tacit.data.columns import describe
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
-from tacit.errors import BadData
+from tacit.errors import BadData, BadRun
 from tacit.files import write_atomically
 from tacit.method import Method, Tastes
 from tacit.runtime.checkpoint import checksum, parts_of, tree_of
+from tacit.tensors import read_tensors
 from tacit.transport.messages import Cast
 from tacit.tree import Arrays
 from tacit.version import __version__
@@ -81,18 +81,18 @@ def _read(path: Path, origin: str) -> Tastes | None:
     if not path.exists():
         return None
     try:
-        with safe_open(path, framework="numpy") as file:
-            told = json.loads((file.metadata() or {})[_FACTS])
-            if told.pop("origin") != origin:
-                return None
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError, LookupError, ValueError) as error:
+        found = read_tensors(path)
+        told = json.loads(found.metadata[_FACTS])
+        if told.pop("origin") != origin:
+            return None
+    except (BadRun, LookupError, TypeError, ValueError, AttributeError) as error:
         raise BadData(
             path,
             None,
             f"is no taste that a device kept: {error!r}; give another file, or delete "
             "it and it is made anew",
         ) from error
+    arrays = found.arrays
     if told != {"checksum": checksum({"origin": origin}, arrays)}:
         return None
     return Tastes(tree_of(arrays))

@@ -48,7 +48,7 @@ def test_bad_input_is_one_message_and_exit_two(tacit, tmp_path):
 def test_bad_input_under_json_is_a_document_too(tacit, tmp_path):
     answer = tacit("plan", tmp_path / "none.toml", "--json")
     assert answer.code == 2
-    assert "no such file" in answer.json["error"]
+    assert "no such file" in answer.json["error"]["message"]
 
 
 @pytest.mark.parametrize("command", [["--help"], ["plan", "EXP"], ["data", "list"]])

@@ -189,3 +189,61 @@ def test_a_target_for_each_group_becomes_one_for_all(tacit, tmp_path):
     assert answer.code == 0, answer.err
     swept = cell(answer.json, "federated_popularity, epsilon 3", "ndcg@10")
     assert 2.9 < swept["provable_epsilon"] <= 3
+
+
+def everything(place):
+    return {path for path in place.rglob("*") if "cache" not in path.parts}
+
+
+@pytest.mark.parametrize("name", ["...toml", "..toml", " .toml", "baselines.toml"])
+def test_nothing_is_written_outside_of_out(tacit, experiment, tmp_path, name):
+    """The stem of `...toml` is `..`: runs stood beside --out, and could be anywhere."""
+    odd = tmp_path / name
+    odd.write_text(experiment.read_text())
+    place = tmp_path / "deep" / "comparison"
+    place.parent.mkdir()
+    before = everything(tmp_path)
+    call = ("compare", experiment, odd, "--seeds", 1, "--baselines", "none")
+    answer = tacit(*call, "--out", place)
+    assert answer.code == 0, answer.err
+    made = everything(tmp_path) - before
+    assert made
+    assert all(path == place or place in path.parents for path in made)
+    again = tacit(*call, "--out", place)  # continues, and makes nothing anew
+    assert again.code == 0
+    assert everything(tmp_path) - before == made
+
+
+def test_two_experiments_of_one_name_are_refused(tacit, experiment, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "exp.toml"
+    other.write_text(experiment.read_text())
+    answer = tacit("compare", experiment, other, "--out", tmp_path / "comparison")
+    assert answer.code == 2
+    assert "the same method and file name; rename one" in answer.err
+    assert not (tmp_path / "comparison").exists()
+
+
+def test_no_link_in_out_is_followed(tacit, experiment, tmp_path):
+    victim, out = tmp_path / "victim", tmp_path / "comparison"
+    victim.mkdir()
+    out.mkdir()
+    (out / "federated_popularity").symlink_to(victim)
+    answer = tacit("compare", experiment, "--seeds", 1, "--out", out)
+    assert answer.code == 2
+    assert "is a link to another place" in answer.err
+    assert [*victim.iterdir()] == []
+
+
+def test_a_flipped_bit_is_not_compared(tacit, experiment, tmp_path):
+    call = ("compare", experiment, "--seeds", 1, "--out", tmp_path / "comparison")
+    assert tacit(*call).code == 0
+    for name in ("federated_popularity/seed-0/result", "baselines/ease/seed-0"):
+        file = tmp_path / "comparison" / f"{name}.json"
+        whole = file.read_bytes()
+        at = whole.index(b"0.", len(whole) // 2) + 2
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        answer = tacit(*call)
+        assert answer.code == 2
+        assert f"{file} is damaged" in answer.err
+        file.write_bytes(whole)

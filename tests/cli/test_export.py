@@ -1,7 +1,9 @@
 """`tacit export`: two files are enough to rank, and what is refused is explained."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from functools import cache
@@ -152,7 +154,7 @@ def test_a_run_that_is_not_there_or_not_finished(tacit, runs, tmp_path):
     (run / "model.safetensors").unlink()
     answer = tacit("export", run, "--out", out, "--json")
     assert answer.code == 2
-    assert "no finished model" in answer.json["error"]
+    assert "no finished model" in answer.json["error"]["message"]
     assert not out.exists()
 
 
@@ -171,3 +173,23 @@ def test_without_onnx_the_extra_is_named(tacit, runs, tmp_path, monkeypatch):
     assert answer.code == 2
     assert "pip install 'tacit[onnx]'" in answer.err
     assert not out.exists()
+
+
+def test_a_killed_export_leaves_nothing_that_blocks_the_next(
+    tacit, runs, tmp_path, monkeypatch
+):
+    """Stopped before its last step, and as an earlier process left it."""
+    run, out = runs("federated_popularity"), tmp_path / "place" / "device"
+    kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+    monkeypatch.setattr("os.rename", kill)
+    child = os.fork()
+    if not child:
+        tacit("export", run, "--out", out)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    monkeypatch.undo()
+    assert not out.exists()
+    assert len([*out.parent.iterdir()]) == 1  # a draft, with both files in it
+    assert tacit("export", run, "--out", out).code == 0
+    assert [*out.parent.iterdir()] == [out]
+    assert {path.name for path in out.iterdir()} == {"model.onnx", "model.json"}

@@ -131,7 +131,7 @@ def test_another_file_is_refused(tacit, tmp_path, command, content):
         path.write_text(content)
     answer = tacit("ledger", command, path, "--json")
     assert answer.code == 2
-    assert str(path) in answer.json["error"]
+    assert str(path) in answer.json["error"]["message"]
     assert path.exists() == (content is not None)
 
 

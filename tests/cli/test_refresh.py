@@ -134,6 +134,12 @@ def made_before(run):
     (run / "experiment.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
     model = json.loads((run / "model.json").read_text(encoding="utf-8"))
     model["method"]["privacy"] = model.pop("privacy")["mechanism"]
+    for later in ("arrays", "digest", "checksum"):
+        del model[later]
+    for name in ("result.json", "ledger.json", "inputs.json", "privacy-card.json"):
+        document = json.loads((run / name).read_text(encoding="utf-8"))
+        del document["checksum"]
+        (run / name).write_text(json.dumps(document), encoding="utf-8")
     (run / "model.json").write_text(json.dumps(model | {"format": 1}))
     path = run / "checkpoint" / "state.safetensors"
     with safe_open(path, framework="numpy") as file:

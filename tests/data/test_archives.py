@@ -208,10 +208,13 @@ def test_a_missing_archive_says_what_where_and_how(tmp_path, monkeypatch):
     assert "--download" not in say(replace(Release(), download=None))
 
 
-def test_a_stamp_changes_with_size_time_and_name(tmp_path):
+def test_a_stamp_changes_with_content_and_name_and_not_with_time(tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(b"one")
     stamps = [archives.stamp(path)]
+    os.utime(path, ns=(1, 1))
+    assert archives.stamp(path) == stamps[0]
+    path.write_bytes(b"two")  # as long, and of the same time
     os.utime(path, ns=(1, 1))
     stamps.append(archives.stamp(path))
     path.write_bytes(b"longer")

@@ -126,7 +126,7 @@ def test_the_protection_stands_beside_the_methods_own_settings(tmp_path):
         privacy={"mechanism": "central", "noise_multiplier": 5.0},
     )
     facts = json.loads(files.model_facts.read_text())
-    assert facts["format"] == 2
+    assert facts["format"] == 3
     assert facts["privacy"]["mechanism"] == "central"
     assert "privacy" not in facts["method"]
     assert load(files.path).method.privacy == CentralGaussian(5.0)
@@ -148,7 +148,8 @@ def in_first_format(files, privacy):
     """What version 1 wrote: one table for the method and what protected it."""
     facts = json.loads(files.model_facts.read_text())
     facts["format"] = 1
-    del facts["privacy"]
+    for later in ("privacy", "arrays", "digest", "checksum"):
+        del facts[later]
     facts["method"] |= privacy
     files.model_facts.write_text(json.dumps(facts))
 

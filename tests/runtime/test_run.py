@@ -4,6 +4,7 @@ import json
 import os
 import runpy
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -16,12 +17,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.errors import BadRun, BadValue
+from tacit.documents import read_document
+from tacit.errors import BadRun, BadValue, Damaged
 from tacit.keys import Key
 from tacit.plan import Plan
 from tacit.release import Unit, View
 from tacit.runtime.checkpoint import load_checkpoint
-from tacit.runtime.earlier import read_past
+from tacit.runtime.earlier import read_past, read_spent
 from tacit.runtime.rounds import State
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.simulate import Simulation
@@ -229,7 +231,7 @@ def test_the_ledger_never_goes_back(tmp_path):
 def test_the_ledger_says_whose_it_is_and_what_is_released(tmp_path):
     directory = RunDirectory(tmp_path)
     rounds_of(directory)
-    entry = json.loads(directory.ledger.read_text())
+    entry = read_document(directory.ledger)
     spent, account = entry.pop("spent"), entry.pop("account")
     assert entry == {
         "experiment": "x",
@@ -338,3 +340,53 @@ def test_the_files_of_a_run_have_their_places(tmp_path):
         *("model.safetensors", "model.json", "checkpoint", "report.html"),
         "privacy-card.json",
     }
+
+
+# files that a disk has changed
+
+
+def test_no_flipped_bit_of_the_ledger_is_added_to(tmp_path):
+    """A run that resumes, and one that adds to this one, read the ledger."""
+    directory = RunDirectory(tmp_path)
+    rounds_of(directory)
+    whole = directory.ledger.read_bytes()
+    epsilon = whole.index(b'"epsilon"')
+    for place in range(8 * epsilon, 8 * epsilon + 400, 3):
+        changed = bytearray(whole)
+        changed[place // 8] ^= 1 << place % 8
+        directory.ledger.write_bytes(changed)
+        with pytest.raises(Damaged, match=r"ledger\.json is damaged"):
+            read_spent(directory.ledger)
+        with pytest.raises(Damaged, match=r"ledger\.json is damaged"):
+            rounds_of(directory)
+
+
+def test_no_flipped_bit_of_the_metrics_is_shown(tmp_path):
+    directory = RunDirectory(tmp_path)
+    rounds_of(directory)
+    whole, lines = directory.metrics.read_bytes(), directory.rounds_logged()
+    for place in range(8 * len(whole)):
+        changed = bytearray(whole)
+        changed[place // 8] ^= 1 << place % 8
+        directory.metrics.write_bytes(changed)
+        with pytest.raises(Damaged, match=r"metrics\.jsonl is damaged"):
+            directory.rounds_logged()
+    directory.metrics.write_bytes(whole[:-1])  # torn, as by a kill: the line is lost
+    assert directory.rounds_logged() == lines[:-1]
+    directory.metrics.write_bytes(b"".join(whole.splitlines(keepends=True)[1:]))
+    with pytest.raises(Damaged, match="not those of rounds in order"):
+        directory.rounds_logged()
+
+
+def test_what_holds_single_people_is_for_the_owner_alone(tmp_path):
+    directory, before = RunDirectory(tmp_path), os.umask(0)
+    try:
+        with directory.locked():
+            rounds_of(directory)
+    finally:
+        os.umask(before)
+    for path in (
+        *(directory.ledger, directory.metrics, directory.lock),
+        directory.checkpoint,
+    ):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path

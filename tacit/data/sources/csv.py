@@ -17,6 +17,7 @@ from jaxtyping import Float32, Int64
 
 from tacit.data import archives
 from tacit.data import cache as cached
+from tacit.data.archives import Stamp
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
@@ -101,14 +102,19 @@ class CsvTable:
     def load(self, *, cache: Path | None = None) -> Dataset:
         """The data set, parsed once and then read from the cache."""
         _must_exist(self.path)
-        stamp = archives.stamp(self.path)
         if self.items is not None:
             _must_exist(self.items.path)
-            stamp |= {"items": archives.stamp(self.items.path)["files"]}
         options = repr(self._moved(Path.resolve))
         digest = hashlib.blake2b(options.encode(), digest_size=8).hexdigest()
         place = cached.entry(cached.folder(cache), f"csv-{digest}")
-        return cached.through(place, stamp=stamp, build=self.parse)
+        return cached.through(place, stamp=self._stamp, build=self.parse)
+
+    def _stamp(self) -> Stamp:
+        """What the data set follows from: both tables."""
+        stamp = archives.stamp(self.path)
+        if self.items is not None:
+            stamp |= {"items": archives.stamp(self.items.path)["files"]}
+        return stamp
 
     def located(self, folder: Path) -> CsvTable:
         """The same table; relative paths are read from `folder`."""

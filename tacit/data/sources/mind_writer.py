@@ -10,6 +10,7 @@ from tacit.data.impressions import Impressions
 from tacit.data.sources.mind_tables import BEHAVIORS, NEWS, NULL, written_time
 from tacit.data.strings import Strings
 from tacit.errors import BadValue
+from tacit.files import draft
 
 
 def write(dataset: Dataset, folder: Path) -> None:
@@ -27,7 +28,6 @@ def write(dataset: Dataset, folder: Path) -> None:
         raise BadValue(f"user {user!r} has no impression, so the files would lose them")
     _check_ids(dataset.profiles.ids)
     _check_ids(dataset.catalog.ids)
-    folder.mkdir(parents=True, exist_ok=True)
     _write_lines(folder / NEWS, _news(dataset))
     _write_lines(folder / BEHAVIORS, _behaviors(dataset, impressions))
 
@@ -71,5 +71,5 @@ def _check_ids(ids: Strings) -> None:
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as out:
-        out.writelines(f"{line}\n" for line in lines)
+    with draft(path, is_private=True) as out:
+        out.writelines(f"{line}\n".encode() for line in lines)

@@ -94,8 +94,10 @@ class Archived:
             archive = archives.fetch(self.download, to, progress=progress)
         if archive is None:
             raise archives.missing(self, where=where, downloads=downloads)
-        stamp, found = self._stamp(archive), archive
-        return cached.through(place, stamp=stamp, build=lambda: self.parse(found))
+        found = archive
+        return cached.through(
+            place, stamp=lambda: self._stamp(found), build=lambda: self.parse(found)
+        )
 
     def _stamp(self, archive: Path) -> Stamp:
         """The archive's own stamp and, if any are there, those of its companions."""
@@ -132,5 +134,5 @@ class Generated:
         """Made, or read from the cache if it is kept; `where` does not matter."""
         if self.stamp is None:
             return self.make()
-        place = cached.entry(cached.folder(cache), self.name)
-        return cached.through(place, stamp=self.stamp, build=self.make)
+        place, stamp = cached.entry(cached.folder(cache), self.name), self.stamp
+        return cached.through(place, stamp=lambda: stamp, build=self.make)

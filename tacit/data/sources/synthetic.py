@@ -107,7 +107,7 @@ class World:
         digest = hashlib.blake2b(text, digest_size=8).hexdigest()
         place = cached.entry(cached.folder(cache), f"world-{digest}")
         build = partial(self.dataset, name)
-        return cached.through(place, stamp=self.stamp, build=build)
+        return cached.through(place, stamp=lambda: self.stamp, build=build)
 
     @property
     def is_large(self) -> bool:

@@ -200,10 +200,17 @@ def test_a_table_is_kept_until_it_or_the_question_changes(tmp_path, monkeypatch)
     cache = tmp_path / "cache"
     for _ in range(2):
         assert len(table(tmp_path).load(cache=cache).interactions) == 4
-        os.utime(tmp_path / "shop.csv", ns=(1, 1))
+        os.utime(tmp_path / "shop.csv", ns=(1, 1))  # touched, which is no change
+    assert len(parsed) == 1
     for _ in range(2):
         CsvTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
-    assert len(parsed) == 3
+    assert len(parsed) == 1
+    with (tmp_path / "shop.csv").open("a") as file:
+        file.write("\n")  # a blank line, which is skipped: but it is another file
+    os.utime(tmp_path / "shop.csv", ns=(1, 1))
+    for _ in range(2):
+        CsvTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
+    assert len(parsed) == 2
     found = CsvTable(tmp_path / "shop.csv", user="who", item="kind", time="when")
     with pytest.raises(BadData, match="line 3: column 'kind' is blank"):
         found.load(cache=cache)

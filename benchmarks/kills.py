@@ -1,0 +1,362 @@
+"""`python -m benchmarks.kills [--times 1000] [--seed 0]`: killed, and nothing is lost.
+
+Processes that train, release, compare, export, fill the cache or answer with a ledger
+are killed with SIGKILL at random moments, often several times in the same folder, and
+then left to finish. What is there in the end must be what an undisturbed process makes,
+and no file more. One process imports everything and forks the others, and no charts are
+drawn, so that a life takes a fraction of a second.
+
+    train, compare, export, cache   the same bytes; but times are left out
+    release                         the same files; in no round two different models
+    ledger                          what was said stands in it, and was said once
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import importlib
+import json
+import os
+import random
+import runpy
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tacit.data.digest import content_digest
+from tacit.data.sources.csv import CsvTable
+from tacit.documents import CHECKSUM
+from tacit.experiment import build_report, exporting
+from tacit.experiment.comparing import compare
+from tacit.experiment.grid import Grid
+from tacit.experiment.saved import SavedRun, load
+from tacit.experiment.settings import read_experiment
+from tacit.experiment.training import train
+from tacit.ledger.durable import DeviceLedger
+from tacit.runtime.simulate import Simulation
+
+HANDSET = Path(__file__).parents[1] / "tests" / "runtime" / "handset.py"
+PEOPLE, ITEMS, ROUND = 40, 15, 3
+IMPORTED_LATE = ("onnx.checker", "tacit.methods.federated_popularity", "tacit.kernels")
+MOST_KILLS = 4  # in one folder
+LATER = 1.05  # lives that a killer waits for at most
+TIMES = ("seconds", "clients_per_second", CHECKSUM)  # what differs between two runs
+PAGES = (".html",)  # show times
+
+SETTINGS = """
+[data]
+source = "csv"
+{population}
+[data.csv]
+path = "table.csv"
+user = "who"
+item = "what"
+{items}
+[method]
+name = "federated_popularity"
+[privacy]
+mechanism = "central"
+channel = "secure_sum"
+noise_multiplier = 2.0
+delta = 1e-6
+[run]
+rounds = 4
+sampler = {{ name = "{sampler}" }}
+[evaluate]
+metrics = ["ndcg@10"]
+baselines = []
+"""
+LISTED = """
+[data.csv.items]
+path = "items.csv"
+item = "what"
+"""
+
+
+@dataclass(frozen=True)
+class World:
+    """The inputs that all lives share, and what undisturbed ones made of them."""
+
+    path: Path
+
+    @classmethod
+    def made_in(cls, path: Path) -> World:
+        """Two tables and two experiments."""
+        pairs = [(p, (p * 7 + i * i) % ITEMS) for p in range(PEOPLE) for i in range(9)]
+        rows = "".join(f"person {p},item {i}\n" for p, i in pairs)
+        (path / "table.csv").write_text("who,what\n" + rows)
+        listed = "".join(f"item {i}\n" for i in range(ITEMS))
+        (path / "items.csv").write_text("what\n" + listed)
+        plain = {"population": "validation = 8\ntest = 8", "items": ""}
+        (path / "train.toml").write_text(SETTINGS.format(**plain, sampler="once"))
+        public = {"population": f"population = {PEOPLE}", "items": LISTED}
+        (path / "release.toml").write_text(SETTINGS.format(**public, sampler="once"))
+        return cls(path)
+
+    @property
+    def run(self) -> Path:
+        """A finished run, to be exported."""
+        return self.path / "undisturbed" / "train" / "run"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A command: what one life of it does, and what is wrong with what it left."""
+
+    name: str
+    live: Callable[[World, Path], None]
+    wrong: Callable[
+        [Path, Path], list[str]
+    ]  # in a folder, compared with the model of it
+
+
+@dataclass
+class Tally:
+    """What came of one command."""
+
+    name: str
+    kills: int = 0
+    resumed: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def main() -> int:
+    """Kill as often as asked, print a table; 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kills")
+    parser.add_argument("--times", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        tallies = kill(Path(folder), times=options.times, seed=options.seed)
+    print(f"{'command':10} {'kills':>6} {'resumed':>8} {'wrong':>6}")
+    for tally in tallies:
+        told = (tally.kills, tally.resumed, len(tally.wrong))
+        print(f"{tally.name:10} {told[0]:6} {told[1]:8} {told[2]:6}")
+    for tally in tallies:
+        for problem in tally.wrong:
+            print(f"WRONG: {tally.name}: {problem}")
+    return 1 if any(tally.wrong for tally in tallies) else 0
+
+
+def kill(place: Path, *, times: int, seed: int) -> list[Tally]:
+    """Share the kills among the commands."""
+    for module in IMPORTED_LATE:
+        importlib.import_module(module)
+    world, draws = World.made_in(place), random.Random(seed)
+    tasks = [TRAIN, RELEASE, COMPARE, EXPORT, CACHE, LEDGER]
+    tallies = []
+    for number, task in enumerate(tasks):
+        share = times * (number + 1) // len(tasks) - times * number // len(tasks)
+        tallies.append(_kill_one(task, world, share, draws))
+    return tallies
+
+
+def _kill_one(task: Task, world: World, times: int, draws: random.Random) -> Tally:
+    tally, model = Tally(task.name), world.path / "undisturbed" / task.name
+    model.mkdir(parents=True)
+    _life(task, world, model)  # compiles what has to be compiled
+    shutil.rmtree(model)
+    model.mkdir()
+    usual = _life(task, world, model)
+    number = 0
+    while tally.kills < times:
+        folder = world.path / "lives" / f"{task.name}-{number}"
+        folder.mkdir(parents=True)
+        number += 1
+        for _ in range(min(draws.randint(1, MOST_KILLS), times - tally.kills)):
+            after = LATER * usual * draws.random()
+            tally.kills += _life(task, world, folder, after=after) is None
+        try:
+            _life(task, world, folder)
+            tally.resumed += 1
+            tally.wrong += [f"{folder.name}: {p}" for p in task.wrong(folder, model)]
+        except ChildProcessError as error:
+            tally.wrong.append(f"{folder.name}: {error}")
+        shutil.rmtree(folder)
+    return tally
+
+
+def _life(
+    task: Task, world: World, folder: Path, *, after: float | None = None
+) -> float | None:
+    """How long a process lived that did the task; None if it was killed.
+
+    ChildProcessError if it failed: what it said is the reason.
+    """
+    sys.stdout.flush()
+    began, child = time.monotonic(), os.fork()
+    if not child:
+        _be_born(task, world, folder)
+    if after is not None:
+        time.sleep(after)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)  # it is ours until we wait for it
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == -signal.SIGKILL:
+        return None
+    if code:
+        raise ChildProcessError((world.path / "said").read_text() or f"code {code}")
+    return time.monotonic() - began
+
+
+def _be_born(task: Task, world: World, folder: Path) -> None:
+    """In the child: do the task, and never return."""
+    code = 1
+    try:
+        os.environ["TACIT_CACHE"] = str(world.path / "cache")
+        build_report.render = lambda _: "a page without its charts"
+        task.live(world, folder)
+        code = 0
+    except BaseException as error:
+        (world.path / "said").write_text(f"{type(error).__name__}: {error}")
+    finally:
+        os._exit(code)
+
+
+# --- train and release ---------------------------------------------------------------
+
+
+def _train(world: World, folder: Path) -> None:
+    _run(world.path / "train.toml", folder)
+
+
+def _release(world: World, folder: Path) -> None:
+    """As `tacit release`; every sum that comes out is overheard."""
+    step = Simulation.step
+
+    def overheard(self: Simulation, state: Any) -> Any:
+        after, tally = step(self, state)
+        said = hashlib.blake2b(digest_size=8)
+        for name, value in sorted(after.server.weights.items()):
+            said.update(name.encode() + value.tobytes())
+        line = f"{tally.round} {said.hexdigest()}\n"
+        flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY
+        handle = os.open(folder / "overheard", flags)
+        os.write(handle, line.encode())
+        os.close(handle)
+        return after, tally
+
+    Simulation.step = overheard  # type: ignore[method-assign]
+    _run(world.path / "release.toml", folder, "run.purpose=release")
+
+
+def _run(settings: Path, folder: Path, *changes: str) -> None:
+    experiment, run = read_experiment(settings, changes), folder / "run"
+    train(experiment, run, resume=(run / "experiment.toml").exists())
+
+
+def _wrong_run(folder: Path, model: Path) -> list[str]:
+    return _differences(folder, model)
+
+
+def _wrong_release(folder: Path, model: Path) -> list[str]:
+    lines = (folder / "overheard").read_text().splitlines()
+    rounds = [line.split()[0] for line in {*lines}]
+    found = [f"round {r} was played twice" for r in {*rounds} if rounds.count(r) > 1]
+    if len({*rounds}) != SavedRun.at(folder / "run").experiment.run.rounds:
+        found.append(f"rounds {sorted({*rounds})} were played")
+    load(folder / "run")  # as a whole
+    return found + _other_files(folder, model)
+
+
+# --- compare, export, cache ----------------------------------------------------------
+
+
+def _compare(world: World, folder: Path) -> None:
+    grid = Grid((world.path / "train.toml",), seeds=1, baselines=("popularity",))
+    found = compare(grid, folder / "comparison")
+    (folder / "cells.json").write_text(json.dumps(found.cells()))
+
+
+def _export(world: World, folder: Path) -> None:
+    if not (folder / "device").exists():  # else: it is there, and nothing overwrites it
+        exporting.export(world.run, folder / "device")
+
+
+def _fill_cache(world: World, folder: Path) -> None:
+    table = CsvTable(world.path / "table.csv", user="who", item="what")
+    digest = content_digest(table.load(cache=folder / "cache"))
+    (folder / "digest").write_text(digest)
+
+
+# --- ledger --------------------------------------------------------------------------
+
+
+def _answer(_: World, folder: Path) -> None:
+    handset["live"](folder, ROUND, 1)
+
+
+def _wrong_ledger(folder: Path, model: Path) -> list[str]:
+    said = {*(folder / "received").read_text().splitlines()}
+    with DeviceLedger(folder / "ledger.db", create=False) as ledger:
+        entries, waiting = [e.round for e in ledger.entries()], len(ledger.pending())
+    found = _other_files(folder, model)
+    if entries != [ROUND] or waiting:
+        found.append(f"the ledger has rounds {entries}, and {waiting} reports wait")
+    if len(said) != 1:
+        found.append(f"{len(said)} different reports were sent")
+    return found
+
+
+# --- What is compared ----------------------------------------------------------------
+
+
+def _differences(folder: Path, model: Path) -> list[str]:
+    """Files that are not those of the model, or say something else."""
+    found = _other_files(folder, model)
+    for path in _files(model):
+        ours, theirs = folder / path, model / path
+        if ours.exists() and _content(ours) != _content(theirs):
+            found.append(f"{path} has another content")
+    return found
+
+
+def _other_files(folder: Path, model: Path) -> list[str]:
+    ours, theirs = {*_files(folder)}, {*_files(model)}
+    more = [f"{path} was left over" for path in sorted(ours - theirs)]
+    return more + [f"{path} is missing" for path in sorted(theirs - ours)]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if not path.is_dir() or path.name.startswith("."):
+            yield path.relative_to(folder)
+
+
+def _content(path: Path) -> object:
+    """All that may not differ."""
+    if path.suffix in PAGES:
+        return None
+    if path.suffix == ".json" and path.name != "cells.json":
+        return _without_times(json.loads(path.read_text()))
+    if path.suffix == ".jsonl":
+        lines = path.read_text().splitlines()
+        return [_without_times(json.loads(line)) for line in lines]
+    return path.read_bytes()
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_times(v) for k, v in value.items() if k not in TIMES}
+    return value
+
+
+handset = runpy.run_path(str(HANDSET))
+
+TRAIN = Task("train", _train, _wrong_run)
+RELEASE = Task("release", _release, _wrong_release)
+COMPARE = Task("compare", _compare, _differences)
+EXPORT = Task("export", _export, _differences)
+CACHE = Task("cache", _fill_cache, _differences)
+LEDGER = Task("ledger", _answer, _wrong_ledger)
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""A smoke of `python -m benchmarks.kills`, in a process that ran no kernel before."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+COMMANDS = ("train", "release", "compare", "export", "cache", "ledger")
+
+
+def test_two_dozen_kills_lose_nothing():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.kills", "--times", "24"],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, *lines = done.stdout.splitlines()
+    rows = [line.split() for line in lines]
+    assert tuple(row[0] for row in rows) == COMMANDS
+    assert [row[1] for row in rows] == ["4"] * 6  # kills
+    assert all(int(row[2]) > 0 for row in rows)  # resumed
+    assert {row[3] for row in rows} == {"0"}  # wrong
