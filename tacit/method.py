@@ -751,6 +751,14 @@ def empty_reports(method: Method, cast: Cast, clients: Clients, keys: Keys) -> R
         slots = method.report_shape(method.phase(cast, clients.plan), catalog)
     else:
         slots = method.layout(clients.plan, catalog, round=cast.round).slots
+    if isinstance(method, SumMethod):
+        size = sum(int(np.prod(slot.shape)) for slot in slots.values())
+        own = keys.at("round", cast.round).at("local_update")
+        at = method.privacy.coordinates(size, own)
+        if at is not None:
+            tree = Tree.dense(coordinates=at, values=np.zeros(at.shape))
+            own = keys.at("round", cast.round).at("privatize")
+            return method.privatize(cast, clients, Updates(tree), own)
     leaves = {
         name: slot.leaf(
             {part: np.zeros((len(clients), *s)) for part, s in slot.parts().items()}
