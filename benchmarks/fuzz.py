@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
+import os
 import random
 import resource
 import sys
@@ -96,7 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Fuzz, print a table; 1 if any input was not answered as it should be."""
     options = _options(arguments)
     warnings.simplefilter("ignore")
+    logging.getLogger("tacit.files").addHandler(logging.NullHandler())
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["TACIT_STATE"] = f"{folder}/state"  # nobody's own anchors
         every = list(targets(Path(folder)))
         chosen = [t for t in every if not options.only or t.name in options.only]
         if not chosen:

@@ -38,18 +38,23 @@ from tacit.accounting.serialization import (
 )
 from tacit.data import cache
 from tacit.data.columns import Columns, describe, restore
+from tacit.data.shards import Shards
 from tacit.data.sources import mind_writer, source
 from tacit.data.sources.checkerboard import checkerboard
 from tacit.data.sources.csv import CsvTable, ItemsTable
 from tacit.data.sources.synthetic_news import NewsWorld
 from tacit.data.strings import Strings
+from tacit.documents import CHECKSUM, digest_of, sealed
+from tacit.errors import BadMessage
 from tacit.experiment import card, saved
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.ledger.durable import DeviceLedger
 from tacit.ledger.terms import Terms, read_terms, write_terms
-from tacit.method import Clients, Server
+from tacit.method import Clients, Server, Unmetered, enrol, participate
+from tacit.methods.gram import Gram
 from tacit.plan import Plan
+from tacit.privacy import CentralGaussian
 from tacit.release import CELLS, Cell, Release, Standing
 from tacit.runtime.checkpoint import load_checkpoint, load_learnt, save_checkpoint
 from tacit.runtime.earlier import read_spent
@@ -108,9 +113,40 @@ def _messages() -> Iterator[Target]:
     queries = codec.encode_queries(cast, Queries(tree))
     read = partial(_decode, codec.decode_reports, cast, layout)
     yield Target("cast", 0.25, partial(_sealed, casts), codec.decode_cast, casts[0])
+    yield _broadcasts()
     yield Target("reports", 0.3, partial(_sealed, reports), read, reports[0])
     read = partial(_decode, codec.decode_queries, cast, layout)
     yield Target("queries", 0.2, partial(_sealed, queries), read, queries[0])
+
+
+def _broadcasts() -> Target:
+    """A whole answer: decoded, held against the agreement, computed, encoded."""
+    board = checkerboard(4, 6, 2)
+    noise = CentralGaussian({"counts": 1.0, "relations": 2.0})
+    method, plan = Gram(head=4, privacy=noise), Plan(4, rounds=2)
+    server = method.start(plan, board.catalog, Key.from_seed(0))
+    sound = [
+        codec.encode_cast(method.broadcast(replace(server, round=r))) for r in (0, 1)
+    ]
+    keys, shards = Key.from_seed(1).each(np.arange(4)), Shards.of(board.interactions)
+    clients = enrol(method, plan, board.profiles, keys, catalog=board.catalog)
+
+    def answer(message: bytes) -> object:
+        heard, failures = codec.decode_cast(message), list[Exception]()
+        _, reports, took_part = participate(
+            method,
+            heard,
+            clients,
+            shards,
+            keys,
+            ledger=Unmetered(),
+            on_failure=failures.append,
+        )
+        if not took_part.any():
+            raise BadMessage("refused")
+        return codec.encode_reports(heard, reports)
+
+    return Target("broadcast", 0.01, partial(_sealed, sound), answer, sound[1])
 
 
 def _decode(decoder: Any, cast: Cast, layout: Layout, message: bytes) -> object:
@@ -388,8 +424,10 @@ def _run(place: Path) -> Iterator[Target]:
     }
     for path, (share, looked) in readers.items():
         sound = path.read_bytes()
-        make = harmed_json if path.suffix == ".json" else harmed
+        make = _resealed_json if path.suffix == ".json" else harmed
         made = partial(_made, make, [sound])
+        if path == run.model:
+            looked = partial(_with_its_digest, run, looked)
         yield Target(path.name, share, made, partial(_replaced, path, looked), sound)
     yield _state(place / "small" / "state.safetensors")
 
@@ -403,6 +441,31 @@ def _model(run: Path) -> object:
     """A model, its titles, and a list from it."""
     found = tacit.load(run)
     return list(found.catalog.titles), found.recommend(list(found.catalog.ids)[:1], 3)
+
+
+def _resealed_json(draw: random.Random, corpus: Sequence[bytes]) -> bytes:
+    """Harmed; in half of all cases the checksum is made to fit again."""
+    raw = harmed_json(draw, corpus)
+    if draw.random() < 0.5:
+        return raw
+    try:
+        found = json.loads(raw)
+        rest = {name: value for name, value in found.items() if name != CHECKSUM}
+        return json.dumps(sealed(rest)).encode()
+    except (ValueError, AttributeError, RecursionError, OverflowError):
+        return raw  # no table, or one that has no checksum
+
+
+def _with_its_digest(run: RunDirectory, read: Callable[[], object]) -> object:
+    """Read a model whose description has the digest of whatever its arrays are."""
+    kept = run.model_facts.read_bytes()
+    facts = json.loads(kept) | {"digest": digest_of(run.model.read_bytes())}
+    facts.pop(CHECKSUM)
+    run.model_facts.write_text(json.dumps(sealed(facts)))
+    try:
+        return read()
+    finally:
+        run.model_facts.write_bytes(kept)
 
 
 def _replaced(path: Path, read: Callable[[], object], raw: bytes) -> object:
@@ -438,10 +501,10 @@ def _ledgers(place: Path) -> Iterator[Target]:
     path, kept = place / "ledger.db", place / "kept.db"
     terms = Terms((_release(GaussianDpEvent(2.0)),), rounds=9, most=9)
     with DeviceLedger(kept) as ledger:
-        ledger.join("run", terms, key=bytes(16), state=b"state")
+        ledger.join("run", terms, state=b"state")
         with ledger.transaction():
-            if ledger.permits("run", 0, asked=b"?"):
-                ledger.keep("run", 0, report=b"report", state=b"next")
+            ledger.permits("run", 0, asked=b"?")
+        ledger.keep("run", 0, report=b"report", state=b"next", before=b"state")
     sound, read = kept.read_bytes(), partial(_ledger, path)
     yield Target("ledger.db", 0.0004, partial(_harmed, [sound]), read, sound)
     make = partial(_row, kept, path, [write_terms(terms)])
@@ -453,12 +516,7 @@ def _row(kept: Path, path: Path, terms: Sequence[str], draw: random.Random) -> b
     shutil.copy(kept, path)
     table, column = draw.choice(
         (
-            *(
-                ("runs", "terms"),
-                ("runs", "terms"),
-                ("runs", "joined"),
-                ("runs", "key"),
-            ),
+            *(("runs", "terms"), ("runs", "terms"), ("runs", "joined")),
             *(("answers", "round"), ("answers", "asked"), ("answers", "multiplier")),
             *(("answers", "sent"), ("entries", "release"), ("entries", "at")),
         )

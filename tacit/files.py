@@ -50,8 +50,10 @@ def write_atomically(path: Path, content: bytes, *, is_private: bool = False) ->
 
 def write_json(path: Path, document: object, *, is_private: bool = False) -> None:
     """Replace a JSON file in one step."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, (text + "\n").encode(), is_private=is_private)
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    # Half of a surrogate pair is no text, but JSON has an escape for it: this one.
+    content = text.encode("utf-8", "backslashreplace")
+    write_atomically(path, content, is_private=is_private)
 
 
 @contextlib.contextmanager

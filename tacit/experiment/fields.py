@@ -139,7 +139,10 @@ def _plain(value: object, hint: Any) -> Any:
     if hint is Path and isinstance(value, str):
         return Path(value)
     if hint is float and type(value) is int:
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise BadValue(f"{_shown(value)} is too large for a number") from None
     if hint in _NAMES:
         if type(value) is hint:
             return value

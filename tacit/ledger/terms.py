@@ -77,7 +77,13 @@ def read_terms(text: str, *, file: Path | str = "terms") -> Terms:
     """
     try:
         return _terms(json.loads(text))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         said = f"the terms of a run cannot be read: {error!r}"
         raise BadData(file, None, said) from error
 
