@@ -104,7 +104,7 @@ def _called() -> int:
     try:
         found = app(standalone_mode=False)
     except SystemExit:
-        if type(sys.stdout).__name__ == "PacifyFlushWrapper":  # Typer's broken pipe
+        if "PacifyFlushWrapper" in type(sys.stdout).__name__:  # Typer's broken pipe
             raise BrokenPipeError from None
         raise
     except click.Abort:
