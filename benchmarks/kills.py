@@ -163,7 +163,7 @@ def _kill_one(task: Task, world: World, times: int, draws: random.Random) -> Tal
     tally, model = Tally(task.name), world.path / "undisturbed" / task.name
     model.mkdir(parents=True)
     _life(task, world, model)  # compiles what has to be compiled
-    shutil.rmtree(model)
+    _erase(model)
     model.mkdir()
     usual = _life(task, world, model)
     number = 0
@@ -180,8 +180,18 @@ def _kill_one(task: Task, world: World, times: int, draws: random.Random) -> Tal
             tally.wrong += [f"{folder.name}: {p}" for p in task.wrong(folder, model)]
         except ChildProcessError as error:
             tally.wrong.append(f"{folder.name}: {error}")
-        shutil.rmtree(folder)
+        _erase(folder)
     return tally
+
+
+def _anchors(folder: Path) -> str:
+    """Where the anchors of a folder's ledgers are: beside it, and its own."""
+    return f"{folder}-anchors"
+
+
+def _erase(folder: Path) -> None:
+    shutil.rmtree(folder)
+    shutil.rmtree(_anchors(folder), ignore_errors=True)
 
 
 def _life(
@@ -212,6 +222,7 @@ def _be_born(task: Task, world: World, folder: Path) -> None:
     code = 1
     try:
         os.environ["TACIT_CACHE"] = str(world.path / "cache")
+        os.environ["TACIT_STATE"] = _anchors(folder)
         build_report.render = lambda _: "a page without its charts"
         task.live(world, folder)
         code = 0
@@ -296,6 +307,7 @@ def _answer(_: World, folder: Path) -> None:
 
 def _wrong_ledger(folder: Path, model: Path) -> list[str]:
     said = {*(folder / "received").read_text().splitlines()}
+    os.environ["TACIT_STATE"] = _anchors(folder)
     with DeviceLedger(folder / "ledger.db", create=False) as ledger:
         entries, waiting = [e.round for e in ledger.entries()], len(ledger.pending())
     found = _other_files(folder, model)
