@@ -382,8 +382,8 @@ class Method(ABC):
         """
         return None
 
-    def for_any_catalog(self) -> Self:
-        """The same protection for items of which other things are known.
+    def for_catalog(self, catalog: Catalog) -> Self:
+        """The same protection for other items, of which other things are known.
 
         An audit plays in an invented place. By default the method itself.
         """

@@ -50,8 +50,9 @@ class _Stage:
         server = method.start(plan, self.place.catalog, key.at("start"))
         self.cast: Cast = method.broadcast(server)
         codes = np.full(_PEOPLE, np.argmax([*plan.groups.values()]), np.int64)
-        profiles = self.place.profiles
-        self.clients: Clients = enrol(method, plan, profiles, self.keys, groups=codes)
+        known = {"catalog": self.place.catalog, "groups": codes}
+        people = self.place.profiles, self.keys
+        self.clients: Clients = enrol(method, plan, *people, **known)
 
     def said(self, rows: np.ndarray) -> Float64[np.ndarray, "rows numbers"]:
         _, reports, _ = participate(

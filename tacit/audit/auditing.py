@@ -20,6 +20,7 @@ from tacit.audit.observing import CANARIES, ROUNDS, Tick
 from tacit.audit.one_shot import one_shot
 from tacit.audit.replay import check_replay
 from tacit.audit.sums import check_sums, is_bare
+from tacit.audit.worlds import small_place
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Method
@@ -48,7 +49,7 @@ def audit(
     The method has its noise already. Of `plan`, delta and the public groups count: the
     audit plays rounds of its own, in an invented place, in which everyone is asked.
     """
-    method = method.for_any_catalog()
+    method = method.for_catalog(small_place(20).catalog)
     own = _own_plan(method, plan, group)
     plan = playable(method, plan)
     claims = read_claims(method, own, group=group)

@@ -24,8 +24,8 @@ at most 1, and everyone counts the same. The strongest cheap rival at a small ep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 from jaxtyping import Float32
@@ -137,6 +137,10 @@ class FederatedPopularity(SumMethod):
             alike = person.tree["alike"][:, candidates.items]
             return np.maximum(share, 0.0) * alike + 1e-9 * share
         return np.broadcast_to(share, (len(person.tree), len(share)))
+
+    def for_catalog(self, catalog: Catalog) -> Self:
+        """With all that is known of these items as content, if it has any."""
+        return replace(self, content=(*catalog.features,) if self.content else ())
 
     def formula(self, cast: Cast) -> Formula:
         """Line 4, from histories on."""

@@ -440,6 +440,10 @@ class Gram(SumMethod):
         half = privacy.variance(relating, people=plan.cohort_size, size=size)
         return Evidence(privacy.planned(plan), 2 * half)
 
+    def for_catalog(self, catalog: Catalog) -> Self:
+        """With all that is known of these items as content, if it has any."""
+        return replace(self, content=(*catalog.features,) if self.content else ())
+
     # details
 
     @property

@@ -292,7 +292,7 @@ class PrivRec(SumMethod):
             "long as the longest mean update"
         )
 
-    def for_any_catalog(self) -> Self:
+    def for_catalog(self, catalog: Catalog) -> Self:
         """With whatever is known of items, and a network with numbers enough."""
         is_small = len(self.widths) < 2 or self.widths[0] < _ENOUGH[0]
         return replace(
