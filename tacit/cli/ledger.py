@@ -42,7 +42,7 @@ def show(
         from tacit.files import write_atomically
         from tacit.reporting.ledger import render
 
-        write_atomically(html, render(told).encode())
+        write_atomically(html, render(told).encode(), is_private=True)
     if json:
         console.print_json(_document(told) | ({"html": html} if html else {}))
     else:

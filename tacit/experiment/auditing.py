@@ -12,11 +12,11 @@ from tacit import check
 from tacit.audit.auditing import TICKS, audit, groups_of, playable
 from tacit.audit.checks import Audit
 from tacit.audit.observing import CANARIES, ROUNDS
+from tacit.documents import write_document
 from tacit.errors import BadValue
 from tacit.experiment.assemble import assemble
 from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.saved import SavedRun
-from tacit.files import write_json
 from tacit.keys import Key
 from tacit.method import CentralGaussian, Method, SumMethod
 from tacit.plan import Plan
@@ -103,7 +103,7 @@ def audit_named(
     document = _document(Path(name).name, seed, found, time.perf_counter() - started)
     document["method"] = name if _is_method(name) else subjects[0].name
     if not _is_method(name):
-        write_json(Path(name) / FILE, document)
+        write_document(Path(name) / FILE, document)
     return document
 
 

@@ -21,7 +21,14 @@ from tacit.privacy import CentralGaussian
 from tacit.privacy.guarantees import summed
 from tacit.release import Release
 from tacit.testing.toy import ToyFactors
-from tacit.transport.messages import Cast, Layout, Reports, Slot
+from tacit.transport.messages import (
+    BroadcastLayout,
+    Cast,
+    Layout,
+    PublicSlot,
+    Reports,
+    Slot,
+)
 
 PLAN = Plan(CANARIES, ROUNDS, channel="secure_sum", delta=1e-6)
 MECHANISM = GaussianSum(0.7, 1.5)
@@ -71,6 +78,10 @@ class AdaptiveFactors(NoisyFactors):
         server = super().start(plan, catalog, key)
         clip = np.array(self.rule.start)
         return replace(server, weights={**server.weights, "clip": clip})
+
+    def model_layout(self, catalog):
+        clip = PublicSlot("float64", (), self.rule.least, self.rule.most)
+        return BroadcastLayout({**super().model_layout(catalog).slots, "clip": clip})
 
     def _at(self, cast: Cast) -> ClippedSumWithBits:
         rule = self.rule.at(float(cast.weights["clip"]))
