@@ -50,9 +50,10 @@ class _Stage:
         server = method.start(plan, self.place.catalog, key.at("start"))
         self.cast: Cast = method.broadcast(server)
         codes = np.full(_PEOPLE, np.argmax([*plan.groups.values()]), np.int64)
-        known = {"catalog": self.place.catalog, "groups": codes}
-        people = self.place.profiles, self.keys
-        self.clients: Clients = enrol(method, plan, *people, **known)
+        people, catalog = self.place.profiles, self.place.catalog
+        self.clients: Clients = enrol(
+            method, plan, people, self.keys, catalog=catalog, groups=codes
+        )
 
     def said(self, rows: np.ndarray) -> Float64[np.ndarray, "rows numbers"]:
         _, reports, _ = participate(

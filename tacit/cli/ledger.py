@@ -112,7 +112,9 @@ def accept(
 
     if not yes:
         question = f"Close all runs of {file} and go on from what it says?"
-        typer.confirm(question, abort=True, err=True)
+        if not typer.confirm(question, err=True):
+            console.note("nothing was changed")
+            raise typer.Exit(1)
     found = accept(file, as_written=as_written)
     if json:
         console.print_json(found)
