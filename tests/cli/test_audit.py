@@ -1,4 +1,3 @@
-import json
 from functools import partial
 
 import pytest
@@ -6,6 +5,7 @@ import pytest
 from tacit.attacks import leaks
 from tacit.audit.checks import Estimate
 from tacit.cli.audit import _shown, _up
+from tacit.documents import read_document
 from tacit.experiment import auditing
 
 CENTRAL = (
@@ -21,7 +21,7 @@ def test_a_run_is_audited_and_keeps_the_result(tacit, experiment, tmp_path):
     answer = tacit("audit", run, "--json")
     assert answer.code == 0
     document = answer.json
-    assert document == json.loads((run / "audit.json").read_text())
+    assert document == read_document(run / "audit.json", needs_checksum=True)
     assert all(line["ok"] for line in document["checks"])
     claimed = {line["name"]: line["claimed"] for line in document["checks"]}
     # One participation in the run has mu = 1 / 2.2305; the audit plays four.
