@@ -1,13 +1,15 @@
 """Which check catches which mutant: `python -m benchmarks.audit_mutants [--seeds 20]`.
 
 Prints the tables of docs/mutants.md; `--write docs/mutants.md` puts them there, between
-its markers. `--only NAME` takes the subjects whose name holds the word. The mutants are
-those of the tests; every method is audited in every form that it has.
+its markers. `--only NAME` takes the subjects whose name holds the word, `--jobs N` as
+many processes. The mutants are those of the tests; every method is audited in every
+form that it has.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import time
 from collections import Counter
@@ -26,15 +28,12 @@ BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 def main() -> int:
     """Audit all with every seed; 1 if a mutant got away or an alarm was false."""
     asked, started = _asked(), time.perf_counter()
+    audits = _Audits(asked.seeds, asked.jobs)
     mutants = _Table("mutant", "caught by the audit", "by")
     honest = _Table("honest", "false alarms")
-    missed = sum(
-        _mutant(one, asked.seeds, mutants) for one in _named(MUTANTS, asked.only)
-    )
+    missed = sum(_mutant(one, audits, mutants) for one in _named(MUTANTS, asked.only))
     subjects = (*HONEST, *every_form())
-    alarms = sum(
-        _honest(one, asked.seeds, honest) for one in _named(subjects, asked.only)
-    )
+    alarms = sum(_honest(one, audits, honest) for one in _named(subjects, asked.only))
     tests = _Table("variant", "caught by the test")
     for variant, test in BY_TESTS.items():
         tests.add(variant, f"`{test}`")
@@ -51,6 +50,7 @@ def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.audit_mutants")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", default="", help="a word of the names to look at")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--write", type=Path, help="the page that holds the tables")
     asked = parser.parse_args()
     if asked.write is not None and asked.only:
@@ -80,8 +80,31 @@ def _named(subjects: Iterable[Mutant], word: str) -> list[Mutant]:
     return [subject for subject in subjects if word.lower() in subject.name.lower()]
 
 
-def _honest(subject: Mutant, n: int, table: _Table) -> int:
-    caught = _audited(subject, n)
+class _Audits:
+    """Audits of a subject with every seed, in some forked processes."""
+
+    def __init__(self, seeds: int, jobs: int) -> None:
+        self.seeds, self.jobs = seeds, jobs
+
+    def of(self, subject: Mutant) -> Sequence[list[str]]:
+        """The names of the checks that failed, for each seed."""
+        global _subject  # inherited by the children: its functions cannot be sent
+        _subject = subject
+        if self.jobs == 1:
+            return [_caught(seed) for seed in range(self.seeds)]
+        with multiprocessing.get_context("fork").Pool(self.jobs) as pool:
+            return pool.map(_caught, range(self.seeds), chunksize=1)
+
+
+_subject: Mutant
+
+
+def _caught(seed: int) -> list[str]:
+    return _subject.caught_by(Key.from_seed(seed))
+
+
+def _honest(subject: Mutant, audits: _Audits, table: _Table) -> int:
+    caught, n = audits.of(subject), audits.seeds
     alarms = sum(bool(names) for names in caught)
     table.tell(subject.name, f"{alarms} of {n}")
     for name in (name for names in caught for name in names):
@@ -89,18 +112,14 @@ def _honest(subject: Mutant, n: int, table: _Table) -> int:
     return alarms
 
 
-def _mutant(mutant: Mutant, n: int, table: _Table) -> int:
+def _mutant(mutant: Mutant, audits: _Audits, table: _Table) -> int:
     """How many seeds missed it; the table has the checks that saw it, surest first."""
-    caught = _audited(mutant, n)
+    caught, n = audits.of(mutant), audits.seeds
     seen = sum(bool(names) for names in caught)
     counts = Counter(name for names in caught for name in names)
     by = "; ".join(f"{name} ({times})" for name, times in counts.most_common())
     table.tell(mutant.name, f"{seen} of {n}", by)
     return n - seen
-
-
-def _audited(subject: Mutant, n: int) -> Sequence[list[str]]:
-    return [subject.caught_by(Key.from_seed(seed)) for seed in range(n)]
 
 
 def _write(page: Path, text: str) -> None:
