@@ -111,7 +111,9 @@ def described(value: object) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else {"number": repr(value)}
+        if not math.isfinite(value):
+            return {"number": repr(value)}
+        return int(value) if value.is_integer() else value  # 4.0 equals 4
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if isinstance(value, type):

@@ -63,7 +63,8 @@ def test_the_digest_covers_every_field(method):
 
 
 def test_equal_terms_have_equal_digests_wherever_they_are_made():
-    again = FederatedPopularity(privacy=CentralGaussian(np.float64(5.0)))
+    again = FederatedPopularity(privacy=CentralGaussian(5))
+    assert again == POPULARITY
     other = Catalog.of_ids([f"item {i}" for i in range(20)])
     assert digest(again, catalog=other) == digest(POPULARITY)
 

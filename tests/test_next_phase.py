@@ -218,7 +218,8 @@ def test_a_device_keeps_the_sum_in_its_ledger(tmp_path):
         assert sum(z**-2 for z in multipliers) < method.privacy.total_noise**-2
         assert [why for _, why, _, _ in ledger.refusals()] == [str(Refusal.BUDGET)]
         terms = ledger.runs()[device.run]
-    assert terms == terms_of(method, PLAN)
+    agreed = method.agreement(PLAN, WORLD.catalog).digest.hex()
+    assert terms == replace(terms_of(method, PLAN), agreement=agreed)
     assert terms.total_multiplier == method.privacy.total_noise
 
 

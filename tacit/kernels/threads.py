@@ -43,7 +43,8 @@ class Parallel:
 
     def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
         update_wrapper(self, function)
-        self.on_all = njit(cache=True, parallel=True, **options)(function)
+        # `nogil`: whoever waits for this thread with a deadline must be able to wake.
+        self.on_all = njit(cache=True, parallel=True, nogil=True, **options)(function)
         # Without locks: several threads may each run their own.
         one = njit(cache=True, nogil=True, **options)
         self.on_one = one(_named(function, f"{function.__qualname__}_on_one"))

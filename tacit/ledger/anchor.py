@@ -113,6 +113,18 @@ def at_place(place: Path) -> Anchor | None:
     return next((one for one in mine if one.current is not None), None)  # the newest
 
 
+def others_at(place: Path, own: Anchor) -> tuple[Anchor, ...]:
+    """The anchors of other ledgers that were last seen where this one lies now.
+
+    None if it was here before: then it is what the others were put in the place of, or
+    they were accepted.
+    """
+    if own.place == _place(place):
+        return ()
+    mine = (one for one in _all() if one.place == _place(place))
+    return tuple(one for one in mine if one.current is not None and one.id != own.id)
+
+
 def drop(id: str) -> None:
     """Forget an anchor: its ledger is gone, or has another one."""
     if _ID.fullmatch(id):

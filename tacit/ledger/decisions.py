@@ -19,8 +19,9 @@ from pathlib import Path
 
 from tacit.errors import BadData, Refused
 from tacit.ledger import anchor as anchors
-from tacit.ledger.anchor import Agreed, Anchor
+from tacit.ledger.anchor import Agreed, Anchor, Mark
 from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.records import Doubt
 from tacit.ledger.rows import TABLES, Row, Rows
 from tacit.ledger.schema import (
     NAMES,
@@ -87,8 +88,8 @@ def _begin_anew(path: Path, *, as_written: bool) -> Accepted:
     evidence = anchors.at_place(path)
     if evidence is None:
         raise BadData(path, None, "no such file; a device makes its ledger itself")
-    _check_no_evidence(path, evidence, GONE, as_written=as_written)
-    rows = _accepted({one.name: {} for one in TABLES}, evidence, path=path)
+    _check_no_evidence(path, (evidence,), GONE, as_written=as_written)
+    rows = _accepted({one.name: {} for one in TABLES}, (evidence,), path=path)
     with in_one_sentence(path):
         file = connect_empty(path)
         try:
@@ -105,7 +106,7 @@ def _rebuild(file: sqlite3.Connection, path: Path, *, as_written: bool) -> Accep
     now = take(file, path)
     if now.doubt is None:
         raise Refused(f"{path} is the last one that was written: nothing to decide")
-    evidence = now.anchor or anchors.at_place(path)
+    evidence = _evidence(now, path)
     _check_no_evidence(path, evidence, now.doubt, as_written=as_written)
     rows = _accepted(now.rows, evidence, path=path, as_written=as_written)
     refused = file.execute("SELECT run, reason, times, last FROM refusals").fetchall()
@@ -115,15 +116,28 @@ def _rebuild(file: sqlite3.Connection, path: Path, *, as_written: bool) -> Accep
     file.executemany("INSERT INTO refusals VALUES (?, ?, ?, ?)", refused)
     file.execute("COMMIT")
     finish_chain(fresh, path)
-    for id_ in _earlier(now, evidence):
+    for id_ in _earlier(now, evidence):  # other copies have none from now on
         anchors.drop(id_)
     return Accepted(now.doubt, _names(rows), as_written)
 
 
+def _evidence(now: Snapshot, path: Path) -> tuple[Anchor, ...]:
+    """What this machine knows of the file, and of one that was here before it."""
+    if now.anchor is not None:
+        return (now.anchor, *anchors.others_at(path, now.anchor))
+    was_here = anchors.at_place(path)
+    return () if was_here is None else (was_here,)
+
+
 def _check_no_evidence(
-    path: Path, evidence: Anchor | None, doubt: str, *, as_written: bool
+    path: Path, evidence: tuple[Anchor, ...], doubt: str, *, as_written: bool
 ) -> None:
-    if as_written and evidence is not None:
+    if as_written and doubt == Doubt.BAD_ANCHOR:
+        raise Refused(
+            f"{path}: {doubt}, and it may know of more than stands there; accept the "
+            "ledger without --as-written"
+        )
+    if as_written and evidence:
         raise Refused(
             f"{path}: this machine knows that more was written than stands there "
             f"({doubt}); accept it without --as-written"
@@ -131,15 +145,13 @@ def _check_no_evidence(
 
 
 def _accepted(
-    rows: Rows, evidence: Anchor | None, *, path: Path, as_written: bool = False
+    rows: Rows, evidence: tuple[Anchor, ...], *, path: Path, as_written: bool = False
 ) -> Rows:
     """The rows to go on with: all runs closed, and counted in full or as written.
 
     Refuses terms that cannot be read: nobody could count them.
     """
-    mark = None if evidence is None else evidence.current
-    agreed: Mapping[str, Agreed] = {} if mark is None else mark.runs
-    caps = rows["caps"] if mark is None else {one[:2]: one[2:] for one in mark.caps}
+    agreed, caps = _agreed(evidence), _caps(evidence) if evidence else rows["caps"]
     counted = "rounds" if as_written else "all"
     joined = rows["runs"].items()
     runs = {key: _closed(key, row, agreed, counted) for key, row in joined}
@@ -158,6 +170,29 @@ def _accepted(
     return {"runs": runs, "answers": _silent(rows), "entries": entries, "caps": caps}
 
 
+def _agreed(evidence: tuple[Anchor, ...]) -> dict[str, Agreed]:
+    """Every run that an anchor knows; of two with one name both are counted."""
+    found: dict[str, Agreed] = {}
+    for place, anchor in enumerate(evidence):
+        for run, terms in _mark(anchor).runs.items():
+            name = run if run not in found else f"{run} (ledger {place + 1})"
+            found[name] = terms
+    return found
+
+
+def _caps(evidence: tuple[Anchor, ...]) -> dict[Row, Row]:
+    """The caps of all of them; of two for one unit and view the smaller epsilon."""
+    found: dict[Row, Row] = {}
+    for cap in sorted(cap for anchor in evidence for cap in _mark(anchor).caps):
+        found.setdefault(cap[:2], cap[2:])
+    return found
+
+
+def _mark(anchor: Anchor) -> Mark:
+    """The last state that an anchor is sure of; of a file that was never made, none."""
+    return anchor.current or Mark(0, "")
+
+
 def _closed(key: Row, row: Row, agreed: Mapping[str, Agreed], counted: str) -> Row:
     """A run that is not answered again, under the terms that the anchor knows."""
     joined, text, *_ = row
@@ -166,7 +201,8 @@ def _closed(key: Row, row: Row, agreed: Mapping[str, Agreed], counted: str) -> R
         return (joined, known, None, counted, assumes)
     what = "nothing else was said" if counted == "rounds" else "no other run was joined"
     today = datetime.now(UTC).date().isoformat()
-    return (joined, text, None, counted, f"the owner's word of {today} that {what}")
+    word = f"the owner's word of {today} that the file is whole and {what}"
+    return (joined, text, None, counted, word)
 
 
 def _silent(rows: Rows) -> dict[Row, Row]:
@@ -179,7 +215,7 @@ def _names(rows: Rows) -> tuple[str, ...]:
     return tuple(run for (run,) in rows["runs"])
 
 
-def _earlier(now: Snapshot, evidence: Anchor | None) -> set[str]:
-    """The anchors that the new one replaces; other copies have none from now on."""
-    found = (now.link, evidence)
-    return {one.id for one in found if one is not None}
+def _earlier(now: Snapshot, evidence: tuple[Anchor, ...]) -> set[str]:
+    """The anchors that the new one replaces."""
+    own = set() if now.link is None else {now.link.id}
+    return own | {anchor.id for anchor in evidence}

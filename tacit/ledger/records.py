@@ -32,6 +32,7 @@ class Doubt(StrEnum):
     NO_ANCHOR = "its anchor is not on this machine: it was copied, or the anchor lost"
     BAD_ANCHOR = "its anchor cannot be read"
     ALTERED = "what it says is not what was written"
+    DISPLACED = "another ledger was kept here, and this one was put in its place"
     OTHER_COPY = "it is not the last one: an older copy, or one that was used elsewhere"
 
 

@@ -13,7 +13,7 @@ A rollback journal with `synchronous = EXTRA`: a commit that returned survives a
 process and a power cut. `secure_delete`: what is forgotten is overwritten with zeros.
 
 Files of the formats 1 and 2 had no chain, and the key of a run's noise in `runs`. They
-are read; to be written they have to be accepted (`acceptance`), which erases the keys.
+are read; to be written they have to be accepted (`decisions`), which erases the keys.
 """
 
 from __future__ import annotations

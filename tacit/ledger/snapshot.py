@@ -86,7 +86,10 @@ def take(file: sqlite3.Connection, path: Path) -> Snapshot:
     anchor = anchors.find(link.id)
     if isinstance(anchor, Doubt):
         return Snapshot(format_, rows, link, None, anchor)
-    return Snapshot(format_, rows, link, anchor, _doubt(rows, link, anchor))
+    doubt = _doubt(rows, link, anchor)
+    if doubt is None and anchors.others_at(path, anchor):
+        doubt = Doubt.DISPLACED
+    return Snapshot(format_, rows, link, anchor, doubt)
 
 
 def _link(file: sqlite3.Connection, path: Path) -> Link:

@@ -47,6 +47,9 @@ class Terms:
     population: int = 1
     group: str = EVERYONE  # the client's public group
     total_multiplier: float | None = None
+    agreement: str = (
+        ""  # the digest of what broadcasts and method were agreed, if known
+    )
 
     def __post_init__(self) -> None:
         check.count(rounds=self.rounds, most=self.most, population=self.population)

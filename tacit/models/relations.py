@@ -91,7 +91,7 @@ class Relations:
         """The unit vectors z of histories over the head; content may smooth them.
 
         Norms are at most 1 whatever the history, the weights and the fold: every way
-        ends in `unit`, or in what equals it.
+        ends in `unit`, or in what equals it for a popularity of norm 1.
         """
         if self.fold is not None:
             r, _ = self.parted(x)

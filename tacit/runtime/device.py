@@ -25,8 +25,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,8 @@ from tacit.runtime.ledger import caps_of, terms_of
 from tacit.transport.codec import decode_cast, encode_reports
 from tacit.transport.messages import Cast
 from tacit.tree import Tree
+
+_FAILURES = 16  # the last ones, kept for the owner
 
 
 class Device:
@@ -96,13 +99,14 @@ class Device:
             )
         self.agreement = method.agreement(plan, catalog)
         self.run = self.agreement.digest.hex() if run is None else run
-        self.terms = terms_of(method, plan, group=group)
+        terms = terms_of(method, plan, group=group)
+        self.terms = replace(terms, agreement=self.agreement.digest.hex())
         self.target = caps_of(plan, self.terms.group)
         self.group = [*plan.groups].index(self.terms.group)
         self.deadline, self._work = deadline, _Work()
-        self.failures: list[
-            Exception
-        ] = []  # for the owner's eyes; nobody hears of them
+        # For the owner: nobody else hears of them. As texts, because an exception holds
+        # on to the history and to the key of the noise.
+        self.failures: deque[str] = deque(maxlen=_FAILURES)
         self.ledger = DeviceLedger(path)
         try:
             self._join(profile or Profiles(Strings.of(["me"])))
@@ -150,15 +154,30 @@ class Device:
                 return
             before = self.ledger.joined(self.run)
             if before is None:
-                own, groups = Key.from_os().alone(), np.array([self.group])
-                me = enrol(self.method, self.plan, profile, own, groups=groups)
-                self.ledger.join(self.run, self.terms, state=_to_bytes(me.state))
+                state = _to_bytes(self._enrolled(profile))
+                self.ledger.join(self.run, self.terms, state=state)
             elif write_terms(before.terms) != write_terms(self.terms):
                 raise Refused(
                     f"run '{self.run}' was joined under other terms, and what was "
                     "agreed cannot change: another method or plan needs another name, "
                     "and a run that an earlier version began is finished with it"
                 )
+
+    def _enrolled(self, profile: Profiles) -> Tree:
+        """The state to begin with; of a profile that does not fit nothing is known.
+
+        Not joining would tell the server what the profile lists.
+        """
+        own, groups = Key.from_os().alone(), np.array([self.group])
+        try:
+            return enrol(self.method, self.plan, profile, own, groups=groups).state
+        except BadValue as error:
+            self._note(error)
+            nobody = Profiles(Strings.of(["me"]))
+            return enrol(self.method, self.plan, nobody, own, groups=groups).state
+
+    def _note(self, error: Exception) -> None:
+        self.failures.append(f"{type(error).__name__}: {error}")
 
     def _charge(self, cast: Cast, message: bytes) -> _Charged | None:
         """Ask the ledger, and be charged for a new round; None if it says no.
@@ -172,7 +191,9 @@ class Device:
                 self.ledger.refuse(self.run, why)
                 return None
             joined = self.ledger.joined(self.run)
-            assert joined is not None  # by __init__; a ledger in doubt was refused
+            if joined is None:  # accepted since this device was made in doubt
+                self.ledger.refuse(self.run, Refusal.LEFT)
+                return None
             said = self.ledger.answer(self.run, cast.round)
             if said is None:
                 held = self._is_permitted(cast, message)
@@ -230,7 +251,7 @@ class Device:
                 self.history,
                 keys,
                 ledger=Unmetered(),  # it was asked, and charged
-                on_failure=self.failures.append,
+                on_failure=self._note,
             )
             [report] = encode_reports(cast, reports)
             return report, _to_bytes(after.state)

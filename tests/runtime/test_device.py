@@ -11,16 +11,21 @@ from ledger.first_format import first_text
 from runtime.chosen import choosing
 from safetensors.numpy import load
 
+from tacit.data.catalog import Catalog, Profiles
+from tacit.data.features import Category
+from tacit.data.strings import Strings
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
 from tacit.ledger.anchor import state_folder
 from tacit.ledger.budget import Cap
+from tacit.ledger.decisions import accept
 from tacit.ledger.durable import DeviceLedger
 from tacit.ledger.records import Doubt, Refusal
 from tacit.ledger.terms import read_terms
 from tacit.method import Unmetered, enrol, participate
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
+from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.privacy.guarantees import local
@@ -540,6 +545,54 @@ def test_a_fork_says_no(make, tmp_path):
     other.close()
 
 
+def test_another_ledger_in_its_place_says_no(make, tmp_path):
+    """A fresh one moved there would have no caps and nothing spent."""
+    device = make()
+    device.ledger.set_cap(Cap(1.0, 1e-6))
+    said = device.participate(asked(Noisy()))
+    assert said is not None
+    device.close()
+    other = tmp_path / "other.db"
+    Device(other, Noisy(), PLAN, catalog=WORLD.catalog, history=HISTORY).close()
+    other.replace(device.ledger.path)
+    moved = make()
+    assert moved.ledger.doubt is Doubt.DISPLACED
+    assert moved.participate(asked(Noisy())) is None
+    accepted = accept(moved.ledger.path)
+    assert set(accepted.closed) == {moved.run, f"{moved.run} (ledger 2)"}
+    with DeviceLedger(moved.ledger.path) as ledger:
+        assert ledger.doubt is None
+        assert [cap.epsilon for cap in ledger.caps()] == [1.0]
+        counted = [len(rounds) for _, rounds in ledger.taken()]
+        assert counted == [PLAN.rounds] * 2
+    assert moved.participate(asked(Noisy(), 1)) is None
+    assert make().participate(asked(Noisy(), 1)) is None
+
+
+def test_a_ledger_may_be_moved_to_a_free_place(make, tmp_path):
+    device = make()
+    said = device.participate(asked(Noisy()))
+    device.close()
+    device.ledger.path.rename(tmp_path / "new.db")
+    known = {"catalog": WORLD.catalog, "history": HISTORY}
+    again = Device(tmp_path / "new.db", Noisy(), PLAN, **known)
+    assert again.participate(asked(Noisy())) == said
+    again.close()
+
+
+def test_what_failed_is_kept_as_text_and_not_for_ever(make):
+    """An exception holds on to the history and to the key of the noise."""
+
+    class Breaks(Quiet):
+        def local_update(self, cast, clients, shards, keys):
+            raise ArithmeticError(cast.round)
+
+    device = make(Breaks())
+    for round_ in range(20):
+        assert is_empty(device.participate(asked(Quiet(), round_)), round_)
+    assert list(device.failures) == [f"ArithmeticError: {r}" for r in range(4, 20)]
+
+
 # --- Joining -------------------------------------------------------------------------
 
 
@@ -548,6 +601,30 @@ def test_what_was_agreed_cannot_change(make):
     with pytest.raises(Refused, match="was joined under other terms"):
         make(FederatedPopularity(privacy=LocalPrivUnit(2.0)), run="one")
     make(FederatedPopularity(privacy=LocalPrivUnit(2.0)), run="another")
+
+
+def test_a_named_run_remembers_its_agreement(make):
+    """Other settings cost the same, and are something else all the same."""
+    make(FederatedPopularity(privacy=LocalPrivUnit(1.0)), run="one")
+    other = FederatedPopularity(privacy=LocalPrivUnit(1.0), max_votes=7)
+    with pytest.raises(Refused, match="was joined under other terms"):
+        make(other, run="one")
+
+
+def test_a_profile_that_does_not_fit_is_as_none(make):
+    """Who does not join tells what the profile lists; the owner can read why."""
+    method = PrivRec(people={"sex": 2}, embedding=2, widths=(3,), count_rounds=1)
+    known = Catalog(
+        WORLD.catalog.ids,
+        WORLD.catalog.titles,
+        {"kind": Category.of([str(i % 3) for i in range(len(WORLD.catalog))])},
+    )
+    profile = Profiles(Strings.of(["me"]), {"sex": Category.of(["f"])})
+    device = make(method, catalog=known, profile=profile)
+    [failure] = device.failures
+    assert "1 labels, 2 were agreed on" in failure
+    server = method.start(PLAN, known, Key.from_seed(0))
+    assert device.participate(encode_cast(method.broadcast(server))) is not None
 
 
 @dataclass(frozen=True)
