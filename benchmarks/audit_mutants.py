@@ -104,6 +104,9 @@ def _caught(seed: int) -> list[str]:
 
 
 def _honest(subject: Mutant, audits: _Audits, table: _Table) -> int:
+    if not subject.run(Key.from_seed(0)):
+        table.tell(subject.name, "not audited: nothing is promised")
+        return 0
     caught, n = audits.of(subject), audits.seeds
     alarms = sum(bool(names) for names in caught)
     table.tell(subject.name, f"{alarms} of {n}")

@@ -26,6 +26,7 @@ Json = dict[str, Any]
 
 CHECKSUM = "checksum"
 LOG = logging.getLogger("tacit.files")
+_TOLD: set[Path] = set()  # that nothing vouches for: said once
 
 
 def write_document(
@@ -75,6 +76,8 @@ def digest_of(content: bytes | bytearray) -> str:
 def read_bytes(path: Path) -> bytes:
     """All of a file; BadRun if it cannot be read."""
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for, for ever
+            raise BadRun(f"{path} is no file; remove it, or choose another place")
         return path.read_bytes()
     except OSError as error:
         raise BadRun(f"{path} cannot be read: {error.strerror or error}") from error
@@ -93,6 +96,9 @@ def parsed(path: Path, content: bytes) -> Json:
 
 def say_unverified(path: Path) -> None:
     """Tell whoever reads the log that nothing vouches for a file."""
+    if path in _TOLD:
+        return
+    _TOLD.add(path)
     LOG.warning(
         "%s has no checksum, as an earlier version wrote it: it is read unverified",
         path,

@@ -56,12 +56,24 @@ def write_json(path: Path, document: object, *, is_private: bool = False) -> Non
     write_atomically(path, content, is_private=is_private)
 
 
+def make_folders(folder: Path) -> None:
+    """Make a folder and those above it that are missing.
+
+    Nobody but their owner may write to them, whatever the umask allows: who can write
+    to a folder can replace the files in it.
+    """
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=0o755, exist_ok=True)
+    folder.mkdir(exist_ok=True)  # says what is wrong if it is a file
+
+
 @contextlib.contextmanager
 def draft(path: Path, *, is_private: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to that gets its name when the context ends without an error."""
     folder = path.parent
     with _naming(path):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
         sweep(folder)
         handle, beside = _new_draft(folder, PRIVATE if is_private else PUBLIC)
     try:
@@ -86,7 +98,7 @@ def draft_directory(
     """
     parent = place.parent
     with _naming(place):
-        parent.mkdir(parents=True, exist_ok=True)
+        make_folders(parent)
         sweep(parent)
         handle, beside = _new_draft_directory(parent, is_private=is_private)
     try:

@@ -210,4 +210,5 @@ def _check_repeats(rows: list[_Row]) -> Check:
         slack=0.0,
         detail=f"of {max(len(row.draws) for row in rows)} in double precision; noise "
         "of fewer bits lies on a grid that shows",
+        alarm=1e-15,
     )

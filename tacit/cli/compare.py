@@ -83,6 +83,10 @@ def compare(
     from tacit.experiment.comparison_report import comparison_of
     from tacit.experiment.grid import Grid
 
+    if out.exists() and not out.is_dir():
+        raise BadValue(
+            f"--out {out} is a file; runs need a folder: choose another place"
+        )
     grid = Grid(
         experiments=tuple(experiments),
         epsilons=_epsilons(epsilons),

@@ -14,10 +14,6 @@ from typing import Any
 
 from tacit.data.dataset import Dataset
 from tacit.documents import (
-    CHECKSUM,
-    opened,
-    parsed,
-    read_bytes,
     read_document,
     write_document,
 )
@@ -158,8 +154,7 @@ def _audit(path: Path) -> Json | None:
     """The checks of an audit, if there was one."""
     if not path.exists():
         return None
-    found = parsed(path, read_bytes(path))
-    checks = (opened(path, found) if CHECKSUM in found else found).get("checks")
+    checks = read_document(path).get("checks")
     if not isinstance(checks, list) or not all(_is_check(one) for one in checks):
         raise BadRun(
             f"{path} is damaged: 'checks' must be a list of tables with name, claimed, "

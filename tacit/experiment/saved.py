@@ -112,6 +112,8 @@ class SavedRun:
     def _refuse_another(self, experiment: Experiment) -> None:
         """The ledger says which experiment has spent: it must be this one."""
         if not self.directory.ledger.exists():
+            if self.directory.model.exists() or self.directory.result.exists():
+                raise Damaged(self.directory.ledger, "it is gone, and there is a model")
             return
         if read_document(self.directory.ledger).get("experiment") != experiment.digest:
             raise Damaged(

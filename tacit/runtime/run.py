@@ -33,7 +33,7 @@ from tacit.documents import (
     write_document,
 )
 from tacit.errors import BadRun, Damaged
-from tacit.files import append, locked, sweep, write_atomically
+from tacit.files import append, locked, make_folders, sweep, write_atomically
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.earlier import plain_past
 from tacit.runtime.ledger import run_statements
@@ -136,7 +136,7 @@ class RunDirectory:
 
         Sweeps up what a killed process left half written.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folders(self.path)
         with contextlib.ExitStack() as held:
             try:
                 held.enter_context(locked(self.lock))
@@ -204,7 +204,10 @@ def _resumed(simulation: Simulation, directory: RunDirectory, digest: str) -> St
     start = simulation.start()
     if not directory.checkpoint.exists():
         return start
-    return load_checkpoint(directory.checkpoint, start, digest=digest)
+    state = load_checkpoint(directory.checkpoint, start, digest=digest)
+    if state.server.round and not directory.ledger.exists():
+        raise Damaged(directory.ledger, "it is gone, and rounds were played")
+    return state
 
 
 class _Spending:
@@ -311,5 +314,9 @@ def _refuse_lost_line_end(path: Path, torn: bytes) -> None:
 
 def _drop_lines_after(directory: RunDirectory, round: int) -> None:
     kept = [line for line in directory.rounds_logged() if line["round"] < round]
+    if len(kept) < round:  # a line is on the disk before the checkpoint of its round
+        raise Damaged(
+            directory.metrics, f"it tells of {len(kept)} rounds, the model of {round}"
+        )
     text = b"".join(map(_line, kept))
     write_atomically(directory.metrics, text, is_private=True)

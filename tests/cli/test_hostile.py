@@ -140,7 +140,7 @@ def test_errors_quote_what_they_refuse_and_do_not_obey_it(place, words):
     assert_clean(done.stdout)
     assert_clean(done.stderr)
     assert re.findall(rb"^error: ", done.stderr, re.MULTILINE) == [b"error: "]
-    assert "no" in json.loads(done.stdout)["error"]
+    assert "no" in json.loads(done.stdout)["error"]["message"]
 
 
 def test_pages_have_no_markup_of_the_data(place):

@@ -99,7 +99,10 @@ def test_without_an_anchor_the_figures_rest_on_the_owners_word(path):
     with DeviceLedger(path) as ledger:
         assert [len(rounds) for _, rounds in ledger.taken()] == [30]
         assert "owner's word of" in figure(ledger).assumes
-        assert "that the file is whole and no other run was joined" in figure(ledger).assumes
+        assert (
+            "that the file is whole and no other run was joined"
+            in figure(ledger).assumes
+        )
 
 
 def test_as_written_is_the_owners_word_that_nothing_else_was_said(path):
@@ -109,7 +112,9 @@ def test_as_written_is_the_owners_word_that_nothing_else_was_said(path):
     accept(path, as_written=True)
     with DeviceLedger(path) as ledger:
         assert figure(ledger).epsilon == before.epsilon
-        assert "that the file is whole and nothing else was said" in figure(ledger).assumes
+        assert (
+            "that the file is whole and nothing else was said" in figure(ledger).assumes
+        )
         assert say(ledger, 5) is None  # closed all the same
         anchor.drop(ledger.link.id)
     accept(path)  # a second time: the word is not forgotten
