@@ -27,7 +27,7 @@ _OF_THE_DISK = {
     errno.EACCES: f"this user may not read or write there; {_PLACE}",
     errno.EPERM: f"this user may not read or write there; {_PLACE}",
     errno.EROFS: f"it lies on a disk that can only be read; {_PLACE}",
-    errno.ENOENT: "there is no such file, or none can be made there; is the name right?",
+    errno.ENOENT: "there is no such file, or none can be made there; is it right?",
     errno.EEXIST: "it is there already; choose another place",
     errno.ENOTEMPTY: "it is there already, and not empty; choose another place",
     errno.ENOTDIR: f"a part of its path is a file and no folder; {_PLACE}",
