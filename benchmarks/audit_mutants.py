@@ -39,8 +39,8 @@ def main() -> int:
     for variant, test in BY_TESTS.items():
         tests.add(variant, f"`{test}`")
     made = (
-        f"{alarms} false alarms with {fewer} seeds for each honest form, {missed} missed "
-        f"with {asked.seeds} seeds for each mutant."
+        f"{alarms} false alarms with {fewer} seeds for each honest form, "
+        f"{missed} missed with {asked.seeds} seeds for each mutant."
     )
     text = "\n\n".join([mutants.text, honest.text, tests.text, made])
     print(text)

@@ -148,6 +148,14 @@ def test_a_file_has_its_mode_from_the_first_byte(tmp_path, umask, is_private, mo
     assert mode_of(folder) == (0o700 if is_private else 0o755)
 
 
+def test_folders_are_written_by_their_owner_alone(tmp_path, umask):
+    """Who can write to a folder can replace what is in it."""
+    umask(0)
+    write_atomically(tmp_path / "a" / "b" / "file", b"x")
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o755
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o755
+
+
 def test_the_umask_takes_away(tmp_path, umask):
     umask(0o077)
     write_atomically(tmp_path / "file", b"public")

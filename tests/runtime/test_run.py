@@ -378,6 +378,20 @@ def test_no_flipped_bit_of_the_metrics_is_shown(tmp_path):
         directory.rounds_logged()
 
 
+@pytest.mark.parametrize("lost", ["metrics", "ledger"])
+def test_what_is_gone_is_not_made_good_by_a_resume(tmp_path, lost):
+    """A shorter log, or an account that begins again, would be sealed as the truth."""
+    directory = RunDirectory(tmp_path)
+    stop_after(directory, 2)
+    if lost == "metrics":
+        first, *_ = directory.metrics.read_bytes().splitlines(keepends=True)
+        directory.metrics.write_bytes(first)
+    else:
+        directory.ledger.unlink()
+    with pytest.raises(Damaged, match=f"{lost}"):
+        rounds_of(directory)
+
+
 def test_what_holds_single_people_is_for_the_owner_alone(tmp_path):
     directory, before = RunDirectory(tmp_path), os.umask(0)
     try:
