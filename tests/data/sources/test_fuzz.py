@@ -39,7 +39,8 @@ SHOP: Files = {
 }
 FILES = {"csv": SHOP} | {n: r.files for n, r in RELEASES.items() if n not in TWINS}
 WHOLE_FILE = re.compile(
-    r"is empty|is missing|has no |not a sound|no lines after|nobody keeps|is packed by|unpack"
+    r"is empty|is missing|has no |not a sound|no lines after|nobody keeps|"
+    r"is packed by|unpack"
 )
 
 
