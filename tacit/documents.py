@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ Json = dict[str, Any]
 
 CHECKSUM = "checksum"
 LOG = logging.getLogger("tacit.files")
-_TOLD: set[Path] = set()  # that nothing vouches for: said once
 
 
 def write_document(
@@ -76,7 +76,8 @@ def digest_of(content: bytes | bytearray) -> str:
 def read_bytes(path: Path) -> bytes:
     """All of a file; BadRun if it cannot be read."""
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for, for ever
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # A pipe would be waited for, for ever.
             raise BadRun(f"{path} is no file; remove it, or choose another place")
         return path.read_bytes()
     except OSError as error:
@@ -86,7 +87,9 @@ def read_bytes(path: Path) -> bytes:
 def parsed(path: Path, content: bytes) -> Json:
     """The table in this JSON text, whatever it says; `path` is where it stood."""
     try:
-        found = json.loads(content.decode(), parse_constant=_refuse)
+        found = json.loads(
+            content.decode(), parse_constant=_refuse, parse_float=_finite
+        )
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"it is no JSON: {error}") from error
     if not isinstance(found, dict):
@@ -96,13 +99,16 @@ def parsed(path: Path, content: bytes) -> Json:
 
 def say_unverified(path: Path) -> None:
     """Tell whoever reads the log that nothing vouches for a file."""
-    if path in _TOLD:
-        return
-    _TOLD.add(path)
     LOG.warning(
         "%s has no checksum, as an earlier version wrote it: it is read unverified",
         path,
     )
+
+
+def _finite(number: str) -> float:
+    if not math.isfinite(value := float(number)):
+        raise ValueError(f"{number[:20]} is too large")
+    return value
 
 
 def _refuse(constant: str) -> object:

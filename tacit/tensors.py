@@ -70,7 +70,8 @@ def read_tensors(
     The layout is compared before an array is read.
     """
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for, for ever
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # A pipe would be waited for, for ever.
             raise BadRun(f"{path} is no file; remove it, or choose another place")
         with path.open("rb") as file:
             return _read(file, path, layout, digest)

@@ -157,7 +157,14 @@ def _tell_notices() -> None:
 
 
 class _Notices(logging.Handler):
-    """Prints what it is told."""
+    """Prints what it is told, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        console.note(f"note: {record.getMessage()}")
+        message = record.getMessage()
+        if message not in self.told:
+            self.told.add(message)
+            console.note(f"note: {message}")

@@ -30,6 +30,8 @@ from tacit.serving.device import Holding, Recommender
 from tacit.serving.model import load_model
 from tacit.statement import Statement
 
+_NO_RESULT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+
 
 def load(run: str | Path) -> Recommender:
     """The trained model of a run directory, ready to recommend on this device.
@@ -134,7 +136,7 @@ class SavedRun:
         try:
             placed = in_its_place(found)
             _check_result(placed)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except _NO_RESULT as error:
             raise Damaged(
                 self.directory.result, f"it is no result: {error!r}"
             ) from error

@@ -111,7 +111,8 @@ def checksum(facts: Mapping[str, str], arrays: Arrays) -> str:
     """32 hexadecimal digits that change with any fact and any byte of an array."""
     digest = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
     for name, value in sorted(arrays.items()):
-        digest.update(f"{name} {value.dtype} {value.shape}".encode())
+        label = f"{name} {value.dtype} {value.shape}"
+        digest.update(label.encode("utf-8", "backslashreplace"))  # of a damaged name
         digest.update(value.data)
     return digest.hexdigest()
 

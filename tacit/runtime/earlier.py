@@ -19,6 +19,8 @@ from tacit.tree import Arrays
 
 Json = dict[str, Any]
 
+_NO_ACCOUNT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
@@ -35,7 +37,7 @@ def read_spent(file: Path) -> tuple[Past, ...]:
     try:
         if "account" in ledger:
             return tuple(map(read_past, (*ledger["earlier"], ledger["account"])))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except _NO_ACCOUNT as error:
         raise BadRun(f"{file} is damaged: {error!r}; train that run again") from error
     raise BadRun(
         f"{file} does not say what was released in a form that composes; it was "

@@ -34,7 +34,10 @@ _KEYS = {  # of each format that is read
     2: {*_FIRST, "privacy"},
     FORMAT: {*_FIRST, "privacy", "arrays", "digest"},
 }
-_NO_MODEL = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+_NO_MODEL = (
+    *(LookupError, TypeError, AttributeError, ValueError),
+    *(RecursionError, ArithmeticError),
+)
 _WEIGHTS, _CATALOG = "weights/", "catalog"
 
 

@@ -54,6 +54,10 @@ class Noisy(ToyFactors):
 
     dither: float = 5.0
 
+    def terms(self, plan: Plan) -> dict[str, object]:
+        """Without the class: as a script it has another name than as a module."""
+        return {"plan": plan.digest}
+
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         cells = local(plan, GaussianDpEvent(5.0), reason="a test")
         return (Release("noisy gradients", "server", "each round", cells),)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +50,7 @@ class Momentum:
 class Overheard(ToyFactors):
     """Writes down, past every buffer, which devices said what in which round."""
 
-    file: Path | None = None
+    file: Path | None = field(default=None, compare=False)
 
     def privatize(self, cast, clients, updates, keys):
         reports = super().privatize(cast, clients, updates, keys)
