@@ -40,6 +40,7 @@ CHECKED = (
     *("tacit.ledger", "tacit.audit", "tacit.attacks"),
     *("tacit.serving", "tacit.reporting", "tacit.testing", "tacit.experiment"),
 )
+sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks
 sys.path.insert(0, str(Path(__file__).parent))
 pytest_plugins = ["held_out"]
 jaxtyping.install_import_hook(CHECKED, "axes.checked")
