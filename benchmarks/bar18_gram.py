@@ -52,7 +52,9 @@ def measure(quick: bool) -> list[Case]:
 
     quiet = CentralGaussian({"counts": 1.0, "relations": 1e-12})
     exact = replace(method, privacy=quiet)
-    found = play_round(exact, state, population, simulation.key)[0].server
+    agreed = exact.agreement(simulation.plan, simulation.catalog)
+    others = replace(state, clients=replace(state.clients, agreement=agreed))
+    found = play_round(exact, others, population, simulation.key)[0].server
     np.testing.assert_allclose(mirrored(found.memory["half"]), z.T @ z, atol=1e-6)
     copy = z.copy()
     best = fastest(
