@@ -76,12 +76,16 @@ def digest_of(content: bytes | bytearray) -> str:
 def read_bytes(path: Path) -> bytes:
     """All of a file; BadRun if it cannot be read."""
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            # A pipe would be waited for, for ever.
-            raise BadRun(f"{path} is no file; remove it, or choose another place")
+        refuse_pipe(path)
         return path.read_bytes()
     except OSError as error:
         raise BadRun(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def refuse_pipe(path: Path) -> None:
+    """Refuse what is neither file nor folder: a pipe would be waited for, for ever."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise BadRun(f"{path} is no file; remove it, or choose another place")
 
 
 def parsed(path: Path, content: bytes) -> Json:

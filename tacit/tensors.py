@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.documents import digest_of
+from tacit.documents import digest_of, refuse_pipe
 from tacit.errors import BadRun, Damaged
 
 MOST_HEADER = 1 << 24  # bytes: some hundred thousand arrays
@@ -70,9 +70,7 @@ def read_tensors(
     The layout is compared before an array is read.
     """
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            # A pipe would be waited for, for ever.
-            raise BadRun(f"{path} is no file; remove it, or choose another place")
+        refuse_pipe(path)
         with path.open("rb") as file:
             return _read(file, path, layout, digest)
     except OSError as error:
