@@ -65,7 +65,7 @@ format: $(VENV)/.installed-dev
 clean:
 	rm -rf build dist site demo bench.json *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find tacit tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
 # --- Installing, once ----------------------------------------------------------------
 # A stamp is written after pip has succeeded, so an interrupted install starts again.

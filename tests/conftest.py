@@ -17,7 +17,7 @@ import pytest
 # Before anything imports tacit. Not the command line (Typer reads its signatures), not
 # the kernels (numba compiles them), and not the readers of files: they have a call a
 # row and hardly an array, and a check of every call takes ten times as long as reading.
-ROOM = Path(__file__).parents[1] / "tacit" / "data"
+ROOM = Path(__file__).parents[1] / "src" / "tacit" / "data"
 WORLDS = (
     "activity",
     "draws",

@@ -42,7 +42,7 @@ EXPLAINED = (
 ROOT = Path(__file__).parents[1]
 SITE = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *SITE]
-MODULES = [p for p in sorted((ROOT / "tacit").rglob("*.py")) if p.stem != "__main__"]
+MODULES = [p for p in sorted((ROOT / "src").rglob("*.py")) if p.stem != "__main__"]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
 FENCE = re.compile(r"^ *(?P<ticks>```+) *(?P<language>[\w-]*) *(?P<remark>[^`]*)$")

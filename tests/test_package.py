@@ -50,8 +50,8 @@ print(*(distribution.name for distribution in distributions()))
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("wheel")
     source, out = place / "source", place / "out"
-    unbuilt = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "tacit", source / "tacit", ignore=unbuilt)
+    unbuilt = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src", source / "src", ignore=unbuilt)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation"]
@@ -123,7 +123,7 @@ def test_the_wheel_holds_the_package_and_no_data(wheel: Path) -> None:
 @pytest.mark.slow
 def test_the_wheel_holds_every_module(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    modules = {str(p.relative_to(ROOT)) for p in (ROOT / "tacit").rglob("*.py")}
+    modules = {str(p.relative_to(ROOT / "src")) for p in (ROOT / "src").rglob("*.py")}
     assert modules - names == set()
 
 
