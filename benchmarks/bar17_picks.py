@@ -2,7 +2,8 @@
 
 The baseline is the textbook method: Gumbel noise on all log weights, the largest are
 the picks. Ours draws as many numbers as there are picks, times two. Both are exact
-(`tests/data/sources/test_picks.py` compares them), so here only counts are compared.
+(`tests/data/synthetic/test_weighted_sampling.py` compares them), so here only counts
+are compared.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 
 from benchmarks.bar import Bar, Case
 from benchmarks.timing import fastest
-from tacit.data.sources.oracle import Oracle
-from tacit.data.sources.picks import pick
+from tacit.data.synthetic.ground_truth import Oracle
+from tacit.data.synthetic.weighted_sampling import pick
 from tacit.keys import Key, Keys
 
 RANK, MEAN_PICKS, BLOCK = 9, 144, 150

@@ -40,10 +40,10 @@ from tacit.data import cache
 from tacit.data.columns import Columns, describe, restore
 from tacit.data.shards import Shards
 from tacit.data.sources import mind_writer, source
-from tacit.data.sources.checkerboard import checkerboard
 from tacit.data.sources.csv import CsvTable, ItemsTable
-from tacit.data.sources.synthetic_news import NewsWorld
 from tacit.data.strings import Strings
+from tacit.data.synthetic.checkerboard import checkerboard
+from tacit.data.synthetic.news_world import NewsWorld
 from tacit.documents import CHECKSUM, digest_of, sealed
 from tacit.errors import BadMessage
 from tacit.experiment import card, saved

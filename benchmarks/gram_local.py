@@ -15,9 +15,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tacit.data.sources.synthetic import World
 from tacit.data.splits.by_person import new_users
 from tacit.data.splits.split import Split
+from tacit.data.synthetic.world import World
 from tacit.evaluation.evaluate import evaluate
 from tacit.keys import Key
 from tacit.mechanisms.priv_unit import PrivUnit

@@ -29,9 +29,9 @@ WORLDS = (
 )
 CHECKED = (
     *("tacit.arrays", "tacit.cipher", "tacit.exact_sum", "tacit.keys"),
-    *("tacit.leaves", "tacit.tree", "tacit.accounting"),
+    *("tacit.tree", "tacit.tree", "tacit.accounting"),
     *(f"tacit.data.{path.stem}" for path in ROOM.glob("[a-z]*.py")),
-    *("tacit.data.splits", "tacit.data.sources.synthetic"),
+    *("tacit.data.splits", "tacit.data.synthetic.world"),
     *(f"tacit.data.sources.{name}" for name in WORLDS),
     *("tacit.models", "tacit.mechanisms", "tacit.aggregation", "tacit.transport"),
     *("tacit.sampling", "tacit.plan", "tacit.method", "tacit.methods"),

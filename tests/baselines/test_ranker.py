@@ -20,8 +20,8 @@ from tacit.baselines.ranker import FactorFitted, Ranker
 from tacit.baselines.user_knn import UserKnn
 from tacit.data.shards import Shards
 from tacit.data.sources import load
-from tacit.data.sources.synthetic import checkerboard
 from tacit.data.splits import new_users
+from tacit.data.synthetic.world import checkerboard
 from tacit.evaluation.evaluate import evaluate
 from tacit.experiment.registry import baseline, baseline_names
 from tacit.experiment.scorer import scorer

@@ -17,9 +17,9 @@ from tacit.data.dataset import Dataset
 from tacit.data.features import Categories, Category, Numeric, Text
 from tacit.data.interactions import Interactions
 from tacit.data.sources.csv import CsvTable
-from tacit.data.sources.synthetic import World
 from tacit.data.splits import leave_one_out, new_users
 from tacit.data.strings import Strings
+from tacit.data.synthetic.world import World
 from tacit.errors import BadValue
 from tacit.keys import Key
 

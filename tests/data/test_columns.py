@@ -8,8 +8,8 @@ import pytest
 from tacit.data import cache
 from tacit.data.columns import describe, restore
 from tacit.data.features import Category
-from tacit.data.sources.synthetic import checkerboard
-from tacit.data.sources.synthetic_news import NewsWorld
+from tacit.data.synthetic.news_world import NewsWorld
+from tacit.data.synthetic.world import checkerboard
 from tacit.errors import BadValue
 
 NEWS = NewsWorld(users=12, news=60, shown=5, history=3, topics=2).dataset()

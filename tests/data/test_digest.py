@@ -9,10 +9,10 @@ from tacit.data import cache
 from tacit.data.catalog import Profiles
 from tacit.data.digest import content_digest, input_digest
 from tacit.data.features import Category
-from tacit.data.sources.synthetic import World
-from tacit.data.sources.synthetic_news import NewsWorld
 from tacit.data.splits import everyone_trains, new_users
 from tacit.data.strings import Strings
+from tacit.data.synthetic.news_world import NewsWorld
+from tacit.data.synthetic.world import World
 from tacit.keys import Key
 
 DATA = World(users=40, items=30, events_per_user=8).dataset()

@@ -8,8 +8,8 @@ import pytest
 from tacit.data.features import Category
 from tacit.data.impressions import clicks
 from tacit.data.news_split import by_part, by_time
-from tacit.data.sources.synthetic import checkerboard
-from tacit.data.sources.synthetic_news import NewsWorld
+from tacit.data.synthetic.news_world import NewsWorld
+from tacit.data.synthetic.world import checkerboard
 from tacit.errors import BadValue
 
 DATA = NewsWorld(users=60, news=200, shown=6, history=4, topics=3).dataset()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.data.public_inputs import undeclared, with_selected_items
-from tacit.data.sources.synthetic import World
 from tacit.data.splits import everyone_trains, leave_one_out, new_users
+from tacit.data.synthetic.world import World
 from tacit.errors import BadValue
 from tacit.keys import Key
 

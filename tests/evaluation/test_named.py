@@ -7,7 +7,7 @@ from tacit.baselines.popularity import Popularity
 from tacit.data import sources
 from tacit.data.dataset import Dataset
 from tacit.data.interactions import Interactions
-from tacit.data.sources.synthetic import World, checkerboard
+from tacit.data.synthetic.world import World, checkerboard
 from tacit.errors import BadValue
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.metrics import parse

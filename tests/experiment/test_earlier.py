@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tacit.data.catalog import Catalog
-from tacit.data.sources.synthetic import World
+from tacit.data.synthetic.world import World
 from tacit.errors import Refused
 from tacit.experiment.earlier import EarlierRun
 from tacit.methods.gram import Gram

@@ -7,8 +7,8 @@ import pytest
 from tacit.baselines.ease import Ease
 from tacit.baselines.popularity import Popularity
 from tacit.baselines.pure_svd import PureSvd
-from tacit.data.sources.synthetic import World
 from tacit.data.splits import Split, new_users
+from tacit.data.synthetic.world import World
 from tacit.errors import BadValue
 from tacit.evaluation.evaluate import evaluate
 from tacit.experiment.search import BUDGET, search, settings_of

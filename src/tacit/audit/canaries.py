@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 from tacit.keys import Key, Keys
-from tacit.leaves.grouped import Whole
 from tacit.method import Clients, Method, Updates
 from tacit.transport.channels import Channel, Delivery, RoundContext, Sum
 from tacit.transport.messages import Cast, Reports
@@ -30,6 +29,7 @@ from tacit.tree import (
     Symmetric,
     Tree,
 )
+from tacit.tree.grouped import Whole
 
 Numbers = Int64[np.ndarray, "clients"]
 Plant = Callable[[int, Numbers], Tree]  # the updates of devices in a round

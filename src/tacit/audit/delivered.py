@@ -25,7 +25,6 @@ from tacit.audit.estimates import variance_interval
 from tacit.audit.liars import EXACT, FLOATING, contexts, is_exact
 from tacit.audit.worlds import small_place
 from tacit.keys import Key
-from tacit.leaves.symmetric import diagonal
 from tacit.method import Method, Server
 from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation
@@ -33,6 +32,7 @@ from tacit.transport.channels import Channel, Delivery, RoundContext, SecureSum,
 from tacit.transport.codec import encode_cast
 from tacit.transport.messages import Reports
 from tacit.tree import Array, Arrays
+from tacit.tree.symmetric import diagonal
 
 ALARM = 1e-7
 _FEW, _PEOPLE = 20, 12

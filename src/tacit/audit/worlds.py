@@ -11,7 +11,7 @@ import numpy as np
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
-from tacit.data.sources.synthetic import World
+from tacit.data.synthetic.world import World
 from tacit.errors import Refused
 from tacit.method import Method
 from tacit.plan import Plan

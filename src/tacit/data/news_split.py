@@ -15,8 +15,8 @@ from tacit import check
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.impressions import Impressions, clicks
+from tacit.data.parsing.timestamps import EXPECTED, second
 from tacit.data.shards import Shards
-from tacit.data.sources.moments import EXPECTED, second
 from tacit.errors import BadValue
 
 Moment = int | str  # seconds since 1970, or ISO 8601; without a zone it is UTC

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from tacit import check
 from tacit.data import sources
 from tacit.data.sources.csv import CsvTable, ItemsTable
-from tacit.data.sources.synthetic import World
+from tacit.data.synthetic.world import World
 from tacit.errors import BadExperiment, BadValue
 from tacit.evaluation.measured import Measured, ReleasedMetric
 from tacit.evaluation.metrics import parse

@@ -30,9 +30,6 @@ from jaxtyping import Bool, Float64, Int64
 
 from tacit.errors import Refused
 from tacit.exact_sum import Noise, limit, steps_per_unit
-from tacit.leaves.grouped import Whole
-from tacit.leaves.stored import Change
-from tacit.leaves.symmetric import diagonal, upper
 from tacit.mechanisms.clipping import SLACK, joint_norms
 from tacit.mechanisms.sums import Bounded, GaussianMechanism, SumMechanism
 from tacit.transport.messages import Layout, Slot
@@ -46,6 +43,9 @@ from tacit.tree import (
     Symmetric,
     Tree,
 )
+from tacit.tree.grouped import Whole
+from tacit.tree.stored import Change
+from tacit.tree.symmetric import diagonal, upper
 
 _MOST_FACTOR_STEPS = 2**12  # of each factor of a product
 _ROOM = 2.0**-8  # by which products may pass c² before they are rounded towards zero

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tacit.data.dataset import Dataset
-from tacit.data.sources import csv_rows
+from tacit.data.parsing import csv_rows
 from tacit.data.sources.csv import CsvTable, ItemsTable
 from tacit.errors import BadData, BadValue, MissingData
 

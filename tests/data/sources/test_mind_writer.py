@@ -10,9 +10,9 @@ from tacit.data.columns import describe
 from tacit.data.dataset import Dataset
 from tacit.data.sources.mind import read
 from tacit.data.sources.mind_writer import write
-from tacit.data.sources.synthetic import checkerboard
-from tacit.data.sources.synthetic_news import NewsWorld
 from tacit.data.strings import Strings
+from tacit.data.synthetic.news_world import NewsWorld
+from tacit.data.synthetic.world import checkerboard
 from tacit.errors import BadValue
 
 WORLD = NewsWorld(users=40, news=120, shown=8, history=5, topics=4, cold=0.2)

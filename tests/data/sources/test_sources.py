@@ -10,7 +10,7 @@ from data.sources.releases import RELEASES, parsed
 from tacit.data import cache
 from tacit.data.sources import load, names, source
 from tacit.data.sources.source import Archived
-from tacit.data.sources.synthetic import World
+from tacit.data.synthetic.world import World
 from tacit.errors import BadValue, MissingData
 
 

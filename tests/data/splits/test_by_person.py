@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.shards import Shards
-from tacit.data.sources.synthetic import World, checkerboard
 from tacit.data.splits import adapt_half, new_users
+from tacit.data.synthetic.world import World, checkerboard
 from tacit.errors import BadValue
 from tacit.keys import Key
 

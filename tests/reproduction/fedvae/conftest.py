@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.data.sources.synthetic import World
 from tacit.data.splits import new_users
+from tacit.data.synthetic.world import World
 from tacit.keys import Key
 from tacit.methods.fedvae import FedVae
 from tacit.reproduction.fedvae import benches, figure, trials

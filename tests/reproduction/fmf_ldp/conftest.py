@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tacit.data.sources.synthetic import World
+from tacit.data.synthetic.world import World
 from tacit.reproduction.fmf_ldp import (
     benches,
     benchmarks,

@@ -38,13 +38,13 @@ _MODULES = {
     "mind-small": "tacit.data.sources.mind",
     "mind-large": "tacit.data.sources.mind",
     "adressa": "tacit.data.sources.mind",
-    "synthetic": "tacit.data.sources.synthetic",
-    "synthetic-1m": "tacit.data.sources.synthetic",
-    "synthetic-20m": "tacit.data.sources.synthetic",
-    "synthetic-fmf-ldp": "tacit.data.sources.frozen",
-    "synthetic-fmf-ldp-small": "tacit.data.sources.frozen",
-    "synthetic-news": "tacit.data.sources.synthetic_news",
-    "synthetic-news-50k": "tacit.data.sources.synthetic_news",
+    "synthetic": "tacit.data.synthetic.world",
+    "synthetic-1m": "tacit.data.synthetic.world",
+    "synthetic-20m": "tacit.data.synthetic.world",
+    "synthetic-fmf-ldp": "tacit.data.synthetic.frozen_worlds",
+    "synthetic-fmf-ldp-small": "tacit.data.synthetic.frozen_worlds",
+    "synthetic-news": "tacit.data.synthetic.news_world",
+    "synthetic-news-50k": "tacit.data.synthetic.news_world",
 }
 
 

@@ -16,11 +16,11 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Categories, Features
 from tacit.data.interactions import Interactions
+from tacit.data.parsing.archive_members import Members
+from tacit.data.parsing.ids import texts
+from tacit.data.parsing.number_tables import MOST_DIGITS
+from tacit.data.parsing.quote import quoted
 from tacit.data.ragged import Ragged
-from tacit.data.sources.ids import texts
-from tacit.data.sources.members import Members
-from tacit.data.sources.numbers import MOST_DIGITS
-from tacit.data.sources.quote import quoted
 from tacit.data.sources.source import Archived
 from tacit.data.strings import Strings
 from tacit.errors import BadData

@@ -22,9 +22,9 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
 from tacit.data.interactions import Interactions
-from tacit.data.sources import moments
-from tacit.data.sources.csv_rows import Batch, batches
-from tacit.data.sources.quote import quoted
+from tacit.data.parsing import timestamps
+from tacit.data.parsing.csv_rows import Batch, batches
+from tacit.data.parsing.quote import quoted
 from tacit.data.strings import Strings
 from tacit.errors import BadData, BadValue, MissingData
 
@@ -259,10 +259,12 @@ def _values(batch: Batch, column: str) -> Float32[np.ndarray, "batch"]:
 def _times(batch: Batch, column: str) -> Int64[np.ndarray, "batch"]:
     texts = batch.columns[column]
     try:
-        return moments.seconds(texts)
+        return timestamps.seconds(texts)
     except ValueError:
         row = next(i for i, text in enumerate(texts) if not _is_time(text))
-        batch.refuse(row, f"{column}={quoted(texts[row])} must be {moments.EXPECTED}")
+        batch.refuse(
+            row, f"{column}={quoted(texts[row])} must be {timestamps.EXPECTED}"
+        )
 
 
 def _is_number(text: str) -> bool:
@@ -275,7 +277,7 @@ def _is_number(text: str) -> bool:
 
 def _is_time(text: str) -> bool:
     try:
-        moments.second(text)
+        timestamps.second(text)
     except ValueError:
         return False
     return True

@@ -13,9 +13,9 @@ import numpy as np
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.interactions import Interactions
-from tacit.data.sources.ids import Ids, relations, texts
-from tacit.data.sources.members import Members
-from tacit.data.sources.numbers import Layout, check_scale, numbers_of
+from tacit.data.parsing.archive_members import Members
+from tacit.data.parsing.ids import Ids, relations, texts
+from tacit.data.parsing.number_tables import Layout, check_scale, numbers_of
 from tacit.data.sources.source import Archived
 
 _RATINGS = Layout(("user", "item", "rating"), " ", decimals=frozenset({"rating"}))

@@ -19,10 +19,10 @@ from tacit.data.catalog import Catalog
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category, Features, Numeric, Text
 from tacit.data.interactions import Interactions
-from tacit.data.sources.ids import Ids, Listing, anyone, find, match
-from tacit.data.sources.members import Members
-from tacit.data.sources.numbers import Layout
-from tacit.data.sources.rows import Row, plain_rows, quoted_rows
+from tacit.data.parsing.archive_members import Members
+from tacit.data.parsing.ids import Ids, Listing, anyone, find, match
+from tacit.data.parsing.number_tables import Layout
+from tacit.data.parsing.rows import Row, plain_rows, quoted_rows
 from tacit.data.sources.source import Archived
 from tacit.data.strings import Strings
 from tacit.errors import BadData

@@ -17,7 +17,8 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Categories, Text
 from tacit.data.interactions import Interactions
-from tacit.data.sources.ids import (
+from tacit.data.parsing.archive_members import Members
+from tacit.data.parsing.ids import (
     Ids,
     Listing,
     Places,
@@ -27,9 +28,8 @@ from tacit.data.sources.ids import (
     relations,
     texts,
 )
-from tacit.data.sources.members import Members
-from tacit.data.sources.numbers import Layout, numbers_of
-from tacit.data.sources.rows import plain_rows
+from tacit.data.parsing.number_tables import Layout, numbers_of
+from tacit.data.parsing.rows import plain_rows
 from tacit.data.sources.source import Archived
 from tacit.data.strings import Strings
 

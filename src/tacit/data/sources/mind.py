@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tacit.data.dataset import Dataset
 from tacit.data.impressions import clicks
-from tacit.data.sources.members import Members
+from tacit.data.parsing.archive_members import Members
 from tacit.data.sources.mind_tables import BEHAVIORS, BehaviorTable, NewsTable
 from tacit.data.sources.source import Archived
 from tacit.errors import BadData

@@ -21,10 +21,10 @@ import numpy as np
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.features import Category, Features, Text
 from tacit.data.impressions import Impressions
+from tacit.data.parsing.archive_members import Members
+from tacit.data.parsing.number_tables import MOST_DIGITS
+from tacit.data.parsing.quote import quoted
 from tacit.data.ragged import Ragged
-from tacit.data.sources.members import Members
-from tacit.data.sources.numbers import MOST_DIGITS
-from tacit.data.sources.quote import quoted
 from tacit.data.strings import Strings
 from tacit.errors import BadData
 

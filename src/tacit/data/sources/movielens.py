@@ -17,10 +17,10 @@ from tacit.data.archives import Download
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.interactions import Interactions
+from tacit.data.parsing.archive_members import Members
+from tacit.data.parsing.ids import Ids, anyone, match
+from tacit.data.parsing.number_tables import Layout, check_scale, numbers_of
 from tacit.data.sources import movielens_tables as tables
-from tacit.data.sources.ids import Ids, anyone, match
-from tacit.data.sources.members import Members
-from tacit.data.sources.numbers import Layout, check_scale, numbers_of
 from tacit.data.sources.source import Archived
 
 _FILES = "https://files.grouplens.org/datasets/movielens"

@@ -13,10 +13,10 @@ import numpy as np
 
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.features import Categories, Category, Features, Numeric
-from tacit.data.sources.ids import Ids, Listing
-from tacit.data.sources.members import Members
-from tacit.data.sources.numbers import Layout
-from tacit.data.sources.rows import Row, plain_rows, quoted_rows
+from tacit.data.parsing.archive_members import Members
+from tacit.data.parsing.ids import Ids, Listing
+from tacit.data.parsing.number_tables import Layout
+from tacit.data.parsing.rows import Row, plain_rows, quoted_rows
 from tacit.data.strings import Strings
 
 # The 19 flags at the end of a line of u.item, in the order of u.genre.

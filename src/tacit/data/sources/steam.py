@@ -16,10 +16,10 @@ from tacit.data.catalog import Catalog
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category, Numeric
 from tacit.data.interactions import Interactions
-from tacit.data.sources.ids import anyone, find
-from tacit.data.sources.members import Members
-from tacit.data.sources.numbers import Layout
-from tacit.data.sources.rows import Row, quoted_rows
+from tacit.data.parsing.archive_members import Members
+from tacit.data.parsing.ids import anyone, find
+from tacit.data.parsing.number_tables import Layout
+from tacit.data.parsing.rows import Row, quoted_rows
 from tacit.data.sources.source import Archived
 from tacit.errors import BadData
 

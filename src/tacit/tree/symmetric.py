@@ -1,0 +1,138 @@
+"""Half of a short sum of squares a client, kept as its roots."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int64, Shaped
+
+from tacit.errors import BadValue
+from tacit.tree.dense import Dense
+from tacit.tree.stored import Array, Arrays, Change, as_float, flat_rank, is_whole
+
+
+@dataclass(frozen=True, eq=False)
+class Symmetric:
+    """Half of a sum of squares a client: Z = sum over r of root[r] root[r]ᵀ.
+
+    The half is Z_ij for i < j and Z_ii / sqrt(2), by rows: every pair once, and its
+    norm is that of Z over sqrt(2), so one row cannot weigh more on the diagonal.
+    """
+
+    root: Shaped[np.ndarray, "clients rank side"]
+
+    def __post_init__(self) -> None:
+        if self.root.ndim != 3 or is_whole(self.root.dtype):
+            raise BadValue(
+                f"roots of shape {self.root.shape} and type {self.root.dtype}; needed "
+                "are floats of (clients, rank, side)"
+            )
+
+    def __len__(self) -> int:
+        return len(self.root)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of one client's half, if it were written out."""
+        side = self.root.shape[2]
+        return (side * (side + 1) // 2,)
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        """What travels, by suffix."""
+        return {"#root": self.root}
+
+    def with_parts(self, parts: Arrays) -> Symmetric:
+        """The same leaf of other stored arrays."""
+        return Symmetric(parts["#root"])
+
+    def squared_norms(self) -> Float64[np.ndarray, "clients"]:
+        """The squared norm of each client's half."""
+        root = self.root.astype(np.float64, copy=False)
+        if root.shape[1] == 1:  # the same, three times faster
+            return np.einsum("crs,crs->c", root, root) ** 2 / 2
+        inner = root @ root.swapaxes(1, 2)
+        return np.einsum("crs,crs->c", inner, inner) / 2
+
+    def scale(self, factors: Shaped[np.ndarray, "clients"]) -> Symmetric:
+        """Each client's array times that client's factor, which is not negative."""
+        if (factors < 0).any():
+            raise BadValue("a sum of squares cannot be scaled by a negative factor")
+        factor = np.sqrt(as_float(factors, self.root))
+        return Symmetric(self.root * factor[:, None, None])
+
+    @property
+    def total_type(self) -> np.dtype[Any]:
+        """Of the sum: float64."""
+        return np.dtype(np.float64)
+
+    def sum(self) -> Array:
+        """The half of the sum over clients."""
+        return halved(self.square())
+
+    def square(self) -> Float64[np.ndarray, "side side"]:
+        """The sum over clients, whole, as one product of half the usual cost."""
+        flat = flat_rank(np.ascontiguousarray(self.root, np.float64))
+        return flat.T @ flat  # numpy sees the square and computes half of it
+
+    def add_to(self, total: Array) -> None:
+        """Add the sum over clients to a total, in place."""
+        total += self.sum()
+
+    def gram(self) -> Float64[np.ndarray, "clients clients"]:
+        """The inner products between clients' halves."""
+        clients, rank, _ = self.root.shape
+        flat = flat_rank(self.root.astype(np.float64))
+        product = (flat @ flat.T) ** 2 / 2
+        return product.reshape(clients, rank, clients, rank).sum(axis=(1, 3))
+
+    def dense(self) -> Dense:
+        """The same halves written out."""
+        whole = self.root.swapaxes(1, 2) @ self.root
+        rows, columns = np.triu_indices(self.root.shape[2])
+        half = whole[:, rows, columns]
+        half[:, rows == columns] *= math.sqrt(0.5)
+        return Dense(half)
+
+    def map(self, change: Change) -> Symmetric:
+        """The leaf with `change` applied to its roots."""
+        return Symmetric(change(self.root))
+
+
+def halved(whole: Float64[np.ndarray, "side side"]) -> Float64[np.ndarray, "half"]:
+    """The half of a symmetric matrix, read from its upper triangle."""
+    half = upper(whole)
+    half[diagonal(len(whole))] *= math.sqrt(0.5)
+    return half
+
+
+def upper(whole: Float64[np.ndarray, "side side"]) -> Float64[np.ndarray, "half"]:
+    """The upper triangle of a matrix, by rows."""
+    return whole.reshape(-1)[_upper(len(whole))]
+
+
+def mirrored(half: Float64[np.ndarray, "half"]) -> Float64[np.ndarray, "side side"]:
+    """The symmetric matrix of a half; noise on the diagonal grows by sqrt(2)."""
+    side = math.isqrt(2 * len(half))
+    whole = np.zeros((side, side))
+    whole.reshape(-1)[_upper(side)] = half
+    whole += np.triu(whole, 1).T
+    whole[np.diag_indices(side)] *= math.sqrt(2.0)
+    return whole
+
+
+@lru_cache(maxsize=2)  # every chunk of a sum asks for the same
+def _upper(side: int) -> Int64[np.ndarray, "half"]:
+    """Where the upper triangle stands in a matrix, by rows."""
+    rows, columns = np.triu_indices(side)
+    return rows * side + columns
+
+
+def diagonal(side: int) -> Int64[np.ndarray, "side"]:
+    """Where the diagonal stands in a half."""
+    rows = np.arange(side)
+    return rows * side - rows * (rows - 1) // 2
