@@ -22,7 +22,7 @@ from tacit.keys import Key
 from tacit.method import CentralGaussian, Server
 from tacit.methods.gram import Gram
 from tacit.methods.gram_heuristics import Evidence
-from tacit.models.relations import Relations
+from tacit.models.item_relations import Relations
 from tacit.plan import Plan
 from tacit.runtime.rounds import play_round
 from tacit.runtime.simulate import Simulation

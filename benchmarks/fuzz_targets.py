@@ -46,7 +46,7 @@ from tacit.data.synthetic.checkerboard import checkerboard
 from tacit.data.synthetic.news_world import NewsWorld
 from tacit.documents import CHECKSUM, digest_of, sealed
 from tacit.errors import BadMessage
-from tacit.experiment import card, saved
+from tacit.experiment import privacy_card, saved_run
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.ledger.durable import DeviceLedger
@@ -57,9 +57,9 @@ from tacit.plan import Plan
 from tacit.privacy import CentralGaussian
 from tacit.release import CELLS, Cell, Release, Standing
 from tacit.runtime.checkpoint import load_checkpoint, load_learnt, save_checkpoint
-from tacit.runtime.earlier import read_spent
 from tacit.runtime.rounds import State
 from tacit.runtime.run import RunDirectory
+from tacit.runtime.warm_start import read_spent
 from tacit.transport import codec
 from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
@@ -417,9 +417,9 @@ def _run(place: Path) -> Iterator[Target]:
         run.model: (0.001, partial(_model, run.path)),
         run.model_facts: (0.001, partial(_model, run.path)),
         run.ledger: (0.003, partial(read_spent, run.ledger)),
-        run.result: (0.003, lambda: saved.SavedRun.at(run.path).result),
+        run.result: (0.003, lambda: saved_run.SavedRun.at(run.path).result),
         run.metrics: (0.003, run.rounds_logged),
-        run.privacy_card: (0.0005, partial(card.write_card, run)),
+        run.privacy_card: (0.0005, partial(privacy_card.write_card, run)),
         run.checkpoint: (0.002, partial(load_learnt, run.checkpoint)),
     }
     for path, (share, looked) in readers.items():

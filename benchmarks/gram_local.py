@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tacit.data.splits.by_person import new_users
+from tacit.data.splits.by_user import new_users
 from tacit.data.splits.split import Split
 from tacit.data.synthetic.world import World
 from tacit.evaluation.evaluate import evaluate
@@ -26,7 +26,7 @@ from tacit.methods.gram import Gram
 from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once
-from tacit.serving.device import Recommender, stranger
+from tacit.serving.recommender import Recommender, stranger
 
 ITEMS, HEAD = 100, 40
 ROUNDS, COUNTING = 10, 3

@@ -17,15 +17,15 @@ from unittest.mock import patch
 import numpy as np
 
 from tacit.experiment.assemble import Assembled, assemble
-from tacit.experiment.judge import judge
+from tacit.experiment.evaluate import judge
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.method import CentralGaussian, Unprotected
 from tacit.methods.gram import Gram
 from tacit.methods.gram_heuristics import Evidence
 from tacit.plan import Plan
-from tacit.runtime.earlier import Earlier
 from tacit.runtime.simulate import Simulation
+from tacit.runtime.warm_start import Earlier
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "ml-1m-gram.toml"
 SEEDS = (0, 1, 2)

@@ -35,9 +35,9 @@ from tacit.data.digest import content_digest
 from tacit.data.sources.csv import CsvTable
 from tacit.documents import CHECKSUM
 from tacit.experiment import build_report, exporting
-from tacit.experiment.comparing import compare
-from tacit.experiment.grid import Grid
-from tacit.experiment.saved import SavedRun, load
+from tacit.experiment.comparison import compare
+from tacit.experiment.comparison_grid import Grid
+from tacit.experiment.saved_run import SavedRun, load
 from tacit.experiment.settings import read_experiment
 from tacit.experiment.training import train
 from tacit.ledger.durable import DeviceLedger

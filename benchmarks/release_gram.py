@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.experiment.assemble import assemble
-from tacit.experiment.judge import judge
+from tacit.experiment.evaluate import judge
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.accounting.calibration import gaussian_epsilon
-from tacit.audit.auditing import audit
+from tacit.audit.audit_method import audit
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.ledger.durable import DeviceLedger
@@ -30,10 +30,10 @@ from tacit.method import (
 )
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.models.histories import rows
-from tacit.models.relations import unit
+from tacit.models.item_relations import unit
 from tacit.plan import Plan
 from tacit.release import EVERYONE, Unit, View
-from tacit.runtime.device import Device
+from tacit.runtime.client import Device
 from tacit.runtime.ledger import terms_of
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson

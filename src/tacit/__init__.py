@@ -19,7 +19,7 @@ from tacit.version import __version__
 
 if TYPE_CHECKING:
     from tacit.experiment.training import Outcome
-    from tacit.serving.device import Recommender
+    from tacit.serving.recommender import Recommender
 
 __all__ = ["__version__", "load", "train"]
 
@@ -48,6 +48,6 @@ def train(
 
 def load(run: str | Path) -> Recommender:
     """The trained model of a run directory, ready to recommend on this device."""
-    from tacit.experiment import saved
+    from tacit.experiment import saved_run
 
-    return saved.load(run)
+    return saved_run.load(run)

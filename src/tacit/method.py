@@ -57,8 +57,8 @@ from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
 from tacit.ledger.budget import is_within
 from tacit.mechanisms.adaptive_clip import BIT
-from tacit.mechanisms.sums import SumMechanism
-from tacit.models.formula import Formula
+from tacit.mechanisms.sum_mechanism import SumMechanism
+from tacit.models.onnx_graph import Formula
 from tacit.phase import Phase, check_phases, in_turn, named, phase_of
 from tacit.plan import Plan
 from tacit.privacy import (

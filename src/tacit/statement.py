@@ -262,8 +262,8 @@ def _allowed(delta: float | None, cells: Iterable[Cell], people: int) -> float:
 
 def _is_mixed(events: Iterable[tuple[Any, str]]) -> bool:
     """Whether a relay mixed a report: a figure at delta 0 would leave that unsaid."""
+    from tacit.accounting.decomposition import take_apart
     from tacit.accounting.events import ShuffledDpEvent
-    from tacit.accounting.parts import take_apart
 
     parts = take_apart(events) or {}
     return any(isinstance(part.event, ShuffledDpEvent) for part in parts)

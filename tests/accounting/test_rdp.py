@@ -14,9 +14,9 @@ from dp_accounting import (
 )
 from scipy.stats import skellam
 
+from tacit.accounting.decomposition import Part
 from tacit.accounting.epsilon import epsilon
 from tacit.accounting.events import PaddedDpEvent, ShuffledDpEvent, pure_local
-from tacit.accounting.parts import Part
 from tacit.accounting.rdp import (
     _fewer_warnings,
     rdp,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.accounting import events
-from tacit.accounting.parts import _known
+from tacit.accounting.decomposition import _known
 from tacit.accounting.serialization import (
     event_from_json,
     event_in_short,

@@ -17,27 +17,27 @@ import numpy as np
 from audit.subjects import PLAN
 
 from tacit.accounting import epsilon as accountant
-from tacit.accounting import losses, shuffling
+from tacit.accounting import pld, shuffling
 from tacit.accounting.dp_events import PoissonSampledDpEvent
-from tacit.audit.alone import check_alone
-from tacit.audit.auditing import confirmed
-from tacit.audit.books import check_books
-from tacit.audit.cohorts import check_cohorts
-from tacit.audit.delivered import check_delivered
-from tacit.audit.draws import check_draws
-from tacit.audit.liars import check_liars
-from tacit.audit.mixing import check_minimum
-from tacit.audit.replay import check_replay
+from tacit.audit.audit_method import confirmed
+from tacit.audit.cross_checks import check_books
+from tacit.audit.delivered_bytes import check_delivered
+from tacit.audit.lying_reports import check_liars
+from tacit.audit.noise_draws import check_draws
+from tacit.audit.report_isolation import check_alone
+from tacit.audit.sampled_cohorts import check_cohorts
+from tacit.audit.server_replay import check_replay
+from tacit.audit.shuffler_minimum import check_minimum
 from tacit.keys import Key
 from tacit.ledger.budget import counted
 from tacit.ledger.terms import Terms
-from tacit.mechanisms import gaussian, sums
+from tacit.mechanisms import gaussian, sum_mechanism
 from tacit.mechanisms.gaussian import GaussianSum
-from tacit.mechanisms.sums import add_noise
+from tacit.mechanisms.sum_mechanism import add_noise
 from tacit.method import SumMethod
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
-from tacit.models.relations import head_of
+from tacit.models.item_relations import head_of
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.release import EVERYONE, View
@@ -167,7 +167,7 @@ def _filled_once(fill):
     """Draws a block and adds it again and again."""
 
     def add(scale, values, out):
-        noise = np.empty(min(sums._AT_ONCE, len(out)))
+        noise = np.empty(min(sum_mechanism._AT_ONCE, len(out)))
         fill(noise)
         for start in range(0, len(out), len(noise)):
             some = slice(start, start + len(noise))
@@ -178,7 +178,9 @@ def _filled_once(fill):
 
 def _same_stream(self):
     """Every stream of a long leaf begins with the same key."""
-    part = slice(self.number * sums.STREAM, (self.number + 1) * sums.STREAM)
+    part = slice(
+        self.number * sum_mechanism.STREAM, (self.number + 1) * sum_mechanism.STREAM
+    )
     value, out = self.value.reshape(-1)[part], self.out.reshape(-1)[part]
     self.draw(self.key, len(out))(self.scale, value, out)
 
@@ -366,7 +368,7 @@ def _fixed_cohort(state, population, keys):
 @contextmanager
 def _forgetting() -> Iterator[None]:
     """Nothing that was computed before is remembered, nor afterwards."""
-    known = (accountant._by_loss, losses._repeated, shuffling.shuffled)
+    known = (accountant._by_loss, pld._repeated, shuffling.shuffled)
 
     def forget():
         accountant._answers.clear()

@@ -27,20 +27,20 @@ from runtime.chosen import choosing
 
 from tacit.accounting import profiles
 from tacit.accounting.lattice import Lattice
-from tacit.audit.auditing import confirmed
+from tacit.audit.audit_method import confirmed
 from tacit.audit.checks import Check
-from tacit.audit.reports import check_epsilon
+from tacit.audit.likelihood_ratios import check_epsilon
 from tacit.experiment.auditing import subjects_of
 from tacit.experiment.registry import method_names
 from tacit.keys import Key
-from tacit.mechanisms import gaussian, sums
+from tacit.mechanisms import gaussian, sum_mechanism
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event
 from tacit.mechanisms.label_choice import LabelChoice, negatives
 from tacit.mechanisms.one_bit import OneBit, randomized_bits
 from tacit.mechanisms.randomized_response import respond
-from tacit.mechanisms.sums import add_noise, filled
+from tacit.mechanisms.sum_mechanism import add_noise, filled
 from tacit.method import SumMethod
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
@@ -366,7 +366,7 @@ MUTANTS = (
     Mutant(
         "noise that repeats with every stream of a long leaf",
         partial(parts.draws_of, POPULARITY),
-        broken(sums._Block, "fill", parts._same_stream),
+        broken(sum_mechanism._Block, "fill", parts._same_stream),
     ),
     Mutant(
         "the same noise on every leaf",

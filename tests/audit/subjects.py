@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tacit.aggregation.mean import Mean
-from tacit.audit.auditing import audit
+from tacit.audit.audit_method import audit
+from tacit.audit.canary_run import CANARIES, ROUNDS
 from tacit.audit.checks import Check
 from tacit.audit.claims import read_claims
-from tacit.audit.observing import CANARIES, ROUNDS
-from tacit.audit.sums import check_sums
+from tacit.audit.noisy_sums import check_sums
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip, ClippedSumWithBits
 from tacit.mechanisms.gaussian import GaussianSum

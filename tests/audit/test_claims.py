@@ -7,7 +7,7 @@ import pytest
 from audit.subjects import PLAN, POPULARITY, NoisyFactors
 from dp_accounting import GaussianDpEvent
 
-from tacit.audit.auditing import audit, groups_of
+from tacit.audit.audit_method import audit, groups_of
 from tacit.audit.claims import read_claims
 from tacit.errors import Refused
 from tacit.keys import Key

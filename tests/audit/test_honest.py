@@ -14,7 +14,7 @@ from audit.mutants import HONEST
 from audit.subjects import PLAN, POPULARITY, sums_of
 
 from tacit.audit.claims import read_claims
-from tacit.audit.worlds import small_place
+from tacit.audit.small_world import small_place
 from tacit.experiment.auditing import subjects_of
 from tacit.experiment.registry import method_names
 from tacit.keys import Key

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.audit.estimates import epsilon_of, mu_lower_bound
+from tacit.audit.lower_bounds import epsilon_of, mu_lower_bound
 from tacit.keys import Key
 
 DELTA, ALARM = 1e-5, 1e-3

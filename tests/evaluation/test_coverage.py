@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.evaluation import people as people_module
+from tacit.evaluation import heldout_users as people_module
 from tacit.evaluation.coverage import coverage
 
 

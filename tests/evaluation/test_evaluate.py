@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import BadValue
+from tacit.evaluation.candidate_sets import EachTargetAlone, SampledCandidates
 from tacit.evaluation.evaluate import evaluate
-from tacit.evaluation.protocols import EachTargetAlone, SampledCandidates
 from tacit.keys import Key
 from tacit.results import Groups
 

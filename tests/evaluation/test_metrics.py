@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ir_measures import RR, P, R, Success, nDCG
 
 from tacit.errors import BadValue
+from tacit.evaluation.candidate_sets import EachTargetAlone, FullRanking
 from tacit.evaluation.metrics import alone, parse
-from tacit.evaluation.protocols import EachTargetAlone, FullRanking
 from tacit.evaluation.ranking import rank
 
 NAMES = (

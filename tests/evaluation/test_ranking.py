@@ -5,9 +5,9 @@ import pytest
 
 from tacit.data.ragged import Ragged
 from tacit.errors import BadValue
-from tacit.evaluation import people as people_module
+from tacit.evaluation import heldout_users as people_module
 from tacit.evaluation import ranking
-from tacit.evaluation.protocols import FullRanking
+from tacit.evaluation.candidate_sets import FullRanking
 from tacit.evaluation.ranking import Factors, Personal, rank
 from tacit.kernels import ranking as kernels
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tacit.audit.auditing import TICKS
+from tacit.audit.audit_method import TICKS
 from tacit.audit.checks import Audit, Check, Estimate
 from tacit.errors import BadRun, BadValue
 from tacit.experiment import auditing

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from tacit.kernels import bits, fmf, ranking, threads, topk
+from tacit.kernels import implicit_factors, one_bit, ranking, threads, topk
 from tacit.kernels.threads import Parallel
 from tacit.keys import Key
 from tacit.serving.topk import FactorIndex
@@ -54,17 +54,17 @@ def _calls():
     seen = np.sort(events[:20])
     index = _index(draw)
     return {
-        "places": (bits.places, (words, np.arange(6) * 9, np.full(6, 9), _ints())),
+        "places": (one_bit.places, (words, np.arange(6) * 9, np.full(6, 9), _ints())),
         "bits": (
-            bits.bits,
+            one_bit.bits,
             (words, doubles[:, :6].copy(), 1.0, 0.2, _bytes()),
         ),
         "solve": (
-            fmf.solver(4),
+            implicit_factors.solver(4),
             (offsets, events, table, common, 2.0, places, people, values),
         ),
         "spread": (
-            fmf.spread,
+            implicit_factors.spread,
             (
                 offsets,
                 events,
@@ -112,7 +112,7 @@ def _outcome(kernel, arguments) -> list[bytes]:
 def test_every_kernel_that_runs_on_all_cores_is_guarded():
     guarded = {
         name
-        for module in (bits, ranking, topk, fmf)
+        for module in (one_bit, ranking, topk, implicit_factors)
         for name, value in vars(module).items()
         if isinstance(value, Parallel)
     }
@@ -135,7 +135,7 @@ def test_both_forms_give_the_same_bits(name):
 
 
 def test_the_two_forms_are_kept_apart_on_the_disk():
-    one, every = bits.places.on_one, bits.places.on_all
+    one, every = one_bit.places.on_one, one_bit.places.on_all
     assert one.targetoptions.get("parallel", False) is False
     assert every.targetoptions["parallel"] is True
     assert one._cache._impl.filename_base != every._cache._impl.filename_base
@@ -154,7 +154,7 @@ def test_whoever_finds_the_pool_in_use_runs_on_one_core():
 
 def test_an_error_gives_the_pool_back():
     with pytest.raises(numba.TypingError):
-        bits.places("not", "what", "is", "wanted")
+        one_bit.places("not", "what", "is", "wanted")
     assert threads._pool.acquire(blocking=False)
     threads._pool.release()
 
@@ -163,14 +163,14 @@ SETUP = """
 import multiprocessing, os, sys, threading
 import numba
 import numpy as np
-from tacit.kernels import bits
+from tacit.kernels import one_bit
 from tacit.keys import Key
 
 words = np.ascontiguousarray(Key.from_seed(2).each(np.arange(5000)).words)
 
 def drawn(_=None):
     out = np.empty((5000, 40), np.int32)
-    bits.places(words, np.arange(40) * 9, np.full(40, 9), out)
+    one_bit.places(words, np.arange(40) * 9, np.full(40, 9), out)
     return out.tobytes()
 """
 FORKS = """

@@ -12,7 +12,7 @@ from mechanisms.local_audit import clients
 from tacit.accounting.epsilon import epsilon
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.mechanisms import chances
+from tacit.mechanisms import integer_coins
 from tacit.mechanisms.flipped_bits import FlippedBits, packed_size
 from tacit.privacy.local_flips import LocalFlips
 from tacit.testing.statistics import assert_frequencies, assert_mean
@@ -36,7 +36,7 @@ def test_a_flip_never_becomes_impossible(each):
 @given(st.one_of(st.floats(1e-12, 100), st.sampled_from([5e-324, 1e-300, 1e300])))
 def test_exactly_so_many_words_flip(each):
     """The words below the number that test_chances.py checks, and no other."""
-    words = chances.flips(each)
+    words = integer_coins.flips(each)
     for word, flipped in ((0, 255), (words - 1, 255), (words, 0), (2**64 - 1, 0)):
         with pytest.MonkeyPatch.context() as patch:
             draw = np.full((1, 8), word, np.uint64)

@@ -15,7 +15,7 @@ from mechanisms.local_audit import (
     assert_no_louder,
     clients,
 )
-from mechanisms.test_chances import is_within
+from mechanisms.test_integer_coins import is_within
 from mechanisms.test_true_normal import exact_quantile
 from scipy.special import logit, ndtr, ndtri
 

@@ -11,7 +11,7 @@ from mechanisms.local_audit import DRAWS, assert_no_louder, clients
 
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.mechanisms import chances
+from tacit.mechanisms import integer_coins
 from tacit.mechanisms.randomized_response import RandomizedResponse, respond
 from tacit.testing.statistics import assert_frequencies
 
@@ -127,7 +127,7 @@ def test_a_huge_epsilon_still_lies_now_and_then(monkeypatch):
 @given(epsilons, st.integers(2, 9))
 def test_exactly_so_many_words_forget_the_value(epsilon, choices):
     """The words below the number that test_chances.py checks; the rest say it."""
-    words = chances.lies(epsilon, choices)
+    words = integer_coins.lies(epsilon, choices)
     for word in {0, words // 2, words - 1, words, 2**64 - 1}:
         with pytest.MonkeyPatch.context() as patch:
             draw = np.full((choices, 1), word, np.uint64)

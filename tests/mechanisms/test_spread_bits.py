@@ -15,7 +15,7 @@ from mechanisms.local_audit import (
 
 from tacit.accounting.epsilon import epsilon as account
 from tacit.errors import BadValue
-from tacit.mechanisms import chances, one_bit
+from tacit.mechanisms import integer_coins, one_bit
 from tacit.mechanisms.one_bit import Bits, OneBit, one_of_each, randomized_bits
 from tacit.mechanisms.spread_bits import SpreadBits
 from tacit.testing.statistics import assert_frequencies
@@ -141,7 +141,7 @@ def test_twins_agree(n, count, seed, setting):
 )
 def test_neither_bit_is_rarer_than_epsilon_allows(value, epsilon, bound):
     """A bit is 1 from some draw on; so many draws below it, and above, as flips are."""
-    least = chances.flips(epsilon, bits=32)  # within epsilon: test_chances.py
+    least = integer_coins.flips(epsilon, bits=32)  # within epsilon: test_chances.py
     for draw, bit in ((least - 1, 0), (2**32 - least, 1)):
         with pytest.MonkeyPatch.context() as patch:
             word = np.full((1, 1), draw, np.uint64)

@@ -12,7 +12,7 @@ from tacit.data.features import Category
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
-from tacit.kernels import fmf, rows
+from tacit.kernels import implicit_factors, rows
 from tacit.keys import Key
 from tacit.method import Unmetered, participate
 from tacit.methods.federated_popularity import FederatedPopularity
@@ -154,8 +154,8 @@ def test_the_catalog_and_the_network_choose_the_first_layer(hidden, monkeypatch)
 
 @pytest.mark.parametrize("n_items", [100, 1200])
 def test_the_catalog_chooses_how_factors_are_solved(n_items, monkeypatch):
-    kernel = Counting(fmf.solver)
-    monkeypatch.setattr(fmf, "solver", kernel)
+    kernel = Counting(implicit_factors.solver)
+    monkeypatch.setattr(implicit_factors, "solver", kernel)
     method = FmfLdp(factors=3, privacy=LocalBits(1.0, votes=5))
     played = simulation(method, 300, n_items=n_items, each=10)
     for people in (1, 300):

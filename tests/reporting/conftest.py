@@ -7,7 +7,7 @@ import pytest
 from tacit.plan import Plan
 from tacit.privacy.guarantees import unprotected
 from tacit.release import Release
-from tacit.reporting.report import (
+from tacit.reporting.report_data import (
     Contender,
     Curve,
     Estimate,

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from tacit.release import Standing
 from tacit.reporting.html import render
-from tacit.reporting.report import Contender, Estimate, Person, Report
+from tacit.reporting.report_data import Contender, Estimate, Person, Report
 
 VOID = {"meta", "br", "path", "use"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.errors import BadValue
 from tacit.reporting import plots
-from tacit.reporting.report import Contender, Curve, Estimate, Tradeoff
+from tacit.reporting.report_data import Contender, Curve, Estimate, Tradeoff
 
 HOSTILE = "<i>$x_1$</i> & _"
 
@@ -118,7 +118,7 @@ def test_matplotlib_is_loaded_by_the_first_plot_and_pyplot_never() -> None:
     program = """
 import sys
 from tacit.reporting import html, plots
-from tacit.reporting.report import Curve, Estimate
+from tacit.reporting.report_data import Curve, Estimate
 assert "matplotlib" not in sys.modules
 plots.learning_curve(Curve("HR", (1,), (Estimate(0.5),)))
 assert "matplotlib.pyplot" not in sys.modules

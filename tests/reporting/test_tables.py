@@ -10,7 +10,7 @@ from rich.console import Console
 from tacit.errors import BadValue
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.reporting import tables
-from tacit.reporting.report import Contender, Curve, Estimate, Person
+from tacit.reporting.report_data import Contender, Curve, Estimate, Person
 from tacit.reporting.tables import Table
 from tacit.statement import Statement
 

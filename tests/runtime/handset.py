@@ -38,8 +38,8 @@ from tacit.ledger.budget import Cap
 from tacit.plan import Plan
 from tacit.privacy.guarantees import local
 from tacit.release import Release
-from tacit.runtime import device as device_module
-from tacit.runtime.device import Device
+from tacit.runtime import client as device_module
+from tacit.runtime.client import Device
 from tacit.testing.toy import ToyFactors
 from tacit.transport.codec import encode_cast
 

@@ -23,10 +23,10 @@ from tacit.keys import Key
 from tacit.plan import Plan
 from tacit.release import Unit, View
 from tacit.runtime.checkpoint import load_checkpoint
-from tacit.runtime.earlier import read_past, read_spent
 from tacit.runtime.rounds import State
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.simulate import Simulation
+from tacit.runtime.warm_start import read_past, read_spent
 from tacit.sampling import Once
 from tacit.statement import Past
 

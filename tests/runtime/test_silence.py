@@ -28,7 +28,7 @@ from tacit.privacy import (
     LocalPrivUnit,
 )
 from tacit.release import Unit, View
-from tacit.runtime.device import Device
+from tacit.runtime.client import Device
 from tacit.runtime.ledger import statements
 from tacit.testing.hostile_broadcasts import not_agreed, within
 from tacit.transport.codec import encode_cast, wire_size

@@ -19,7 +19,7 @@ from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.serving import taste as taste_module
-from tacit.serving.device import Holding, Recommender
+from tacit.serving.recommender import Holding, Recommender
 from tacit.transport.codec import encode_queries
 
 WORLD = mixed()

@@ -16,7 +16,7 @@ from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.mechanisms.personal_budgets import ByClip
 from tacit.mechanisms.skellam import SkellamSum
-from tacit.mechanisms.sums import Bounded
+from tacit.mechanisms.sum_mechanism import Bounded
 from tacit.transport import exact_total as module
 from tacit.transport.channels import Each, RoundContext, SecureSum, bare_sum, summed
 from tacit.transport.exact_total import check_exact, exact_total

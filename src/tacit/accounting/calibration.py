@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tacit import check
 from tacit.accounting import profiles
+from tacit.accounting.decomposition import ZERO_OUT
 from tacit.accounting.epsilon import GRID, epsilon
-from tacit.accounting.parts import ZERO_OUT
 from tacit.errors import BadValue, Refused
 
 if TYPE_CHECKING:

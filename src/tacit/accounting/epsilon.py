@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit import check
-from tacit.accounting.losses import has_loss, largest_loss, loss
-from tacit.accounting.parts import (
+from tacit.accounting.decomposition import (
     REPLACE_ONE,
     ZERO_OUT,
     Part,
@@ -30,6 +29,7 @@ from tacit.accounting.parts import (
     take_apart,
     without_failures,
 )
+from tacit.accounting.pld import has_loss, largest_loss, loss
 from tacit.accounting.profiles import gaussian_epsilon
 from tacit.accounting.rdp import parts_rdp_epsilon
 from tacit.errors import BadValue, Refused

@@ -20,7 +20,7 @@ from jaxtyping import Float64
 
 from tacit import check
 from tacit.accounting.calibration import gaussian_noise
-from tacit.accounting.parts import REPLACE_ONE, ZERO_OUT, distance
+from tacit.accounting.decomposition import REPLACE_ONE, ZERO_OUT, distance
 from tacit.errors import BadValue
 
 if TYPE_CHECKING:

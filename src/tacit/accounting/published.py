@@ -17,8 +17,8 @@ from jaxtyping import Float64
 from scipy.special import gammaln
 
 from tacit import check
+from tacit.accounting.decomposition import REPLACE_ONE
 from tacit.accounting.epsilon import epsilon
-from tacit.accounting.parts import REPLACE_ONE
 from tacit.accounting.rdp import rdp_epsilon
 from tacit.errors import BadValue
 

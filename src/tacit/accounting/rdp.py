@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from tacit import check
-from tacit.accounting.parts import (
+from tacit.accounting.decomposition import (
     REPLACE_ONE,
     ZERO_OUT,
     Part,

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit import check
 from tacit.accounting.calibration import gaussian_noise
-from tacit.accounting.parts import REPLACE_ONE, ZERO_OUT, distance
+from tacit.accounting.decomposition import REPLACE_ONE, ZERO_OUT, distance
 from tacit.accounting.profiles import gaussian_delta
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def _tally_plain(
 
 def _tally_compiled() -> Callable[[Array, int], Array]:
     """The numba twin of `_tally_plain`."""
-    from tacit.kernels.bits import tally  # loads numba
+    from tacit.kernels.one_bit import tally  # loads numba
 
     return tally
 

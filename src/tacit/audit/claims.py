@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tacit.accounting.decomposition import merged_multiplier
 from tacit.accounting.epsilon import compose
-from tacit.accounting.parts import merged_multiplier
 from tacit.errors import Refused
 from tacit.method import Method
 from tacit.plan import Plan

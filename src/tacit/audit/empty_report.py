@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.audit.checks import Check
-from tacit.audit.worlds import small_place
+from tacit.audit.small_world import small_place
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan

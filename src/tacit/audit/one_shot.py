@@ -16,9 +16,9 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool
 
+from tacit.audit.canary_run import Round, Tick, observe, squares
 from tacit.audit.checks import Estimate
-from tacit.audit.estimates import epsilon_of
-from tacit.audit.observing import Round, Tick, observe, squares
+from tacit.audit.lower_bounds import epsilon_of
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan

@@ -15,9 +15,9 @@ from tacit.text import shown
 
 if TYPE_CHECKING:
     from tacit.evaluation.significance import Difference
-    from tacit.experiment.comparing import Comparison
-    from tacit.experiment.grid import Grid
-    from tacit.reporting.report import Report
+    from tacit.experiment.comparison import Comparison
+    from tacit.experiment.comparison_grid import Grid
+    from tacit.reporting.report_data import Report
 
 
 def compare(
@@ -79,9 +79,9 @@ def compare(
     continues: what is finished is not trained again. Writes comparison.json,
     comparison.csv and comparison.html.
     """
-    from tacit.experiment.comparing import compare as run
+    from tacit.experiment.comparison import compare as run
+    from tacit.experiment.comparison_grid import Grid
     from tacit.experiment.comparison_report import comparison_of
-    from tacit.experiment.grid import Grid
 
     if out.exists() and not out.is_dir():
         raise BadValue(
@@ -187,7 +187,7 @@ def _write(document: dict[str, Any], report: Report, out: Path) -> None:
 
 def _print(report: Report, out: Path) -> None:
     from tacit.reporting import tables
-    from tacit.reporting.words import purpose
+    from tacit.reporting.plain_words import purpose
 
     first = report.differences[0].metric if report.differences else None
     answer = console.out()

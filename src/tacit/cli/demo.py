@@ -95,11 +95,11 @@ def _make_room(out: Path) -> None:
 def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None:
     from tacit.experiment.build_report import contenders
     from tacit.experiment.training import plan_account
-    from tacit.reporting import tables, words
+    from tacit.reporting import plain_words, tables
 
     out, assembled = console.out(), outcome.assembled
     log = assembled.dataset.interactions
-    out.print(words.purpose(is_release=False), markup=False, style="bold")
+    out.print(plain_words.purpose(is_release=False), markup=False, style="bold")
     out.print(
         f"\nA world of {log.n_users:,} people, {log.n_items:,} titles and "
         f"{len(log):,} ratings. {assembled.plan.population:,} devices trained; "
@@ -107,7 +107,7 @@ def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None
     )
     totals = plan_account(assembled).totals
     out.print(tables.to_rich(tables.privacy(totals)))
-    for sentence in words.in_words(totals):
+    for sentence in plain_words.in_words(totals):
         out.print(f"- {sentence}", markup=False)
     out.print()
     own = outcome.document["method"]

@@ -26,10 +26,10 @@ def evaluate(
     from tacit.evaluation.significance import paired_bootstrap
     from tacit.experiment.assemble import assemble, root_key
     from tacit.experiment.build_report import contenders
-    from tacit.experiment.saved import SavedRun
+    from tacit.experiment.saved_run import SavedRun
     from tacit.experiment.training import judge_all, last_state
+    from tacit.reporting.plain_words import purpose
     from tacit.reporting.tables import comparison, to_rich
-    from tacit.reporting.words import purpose
 
     saved = SavedRun.at(run)
     result = saved.result

@@ -56,7 +56,7 @@ def _print_json(made: Exported) -> None:
 
 def _print(made: Exported) -> None:
     from tacit.experiment.build_report import statement_of
-    from tacit.reporting.words import in_words
+    from tacit.reporting.plain_words import in_words
 
     out, facts = console.out(), made.document["onnx"]
     out.print(

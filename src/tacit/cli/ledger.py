@@ -170,7 +170,7 @@ def _told(file: Path) -> Told:
 
 def _document(told: Told) -> dict[str, Any]:
     from tacit.accounting.serialization import release_to_json
-    from tacit.reporting.words import in_words
+    from tacit.reporting.plain_words import in_words
 
     return {
         "chain": {"is_verified": told.doubt is None, "doubt": told.doubt},
@@ -204,8 +204,8 @@ def _print(told: Told, html: Path | None) -> None:
         in_doubt,
         refusals_table,
     )
+    from tacit.reporting.plain_words import in_words
     from tacit.reporting.tables import privacy, to_rich
-    from tacit.reporting.words import in_words
 
     out = console.out()
     if told.doubt is not None:

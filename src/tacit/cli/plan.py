@@ -37,7 +37,7 @@ def plan(
         read_experiment,
     )
     from tacit.experiment.training import plan_account
-    from tacit.reporting.words import in_words
+    from tacit.reporting.plain_words import in_words
 
     if target_epsilon is not None:
         changes = [*changes, f"privacy.target_epsilon={target_epsilon}"]
@@ -93,8 +93,8 @@ def _cost(assembled: Any) -> dict[str, Any]:
 
 
 def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
+    from tacit.reporting.plain_words import in_words, purpose
     from tacit.reporting.tables import privacy, to_rich
-    from tacit.reporting.words import in_words, purpose
 
     out = console.out()
     is_release = assembled.experiment.is_release

@@ -41,7 +41,7 @@ def recommend(
 
     The model file and the history are all that is needed; nothing is sent anywhere.
     """
-    from tacit.experiment.saved import SavedRun, holding_of, load
+    from tacit.experiment.saved_run import SavedRun, holding_of, load
 
     if (user is None) == (history is None):
         raise BadValue("give either --user ID or --history ID,ID,…")

@@ -21,7 +21,7 @@ def report(
 ) -> None:
     """Write report.html into a finished run: one file, no network, opens anywhere."""
     from tacit.experiment.build_report import Finished, write_report
-    from tacit.experiment.saved import SavedRun
+    from tacit.experiment.saved_run import SavedRun
 
     path = write_report(Finished.saved(SavedRun.at(run)), user=user)
     if json:

@@ -70,8 +70,8 @@ def run(
 
 def _print(document: Mapping[str, Any], path: Path) -> None:
     from tacit.experiment.build_report import contenders, statement_of
+    from tacit.reporting.plain_words import in_words, purpose, released
     from tacit.reporting.tables import comparison, to_rich
-    from tacit.reporting.words import in_words, purpose, released
 
     is_release = not document["simulation"]
     out = console.out()

@@ -7,8 +7,8 @@ from jaxtyping import Float64
 
 from tacit.data.ragged import Ragged
 from tacit.data.splits import Heldout
-from tacit.evaluation.people import chunks
-from tacit.evaluation.protocols import FullRanking
+from tacit.evaluation.candidate_sets import FullRanking
+from tacit.evaluation.heldout_users import chunks
 from tacit.evaluation.ranking import Scorer, Scores, score_matrix
 
 

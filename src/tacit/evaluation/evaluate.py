@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue
-from tacit.evaluation.activity import by_activity
+from tacit.evaluation.candidate_sets import EachTargetAlone, FullRanking
 from tacit.evaluation.coverage import coverage
 from tacit.evaluation.metrics import COVERAGE, Measure, parse
-from tacit.evaluation.protocols import EachTargetAlone, FullRanking
 from tacit.evaluation.ranking import Candidates, Scorer, rank
+from tacit.evaluation.user_groups import by_activity
 from tacit.results import Evaluation, Groups
 
 METRICS = ("ndcg@100", "recall@20", "recall@50")

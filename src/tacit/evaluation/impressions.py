@@ -22,9 +22,9 @@ from jaxtyping import Bool, Float, Float64, Int32
 from tacit.data.impressions import Impressions, Slates
 from tacit.data.ragged import offsets_of
 from tacit.errors import BadValue
-from tacit.evaluation.activity import by_activity
 from tacit.evaluation.metrics import COVERAGE, parse
 from tacit.evaluation.ranking import Ranks
+from tacit.evaluation.user_groups import by_activity
 from tacit.results import Groups
 
 METRICS = ("auc", "mrr_all", "ndcg@5", "ndcg@10")

@@ -22,7 +22,7 @@ from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue
-from tacit.evaluation.people import chunks, refuse_people
+from tacit.evaluation.heldout_users import chunks, refuse_people
 
 Users = Int64[np.ndarray, "people"]  # places in the data set's profiles
 Scores = Float[np.ndarray, "people items"]

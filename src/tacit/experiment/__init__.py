@@ -1,15 +1,15 @@
 """From a TOML file to data, method, plan, run and evaluation.
 
-    settings.py   the sections of a file, checked whole: all problems in one message
-    registry.py   methods and baselines by name, found through entry points
-    assemble.py   settings -> dataset, split, plan, simulation
-    training.py   train into a run directory, evaluate
-    judge.py      the method and its baselines on the same people
-    search.py     a baseline's settings chosen on validation people
-    grid.py, comparing.py   methods, targets and seeds side by side
-    card.py       the privacy card of a run, as JSON and as a page
-    saved.py      a run that is there: load its model, recommend
-    exporting.py  its model as ONNX and JSON, for devices without Python
+    settings.py         the sections of a file, checked whole: all problems together
+    registry.py         methods and baselines by name, found through entry points
+    assemble.py         settings -> dataset, split, plan, simulation
+    training.py         train into a run directory, evaluate
+    evaluate.py         the method and its baselines on the same users
+    search.py           a baseline's settings chosen on validation users
+    comparison_grid.py, comparison.py   methods, targets and seeds side by side
+    privacy_card.py     the privacy card of a run, as JSON and as a page
+    saved_run.py        a run that is there: load its model, recommend
+    exporting.py        its model as ONNX and JSON, for devices without Python
 
 What belongs here: putting the parts together. What does not: mathematics, printing.
 """

@@ -26,12 +26,16 @@ from tacit.data.splits import (
     ratio,
 )
 from tacit.errors import BadValue, Refused
-from tacit.evaluation.measured import Measured
-from tacit.evaluation.named import named
-from tacit.evaluation.protocols import EachTargetAlone, FullRanking, SampledCandidates
+from tacit.evaluation.candidate_sets import (
+    EachTargetAlone,
+    FullRanking,
+    SampledCandidates,
+)
+from tacit.evaluation.paper_protocols import named
 from tacit.evaluation.ranking import Candidates
-from tacit.experiment.earlier import EarlierRun
+from tacit.evaluation.released_metric import Measured
 from tacit.experiment.settings import DataSettings, Experiment, SplitName
+from tacit.experiment.warm_start import EarlierRun
 from tacit.keys import Key
 from tacit.method import Method, Refreshable, SumMethod
 from tacit.plan import Plan

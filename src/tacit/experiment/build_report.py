@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import Damaged
-from tacit.experiment.card import current_card, write_card
-from tacit.experiment.saved import SavedRun, holding_of, load
+from tacit.experiment.privacy_card import current_card, write_card
+from tacit.experiment.saved_run import SavedRun, holding_of, load
 from tacit.experiment.settings import Experiment
 from tacit.files import write_atomically
 from tacit.reporting.html import render
-from tacit.reporting.report import Contender, Curve, Estimate, Person, Report
-from tacit.reporting.words import released
+from tacit.reporting.plain_words import released
+from tacit.reporting.report_data import Contender, Curve, Estimate, Person, Report
 from tacit.runtime.run import RunDirectory
-from tacit.serving.model import read_facts
+from tacit.serving.model_file import read_facts
 from tacit.statement import Statement
 
 Json = Mapping[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tacit.evaluation.significance import Difference
-from tacit.experiment.comparing import Comparison, Line
-from tacit.reporting.report import Contender, Estimate, Paired, Report, Tradeoff
+from tacit.experiment.comparison import Comparison, Line
+from tacit.reporting.report_data import Contender, Estimate, Paired, Report, Tradeoff
 
 
 def comparison_of(

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import BadRun, Refused
-from tacit.experiment.card import current_card
+from tacit.experiment.privacy_card import current_card
 from tacit.experiment.registry import method_class, method_names
-from tacit.experiment.saved import SavedRun, load
+from tacit.experiment.saved_run import SavedRun, load
 from tacit.files import draft_directory, new_file, sweep, write_json
 from tacit.method import Exportable
-from tacit.models.formula import Formula
+from tacit.models.onnx_graph import Formula
 from tacit.runtime.run import RunDirectory
-from tacit.serving.device import Recommender
-from tacit.serving.export import INPUT, OPSET, OUTPUT, Precision, to_onnx
-from tacit.serving.model import read_facts
+from tacit.serving.model_file import read_facts
+from tacit.serving.onnx_file import INPUT, OPSET, OUTPUT, Precision, to_onnx
+from tacit.serving.recommender import Recommender
 from tacit.version import __version__
 
 FORMAT = 1

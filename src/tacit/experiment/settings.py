@@ -23,10 +23,10 @@ from tacit.data import sources
 from tacit.data.sources.csv import CsvTable, ItemsTable
 from tacit.data.synthetic.world import World
 from tacit.errors import BadExperiment, BadValue
-from tacit.evaluation.measured import Measured, ReleasedMetric
 from tacit.evaluation.metrics import parse
-from tacit.evaluation.named import named
-from tacit.experiment.fields import Problems
+from tacit.evaluation.paper_protocols import named
+from tacit.evaluation.released_metric import Measured, ReleasedMetric
+from tacit.experiment.dataclass_fields import Problems
 from tacit.experiment.registry import baseline_names, method_class, method_names
 from tacit.mechanisms.item_selection import ItemSelection
 from tacit.method import Method

@@ -14,12 +14,12 @@ from tacit.data.digest import input_digest
 from tacit.data.splits import Heldout
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Damaged, Refused
-from tacit.evaluation.measured import Released
+from tacit.evaluation.released_metric import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
-from tacit.experiment.card import draw_card, with_progress
-from tacit.experiment.judge import judge, judge_baseline
-from tacit.experiment.saved import SavedRun
+from tacit.experiment.evaluate import judge, judge_baseline
+from tacit.experiment.privacy_card import draw_card, with_progress
+from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import (
     Experiment,
     method_settings,
@@ -32,7 +32,7 @@ from tacit.results import Evaluation
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.rounds import State, Tally
 from tacit.runtime.run import ONLY, Facts, RunDirectory, play
-from tacit.serving.model import Model, save_model
+from tacit.serving.model_file import Model, save_model
 from tacit.statement import Account, Statement
 
 _COUNTED = ("asked", "took_part", "bytes_up", "bytes_down")  # of a round's tally

@@ -27,7 +27,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm, joint_norms
 from tacit.mechanisms.gaussian import gaussian_event, standard_normal
-from tacit.mechanisms.sums import Bounded, add_noise
+from tacit.mechanisms.sum_mechanism import Bounded, add_noise
 from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:

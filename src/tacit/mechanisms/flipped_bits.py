@@ -22,7 +22,7 @@ from jaxtyping import Float, Float64, Num, UInt8
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Keys
-from tacit.mechanisms import chances
+from tacit.mechanisms import integer_coins
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -65,7 +65,7 @@ class FlippedBits:
     @property
     def flip(self) -> float:
         """The chance that a bit is flipped."""
-        return chances.flips(self.epsilon) / 2**64
+        return integer_coins.flips(self.epsilon) / 2**64
 
     def privatize(self, rows: Packed, keys: Keys) -> Packed:
         """One row a client; some clients at a time, whom that does not change."""
@@ -74,7 +74,10 @@ class FlippedBits:
                 f"rows of shape {rows.shape}; needed are {packed_size(self.dimension)} "
                 f"bytes for each of {len(keys)} clients"
             )
-        out, flipping = np.empty_like(rows), np.uint64(chances.flips(self.epsilon))
+        out, flipping = (
+            np.empty_like(rows),
+            np.uint64(integer_coins.flips(self.epsilon)),
+        )
         step = max(1, _DRAWS_AT_ONCE // self.dimension)
         for start in range(0, len(rows), step):
             some = slice(start, start + step)

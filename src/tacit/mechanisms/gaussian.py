@@ -16,7 +16,7 @@ from tacit import check
 from tacit.accounting.calibration import gaussian_noise
 from tacit.keys import Key, Keys
 from tacit.mechanisms.clipping import clip_by_norm
-from tacit.mechanisms.sums import AddTo, Bounded, Fill, add_noise, filled
+from tacit.mechanisms.sum_mechanism import AddTo, Bounded, Fill, add_noise, filled
 from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:

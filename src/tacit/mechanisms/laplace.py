@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tacit import check
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_l1_norm
-from tacit.mechanisms.sums import AddTo, add_noise, filled
+from tacit.mechanisms.sum_mechanism import AddTo, add_noise, filled
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from jaxtyping import Float, Float64, Int32, Int64, UInt8
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Keys
-from tacit.mechanisms import chances
+from tacit.mechanisms import integer_coins
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -138,10 +138,10 @@ def randomized_bits(
     if len(values) != len(keys):
         raise BadValue(f"values of {len(values)} clients for {len(keys)} keys")
     own, exact = keys.at("bit"), np.ascontiguousarray(values, np.float64)
-    least = chances.flips(epsilon, bits=32) * _STEP
+    least = integer_coins.flips(epsilon, bits=32) * _STEP
     if keys.secret is not None or exact.size < _COMPILED_FROM:  # compiled is Philox
         return _bits_plain(own, exact, bound, least)
-    from tacit.kernels.bits import bits  # loads numba
+    from tacit.kernels.one_bit import bits  # loads numba
 
     out = np.empty(exact.shape, np.uint8)
     bits(np.ascontiguousarray(own.words), exact, float(bound), least, out)
@@ -169,7 +169,7 @@ def one_of_each(
     """
     if keys.secret is not None or len(keys) * len(sizes) < _COMPILED_FROM:
         return _places_plain(keys, starts, sizes)
-    from tacit.kernels.bits import places  # loads numba
+    from tacit.kernels.one_bit import places  # loads numba
 
     out = np.empty((len(keys), len(sizes)), np.int32)
     places(np.ascontiguousarray(keys.words), starts, sizes, out)

@@ -24,7 +24,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event, standard_normal
-from tacit.mechanisms.sums import Bounded, add_noise
+from tacit.mechanisms.sum_mechanism import Bounded, add_noise
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from scipy.special import log_ndtr
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Keys
-from tacit.mechanisms.chances import growth, least_words
+from tacit.mechanisms.integer_coins import growth, least_words
 from tacit.mechanisms.true_normal import ERROR, half_masses, normal, quantile
 
 if TYPE_CHECKING:

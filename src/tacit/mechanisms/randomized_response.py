@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from tacit import arrays, check
 from tacit.errors import BadValue
 from tacit.keys import Keys
-from tacit.mechanisms import chances
+from tacit.mechanisms import integer_coins
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -119,7 +119,7 @@ def respond(
     """
     value = one_of_each(values, sizes)
     kinds, which = np.unique(sizes, return_inverse=True)
-    last = [chances.lies(epsilon, int(size)) - 1 for size in kinds]
+    last = [integer_coins.lies(epsilon, int(size)) - 1 for size in kinds]
     forgets = keys.at("forget").bits(1)[:, 0] <= np.array(last, np.uint64)[which]
     drawn = keys.at("any").integers(1, below=sizes)[:, 0]
     return np.where(forgets, drawn, value)

@@ -54,9 +54,9 @@ from tacit.method import (
     Tree,
     check_offered,
 )
-from tacit.models.formula import HISTORIES
+from tacit.models.content_similarity import Content, public_content
 from tacit.models.histories import rows
-from tacit.models.similarity import Content, public_content
+from tacit.models.onnx_graph import HISTORIES
 from tacit.privacy import LocalItem
 
 

@@ -65,11 +65,11 @@ from tacit.method import (
     check_offered,
     in_turn,
 )
-from tacit.models.formula import HISTORIES
 from tacit.models.histories import log_counts, rows
+from tacit.models.item_relations import places_by_count, unit
 from tacit.models.mult_vae import Held, Init, Network, Pass
 from tacit.models.mult_vae.gradients import gradients
-from tacit.models.relations import places_by_count, unit
+from tacit.models.onnx_graph import HISTORIES
 
 Dtype = Literal["float32", "float64"]
 

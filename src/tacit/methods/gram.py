@@ -79,11 +79,11 @@ from tacit.method import (
 )
 from tacit.methods import gram_heuristics as heuristics
 from tacit.methods.gram_heuristics import Evidence
-from tacit.models.folding import fold_of
+from tacit.models.content_similarity import Content, public_content
+from tacit.models.eigenvalue_shrinkage import cleaned
 from tacit.models.histories import Weighting, rows, rows_formula
-from tacit.models.relations import Relations, head_of, unit
-from tacit.models.similarity import Content, public_content
-from tacit.models.spectrum import cleaned
+from tacit.models.item_bucketing import fold_of
+from tacit.models.item_relations import Relations, head_of, unit
 from tacit.tree import mirrored
 
 Refresh = Literal["relations", "all"]

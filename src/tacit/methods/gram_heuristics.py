@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.models.spectrum import noise_edge
+from tacit.models.eigenvalue_shrinkage import noise_edge
 from tacit.tree import Arrays
 
 COUNT_SHARE = 0.1  # of the budget, for the counting: the least, and rarely more

@@ -79,10 +79,10 @@ from tacit.models.feature_mlp import (
     Schedule,
 )
 from tacit.models.feature_mlp.blueprint import size
-from tacit.models.feature_mlp.devices import VALUE
+from tacit.models.feature_mlp.cohort import VALUE
 from tacit.models.feature_mlp.items import without_catalog
 from tacit.models.histories import log_counts, rows
-from tacit.models.relations import unit
+from tacit.models.item_relations import unit
 from tacit.privacy import PublishedClippedSum
 
 _ENOUGH = (64, 48, 24)  # widths with which an audit has coordinates to look at

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from tacit.data.shards import Shards
-from tacit.models.formula import HISTORIES, Formula
+from tacit.models.onnx_graph import HISTORIES, Formula
 
 Weighting = Literal["once", "values", "log"]
 """once: 1 for an item that is there; values: the sum of its values (stars, plays);

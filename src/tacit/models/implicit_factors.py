@@ -22,7 +22,7 @@ from jaxtyping import Float64, Int32
 
 from tacit.data.shards import Shards
 from tacit.errors import Refused
-from tacit.models.formula import HISTORIES, Formula
+from tacit.models.onnx_graph import HISTORIES, Formula
 
 _COMPILED_FROM = 200_000  # people times items; below, numpy needs a few milliseconds
 _TRAINS_COMPILED_FROM = 500  # items
@@ -55,7 +55,7 @@ class ImplicitFactors:
         x, _ = self._solved(shards, _nothing(shards), self._trains_plain)
         if self._trains_plain:
             return self._spread_plain(shards, x)
-        from tacit.kernels.fmf import spread  # loads numba
+        from tacit.kernels.implicit_factors import spread  # loads numba
 
         out = np.empty((len(x), *self.items.shape))
         spread(shards.offsets, shards.items, self.items, float(self.alpha), x, out)
@@ -87,7 +87,7 @@ class ImplicitFactors:
     ) -> tuple[People, Values]:
         if is_small:
             return self._solved_plain(shards, coordinates)
-        from tacit.kernels.fmf import solver  # loads numba
+        from tacit.kernels.implicit_factors import solver  # loads numba
 
         factors = self.items.shape[1]
         people = np.empty((len(shards), factors))

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tacit.accounting.calibration import calibrate, gaussian_epsilon, gaussian_noise
+from tacit.accounting.decomposition import take_apart
 from tacit.accounting.epsilon import epsilon
-from tacit.accounting.parts import take_apart
 from tacit.errors import BadValue, Refused
 from tacit.mechanisms.one_bit import BEST_EPSILON
 from tacit.phase import Phase

@@ -32,7 +32,7 @@ from tacit.keys import Keys
 from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event
 from tacit.mechanisms.personal_budgets import ByClip
-from tacit.mechanisms.sums import SumMechanism
+from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.phase import Phase, check_clip
 from tacit.plan import Plan
 from tacit.privacy.budgets import (

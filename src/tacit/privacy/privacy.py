@@ -24,7 +24,7 @@ from jaxtyping import Int64
 from tacit.aggregation.mean import Aggregator
 from tacit.keys import Keys
 from tacit.mechanisms.one_bit import Coordinates
-from tacit.mechanisms.sums import SumMechanism
+from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.phase import Phase
 from tacit.plan import Plan
 from tacit.release import Cells, Release

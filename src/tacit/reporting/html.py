@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tacit.release import Standing
 from tacit.reporting import elements, plots, tables
-from tacit.reporting.report import (
+from tacit.reporting.report_data import (
     Contender,
     Curve,
     Groups,

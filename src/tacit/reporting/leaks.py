@@ -11,7 +11,7 @@ from typing import Any
 
 from tacit.errors import BadValue
 from tacit.reporting import elements, plots, tables
-from tacit.reporting.report import Attacked, Estimate
+from tacit.reporting.report_data import Attacked, Estimate
 from tacit.statement import Statement
 
 Json = Mapping[str, Any]

@@ -10,7 +10,7 @@ from tacit.ledger.budget import Cap
 from tacit.ledger.records import Entry
 from tacit.release import Adjacency, Release, Unit, View
 from tacit.reporting import elements, tables
-from tacit.reporting.words import WHO, in_words, times
+from tacit.reporting.plain_words import WHO, in_words, times
 from tacit.statement import Statement
 
 _SHORT_RUN = 12  # characters of a run's name that a terminal shows

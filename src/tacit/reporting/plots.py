@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tacit.errors import BadValue
-from tacit.reporting.report import (
+from tacit.reporting.report_data import (
     Attacked,
     Contender,
     Curve,

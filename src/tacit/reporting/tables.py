@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit.errors import BadValue
 from tacit.release import EVERYONE, Standing, Unit, View
-from tacit.reporting.report import (
+from tacit.reporting.report_data import (
     Contender,
     Curve,
     Estimate,

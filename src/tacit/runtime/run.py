@@ -35,10 +35,10 @@ from tacit.documents import (
 from tacit.errors import BadRun, Damaged
 from tacit.files import append, locked, make_folders, sweep, write_atomically
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
-from tacit.runtime.earlier import plain_past
 from tacit.runtime.ledger import run_statements
 from tacit.runtime.rounds import State, Tally
 from tacit.runtime.simulate import Simulation
+from tacit.runtime.warm_start import plain_past
 from tacit.statement import Past
 
 Facts = Mapping[str, Any]

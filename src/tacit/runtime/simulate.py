@@ -28,10 +28,10 @@ from tacit.method import (
 )
 from tacit.plan import Plan
 from tacit.release import Release, stretches
-from tacit.runtime.earlier import Earlier
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
 from tacit.runtime.secrets import Secrets
+from tacit.runtime.warm_start import Earlier
 from tacit.sampling import FixedSize
 from tacit.statement import Account, Past, account
 from tacit.transport.channels import Channel, channel

@@ -24,9 +24,9 @@ import numpy as np
 import pytest
 from jaxtyping import Bool, Float, Int64
 
-from tacit.audit.mixing import check_minimum
-from tacit.audit.replay import check_replay
-from tacit.audit.worlds import Place
+from tacit.audit.server_replay import check_replay
+from tacit.audit.shuffler_minimum import check_minimum
+from tacit.audit.small_world import Place
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
@@ -53,7 +53,7 @@ from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Poisson
 from tacit.statement import account
-from tacit.testing.device import Device, answer_in_a_process
+from tacit.testing.client_process import Device, answer_in_a_process
 from tacit.testing.hostile_broadcasts import not_agreed, within
 from tacit.transport.channels import Delivery, Each, RoundContext
 from tacit.transport.codec import (

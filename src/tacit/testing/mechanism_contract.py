@@ -27,10 +27,10 @@ from hypothesis.extra import numpy
 from jaxtyping import Float64
 from scipy.stats import chi2, norm
 
-from tacit.audit.draws import largest_at_a_lag
+from tacit.audit.noise_draws import largest_at_a_lag
 from tacit.keys import Key, Keys
 from tacit.mechanisms.clipping import SLACK
-from tacit.mechanisms.sums import SumMechanism
+from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.testing.statistics import (
     assert_distribution,
     assert_independent,

@@ -22,7 +22,7 @@ import numpy as np
 from tacit import check
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
-from tacit.mechanisms.sums import SumMechanism
+from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.transport.exact_total import exact_total
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Array, Arrays, Dense, Tree

@@ -31,7 +31,7 @@ from jaxtyping import Bool, Float64, Int64
 from tacit.errors import Refused
 from tacit.exact_sum import Noise, limit, steps_per_unit
 from tacit.mechanisms.clipping import SLACK, joint_norms
-from tacit.mechanisms.sums import Bounded, GaussianMechanism, SumMechanism
+from tacit.mechanisms.sum_mechanism import Bounded, GaussianMechanism, SumMechanism
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import (
     Array,

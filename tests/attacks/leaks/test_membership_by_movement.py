@@ -11,7 +11,7 @@ from tacit.attacks import leaks
 from tacit.attacks.leaks import Attempt, Histories, Score
 from tacit.attacks.leaks.membership import AUC
 from tacit.attacks.leaks.membership_by_movement import MembershipByMovement
-from tacit.attacks.leaks.movement import CAUGHT_MORE, attack_movement
+from tacit.attacks.leaks.model_movement import CAUGHT_MORE, attack_movement
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.methods.privrec import PrivRec

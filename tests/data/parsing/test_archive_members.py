@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from tacit.data.parsing import limits
+from tacit.data.parsing import archive_members, limits
 from tacit.data.parsing.archive_members import Members
 from tacit.errors import BadData, BadValue
 
@@ -76,7 +76,7 @@ def test_a_missing_member_is_refused(release):
 
 
 def test_a_long_line_is_refused(release, monkeypatch):
-    monkeypatch.setattr(members, "LONGEST_ROW", 4)
+    monkeypatch.setattr(archive_members, "LONGEST_ROW", 4)
     with pytest.raises(BadData, match="line 1: longer than 4 bytes"):
         list(release.lines("a.txt", encoding="latin-1"))
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.data.parsing import number_tables
 from tacit.data.parsing.number_tables import Layout, check_scale, read_numbers
 from tacit.errors import BadData
 
@@ -47,7 +48,7 @@ def test_what_is_written_is_read(table, separator, block):
     layout = Layout(PAIRS.columns, separator, decimals=PAIRS.decimals)
     lines = [separator.join([str(a), f"{b / 1000:.3f}", str(c)]) for a, b, c in table]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numbers, "_BLOCK", max(block, max(map(len, lines)) + 1))
+        patch.setattr(number_tables, "_BLOCK", max(block, max(map(len, lines)) + 1))
         found = read("\n".join(lines), layout)
     assert found["user"] == [a for a, _, _ in table]
     assert found["rating"] == [float(f"{b / 1000:.3f}") for _, b, _ in table]
@@ -90,7 +91,7 @@ def test_a_malformed_line_is_named(line, problem, after, block, monkeypatch):
     raw = line if isinstance(line, bytes) else line.encode()
     if not after and not raw:
         raw = b"\n"
-    monkeypatch.setattr(numbers, "_BLOCK", max(block, len(raw) + 1))
+    monkeypatch.setattr(number_tables, "_BLOCK", max(block, len(raw) + 1))
     with pytest.raises(BadData) as caught:
         read(GOOD.encode() + raw + after.encode())
     assert caught.value.line == 6
@@ -117,7 +118,7 @@ def test_a_header_is_exact_and_counts_as_a_line():
 
 
 def test_a_line_without_end_is_not_swallowed(monkeypatch):
-    monkeypatch.setattr(numbers, "_BLOCK", 64)
+    monkeypatch.setattr(number_tables, "_BLOCK", 64)
     with pytest.raises(BadData, match="line 6: longer than 64 bytes"):
         read(GOOD + "1" * 300)
 

@@ -5,6 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from tacit.data.synthetic import weighted_sampling
 from tacit.data.synthetic.ground_truth import Oracle
 from tacit.data.synthetic.weighted_sampling import pick
 from tacit.keys import Key
@@ -83,7 +84,7 @@ def test_blocks_and_others_do_not_matter(monkeypatch, size):
     oracle = Oracle(rng.normal(size=(9, 3)), rng.normal(size=(30, 3)))
     counts = rng.integers(1, 15, 9)
     whole = np.split(picked(oracle, counts), np.cumsum(counts))
-    monkeypatch.setattr(picks, "_WEIGHTS", size)
+    monkeypatch.setattr(weighted_sampling, "_WEIGHTS", size)
     some = np.array([6, 2, 7])
     keys = Key.from_seed(1).each(some)
     part = pick(oracle, some, counts=counts[some], keys=keys)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tacit.audit.auditing import audit
+from tacit.audit.audit_method import audit
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.method import CentralGaussian, Tree

@@ -28,7 +28,7 @@ from tacit.release import Standing, View
 from tacit.runtime.rounds import chunk_size
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Everyone, FixedSize, Once, Poisson
-from tacit.serving.export import to_onnx
+from tacit.serving.onnx_file import to_onnx
 from tacit.statement import account
 from tacit.testing.contract import checkerboard, mixed_world
 from tacit.transport.channels import Each, Sum, Unlinked

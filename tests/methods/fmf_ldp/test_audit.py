@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import pytest
 
-from tacit.audit.auditing import audit
+from tacit.audit.audit_method import audit
 from tacit.keys import Key
 from tacit.method import LocalPrivUnit
 from tacit.methods.fmf_ldp import FmfLdp

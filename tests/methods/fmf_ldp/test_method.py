@@ -16,10 +16,10 @@ from tacit.methods.fmf_ldp import FmfLdp
 from tacit.models.implicit_factors import ImplicitFactors
 from tacit.plan import Plan
 from tacit.privacy import LocalBits, PublishedVotes, Unprotected
-from tacit.runtime.device import Device
+from tacit.runtime.client import Device
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Once
-from tacit.serving.device import Recommender
+from tacit.serving.recommender import Recommender
 from tacit.testing.contract import SmallWorld, checkerboard, mixed_world
 from tacit.transport.codec import encode_cast, wire_size
 

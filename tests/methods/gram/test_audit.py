@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tacit.audit.auditing import audit
+from tacit.audit.audit_method import audit
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.gaussian import GaussianSum

@@ -18,8 +18,8 @@ from tacit.methods.gram import Gram
 from tacit.methods.gram_heuristics import Evidence
 from tacit.plan import Plan
 from tacit.release import Unit, View
-from tacit.runtime.earlier import Earlier
 from tacit.runtime.simulate import Simulation
+from tacit.runtime.warm_start import Earlier
 from tacit.statement import Past, account
 from tacit.testing.contract import SmallWorld, mixed_world
 from tacit.tree import mirrored

@@ -7,8 +7,8 @@ import pytest
 from audit.mutants import LateBits
 from audit.subjects import sums_of
 
-from tacit.audit.auditing import audit
-from tacit.audit.worlds import small_place
+from tacit.audit.audit_method import audit
+from tacit.audit.small_world import small_place
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.clipping import clip_by_norm

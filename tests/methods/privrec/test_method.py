@@ -23,7 +23,7 @@ from tacit.privacy import PublishedClippedSum
 from tacit.release import Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import FixedSize, Poisson
-from tacit.serving.device import Recommender, stranger
+from tacit.serving.recommender import Recommender, stranger
 from tacit.statement import account
 from tacit.testing.contract import MethodContract
 from tacit.transport.channels import Sum
@@ -569,8 +569,6 @@ def test_what_somebody_names_is_liked():
 
 
 def test_people_are_scored_a_few_hundred_at_a_time(monkeypatch):
-    from tacit.serving import device
-
     world = mixed()
     method = PrivRec(**{**FULL, **FAST, "positive_from": 3.0})
     cast = method.broadcast(simulation(method, world).start().server)
@@ -578,6 +576,6 @@ def test_people_are_scored_a_few_hundred_at_a_time(monkeypatch):
     keys = Key.from_seed(2).each(np.arange(13))
     clients = enrol(method, Plan(13, rounds=2), world.profiles, keys)
     whole = recommender.score(world.shards, clients, keys)
-    monkeypatch.setattr(device, "_PEOPLE_AT_ONCE", 4)
+    monkeypatch.setattr("tacit.serving.recommender._PEOPLE_AT_ONCE", 4)
     again = recommender.score(world.shards, clients, keys)
     np.testing.assert_allclose(again, whole, rtol=0, atol=1e-12)

@@ -15,7 +15,7 @@ from tacit.plan import Plan
 from tacit.release import Standing, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson
-from tacit.serving.device import stranger
+from tacit.serving.recommender import stranger
 from tacit.statement import account
 from tacit.testing.contract import MethodContract, SmallWorld, checkerboard
 from tacit.transport.channels import Sum

@@ -13,7 +13,7 @@ from tacit.methods.rivals.nn_self import NnSelf
 from tacit.plan import Plan
 from tacit.release import Standing
 from tacit.sampling import Poisson
-from tacit.serving.device import stranger
+from tacit.serving.recommender import stranger
 from tacit.testing.contract import MethodContract
 from tacit.transport.channels import Sum
 

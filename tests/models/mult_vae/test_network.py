@@ -8,9 +8,9 @@ from onnx_device import run
 
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.models.formula import HISTORIES
 from tacit.models.mult_vae import Network
-from tacit.serving.export import to_onnx
+from tacit.models.onnx_graph import HISTORIES
+from tacit.serving.onnx_file import to_onnx
 
 
 def test_the_papers_network():

@@ -12,8 +12,8 @@ from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout, adapt_half
 from tacit.data.strings import Strings
+from tacit.evaluation.candidate_sets import EachTargetAlone
 from tacit.evaluation.evaluate import evaluate
-from tacit.evaluation.protocols import EachTargetAlone
 from tacit.evaluation.ranking import score_matrix
 from tacit.keys import Key
 from tacit.models.feature_mlp import Labelling

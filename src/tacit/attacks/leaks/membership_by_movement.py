@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit import check
 from tacit.attacks.leaks import Attempt, Histories
-from tacit.attacks.leaks.movement import Federations, Form, attack_movement
+from tacit.attacks.leaks.model_movement import Federations, Form, attack_movement
 from tacit.data.features import Category, Features
 from tacit.data.strings import Strings
 from tacit.keys import Key

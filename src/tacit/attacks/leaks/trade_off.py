@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from tacit.accounting.losses import loss
-from tacit.accounting.parts import take_apart
+from tacit.accounting.decomposition import take_apart
+from tacit.accounting.pld import loss
 from tacit.errors import BadValue
 from tacit.release import Cell
 

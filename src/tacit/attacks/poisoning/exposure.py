@@ -7,9 +7,9 @@ import numpy as np
 from tacit import check
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue
+from tacit.evaluation.candidate_sets import FullRanking
 from tacit.evaluation.coverage import chance_of_first
-from tacit.evaluation.people import chunks
-from tacit.evaluation.protocols import FullRanking
+from tacit.evaluation.heldout_users import chunks
 from tacit.evaluation.ranking import Scorer, score_matrix
 from tacit.results import Metric
 

@@ -14,7 +14,7 @@ person's place in the data set and depend on nobody else's events.
 from __future__ import annotations
 
 from tacit.data.splits.by_item import leave_one_out, ratio
-from tacit.data.splits.by_person import adapt_half, everyone_trains, new_users
+from tacit.data.splits.by_user import adapt_half, everyone_trains, new_users
 from tacit.data.splits.split import Heldout, Split
 
 __all__ = [

@@ -14,7 +14,7 @@ from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.clipping import clip_by_norm, joint_norms
 from tacit.mechanisms.gaussian import standard_normal
-from tacit.mechanisms.sums import add_noise
+from tacit.mechanisms.sum_mechanism import add_noise
 from tacit.tree import Array, Arrays, Dense, Tree
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ numpy throughout, except for the last three: a device adapts and ranks without t
 """
 
 from tacit.models.feature_mlp.blueprint import Blueprint
-from tacit.models.feature_mlp.devices import Devices
+from tacit.models.feature_mlp.cohort import Devices
 from tacit.models.feature_mlp.examples import Examples
 from tacit.models.feature_mlp.inputs import Encoded, Fields
 from tacit.models.feature_mlp.labels import Dislikes, Labelling

@@ -12,9 +12,9 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.features import Feature, Numeric
 from tacit.errors import BadMessage
 from tacit.keys import Key
-from tacit.models.feature_mlp.describing import described
-from tacit.models.feature_mlp.devices import VALUE, Devices
+from tacit.models.feature_mlp.cohort import VALUE, Devices
 from tacit.models.feature_mlp.inputs import Fields
+from tacit.models.feature_mlp.item_description import described
 from tacit.models.feature_mlp.items import Items
 from tacit.models.feature_mlp.labels import Labelling
 from tacit.models.feature_mlp.network import Activation, Network

@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_limits
 
 from tacit.data.ragged import Ragged
 from tacit.keys import Keys
-from tacit.models.feature_mlp.client import Client
-from tacit.models.feature_mlp.compiled import Compiled
+from tacit.models.feature_mlp.compiled_pass import Compiled
 from tacit.models.feature_mlp.examples import Examples
 from tacit.models.feature_mlp.network import Network
+from tacit.models.feature_mlp.plain_pass import Client
 from tacit.models.feature_mlp.schedule import Schedule
 from tacit.tree import Array, Arrays
 

@@ -26,7 +26,7 @@ from jaxtyping import Float, Shaped
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.models.formula import Formula
+from tacit.models.onnx_graph import Formula
 from tacit.tree import Array, Arrays
 
 Init = Literal["normal", "xavier"]

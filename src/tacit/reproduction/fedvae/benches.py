@@ -10,7 +10,7 @@ from tacit.data import sources
 from tacit.data.dataset import Dataset
 from tacit.data.splits import Split, new_users
 from tacit.errors import MissingData
-from tacit.evaluation.named import named
+from tacit.evaluation.paper_protocols import named
 from tacit.keys import Key
 from tacit.reproduction import Scale
 from tacit.reproduction.fedvae.published import EPOCHS, GAMMAS, TABLE_2

@@ -18,7 +18,7 @@ from tacit.data import sources
 from tacit.data.dataset import Dataset
 from tacit.data.splits import Heldout, Split, leave_one_out
 from tacit.errors import BadValue
-from tacit.evaluation.named import named
+from tacit.evaluation.paper_protocols import named
 from tacit.keys import Key
 
 Choice = Literal["popular", "random"]

@@ -23,8 +23,8 @@ from tacit.baselines.random import Random
 from tacit.baselines.ranker import FactorFitted, Ranker
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout, Split
+from tacit.evaluation.candidate_sets import FullRanking, SampledCandidates
 from tacit.evaluation.evaluate import evaluate
-from tacit.evaluation.protocols import FullRanking, SampledCandidates
 from tacit.evaluation.ranking import Factors, Personal, Scorer
 from tacit.method import Candidates, Method, Scores
 from tacit.methods.fmf_ldp import FmfLdp

@@ -10,7 +10,7 @@ from typing import Literal, Self
 from tacit.data import sources
 from tacit.data.dataset import Dataset
 from tacit.data.splits import Split
-from tacit.evaluation.named import named
+from tacit.evaluation.paper_protocols import named
 from tacit.keys import Key
 from tacit.reproduction import Scale
 

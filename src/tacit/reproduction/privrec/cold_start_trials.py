@@ -16,8 +16,8 @@ import numpy as np
 
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
-from tacit.evaluation.activity import by_activity
 from tacit.evaluation.ranking import Personal, Scorer, Users, score_matrix
+from tacit.evaluation.user_groups import by_activity
 from tacit.keys import Key, Keys
 from tacit.method import Scores, Server
 from tacit.reproduction.kept import kept

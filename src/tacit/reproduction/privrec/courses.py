@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from tacit.evaluation.candidate_sets import EachTargetAlone
 from tacit.evaluation.evaluate import evaluate
-from tacit.evaluation.protocols import EachTargetAlone
 from tacit.method import Method
 from tacit.plan import Plan
 from tacit.reproduction.kept import kept, numbered, read_numbered

@@ -25,8 +25,8 @@ from tacit.baselines.popularity import Popularity
 from tacit.baselines.ranker import FactorFitted, Ranker
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
+from tacit.evaluation.candidate_sets import EachTargetAlone, FullRanking
 from tacit.evaluation.evaluate import evaluate
-from tacit.evaluation.protocols import EachTargetAlone, FullRanking
 from tacit.evaluation.ranking import Factors, Personal, Scorer
 from tacit.method import Method, Scores, Server, Unprotected, enrol
 from tacit.methods.fmf_ldp import FmfLdp
@@ -39,7 +39,7 @@ from tacit.reproduction.privrec.published import DEPTHS
 from tacit.reproduction.privrec.settings import AsPublished, AsWeWould
 from tacit.results import Evaluation, Groups, Json, pool
 from tacit.runtime.simulate import Simulation
-from tacit.serving.device import Recommender
+from tacit.serving.recommender import Recommender
 
 _LOG = logging.getLogger("tacit.reproduction")
 _ALONE = tuple(f"{kind}_each@{k}" for kind in ("hr", "ndcg") for k in DEPTHS)

@@ -1,0 +1,109 @@
+"""A method's own reports, where devices protect them: extreme histories, two rounds.
+
+The catalog is small, so that reports are short or of few kinds. The rounds before the
+one that is looked at are played, so that what devices are told is what a run tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tacit.audit.canary_run import Tick
+from tacit.audit.checks import Check
+from tacit.audit.claims import Claims
+from tacit.audit.likelihood_ratios import (
+    PILOT,
+    Said,
+    Say,
+    check_epsilon,
+    check_fresh,
+    check_mu,
+)
+from tacit.audit.small_world import Place, small_place
+from tacit.keys import Key, Keys
+from tacit.method import Method, Server, Unmetered, enrol, participate
+from tacit.plan import Plan
+from tacit.runtime.simulate import Simulation
+from tacit.transport.messages import Layout
+
+_ITEMS = 4
+_HISTORIES: dict[str, list[int]] = {
+    "no item": [],
+    "the first item": [0],
+    "the last item": [_ITEMS - 1],
+    "every item": [*range(_ITEMS)],
+}
+
+
+def check_devices(
+    method: Method, plan: Plan, claims: Claims, *, key: Key, tick: Tick = lambda: None
+) -> Iterator[Check]:
+    """Every check of reports that devices protect themselves; none if none is."""
+    if claims.report_epsilon is None and claims.report_mu is None:
+        return
+    place = small_place(_ITEMS)
+    servers = _servers(method, plan, place, key.at("rounds"))
+    kinds = _of_each_kind(method, servers)
+    for server in kinds:
+        say = _speaker(method, server, place)
+        found = _check_pairs(say, claims, key.at("pairs", server.round))
+        when = "" if len(kinds) == 1 else f", round {server.round}"
+        yield replace(found, name=found.name + when)
+        tick()
+    keys, same = key.at("twice").each(np.arange(PILOT)), place.holding([0], PILOT)
+    yield check_fresh(*(_said(method, one, same, keys) for one in servers[-2:]))
+    tick()
+
+
+def _check_pairs(say: Say, claims: Claims, key: Key) -> Check:
+    if claims.report_epsilon is not None:
+        return check_epsilon(say, _HISTORIES, epsilon=claims.report_epsilon, key=key)
+    assert claims.report_mu is not None
+    return check_mu(say, _HISTORIES, mu=claims.report_mu, key=key)
+
+
+def _servers(method: Method, plan: Plan, place: Place, key: Key) -> list[Server]:
+    """The server before each round of the plan."""
+    people = place.people(plan.population)
+    simulation = Simulation(
+        method, plan, place.catalog, people.profiles, people.shards, key
+    )
+    start = simulation.start()
+    states = [start, *(state for state, _ in simulation.run(start))]
+    return [state.server for state in states[:-1]]
+
+
+def _of_each_kind(method: Method, servers: list[Server]) -> list[Server]:
+    """The first of the rounds whose reports look alike."""
+    kinds = {repr(_layout(method, server)): server for server in reversed(servers)}
+    return [*reversed(kinds.values())]
+
+
+def _layout(method: Method, server: Server) -> Layout:
+    return method.context(server, method.broadcast(server), Key.from_seed(0)).layout
+
+
+def _speaker(method: Method, server: Server, place: Place) -> Say:
+    def say(items: list[int], keys: Keys) -> Said:
+        return _said(method, server, place.holding(items, len(keys)), keys)
+
+    return say
+
+
+def _said(method: Method, server: Server, place: Place, keys: Keys) -> Said:
+    """What devices of this place say in a round, a report a row."""
+    clients = enrol(method, server.plan, place.profiles, keys, catalog=place.catalog)
+    _, reports, _ = participate(
+        method,
+        method.broadcast(server),
+        clients,
+        place.shards,
+        keys,
+        ledger=Unmetered(),
+    )
+    dense = reports.tree.to_dense()
+    rows = [dense[name].reshape(len(keys), -1) for name in dense.leaves]
+    return np.concatenate(rows, axis=1).astype(np.float64)

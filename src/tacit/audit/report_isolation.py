@@ -1,0 +1,70 @@
+"""A report is the same whoever else is asked: no kernel may look at the cohort.
+
+What a client says alone is held against what it says among others. If it differed, the
+presence of one person would move what all others say, before any noise. Products of
+many clients' rows at once are rounded by the library that makes them, which may differ
+by a few last bits of single precision.
+
+Nothing is left to chance: an honest method never fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float64
+
+from tacit.audit.checks import Check
+from tacit.audit.small_world import small_place
+from tacit.keys import Key
+from tacit.method import Clients, Method, Unmetered, enrol, participate
+from tacit.plan import Plan
+from tacit.transport.messages import Cast
+
+_FEW, _PEOPLE = 20, 12
+_SAME = 1e-4  # of the largest number of a report, or of 1
+
+
+def check_alone(method: Method, plan: Plan, *, key: Key) -> Check:
+    """Hold reports of a whole cohort against those of clients alone."""
+    groups = {g: _PEOPLE if size else 0 for g, size in plan.groups.items()}
+    plan = replace(plan, population=_PEOPLE, groups=groups)
+    stage = _Stage(method, plan, key)
+    together = stage.said(np.arange(_PEOPLE))
+    alone = [stage.said(np.array([row])) for row in range(_PEOPLE)]
+    gap = np.abs(together - np.concatenate(alone)).max(initial=0.0)
+    return Check.at_most(
+        "change of a report by who else is asked",
+        float(gap) / max(1.0, float(np.abs(together).max(initial=0.0))),
+        claimed=0.0,
+        slack=_SAME,
+        detail=f"relative, {_PEOPLE} clients together and one by one, the first round",
+    )
+
+
+class _Stage:
+    def __init__(self, method: Method, plan: Plan, key: Key) -> None:
+        self.method, self.keys = method, key.at("clients").each(np.arange(_PEOPLE))
+        self.place = small_place(_FEW).people(_PEOPLE)
+        server = method.start(plan, self.place.catalog, key.at("start"))
+        self.cast: Cast = method.broadcast(server)
+        codes = np.full(_PEOPLE, np.argmax([*plan.groups.values()]), np.int64)
+        people, catalog = self.place.profiles, self.place.catalog
+        self.clients: Clients = enrol(
+            method, plan, people, self.keys, catalog=catalog, groups=codes
+        )
+
+    def said(self, rows: np.ndarray) -> Float64[np.ndarray, "rows numbers"]:
+        _, reports, _ = participate(
+            self.method,
+            self.cast,
+            self.clients.take(rows),
+            self.place.shards.take(rows),
+            self.keys[rows],
+            ledger=Unmetered(),
+        )
+        leaves = reports.tree.leaves.values()
+        parts = [part for leaf in leaves for part in leaf.parts.values()]
+        flat = [part.reshape(len(rows), -1).astype(np.float64) for part in parts]
+        return np.concatenate(flat, axis=1)

@@ -1,0 +1,257 @@
+"""Methods × targets × seeds on the same held-out people, resumable line by line.
+
+    out/<method>[-epsilon-2]/seed-0[-draw-1]/   a whole run each, as of `tacit train`
+    out/baselines/<name>/seed-0.json            a baseline's numbers a person
+
+What is there is not made again, and what another comparison left there is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit import check
+from tacit.documents import read_document, write_document
+from tacit.errors import BadRun, BadValue
+from tacit.evaluation.significance import Difference, paired_bootstrap
+from tacit.experiment.assemble import assemble
+from tacit.experiment.comparison_grid import Contest, Grid, measured
+from tacit.experiment.evaluate import judge_baseline
+from tacit.experiment.saved_run import SavedRun
+from tacit.experiment.settings import Experiment
+from tacit.experiment.training import Nobody, Watch, train
+from tacit.keys import Key
+from tacit.release import Standing, Unit, View
+from tacit.results import Evaluation, Pooled, pool
+from tacit.runtime.run import RunDirectory
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A method at a target, or a baseline: an evaluation a seed.
+
+    `target` is None where none was asked for. `provable` is the largest epsilon of any
+    seed, for a person's whole history and what is published; None if there is none.
+    """
+
+    name: str
+    label: str
+    target: float | None
+    provable: float | None
+    evaluations: tuple[Evaluation, ...]
+    is_baseline: bool = False
+
+    @property
+    def epsilon(self) -> float | None:
+        """What it is held to: the target, else what is provable."""
+        aimed = self.target is not None and math.isfinite(self.target)
+        return self.target if aimed else self.provable
+
+    def pooled(self) -> dict[str, Pooled]:
+        """The mean of every metric over seeds."""
+        return pool(self.evaluations)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """All lines, on the same people."""
+
+    lines: tuple[Line, ...]
+    seeds: tuple[int, ...]
+    draws: int
+    source: str
+
+    def line(self, label: str) -> Line:
+        """The line of this label."""
+        known = {line.label: line for line in self.lines}
+        if label not in known:
+            raise BadValue(f"line {check.unknown(label, known)}")
+        return known[label]
+
+    def differences(self, against: str) -> dict[str, dict[str, Difference]]:
+        """Every other line minus this one, with a paired bootstrap over people."""
+        reference, key = self.line(against), Key.from_seed(0).at("compare", against)
+        return {
+            line.label: paired_bootstrap(
+                line.evaluations, reference.evaluations, key=key.at(line.label)
+            )
+            for line in self.lines
+            if line.label != against
+        }
+
+    def cells(self) -> list[dict[str, Any]]:
+        """One entry a line and metric."""
+        return [
+            {
+                "method": line.name,
+                "label": line.label,
+                "epsilon": line.epsilon,
+                "provable_epsilon": line.provable,
+                "is_baseline": line.is_baseline,
+                "metric": metric,
+                **pooled.to_json(),
+            }
+            for line in self.lines
+            for metric, pooled in line.pooled().items()
+        ]
+
+
+def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
+    """Train what is not there yet, fit the baselines, and put them side by side."""
+    contests, baselines = grid.contests(), grid.beside()
+    experiments = [draws[0] for draws in contests[0].runs]
+    runs = grid.seeds * (grid.draws * len(contests) + len(baselines))
+    progress = _Progress(watch or Nobody(), runs)
+    lines = [_played(contest, out, progress) for contest in contests]
+    lines += [
+        _judged(name, experiments, out, progress, budget=grid.budget)
+        for name in baselines
+    ]
+    seeds = tuple(experiment.split_seed for experiment in experiments)
+    return Comparison(tuple(lines), seeds, grid.draws, experiments[0].data.source)
+
+
+# --- Details -------------------------------------------------------------------------
+
+
+class _Progress:
+    """Counts finished runs for whoever looks on."""
+
+    def __init__(self, watch: Watch, total: int) -> None:
+        self.watch, self.total, self.done = watch, total, 0
+
+    def begins(self, what: str) -> None:
+        self.watch.say(what)
+
+    def finished(self) -> None:
+        self.done += 1
+        self.watch.round(self.done, self.total, {})
+
+
+def _played(contest: Contest, out: Path, progress: _Progress) -> Line:
+    documents = [
+        [
+            _result(experiment, out / contest.folder, draw, progress)
+            for draw, experiment in enumerate(draws)
+        ]
+        for draws in contest.runs
+    ]
+    spent = [_provable(document) for of_seed in documents for document in of_seed]
+    known = [epsilon for epsilon in spent if epsilon is not None]
+    return Line(
+        contest.name,
+        contest.label,
+        contest.target,
+        max(known) if len(known) == len(spent) else None,
+        tuple(_averaged([_evaluation(d) for d in of_seed]) for of_seed in documents),
+    )
+
+
+def _result(
+    experiment: Experiment, folder: Path, draw: int, progress: _Progress
+) -> dict[str, Any]:
+    """What the run yielded: read if it is there, else trained, resuming what began."""
+    name = f"seed-{experiment.split_seed}" + (f"-draw-{draw}" if draw else "")
+    _refuse_links(folder, folder / name)
+    directory = RunDirectory(folder / name)
+    if not _is_finished(directory, experiment):
+        progress.begins(f"{folder.name}, {name.replace('-', ' ')}")
+        train(experiment, directory.path, resume=directory.experiment.exists())
+    progress.finished()
+    return SavedRun(directory).result
+
+
+def _refuse_links(*folders: Path) -> None:
+    """Nothing is written outside `--out`, whatever lies in it."""
+    for folder in folders:
+        if folder.is_symlink():
+            raise BadRun(
+                f"{folder} is a link to another place, where nothing is written; "
+                "remove it, or choose another --out"
+            )
+
+
+def _is_finished(directory: RunDirectory, experiment: Experiment) -> bool:
+    if not directory.result.exists():
+        return False
+    return SavedRun(directory).experiment.digest == experiment.digest
+
+
+def _provable(document: Mapping[str, Any]) -> float | None:
+    """What a run's account proves of a whole history against what is published."""
+    lines = [
+        line
+        for line in document["epsilons"]
+        if line["unit"] == Unit.USER and line["view"] == View.RELEASE
+    ]
+    if not lines or any(line["standing"] != Standing.PROVEN for line in lines):
+        return None
+    return max(line["epsilon"] for line in lines)
+
+
+def _evaluation(document: Mapping[str, Any]) -> Evaluation:
+    judged = document["simulation_only"]["evaluations"]
+    return Evaluation.from_json(judged[document["method"]])
+
+
+def _averaged(draws: Sequence[Evaluation]) -> Evaluation:
+    """Each person's mean over draws: other noise, the same people."""
+    first = draws[0]
+    values = {
+        name: np.mean([draw.values[name] for draw in draws], axis=0)
+        for name in first.values
+    }
+    totals = {
+        name: float(np.mean([draw.totals[name] for draw in draws]))
+        for name in first.totals
+    }
+    return Evaluation(first.protocol, first.users, values, first.groups, totals)
+
+
+def _judged(
+    name: str,
+    experiments: Sequence[Experiment],
+    out: Path,
+    progress: _Progress,
+    *,
+    budget: int,
+) -> Line:
+    evaluations = []
+    for experiment in experiments:
+        path = out / "baselines" / name / f"seed-{experiment.split_seed}.json"
+        _refuse_links(path.parent.parent, path.parent)
+        if not path.exists():
+            progress.begins(f"{name}, seed {experiment.split_seed}")
+        evaluations.append(_judged_seed(name, experiment, path, budget=budget))
+        progress.finished()
+    return Line(name, name, None, None, tuple(evaluations), is_baseline=True)
+
+
+def _judged_seed(
+    name: str, experiment: Experiment, path: Path, *, budget: int
+) -> Evaluation:
+    people = {"seed": experiment.split_seed, "budget": budget}
+    settings = {**measured(experiment), **people}
+    text = json.dumps(settings, sort_keys=True).encode()
+    digest = hashlib.blake2b(text, digest_size=16).hexdigest()
+    if path.exists():
+        kept = read_document(path)
+        if kept.get("digest") != digest:
+            raise BadRun(
+                f"{path} was made by another comparison; choose another --out, or "
+                "delete it"
+            )
+        return Evaluation.from_json(kept["evaluation"])
+    assembled = assemble(experiment)
+    judged = judge_baseline(assembled, name, assembled.split.test, budget=budget)
+    kept = {"digest": digest, "evaluation": judged.to_json()}  # of each person
+    write_document(path, kept, is_private=True)
+    return judged

@@ -1,0 +1,172 @@
+"""The privacy card of a run: what a data-protection officer asks, answered from files.
+
+draw_card      before anyone is asked: data kinds, releases, totals, budget
+current_card   the same, with what has happened since: rounds begun, audit, contact
+write_card     privacy-card.json and privacy-card.html, in the run directory
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tacit.data.dataset import Dataset
+from tacit.documents import (
+    read_document,
+    write_document,
+)
+from tacit.errors import BadRun, Damaged
+from tacit.experiment.assemble import Assembled
+from tacit.experiment.settings import (
+    method_settings,
+    privacy_settings,
+    read_table,
+)
+from tacit.files import write_atomically
+from tacit.release import Release, Unit
+from tacit.reporting.privacy_card import render
+from tacit.runtime.run import RunDirectory
+from tacit.version import __version__
+
+Json = dict[str, Any]
+
+RUNS = (2, 4)  # how often a model may be trained anew; what that composes to is shown
+_DRAWN = {"simulation", "data", "releases", "totals", "both", "budget"}
+_CHECK = {"name", "claimed", "measured", "ok"}
+
+
+def draw_card(assembled: Assembled) -> Json:
+    """What a run will reveal, under which guarantees, and to whom."""
+    plan, method = assembled.plan, assembled.method
+    releases, told = assembled.simulation.releases, assembled.simulation.account
+    experiment = assembled.experiment
+    return {
+        "tacit": __version__,
+        "simulation": not experiment.is_release,
+        "title": f"{experiment.method_name} on {experiment.data.source}",
+        "plan": plan.digest.hex(),
+        "data": {
+            "source": experiment.data.source,
+            "people": plan.population,
+            "items": len(assembled.split.catalog),
+            "kinds": [*_kinds(assembled.dataset)],
+        },
+        "method": method_settings(experiment.method_name, assembled.learner),
+        "privacy": privacy_settings(method),
+        "leaves": [_leaving(release) for release in releases],
+        "releases": [asdict(line) for line in told.releases],
+        "totals": [asdict(line) for line in told.totals],
+        "earlier": [asdict(line) for line in told.earlier],
+        "both": [asdict(line) for line in told.both],
+        "budget": {
+            "target_epsilon": plan.target_epsilon,
+            "delta": plan.delta,
+            "channel": plan.channel,
+            "sampler": type(plan.sampler).__name__,
+            "cohort_size": plan.cohort_size,
+            "rounds": plan.rounds,
+            "most_participations": plan.sampler.most_participations(plan),
+            "retraining": [
+                asdict(line) | {"runs": runs}
+                for runs in RUNS
+                for line in assembled.simulation.account_of(runs=runs).totals
+                if line.unit is Unit.USER
+            ],
+        },
+    }
+
+
+def current_card(directory: RunDirectory) -> Json:
+    """The card of a run directory, with what is in it now."""
+    card = _entries(directory.privacy_card, _DRAWN)
+    begun = 0
+    if directory.ledger.exists():
+        begun = _entries(directory.ledger, {"rounds_begun"})["rounds_begun"]
+    contact = read_table(directory.experiment).get("privacy", {}).get("contact")
+    return with_progress(card, directory, rounds_begun=begun, contact=contact)
+
+
+def _entries(path: Path, wanted: set[str]) -> Json:
+    """A document with at least these entries."""
+    found = read_document(path)
+    if missing := wanted - found.keys():
+        raise Damaged(path, f"it lacks {', '.join(sorted(missing))}")
+    return found
+
+
+def with_progress(
+    card: Json, directory: RunDirectory, *, rounds_begun: int, contact: str | None
+) -> Json:
+    """The card with what has happened since it was drawn."""
+    return card | {
+        "rounds_begun": rounds_begun,
+        "audit": _audit(directory.path / "audit.json"),
+        "contact": contact,
+    }
+
+
+def write_card(directory: RunDirectory, card: Json | None = None) -> Path:
+    """Write the card as JSON and as a page; without `card`, bring it up to date.
+
+    Gives the path of the page.
+    """
+    current = current_card(directory) if card is None else card
+    write_document(directory.privacy_card, current)
+    page = directory.privacy_card.with_suffix(".html")
+    write_atomically(page, render(current).encode())
+    return page
+
+
+def _kinds(dataset: Dataset) -> Iterator[Json]:
+    """Every kind of data there is, whose it is, and whether it is personal."""
+    log = dataset.interactions
+    yield _kind("items a person chose", "the device", personal=True)
+    if len(log) and float(log.values.min()) != float(log.values.max()):
+        yield _kind("how much: ratings or counts", "the device", personal=True)
+    if log.times is not None:
+        yield _kind("when: times of choices", "the device", personal=True)
+    if dataset.impressions is not None:
+        yield _kind("what was shown, and clicked", "the device", personal=True)
+    for name in log.contexts:
+        yield _kind(f"context of a choice: {name}", "the device", personal=True)
+    for name in dataset.profiles.features:
+        yield _kind(f"profile: {name}", "the device", personal=True)
+    described = ", ".join(["titles", *dataset.catalog.features])
+    yield _kind(f"items: {described}", "everyone", personal=False)
+
+
+def _kind(what: str, held_by: str, *, personal: bool) -> Json:
+    return {"what": what, "held_by": held_by, "personal": personal}
+
+
+def _leaving(release: Release) -> Json:
+    return {
+        "what": release.what,
+        "seen_by": release.seen_by,
+        "when": release.when,
+        "group": release.group,
+    }
+
+
+def _audit(path: Path) -> Json | None:
+    """The checks of an audit, if there was one."""
+    if not path.exists():
+        return None
+    checks = read_document(path).get("checks")
+    if not isinstance(checks, list) or not all(_is_check(one) for one in checks):
+        raise BadRun(
+            f"{path} is damaged: 'checks' must be a list of tables with name, claimed, "
+            "measured and ok; make it again with: tacit audit RUN"
+        )
+    kept = [{"subject": one.get("subject"), **_kept(one)} for one in checks]
+    return {"ok": bool(kept) and all(one["ok"] for one in kept), "checks": kept}
+
+
+def _kept(one: Json) -> Json:
+    return {key: one[key] for key in sorted(_CHECK)}
+
+
+def _is_check(one: object) -> bool:
+    return isinstance(one, dict) and one.keys() >= _CHECK

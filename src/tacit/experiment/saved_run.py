@@ -1,0 +1,177 @@
+"""A run that is there: its experiment, its model, what a simulated person holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.data.shards import Shards
+from tacit.documents import read_document
+from tacit.errors import BadMessage, BadRun, BadValue, Damaged
+from tacit.experiment.dataclass_fields import Problems
+from tacit.experiment.registry import method_class
+from tacit.experiment.settings import (
+    MOVED,
+    Experiment,
+    check_experiment,
+    read_method,
+    read_table,
+)
+from tacit.method import Method
+from tacit.results import Evaluation
+from tacit.runtime.checkpoint import OF_BEFORE
+from tacit.runtime.run import ONLY, RunDirectory, in_its_place
+from tacit.serving.model_file import load_model
+from tacit.serving.recommender import Holding, Recommender
+from tacit.statement import Statement
+
+_NO_RESULT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+
+
+def load(run: str | Path) -> Recommender:
+    """The trained model of a run directory, ready to recommend on this device.
+
+    Needs `model.safetensors` and `model.json` only: no data set, no torch.
+    """
+    directory = RunDirectory(Path(run))
+    model = load_model(directory.model, directory.model_facts)
+    cls, problems = method_class(model.method["name"]), Problems()
+    fields = {key: v for key, v in model.method.items() if key != "name"}
+    if model.privacy is None:
+        fields, protection = _from_first_format(cls, fields)
+    else:
+        protection = {**model.privacy}
+    mechanism = str(protection.pop("mechanism", "none"))
+    method = read_method(cls, fields, mechanism, protection, problems)
+    if method is None:
+        raise BadRun(f"{directory.model_facts}: {'; '.join(problems.found)}")
+    try:
+        method.model_layout(model.catalog).check(model.cast.weights)
+    except BadMessage as error:
+        raise BadRun(
+            f"{directory.model} is not the model that {directory.model_facts.name} "
+            f"describes: {error}; train it again, or get a whole copy"
+        ) from error
+    return Recommender(method, model.cast, model.catalog)
+
+
+def _from_first_format(
+    cls: type[Method], fields: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tables of a model that an earlier version saved.
+
+    Ranking needs the method's own fields only, so what became of the noise is not
+    asked; which mechanism it was is kept, since only sums of one kind add up.
+    """
+    known = {f.name for f in dataclass_fields(cls)} - {"privacy"}  # type: ignore[arg-type]
+    gone = MOVED["method"].keys() - known
+    own = {k: v for k, v in fields.items() if k not in gone}
+    was = str(fields.get("privacy", "local" if "local" in cls.mechanisms else "none"))
+    if own.get("mode") == "paper" and was != "none":
+        was = "published"
+    elif fields.get("report") == "one_bit":
+        was = "local_bits"
+    return own, {"mechanism": was if was in cls.mechanisms else "none"}
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A run directory with a run in it."""
+
+    directory: RunDirectory
+
+    @classmethod
+    def at(cls, path: Path) -> SavedRun:
+        """The run in this directory; refuses one that holds none."""
+        directory = RunDirectory(path)
+        if not directory.experiment.exists():
+            raise BadRun(
+                f"{path} holds no run; make one with: "
+                f"tacit train EXPERIMENT --out {path}"
+            )
+        return cls(directory)
+
+    @property
+    def experiment(self) -> Experiment:
+        """The resolved experiment; refuses one of an earlier version."""
+        path = self.directory.experiment
+        table = read_table(path)
+        if not table:
+            raise Damaged(path, "it is empty")
+        privacy = table.get("privacy")
+        # A run writes down every setting, and this one was not there before.
+        if not isinstance(privacy, Mapping) or "mechanism" not in privacy:
+            raise BadRun(f"{self.directory.path}: {OF_BEFORE}")
+        found = check_experiment(table, str(path), relative_to=path.parent)
+        self._refuse_another(found)
+        return found
+
+    def _refuse_another(self, experiment: Experiment) -> None:
+        """The ledger says which experiment has spent: it must be this one."""
+        if not self.directory.ledger.exists():
+            if self.directory.model.exists() or self.directory.result.exists():
+                raise Damaged(self.directory.ledger, "it is gone, and there is a model")
+            return
+        if read_document(self.directory.ledger).get("experiment") != experiment.digest:
+            raise Damaged(
+                self.directory.experiment,
+                f"it is not the experiment that {self.directory.ledger} belongs to",
+            )
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What the run yielded; refuses one that is not finished."""
+        if not self.directory.result.exists():
+            raise BadRun(
+                f"{self.directory.path} is not finished; continue it with: "
+                f"tacit train {self.directory.experiment} --out {self.directory.path} "
+                "--resume"
+            )
+        found = read_document(self.directory.result)
+        try:
+            placed = in_its_place(found)
+            _check_result(placed)
+        except _NO_RESULT as error:
+            raise Damaged(
+                self.directory.result, f"it is no result: {error!r}"
+            ) from error
+        return placed
+
+
+def _check_result(result: Mapping[str, Any]) -> None:
+    """Raise if there is no result in it: of an earlier version nothing vouches for it.
+
+    Tells by reading what is shown of it later.
+    """
+    for line in (*result["epsilons"], *result.get("epsilons_with_earlier", ())):
+        Statement.from_json(line)
+    if not isinstance(result["method"], str):
+        raise TypeError(f"its method is called {result['method']!r}")
+    if result["simulation"]:
+        for judged in result[ONLY]["evaluations"].values():
+            Evaluation.from_json(judged)
+
+
+def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> Holding:
+    """What the device of a simulated person holds: events, values, the profile."""
+    from tacit.experiment.assemble import load_dataset
+
+    dataset = load_dataset(experiment)
+    row = dataset.profiles.index(user)
+    log = dataset.interactions.take_users(np.array([row]))
+    ids = [dataset.catalog.ids[item] for item in log.items.tolist()]
+    known = recommender.catalog.ids.positions
+    missing = [i for i in ids if i not in known]
+    if missing:
+        raise BadValue(
+            f"user '{user}' has items the model does not know, such as {missing[0]}; "
+            "the data has changed since the run was trained"
+        )
+    items = recommender.catalog.indices(ids).astype(np.int32)
+    log = replace(log, items=items, n_items=len(recommender.catalog))
+    return Holding(Shards.of(log), dataset.profiles.take([row]))

@@ -1,0 +1,229 @@
+"""The most frequent items of a catalog and how they relate, as everyone may know it.
+
+    c        how often each item is had              (counts)
+    head     the items with the largest c            (head)
+    w        max(c, 1)^-a on the head                (weights)
+    p        c w / |c w|                             (popularity)
+    P        rows that items share, if they do       (rows, shares): models.folding
+    V, f     directions of taste, and their weight   (vectors, strengths)
+    t, K     how far to lean on content, and it      (lean, labels, numbers)
+
+A history x becomes y = x w / |x w|, and r = y - (y·p) p is what is not popularity. The
+score of the head is Pᵀ V f Vᵀ P r + (y·p) p, P = I where no row is shared; the tail
+follows, by c or by what is alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from tacit.models.content_similarity import Content
+from tacit.models.item_bucketing import Fold
+from tacit.models.onnx_graph import Formula
+from tacit.tree import Arrays
+
+_NEARLY_NOTHING = 1e-5  # of a unit vector; less is rounding
+_TIES = 1e-9  # what the order by count adds to a score
+_HAIR_MORE = 1 + 1e-12
+_BLOCK = 128  # rows that stay in a cache between two looks
+
+Rows = Float64[np.ndarray, "people columns"]
+Folded = Float64[np.ndarray, "people rows"]  # the same columns where none are shared
+
+
+def head_of(
+    counts: Float64[np.ndarray, "items"], *, size: int, exponent: float
+) -> dict[str, np.ndarray]:
+    """The head of these counts, its weights and the direction of popularity."""
+    head = np.argsort(-counts, kind="stable")[:size]
+    weights = np.maximum(counts[head], 1.0) ** -exponent
+    liked = np.maximum(counts[head], 0.0) * weights
+    popularity = liked / max(float(np.linalg.norm(liked)), 1e-300)
+    return {"head": head, "weights": weights, "popularity": popularity}
+
+
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """What is known so far: nothing, then a head, then its directions."""
+
+    head: Int64[np.ndarray, "head"]
+    weights: Float64[np.ndarray, "head"]
+    popularity: Float64[np.ndarray, "head"]
+    fold: Fold | None
+    vectors: Float64[np.ndarray, "rows rank"]
+    strengths: Float64[np.ndarray, "rank"]
+    counts: Float64[np.ndarray, "items"]
+    lean: float
+    content: Content
+
+    @classmethod
+    def told(cls, arrays: Arrays) -> Relations:
+        """From arrays by these names; what is not there is not known yet."""
+        head = arrays.get("head", np.zeros(0, np.int64))
+        n_items = int(arrays["n_items"][0])
+        nothing = np.zeros((n_items, 0), np.float32)
+        fold = _fold_told(arrays)
+        n_rows = len(head) if fold is None else fold.n_rows
+        return cls(
+            head,
+            arrays.get("weights", np.zeros(0)),
+            arrays.get("popularity", np.zeros(0)),
+            fold,
+            arrays.get("vectors", np.zeros((n_rows, 0))),
+            arrays.get("strengths", np.zeros(0)),
+            arrays.get("counts", np.zeros(n_items)),
+            float(arrays.get("lean", np.zeros(1))[0]),
+            Content(arrays.get("labels", nothing), arrays.get("numbers", nothing)),
+        )
+
+    def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "people"]]:
+        """What of each history over the head is not popularity (r), and y·p."""
+        x *= self.weights
+        y = unit(x)
+        popular = y @ self.popularity
+        y -= np.multiply.outer(popular, self.popularity)
+        return y, popular
+
+    def roots(self, x: Rows, *, smoothing: float) -> Folded:
+        """The unit vectors z of histories over the head; content may smooth them.
+
+        Norms are at most 1 whatever the history, the weights and the fold: every way
+        ends in `unit`, or in what equals it for a popularity of norm 1.
+        """
+        if self.fold is not None:
+            r, _ = self.parted(x)
+            return unit(self.fold.folded(r))
+        if smoothing:
+            r, _ = self.parted(x)
+            return unit(r @ self.content.smoothing(self.head, smoothing * self.lean))
+        for start in range(0, len(x), _BLOCK):
+            self._root(x[start : start + _BLOCK])
+        return x
+
+    def _root(self, x: Rows) -> None:
+        """As unit(parted(x)), with fewer looks at x: |r|² = |y|² - (y·p)²."""
+        x *= self.weights
+        norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", x, x)), 1e-300)
+        popular = (x @ self.popularity) / norms
+        left = np.sqrt(np.maximum(1 - popular**2, 0.0)) * _HAIR_MORE
+        keeps = (left > _NEARLY_NOTHING) & (norms > _NEARLY_NOTHING)
+        scale = np.where(keeps, 1 / np.maximum(left, _NEARLY_NOTHING), 0.0)
+        x *= (scale / norms)[:, None]
+        x -= np.multiply.outer(popular * scale, self.popularity)
+
+    def loads(self, r: Rows) -> Float64[np.ndarray, "people rank"]:
+        """How much of each direction there is in r, by its strength."""
+        return (self._folded(r) @ self.vectors) * self.strengths
+
+    def _folded(self, r: Rows) -> Folded:
+        return r if self.fold is None else self.fold.folded(r)
+
+    def _unfolded(self, y: Folded) -> Rows:
+        return y if self.fold is None else self.fold.unfolded(y)
+
+    def alike(self, x: Rows) -> Rows:
+        """How alike, and how liked, every item is to what a history has."""
+        return unit(self.content.spread(x) * np.maximum(self.counts, 0.0))
+
+    def score(
+        self,
+        loads: Float64[np.ndarray, "people rank"],
+        popular: Float64[np.ndarray, "people 1"],
+        alike: Float64[np.ndarray, "people items_or_none"],
+        *,
+        weight: float,
+    ) -> Float64[np.ndarray, "people items"]:
+        """All items; `alike` has no columns where content plays no part.
+
+        Ties go by count, and so does everything for somebody without a history.
+        """
+        head = self._unfolded(loads @ self.vectors.T)
+        after = -1 - self._places() / len(self.counts)
+        head += popular * self.popularity + _TIES * after[self.head]
+        if alike.shape[1]:
+            head += weight * self.lean * alike[:, self.head]
+            after = -2 + alike + _TIES * after  # by what is alike, then by counts
+        scores = head.min(axis=1, keepdims=True, initial=0.0) + after
+        scores[:, self.head] = head
+        return scores
+
+    def formula(self, x: Formula, *, content_weight: float | None) -> Formula:
+        """`parted`, `loads` and `score`, written down for weighted histories.
+
+        None where content plays no part. A fold needs no step of its own: V stands here
+        with a row an item.
+        """
+        y = (x.columns(self.head) * self.weights).unit(least=_NEARLY_NOTHING)
+        popular = y @ self.popularity[:, None]
+        vectors = Formula.constant(self._unfolded(self.vectors.T).T)
+        r = y - popular * self.popularity
+        head = ((r @ vectors) * self.strengths) @ vectors.transposed()
+        by_count = -1 - self._places() / len(self.counts)
+        head = head + popular * self.popularity + _TIES * by_count[self.head]
+        after = Formula.constant(by_count)
+        if content_weight is not None:
+            alike = self.content.spread_formula(x) * np.maximum(self.counts, 0.0)
+            alike = alike.unit(least=_NEARLY_NOTHING)
+            head = head + alike.columns(self.head) * (content_weight * self.lean)
+            after = alike - 2.0 + after * _TIES
+        rest = after + head.smallest().minimum(0.0)
+        return head.placed(self.head, among=rest, n_items=len(self.counts))
+
+    def reasons(
+        self, x: Rows, items: Int64[np.ndarray, "events"], target: int
+    ) -> Float64[np.ndarray, "events"]:
+        """What each of a person's items brings to the taste part of a score.
+
+        The score is linear in y. Popularity speaks for an item whoever asks, so it is
+        no reason; nor is anything for an item of the tail.
+        """
+        place = np.full(len(self.counts), -1)
+        place[self.head] = np.arange(len(self.head))
+        if place[target] < 0:
+            return np.zeros(len(items))
+        y = unit(x * self.weights)[0]
+        related = self._related(place[target])
+        related -= (related @ self.popularity) * self.popularity
+        return np.where(place[items] >= 0, (y * related)[place[items]], 0.0)
+
+    def _related(self, place: int) -> Float64[np.ndarray, "head"]:
+        """The row of Pᵀ V f Vᵀ P that belongs to one item of the head."""
+        row, share = place, 1.0
+        if self.fold is not None:
+            row, share = self.fold.rows[place], self.fold.shares[place]
+        rows = self.vectors @ (self.vectors[row] * self.strengths) * share
+        return self._unfolded(rows[None])[0]
+
+    def _places(self) -> Int64[np.ndarray, "items"]:
+        return places_by_count(self.counts)
+
+
+def places_by_count(
+    counts: Float64[np.ndarray, "items"],
+) -> Int64[np.ndarray, "items"]:
+    """0, 1, … by count, the most counted first."""
+    places = np.empty(len(counts), np.int64)
+    places[np.argsort(-counts, kind="stable")] = np.arange(len(places))
+    return places
+
+
+def _fold_told(arrays: Arrays) -> Fold | None:
+    """The fold, where items share rows; every row has its own item."""
+    if "rows" not in arrays:
+        return None
+    rows = arrays["rows"]
+    return Fold(rows, arrays["shares"], int(rows.max(initial=-1)) + 1)
+
+
+def unit(x: Rows) -> Rows:
+    """Each row over its L2 norm, in its place; what is nearly nothing becomes zero.
+
+    A hair less than 1, so that rounding never puts a row beyond its bound.
+    """
+    norms = np.sqrt(np.einsum("ij,ij->i", x, x)) * _HAIR_MORE
+    keeps = norms > _NEARLY_NOTHING
+    x *= np.where(keeps, 1 / np.maximum(norms, _NEARLY_NOTHING), 0.0)[:, None]
+    return x

@@ -1,0 +1,258 @@
+"""The privacy card as a page, in plain words, for a data-protection officer.
+
+Made from the document in `privacy-card.json`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tacit.errors import BadValue, TacitError
+from tacit.release import Standing, Unit
+from tacit.reporting import elements, plain_words, tables
+from tacit.statement import Statement
+
+Json = Mapping[str, Any]
+
+_NOTES = (
+    "What this model learned from, what left people's devices, who saw it, and what "
+    "is promised to each person.",
+)
+_SIMULATED = (
+    "This was a simulation: randomness came from a seed, so no promise below holds for "
+    "real people. A release draws its randomness from the operating system.",
+)
+_RELEASED = (
+    "This is a release: randomness came from the operating system and is forgotten, "
+    "sums and noise are whole numbers, and the model may be published.",
+)
+_EPSILON = (
+    "Epsilon bounds what anybody can learn about one person from what they see: the "
+    "odds of any guess change at most by the factor e^epsilon, except with probability "
+    "delta. Smaller is better; 0 would be nothing at all. A promise holds for the unit "
+    "(a person, or one interaction), the view (who looks) and the horizon that it "
+    "names, and for no other."
+)
+_PLAIN = {
+    "trusted aggregator": "Somebody trusted adds up the reports and the noise, and "
+    "shows nobody a single report (trusted aggregator).",
+    "the server adds the noise and shows nobody the reports": "The server, which sees "
+    "every report, adds the noise honestly and shows nobody the reports.",
+}
+_LOW_BITS = (
+    "the low bits of noise in floating point (Mironov 2012); a release sums whole "
+    "numbers",
+)
+_NOT_COVERED = (
+    "that a device took part, when, and how long it computed",
+    "hyper-parameters chosen by looking at private people",
+    "whatever else the operator collects outside this system",
+    "what is true of people whether or not they took part",
+)
+
+
+def render(card: Json) -> str:
+    """One HTML page, no scripts, nothing fetched; refuses a card that is damaged."""
+    try:
+        return _rendered(card)
+    except TacitError:
+        raise
+    except Exception as error:  # of whatever kind: the card may come from a file
+        raise BadValue(f"the privacy card is damaged: {error!r}") from error
+
+
+def _rendered(card: Json) -> str:
+    notes = _NOTES + (_SIMULATED if card["simulation"] else _RELEASED)
+    head = elements.head(
+        f"Privacy card: {card['title']}",
+        facts=_facts(card),
+        notes=notes,
+        simulation=card["simulation"],
+    )
+    totals = _lines(card["totals"])
+    parts = (
+        head,
+        elements.section("short", "In short", _short(totals)),
+        elements.section("data", "What data there is", _data(card)),
+        elements.section("who", "What leaves a device, and who sees it", _who(card)),
+        elements.section("cells", "The promises in full", _cells(card)),
+        elements.section("assumed", "What has to be true", _assumed(card)),
+        elements.section("budget", "The budget", _budget(card)),
+        elements.section("audit", "Has it been tested?", _audit(card)),
+        elements.section("beyond", "What is not covered", _beyond(card)),
+        elements.section("contact", "Whom to ask", _contact(card)),
+    )
+    return elements.page(f"Privacy card: {card['title']}", "".join(parts))
+
+
+def _lines(told: list[Json]) -> list[Statement]:
+    return [Statement.from_json(line) for line in told]
+
+
+def _facts(card: Json) -> tuple[tuple[str, str], ...]:
+    data, budget = card["data"], card["budget"]
+    return (
+        ("method", card["method"]["name"]),
+        ("data", data["source"]),
+        ("people who may take part", f"{data['people']:,}"),
+        ("items", f"{data['items']:,}"),
+        ("rounds begun, of planned", f"{card['rounds_begun']} of {budget['rounds']}"),
+        ("made with", f"Tacit {card['tacit']}"),
+    )
+
+
+def _short(totals: list[Statement]) -> str:
+    mine = [line for line in totals if line.unit is Unit.USER]
+    kept = sum(line.standing is Standing.PROVEN for line in mine)
+    if kept == len(mine):
+        verdict = elements.notice(
+            "A proven promise holds whoever looks, under what it assumes.",
+            good=True,
+        )
+    elif kept:
+        verdict = elements.notice(
+            "Some who might look are covered by a proven promise, others by none."
+        )
+    else:
+        verdict = elements.notice("Nothing is promised to anyone.")
+    return verdict + elements.listing(plain_words.in_words(totals))
+
+
+def _data(card: Json) -> str:
+    rows = tuple(
+        (kind["what"], "yes" if kind["personal"] else "no", kind["held_by"])
+        for kind in card["data"]["kinds"]
+    )
+    header = ("kind of data", "personal", "kept by")
+    table = tables.Table("Data that exists for this run", header, rows)
+    note = (
+        "The server holds no history. Only what the next table lists leaves a device."
+    )
+    return elements.table(table, heads=1) + elements.paragraph(note, quiet=True)
+
+
+def _who(card: Json) -> str:
+    rows = tuple(
+        (line["what"], line["seen_by"], line["when"], line["group"])
+        for line in card["leaves"]
+    )
+    header = ("what leaves", "seen by", "when", "from whom")
+    return elements.table(tables.Table("Releases", header, rows), heads=1)
+
+
+def _cells(card: Json) -> str:
+    each = tables.privacy(_lines(card["releases"]), caption="Each release by itself")
+    total = tables.privacy(_lines(card["totals"]), caption="Everything together")
+    return (
+        elements.paragraph(_EPSILON)
+        + elements.table(total, heads=1)
+        + elements.table(each, heads=1)
+        + _refreshed(card)
+    )
+
+
+def _refreshed(card: Json) -> str:
+    """What a run that adds to earlier ones promises to whoever was in those."""
+    if not card.get("both"):
+        return ""
+    lead = (
+        "This run adds to what earlier runs learnt. The promises above are to somebody "
+        "who is in this one only. Who was in the earlier ones only has the first of "
+        "these promises, who is in all of them the second."
+    )
+    past = tables.privacy(_lines(card["earlier"]), caption="The earlier runs alone")
+    both = tables.privacy(_lines(card["both"]), caption="The earlier runs and this one")
+    return (
+        elements.paragraph(lead)
+        + elements.table(past, heads=1)
+        + elements.table(both, heads=1)
+    )
+
+
+def _assumed(card: Json) -> str:
+    proven = [s for s in _lines(card["totals"]) if s.standing is Standing.PROVEN]
+    said = dict.fromkeys(part for line in proven for part in line.assumes.split("; "))
+    trusts = [_PLAIN.get(part, part) for part in said if part != "nothing"]
+    if not proven:
+        return elements.paragraph("There is no promise, so nothing is assumed.")
+    if not trusts:
+        return elements.paragraph("The promises rest on mathematics alone.")
+    lead = "The promises hold as long as this does. If it fails, they are void."
+    return elements.paragraph(lead) + elements.listing(trusts)
+
+
+def _budget(card: Json) -> str:
+    budget = card["budget"]
+    target, delta = budget["target_epsilon"], budget["delta"]
+    facts = (
+        f"Target: {'none' if target is None else f'epsilon {target}'}"
+        f"{'' if delta is None else f' at delta {delta}'}. "
+        "A run whose account would pass its target is refused before it begins.",
+        f"Rounds: {budget['rounds']} planned, {card['rounds_begun']} begun; about "
+        f"{budget['cohort_size']:,.0f} devices in each, chosen by {budget['sampler']}; "
+        f"one device in at most {budget['most_participations']}.",
+        f"Reports travel over the channel '{budget['channel']}'.",
+        "Training again on the same people spends again:",
+    )
+    again = [
+        (str(line["runs"]), str(said.view), said.group, tables.epsilon(said))
+        for line in budget["retraining"]
+        for said in _lines([{k: v for k, v in line.items() if k != "runs"}])
+    ]
+    header = ("trainings", "view", "group", "epsilon of a person")
+    caption = "What training so many times composes to"
+    table = tables.Table(caption, header, tuple(again))
+    return elements.listing(facts) + elements.table(table, heads=1)
+
+
+def _audit(card: Json) -> str:
+    audit = card["audit"]
+    if audit is None:
+        return elements.notice("Not audited. To test it: tacit audit RUN")
+    if not audit["checks"]:
+        return elements.notice("The audit made no check.")
+    rows = tuple(
+        (_named(c), _claim(c["claimed"]), _figure(c["measured"]), _outcome(c["ok"]))
+        for c in audit["checks"]
+    )
+    header = ("check", "claimed", "measured", "outcome")
+    table = tables.Table("Measured against what is claimed", header, rows)
+    failed = sum(not check["ok"] for check in audit["checks"])
+    verdict = elements.notice(
+        f"{failed} of {len(rows)} checks failed: do not rely on the promises above."
+        if failed
+        else f"All {len(rows)} checks passed. Audits find faults; they prove nothing.",
+        good=not failed,
+    )
+    return verdict + elements.table(table, heads=1)
+
+
+def _beyond(card: Json) -> str:
+    return elements.listing((*_NOT_COVERED, *_LOW_BITS * card["simulation"]))
+
+
+def _contact(card: Json) -> str:
+    given = card["contact"]
+    return elements.paragraph(
+        given or "No contact was given; set privacy.contact in the experiment."
+    )
+
+
+def _outcome(ok: bool) -> str:
+    return "passed" if ok else "FAILED"
+
+
+def _named(check: Json) -> str:
+    subject = check["subject"]
+    return check["name"] if subject is None else f"{subject}: {check['name']}"
+
+
+def _claim(value: float | None) -> str:
+    """Rounded up: a claim that is rounded down does not hold."""
+    return tables.MISSING if value is None else f"{math.ceil(value * 1e4) / 1e4:.4f}"
+
+
+def _figure(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.4f}"

@@ -1,0 +1,350 @@
+"""A hit rate under the budget: what is held out, what is sent, what it costs."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from tacit.errors import BadValue, Refused
+from tacit.evaluation.metrics import hr
+from tacit.evaluation.ranking import Ranks, count_ranks
+from tacit.evaluation.released_metric import NAME, Measured, Released, ReleasedMetric
+from tacit.keys import Key
+from tacit.method import (
+    CentralGaussian,
+    LocalPrivUnit,
+    Method,
+    Phase,
+    SumMethod,
+    enrol,
+)
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.fedvae import FedVae
+from tacit.methods.gram import Gram
+from tacit.plan import Plan
+from tacit.privacy.budgets import least_total
+from tacit.privacy.guarantees import set_of_items
+from tacit.release import EVERYONE, View
+from tacit.runtime.simulate import Simulation
+from tacit.sampling import Everyone, Once, Poisson
+from tacit.statement import account
+from tacit.testing.contract import MethodContract, ScoreFunction, SmallWorld
+from tacit.testing.toy import ToyFactors
+
+PEOPLE, ITEMS = 40, 12
+CENTRAL = CentralGaussian()
+DELTA = 1e-6
+
+
+def measured(method: Method, *, share: float = 0.05, k: int = 3) -> Measured:
+    return Measured.of(method, ReleasedMetric(share, k), Everyone())
+
+
+def plan_of(rounds: int, epsilon: float = 4.0, people: int = PEOPLE) -> Plan:
+    return Plan(
+        people,
+        rounds,
+        channel="secure_sum",
+        delta=DELTA,
+        target_epsilon=epsilon,
+    )
+
+
+def a_world(*, seed: int = 0, people: int = PEOPLE) -> SmallWorld:
+    """Histories of two to six items; the first items are had by more."""
+    rng = np.random.default_rng(seed)
+    chances = 1.0 / np.arange(1, ITEMS + 1)
+    return SmallWorld.of(
+        [
+            rng.choice(
+                ITEMS, rng.integers(2, 7), replace=False, p=chances / chances.sum()
+            ).tolist()
+            for _ in range(people)
+        ],
+        n_items=ITEMS,
+    )
+
+
+def played(
+    method: Measured, plan: Plan, world: SmallWorld, key: Key, *, is_release=False
+):
+    parts = (world.catalog, world.profiles, world.shards, key)
+    simulation = Simulation(method, plan, *parts, is_release=is_release)
+    *_, (state, _) = simulation.run(simulation.start())
+    return simulation, state
+
+
+class TestContract(MethodContract):
+    def method(self) -> Method:
+        noisy = CentralGaussian(noise_multiplier={"votes": 1e-3})
+        inner = FederatedPopularity(max_votes=4, privacy=noisy)
+        both = CentralGaussian(noise_multiplier={"votes": 1e-3, NAME: 1e-3})
+        return Measured(inner, ReleasedMetric(k=2), privacy=both)
+
+    def answer_world(self) -> SmallWorld:
+        """Item i is held by everyone numbered i or higher; the last is held out."""
+        return SmallWorld.of([[*range(n + 1), 4] for n in range(4)], n_items=5)
+
+    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+        best = np.argsort(-score(world.shards), axis=1)[:, :4]
+        assert best.tolist() == [[0, 1, 2, 3]] * 4
+
+
+# --- What is held out, and what is sent ----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        FederatedPopularity(privacy=CENTRAL),
+        Gram(privacy=CENTRAL, head=ITEMS),
+        FedVae(privacy=CENTRAL, hidden=(4,), latent=2),
+    ],
+)
+def test_training_never_sees_what_is_held_out(inner: SumMethod):
+    """Item 11 is everyone's last: with it and with item 10 instead, reports agree."""
+    plan = plan_of(3)
+    method = measured(inner).calibrated(plan)
+    world, others = (
+        SmallWorld.of([[n % 5, last, 5 + n % 3, last] for n in range(8)], n_items=ITEMS)
+        for last in (11, 10)
+    )
+    server = method.start(plan, world.catalog, Key.from_seed(0))
+    keys = Key.from_seed(1).each(np.arange(8))
+    clients = enrol(method, plan, world.profiles, keys)
+    cast = method.broadcast(server)
+    first, *_ = method.phases(plan)
+    one, other = (
+        method.update(first, cast, clients, held.shards, keys).to_dense()
+        for held in (world, others)
+    )
+    bare = inner.update(first, cast, clients, world.shards, keys).to_dense()
+    for name in one.leaves:
+        np.testing.assert_array_equal(one[name], other[name])
+    assert any((bare[name] != one[name]).any() for name in one.leaves)
+
+
+def test_a_hit_and_a_miss_have_norm_one_at_the_most():
+    """The bound of the phase is exact: a sure hit reaches it, and nothing passes it."""
+    plan, world = plan_of(2), a_world()
+    method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
+    *_, last = method.phases(plan)
+    _, state = played(method, plan, world, Key.from_seed(0))
+    cast = method.broadcast(state.server)
+    keys = Key.from_seed(1).each(np.arange(PEOPLE))
+    tree = method.update(last, cast, state.clients, world.shards, keys)
+    [leaf] = tree.leaves
+    norms = np.linalg.norm(tree[leaf], axis=1)
+    assert norms.max() == 1.0 == last.bound
+    for chance in np.linspace(0, 1, 10_001):
+        assert chance**2 + (1 - chance) ** 2 <= 1.0
+
+
+def test_hits_are_those_of_the_evaluation():
+    """Beside hr@k of the same scores; ties count as their expected value."""
+    plan, world = plan_of(2), a_world()
+    method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
+    _, state = played(method, plan, world, Key.from_seed(0))
+    share = np.round(state.server.weights["share"], 1)  # so that some tie
+    cast = method.broadcast(state.server)
+    cast = type(cast)(cast.round, cast.agreement, {"share": share}, cast.phase)
+    keys = Key.from_seed(1).each(np.arange(PEOPLE))
+    tally = method.tally(cast, state.clients, world.shards, keys)
+    rest, held = world.shards.leaving_last_out()
+    targets = world.shards.histories.of_lengths(np.ones(PEOPLE, np.int64), held)
+    scores = np.broadcast_to(share, (PEOPLE, ITEMS)).copy()
+    counts = count_ranks(scores, rest.histories, targets)
+    assert counts.tied.max() > 1
+    ranks = Ranks(targets.offsets, counts.above, counts.tied, ITEMS - rest.lengths)
+    np.testing.assert_allclose(tally[:, 0], hr(ranks, 3), atol=1e-15)
+    np.testing.assert_array_equal(tally.sum(axis=1), 1.0)
+
+
+def test_who_has_one_item_is_neither_a_hit_nor_a_miss():
+    world = SmallWorld.of([[0], [], [1, 1], [0, 1]], n_items=3)
+    plan = plan_of(2, people=4)
+    method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
+    server = method.start(plan, world.catalog, Key.from_seed(0))
+    keys = Key.from_seed(1).each(np.arange(4))
+    clients = enrol(method, plan, world.profiles, keys)
+    cast = method.broadcast(server)
+    tally = method.tally(cast, clients, world.shards, keys)
+    assert tally.sum(axis=1).tolist() == [0, 0, 0, 1]
+
+
+def test_a_score_that_is_no_number_stands_last():
+    world = SmallWorld.of([[0, 1]], n_items=8)
+    plan = plan_of(2, people=1)
+    method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
+    server = method.start(plan, world.catalog, Key.from_seed(0))
+    keys = Key.from_seed(1).each(np.arange(1))
+    clients = enrol(method, plan, world.profiles, keys)
+    cast = method.broadcast(server)
+    share = np.ones(8)
+    share[1] = np.nan
+    cast = type(cast)(cast.round, cast.agreement, {"share": share}, cast.phase)
+    assert method.tally(cast, clients, world.shards, keys).tolist() == [[0.0, 1.0]]
+
+
+def test_the_model_is_the_inner_methods():
+    plan, world = plan_of(3), a_world()
+    method = measured(Gram(privacy=CENTRAL)).calibrated(plan)
+    simulation, state = played(method, plan, world, Key.from_seed(0))
+    before = None
+    for before, _ in simulation.run(simulation.start()):
+        if before.server.round == 2:
+            break
+    told = method.broadcast(before.server).weights
+    published = method.broadcast(state.server).weights
+    assert told.keys() == published.keys() == {*state.server.weights, "n_items"}
+    for name in told:
+        np.testing.assert_array_equal(told[name], published[name])
+    with pytest.raises(Refused, match="in the last round, not before"):
+        method.released(before.server)
+
+
+# --- What it costs -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 2.0, 4.0, 8.0, 50.0])
+@pytest.mark.parametrize("share", [1e-9, 0.05, 0.5, 0.999])
+@pytest.mark.parametrize(
+    ("inner", "rounds"),
+    [
+        (FederatedPopularity(privacy=CENTRAL), 1),
+        (FederatedPopularity(privacy=CENTRAL), 3),
+        (Gram(privacy=CENTRAL), 2),
+        (FedVae(privacy=CentralGaussian(clip_quantile=0.5)), 4),
+    ],
+)
+def test_all_phases_together_stay_within_the_target(inner, rounds, share, epsilon):
+    plan = plan_of(rounds + 1, epsilon)
+    method = measured(inner, share=share).calibrated(plan)
+    told = account(plan, method.releases(plan))
+    spent = told.worst(view=View.RELEASE)
+    assert spent <= epsilon
+    assert spent >= epsilon * (1 - 1e-6)
+    whole = Phase("all", range(plan.rounds), what="all")
+    total = least_total(plan, [whole], EVERYONE)
+    *_, last = method.phases(plan)
+    assert method.privacy.noise_of(last) == pytest.approx(
+        total / math.sqrt(share), rel=1e-8
+    )
+
+
+def test_what_was_released_before_counts():
+    from tacit.mechanisms.item_selection import ItemSelection
+
+    selection = ItemSelection(most=4, noise_multiplier=8.0, failure=2e-7)
+    plan = plan_of(2)
+    before = Plan(
+        PEOPLE,
+        2,
+        channel="secure_sum",
+        delta=DELTA,
+        target_epsilon=4.0,
+        before=(set_of_items(plan, selection.event),),
+    )
+    method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(before)
+    told = account(before, (*before.before, *method.releases(before)))
+    assert 3.99 < told.worst(view=View.RELEASE) <= 4.0
+
+
+@pytest.mark.parametrize(
+    ("method", "sampler", "said"),
+    [
+        (ToyFactors(), Everyone(), "ToyFactors has no sums"),
+        (FederatedPopularity(), Everyone(), "Unprotected has no noise on sums"),
+        (
+            FederatedPopularity(privacy=LocalPrivUnit()),
+            Everyone(),
+            "LocalPrivUnit has no noise on sums",
+        ),
+        (FederatedPopularity(privacy=CENTRAL), Once(), "the sampler is Once"),
+        (FederatedPopularity(privacy=CENTRAL), Poisson(0.5), "the sampler is Poisson"),
+        (
+            FederatedPopularity(privacy=CentralGaussian(noise_multiplier=2.0)),
+            Everyone(),
+            "one target for all",
+        ),
+    ],
+)
+def test_what_has_no_budget_to_share_is_refused(method, sampler, said):
+    with pytest.raises(BadValue, match=said):
+        Measured.of(method, ReleasedMetric(), sampler)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 1.5, math.nan])
+def test_a_share_is_a_part(share):
+    with pytest.raises(BadValue, match="share"):
+        ReleasedMetric(share)
+
+
+def test_a_target_for_each_group_is_refused():
+    targets = {"a": 1.0, "b": 2.0}
+    plan = Plan(4, 2, delta=DELTA, target_epsilon=targets, groups={"a": 2, "b": 2})
+    with pytest.raises(Refused, match="not by group"):
+        measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
+
+
+def test_one_round_is_too_few():
+    with pytest.raises(Refused, match="must be 2 or more"):
+        measured(FederatedPopularity(privacy=CENTRAL)).phases(plan_of(1))
+
+
+# --- The figure and its interval -----------------------------------------------------
+
+
+def test_without_noise_the_figure_is_exact():
+    found = Released.of("hr@5", 30.0, 70.0, deviation=0.0)
+    assert (found.name, found.people) == ("hr@5", 100)
+    assert found.value == pytest.approx(0.3)
+    assert found.low == pytest.approx(0.3) == found.high
+
+
+@pytest.mark.parametrize("sums", [(0.0, 0.0), (1.0, 1.0), (-30.0, -70.0)])
+def test_sums_that_say_nothing_say_so(sums):
+    found = Released.of("hr@5", *sums, deviation=2.0)
+    assert (found.low, found.high) == (0.0, 1.0)
+    assert 0.0 <= found.value <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("hits", "misses"), [(0, 100), (5, 95), (50, 50), (100, 0), (3, 7), (0, 0)]
+)
+def test_the_interval_covers_what_it_says(hits, misses):
+    """False alarm below 1e-6 if the seed were drawn anew; sees coverage of 93.5 %."""
+    n, deviation = 4000, 4.0
+    noise = np.random.default_rng(5).normal(0, deviation, (n, 2))
+    truth = hits / (hits + misses) if hits + misses else 0.5
+    found = [
+        Released.of("", hits + a, misses + b, deviation=deviation) for a, b in noise
+    ]
+    missed = sum(not one.low - 1e-12 <= truth <= one.high + 1e-12 for one in found)
+    assert missed <= binom.isf(1e-6, n, 0.05)
+    if hits + misses >= 100 and 0 < hits < 100:  # it is not wider than it says either
+        assert missed >= binom.ppf(1e-6, n, 0.05)
+    assert all(0 <= one.low <= one.value <= one.high <= 1 for one in found)
+
+
+@pytest.mark.parametrize("is_release", [False, True])
+def test_released_figures_are_within_their_noise(is_release):
+    """Whole runs, fresh noise each; a release's has no seed.
+
+    False alarm below 1e-9; sees coverage of 65 %.
+    """
+    n, world, plan = 100, a_world(), plan_of(2)
+    method = measured(FederatedPopularity(privacy=CENTRAL), share=0.5)
+    method, missed, values = method.calibrated(plan), 0, set()
+    for seed in range(n):
+        key = Key.from_seed(seed)
+        simulation, state = played(method, plan, world, key, is_release=is_release)
+        told = method.released(state.server)
+        keys = simulation.population.keys.at("round", 1).at("local_update")
+        cast = method.broadcast(state.server)
+        hits, _ = method.tally(cast, state.clients, world.shards, keys).sum(axis=0)
+        missed += not told.low <= hits / PEOPLE <= told.high
+        values.add(told.value)
+    assert len(values) > n / 2
+    assert missed <= binom.isf(1e-9, n, 0.05)
