@@ -309,7 +309,9 @@ def test_a_change_that_cannot_be_applied(change, tmp_path):
         read_experiment(path, [change])
 
 
-@pytest.mark.parametrize("content", [b"[data", b"\xff\xfe", b"a = \n"])
+@pytest.mark.parametrize(
+    "content", [b"[data", b"\xff\xfe", b"a = \n", b"a = " + b"[" * 9999]
+)
 def test_a_file_that_is_no_toml(content, tmp_path):
     path = tmp_path / "exp.toml"
     path.write_bytes(content)

@@ -259,13 +259,17 @@ def read_experiment(path: Path, changes: Sequence[str] = ()) -> Experiment:
     return check_experiment(table, str(path), relative_to=path.parent)
 
 
+# A few thousand brackets exhaust the stack of Python's parser before it finds an end.
+_NOT_TOML = (tomllib.TOMLDecodeError, RecursionError)
+
+
 def read_table(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
     """A TOML file with changes applied, not checked yet."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadExperiment(str(path), ["there is no such file"]) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, *_NOT_TOML) as error:
         raise BadExperiment(str(path), [f"cannot be read as TOML: {error}"]) from error
     for change in changes:
         _apply(change, table)
@@ -516,7 +520,7 @@ def _apply(change: str, table: dict[str, Any]) -> None:
 def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except _NOT_TOML:
         return text
 
 
