@@ -61,7 +61,7 @@ from tacit.runtime.rounds import State
 from tacit.runtime.run import RunDirectory
 from tacit.runtime.warm_start import read_spent
 from tacit.transport import codec
-from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
+from tacit.transport.messages import Broadcast, Layout, Queries, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
 Make = Callable[[random.Random], Any]
@@ -92,7 +92,9 @@ def targets(place: Path) -> Iterator[Target]:
 
 
 def _messages() -> Iterator[Target]:
-    cast = Cast(3, bytes(range(16)), {"w": np.arange(6.0), "n": np.array(7, np.uint8)})
+    broadcast = Broadcast(
+        3, bytes(range(16)), {"w": np.arange(6.0), "n": np.array(7, np.uint8)}
+    )
     layout = Layout(
         {
             "b": Slot("float32", (3,)),
@@ -108,14 +110,23 @@ def _messages() -> Iterator[Target]:
             "n": Dense(np.array([1, 2], np.uint8)),
         }
     )
-    casts = [codec.encode_cast(cast), codec.encode_cast(replace(cast, weights={}))]
-    reports = codec.encode_reports(cast, Reports(tree))
-    queries = codec.encode_queries(cast, Queries(tree))
-    read = partial(_decode, codec.decode_reports, cast, layout)
-    yield Target("cast", 0.25, partial(_sealed, casts), codec.decode_cast, casts[0])
+    broadcasts = [
+        codec.encode_broadcast(broadcast),
+        codec.encode_broadcast(replace(broadcast, weights={})),
+    ]
+    reports = codec.encode_reports(broadcast, Reports(tree))
+    queries = codec.encode_queries(broadcast, Queries(tree))
+    read = partial(_decode, codec.decode_reports, broadcast, layout)
+    yield Target(
+        "broadcast message",
+        0.25,
+        partial(_sealed, broadcasts),
+        codec.decode_broadcast,
+        broadcasts[0],
+    )
     yield _broadcasts()
     yield Target("reports", 0.3, partial(_sealed, reports), read, reports[0])
-    read = partial(_decode, codec.decode_queries, cast, layout)
+    read = partial(_decode, codec.decode_queries, broadcast, layout)
     yield Target("queries", 0.2, partial(_sealed, queries), read, queries[0])
 
 
@@ -126,13 +137,14 @@ def _broadcasts() -> Target:
     method, plan = Gram(head=4, privacy=noise), Plan(4, rounds=2)
     server = method.start(plan, board.catalog, Key.from_seed(0))
     sound = [
-        codec.encode_cast(method.broadcast(replace(server, round=r))) for r in (0, 1)
+        codec.encode_broadcast(method.broadcast(replace(server, round=r)))
+        for r in (0, 1)
     ]
     keys, shards = Key.from_seed(1).each(np.arange(4)), Shards.of(board.interactions)
     clients = enrol(method, plan, board.profiles, keys, catalog=board.catalog)
 
     def answer(message: bytes) -> object:
-        heard, failures = codec.decode_cast(message), list[Exception]()
+        heard, failures = codec.decode_broadcast(message), list[Exception]()
         _, reports, took_part = participate(
             method,
             heard,
@@ -149,8 +161,10 @@ def _broadcasts() -> Target:
     return Target("broadcast", 0.01, partial(_sealed, sound), answer, sound[1])
 
 
-def _decode(decoder: Any, cast: Cast, layout: Layout, message: bytes) -> object:
-    return decoder(cast, [message], layout)
+def _decode(
+    decoder: Any, broadcast: Broadcast, layout: Layout, message: bytes
+) -> object:
+    return decoder(broadcast, [message], layout)
 
 
 def _sealed(corpus: Sequence[bytes], draw: random.Random) -> bytes:

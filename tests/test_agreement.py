@@ -17,8 +17,8 @@ from tacit.methods.gram import Gram
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.testing.contract import mixed_world
-from tacit.transport.codec import encode_cast
-from tacit.transport.messages import BroadcastLayout, Cast, PublicSlot
+from tacit.transport.codec import encode_broadcast
+from tacit.transport.messages import Broadcast, BroadcastLayout, PublicSlot
 
 WORLD = mixed_world()
 PLAN = Plan(13, rounds=3, channel="secure_sum", delta=1e-6)
@@ -102,12 +102,12 @@ AGREED = Agreement.of(
 )
 
 
-def cast(weights, phase=0) -> Cast:
-    return Cast(0, AGREED.digest, weights, phase)
+def broadcast_of(weights, phase=0) -> Broadcast:
+    return Broadcast(0, AGREED.digest, weights, phase)
 
 
 def test_what_was_agreed_is_admitted_and_looked_at_once():
-    broadcast = cast({"head": np.array([0, 9, 3])})
+    broadcast = broadcast_of({"head": np.array([0, 9, 3])})
     assert AGREED.admits(broadcast)
     broadcast.weights["head"][0] = 10  # nobody does that; a second look would see it
     assert AGREED.admits(broadcast)
@@ -127,7 +127,7 @@ def test_what_was_agreed_is_admitted_and_looked_at_once():
 )
 def test_what_was_not_agreed_is_named(weights, complaint):
     with pytest.raises(BadMessage, match=complaint):
-        AGREED.check(cast(weights))
+        AGREED.check(broadcast_of(weights))
 
 
 @pytest.mark.parametrize("rows", [0, 5, 10**9])
@@ -149,7 +149,7 @@ def test_numbers_have_their_limits(value):
 @pytest.mark.parametrize("phase", [1, 2, 99])
 def test_a_phase_that_is_not_there_is_refused(phase):
     with pytest.raises(BadMessage, match=f"phase {phase} of 1"):
-        AGREED.check(cast({"share": np.zeros((2, 2))}, phase))
+        AGREED.check(broadcast_of({"share": np.zeros((2, 2))}, phase))
 
 
 def test_places_need_a_range():
@@ -162,6 +162,7 @@ def test_no_broadcast_is_longer_than_the_bound():
     agreed = method.agreement(PLAN, WORLD.catalog)
     server = method.start(PLAN, WORLD.catalog, Key.from_seed(0))
     sizes = [
-        len(encode_cast(method.broadcast(replace(server, round=r)))) for r in (0, 1, 3)
+        len(encode_broadcast(method.broadcast(replace(server, round=r))))
+        for r in (0, 1, 3)
     ]
     assert max(sizes) <= agreed.most_bytes <= max(sizes) + 4000

@@ -21,7 +21,7 @@ def known(tmp_path_factory) -> dict[str, Target]:
 
 NAMES = (
     *(
-        "cast",
+        "broadcast",
         "broadcast",
         "reports",
         "queries",

@@ -23,7 +23,7 @@ from tacit.method import (
 from tacit.plan import Plan
 from tacit.testing.contract import SmallWorld, mixed_world
 from tacit.testing.toy import ToyFactors
-from tacit.transport.messages import Cast, Reports
+from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Tree
 
 WORLD = mixed_world()
@@ -38,13 +38,13 @@ class Watched(ToyFactors):
 
     log: list = field(default_factory=list, compare=False)
 
-    def local_update(self, cast, clients, shards, keys):
+    def local_update(self, broadcast, clients, shards, keys):
         self.log.append(("local_update", clients, shards, keys))
-        return super().local_update(cast, clients, shards, keys)
+        return super().local_update(broadcast, clients, shards, keys)
 
-    def privatize(self, cast, clients, updates, keys):
+    def privatize(self, broadcast, clients, updates, keys):
         self.log.append(("privatize", clients, updates, keys))
-        return super().privatize(cast, clients, updates, keys)
+        return super().privatize(broadcast, clients, updates, keys)
 
     def enrol(self, profiles, keys):
         self.log.append(("enrol", None, None, keys))
@@ -62,7 +62,7 @@ class Some:
         return np.isin(clients, self.permitted)
 
 
-def cast_of(method, round_: int = 0, plan: Plan = PLAN) -> Cast:
+def broadcast_of(method, round_: int = 0, plan: Plan = PLAN) -> Broadcast:
     server = method.start(plan, WORLD.catalog, Key.from_seed(0))
     return method.broadcast(replace(server, round=round_))
 
@@ -71,10 +71,10 @@ def clients_of(method) -> Clients:
     return enrol(method, PLAN, WORLD.profiles, KEYS, catalog=WORLD.catalog)
 
 
-def take_part(method, *, cast=None, clients=None, ledger=None):
+def take_part(method, *, broadcast=None, clients=None, ledger=None):
     return participate(
         method,
-        cast or cast_of(method),
+        broadcast or broadcast_of(method),
         clients_of(method) if clients is None else clients,
         WORLD.shards,
         KEYS,
@@ -94,7 +94,10 @@ def test_the_ledger_is_asked_first_and_once_with_the_clients_and_the_round():
     clients = clients_of(method)
     method.log.clear()
     take_part(
-        method, cast=cast_of(method, 2), clients=clients, ledger=Some([1], method.log)
+        method,
+        broadcast=broadcast_of(method, 2),
+        clients=clients,
+        ledger=Some([1], method.log),
     )
     assert [entry[0] for entry in method.log] == ["ledger", "local_update", "privatize"]
     assert method.log[0] == ("ledger", [*range(PEOPLE)], 2)
@@ -139,8 +142,8 @@ def test_if_all_refuse_nothing_is_computed_or_said():
 def test_another_plan_is_refused_without_asking_the_ledger():
     """So that it charges nobody for a round that does not take place."""
     method, ledger = ToyFactors(), Some([*range(PEOPLE)])
-    other = cast_of(method, plan=replace(PLAN, rounds=4))
-    _, reports, took_part = take_part(method, cast=other, ledger=ledger)
+    other = broadcast_of(method, plan=replace(PLAN, rounds=4))
+    _, reports, took_part = take_part(method, broadcast=other, ledger=ledger)
     assert ledger.log == []
     assert len(reports) == took_part.sum() == 0
 
@@ -158,7 +161,7 @@ def test_no_key_serves_two_rounds_purposes_or_devices():
     method = Watched()
     clients = clients_of(method)
     for round_ in range(3):
-        take_part(method, cast=cast_of(method, round_), clients=clients)
+        take_part(method, broadcast=broadcast_of(method, round_), clients=clients)
     handed_over = [
         tuple(words)
         for name in ("enrol", "local_update", "privatize")
@@ -173,9 +176,10 @@ def test_no_key_serves_two_rounds_purposes_or_devices():
 def test_from_equal_state_two_rounds_differ_in_their_noise_and_only_there():
     method, quiet = ToyFactors(dither=1.0), ToyFactors(dither=0.0)
     first, second = (
-        take_part(method, cast=cast_of(method, round_))[1].tree for round_ in (0, 1)
+        take_part(method, broadcast=broadcast_of(method, round_))[1].tree
+        for round_ in (0, 1)
     )
-    bare = take_part(quiet, cast=cast_of(quiet))[1].tree["b"]
+    bare = take_part(quiet, broadcast=broadcast_of(quiet))[1].tree["b"]
     assert ((first["b"] - bare) != (second["b"] - bare)).all()
     for one, two in zip(
         first.leaves["V"].parts.values(), second.leaves["V"].parts.values(), strict=True
@@ -201,14 +205,14 @@ def test_privatize_sees_the_state_after_the_update():
 
 @dataclass(frozen=True)
 class SaysLess(ToyFactors):
-    def privatize(self, cast, clients, updates, keys):
-        reports = super().privatize(cast, clients, updates, keys)
+    def privatize(self, broadcast, clients, updates, keys):
+        reports = super().privatize(broadcast, clients, updates, keys)
         return reports.select(slice(1, None))
 
 
 @dataclass(frozen=True)
 class SaysNothing(ToyFactors):
-    def privatize(self, cast, clients, updates, keys):
+    def privatize(self, broadcast, clients, updates, keys):
         return Reports.nobody()
 
 
@@ -224,9 +228,9 @@ class KeepsWhatItNeverHad(ToyFactors):
     def enrol(self, profiles, keys):
         return Tree({})
 
-    def local_update(self, cast, clients, shards, keys):
+    def local_update(self, broadcast, clients, shards, keys):
         counted = replace(clients, state=Tree.dense(rounds=np.zeros(len(clients))))
-        return super().local_update(cast, counted, shards, keys)
+        return super().local_update(broadcast, counted, shards, keys)
 
 
 def test_state_that_nobody_enrolled_with_is_not_lost_in_silence():
@@ -263,11 +267,11 @@ def test_taking_clients_keeps_their_order_and_putting_back_their_place():
 class Everything(ToyFactors):
     """Can all that only some methods can."""
 
-    def ask(self, cast, clients, tastes, keys): ...
+    def ask(self, broadcast, clients, tastes, keys): ...
 
-    def formula(self, cast): ...
+    def formula(self, broadcast): ...
 
-    def reasons(self, cast, shards, item): ...
+    def reasons(self, broadcast, shards, item): ...
 
     def refreshing(self, earlier): ...
 
@@ -284,9 +288,9 @@ def test_what_only_some_methods_can_is_asked_for_by_its_protocol(can):
 def test_by_default_everyone_sees_the_weights_and_nothing_else():
     method = ToyFactors()
     server = method.start(PLAN, WORLD.catalog, Key.from_seed(0))
-    cast = method.broadcast(server)
-    assert cast.weights is server.weights
-    assert (cast.round, cast.agreement) == (
+    broadcast = method.broadcast(server)
+    assert broadcast.weights is server.weights
+    assert (broadcast.round, broadcast.agreement) == (
         0,
         method.agreement(PLAN, WORLD.catalog).digest,
     )

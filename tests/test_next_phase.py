@@ -40,8 +40,8 @@ from tacit.sampling import Poisson
 from tacit.statement import account
 from tacit.testing.contract import MethodContract, SmallWorld, mixed_world
 from tacit.transport.channels import Each, RoundContext
-from tacit.transport.codec import encode_cast
-from tacit.transport.messages import Cast, Layout
+from tacit.transport.codec import encode_broadcast
+from tacit.transport.messages import Broadcast, Layout
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class CountThenChoose(SumMethod):
         memory = {"first": np.array(0.0)}
         return Server(plan, catalog, 0, {"counts": nothing}, memory)
 
-    def update(self, phase, cast, clients, shards, keys):
+    def update(self, phase, broadcast, clients, shards, keys):
         return Tree.dense(counts=unit(rows(shards)))
 
     def learn(self, server, phase, total):
@@ -85,11 +85,11 @@ class CountThenChoose(SumMethod):
         counts = server.weights["counts"] + total["counts"]
         return server.after(weights={"counts": counts}, memory=memory)
 
-    def represent(self, cast, clients, shards, keys):
+    def represent(self, broadcast, clients, shards, keys):
         return Tastes(Tree.dense(nothing=np.zeros((len(shards), 0))))
 
-    def score(self, cast, person, candidates: Candidates):
-        counts = cast.weights["counts"][candidates.items]
+    def score(self, broadcast, person, candidates: Candidates):
+        counts = broadcast.weights["counts"][candidates.items]
         return np.broadcast_to(counts, (len(person.tree), len(counts)))
 
 
@@ -188,10 +188,12 @@ def test_a_client_refuses_a_phase_that_the_round_cannot_have():
     method = CountThenChoose(privacy=CentralGaussian()).calibrated(PLAN)
     simulation = simulated(method)
     state = simulation.start()
-    cast = replace(method.broadcast(state.server), phase=1)  # "once more", in round 0
+    broadcast = replace(
+        method.broadcast(state.server), phase=1
+    )  # "once more", in round 0
     _, reports, took_part = participate(
         method,
-        cast,
+        broadcast,
         state.clients,
         WORLD.shards,
         simulation.population.keys,
@@ -209,7 +211,7 @@ def test_a_device_keeps_the_sum_in_its_ledger(tmp_path):
     for round_ in range(3):  # a new process each time
         device = Device(path, method, PLAN, catalog=WORLD.catalog, history=held)
         said = device.participate(
-            encode_cast(method.broadcast(replace(server, round=round_)))
+            encode_broadcast(method.broadcast(replace(server, round=round_)))
         )
         device.close()
         assert (said is None) == (round_ == 2)
@@ -280,11 +282,11 @@ def test_the_audit_of_a_method_that_chooses():
 def test_nothing_is_computed_for_a_run_that_is_over():
     simulation = simulated(CountThenChoose(-math.inf, privacy=CentralGaussian()))
     *_, (state, _) = simulation.run(simulation.start())
-    cast = simulation.method.broadcast(state.server)
-    assert not simulation.method.agrees(cast, PLAN)
+    broadcast = simulation.method.broadcast(state.server)
+    assert not simulation.method.agrees(broadcast, PLAN)
     with pytest.raises(Refused, match="nothing to answer"):
         simulation.method.local_update(
-            cast, state.clients, WORLD.shards, simulation.population.keys
+            broadcast, state.clients, WORLD.shards, simulation.population.keys
         )
 
 
@@ -313,12 +315,12 @@ def test_a_phase_that_nobody_would_answer_is_refused(method, round_, said):
     """Else the server would learn from noise alone, and count it as spent."""
     simulation = simulated(method(privacy=CentralGaussian()))
     server = replace(simulation.start().server, round=round_)
-    cast = Cast(round_, PLAN.digest, {}, 0)
+    broadcast = Broadcast(round_, PLAN.digest, {}, 0)
     context = RoundContext(Layout({}), Key.from_seed(0), None, 1, 1.0)
     with pytest.raises(Refused, match=said):
         simulation.method.broadcast(server)
     with pytest.raises(Refused, match=said):
-        simulation.method.context(server, cast, Key.from_seed(0))
+        simulation.method.context(server, broadcast, Key.from_seed(0))
     with pytest.raises(Refused, match=said):
         simulation.method.aggregate(server, Each(iter(())), context)
 

@@ -26,8 +26,8 @@ from tacit.errors import BadMessage, BadValue
 from tacit.transport.messages import (
     DIGEST_BYTES,
     NO_PHASE,
+    Broadcast,
     BroadcastLayout,
-    Cast,
     Layout,
     Slot,
 )
@@ -64,26 +64,26 @@ class Agreement:
         parts = tuple(broadcasts), tuple(updates), tuple(reports)
         return cls(digest_of(covered), *parts)
 
-    def check(self, cast: Cast) -> None:
+    def check(self, broadcast: Broadcast) -> None:
         """Refuse a broadcast of another agreement, phase or layout."""
-        if self.digest in cast.admitted:
+        if self.digest in broadcast.admitted:
             return
-        if cast.agreement != self.digest:
+        if broadcast.agreement != self.digest:
             raise BadMessage(
-                f"a broadcast of agreement {cast.agreement.hex()}; agreed is "
+                f"a broadcast of agreement {broadcast.agreement.hex()}; agreed is "
                 f"{self.digest.hex()}: its plan, method, noise or layout is another"
             )
         last = len(self.broadcasts) - 1
-        place = last if cast.phase == NO_PHASE else cast.phase
-        if place > last or (place == last) != (cast.phase == NO_PHASE):
-            raise BadMessage(f"a broadcast of phase {cast.phase} of {last}")
-        self.broadcasts[place].check(cast.weights)
-        cast.admitted.add(self.digest)
+        place = last if broadcast.phase == NO_PHASE else broadcast.phase
+        if place > last or (place == last) != (broadcast.phase == NO_PHASE):
+            raise BadMessage(f"a broadcast of phase {broadcast.phase} of {last}")
+        self.broadcasts[place].check(broadcast.weights)
+        broadcast.admitted.add(self.digest)
 
-    def admits(self, cast: Cast) -> bool:
+    def admits(self, broadcast: Broadcast) -> bool:
         """Whether `check` has nothing against a broadcast."""
         try:
-            self.check(cast)
+            self.check(broadcast)
         except BadMessage:
             return False
         return True

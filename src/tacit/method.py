@@ -27,12 +27,12 @@ What only some methods can is a capability that is asked for by its protocol:
 
 Every kind of data has one place:
 
-    Server   the server keeps it              Clients  clients keep it
-    Cast     everyone sees it                 Updates  raw; live inside `participate`
-    Reports  all that leaves in a round       Tastes   what a client knows of its user
-    Queries  all that leaves to be served
+    Server   the server keeps it              Clients  clients keep it Broadcast
+    everyone sees it                 Updates  raw; live inside `participate` Reports
+    all that leaves in a round       Tastes   what a client knows of its user Queries
+    all that leaves to be served
 
-Only `Cast`, `Reports` and `Queries` have a codec.
+Only `Broadcast`, `Reports` and `Queries` have a codec.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ from tacit.release import Release
 from tacit.transport.channels import Delivery, RoundContext
 from tacit.transport.messages import (
     NO_PHASE,
+    Broadcast,
     BroadcastLayout,
-    Cast,
     Layout,
     PublicSlot,
     Queries,
@@ -86,8 +86,8 @@ from tacit.tree import Array, Arrays, Dense, Factored, Symmetric, Tree
 __all__ = [
     "Array",
     "Arrays",
+    "Broadcast",
     "Candidates",
-    "Cast",
     "Catalog",
     "CentralGaussian",
     "Clients",
@@ -247,22 +247,22 @@ class Method(ABC):
         """Whether the run is done: by default after the rounds that were planned."""
         return server.round >= server.plan.rounds
 
-    def broadcast(self, server: Server) -> Cast:
+    def broadcast(self, server: Server) -> Broadcast:
         """What everyone may see before the next round: by default all weights."""
         phase = NO_PHASE if self.is_over(server) else 0
         agreed = self.agreement(server.plan, server.catalog).digest
-        return Cast(server.round, agreed, server.weights, phase)
+        return Broadcast(server.round, agreed, server.weights, phase)
 
     @abstractmethod
     def aggregators(self, plan: Plan) -> tuple[Aggregator, ...]:
         """What reads deliveries; a plan checks that its channel can feed them."""
 
-    def context(self, server: Server, cast: Cast, key: Key) -> RoundContext:
+    def context(self, server: Server, broadcast: Broadcast, key: Key) -> RoundContext:
         """What a round has agreed on; channel and server are handed the same one."""
         return RoundContext(
             self.layout(server.plan, server.catalog, round=server.round),
             key,
-            self.noise(cast, server.plan),
+            self.noise(broadcast, server.plan),
             server.plan.min_contributors,
             server.plan.cohort_size,
         )
@@ -318,9 +318,9 @@ class Method(ABC):
 
     # client
 
-    def agrees(self, cast: Cast, plan: Plan) -> bool:
-        """Whether a Cast is one that clients of this plan answer."""
-        return cast.phase != NO_PHASE
+    def agrees(self, broadcast: Broadcast, plan: Plan) -> bool:
+        """Whether a broadcast is one that clients of this plan answer."""
+        return broadcast.phase != NO_PHASE
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
         """The private state clients begin with: by default none."""
@@ -328,29 +328,31 @@ class Method(ABC):
 
     @abstractmethod
     def local_update(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
         """The clients' next private state, and what they computed. Raw."""
 
-    def empty_update(self, cast: Cast, clients: Clients, keys: Keys) -> Updates:
+    def empty_update(
+        self, broadcast: Broadcast, clients: Clients, keys: Keys
+    ) -> Updates:
         """What clients that contribute nothing hand to `privatize`: by default zeros.
 
         Nothing of a history is asked: it is what a client says that cannot say more.
         """
-        slots = _agreement(clients).updates[cast.phase]
+        slots = _agreement(clients).updates[broadcast.phase]
         return Updates(zeros(slots, len(clients)))
 
     @abstractmethod
     def privatize(
-        self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, updates: Updates, keys: Keys
     ) -> Reports:
         """All that leaves the clients in this round."""
 
-    def noise(self, cast: Cast, plan: Plan) -> SumMechanism | None:
+    def noise(self, broadcast: Broadcast, plan: Plan) -> SumMechanism | None:
         """What bounds and noise a sum gets before anybody sees it: by default none."""
         return None
 
-    def multiplier(self, cast: Cast, plan: Plan, group: str) -> float | None:
+    def multiplier(self, broadcast: Broadcast, plan: Plan, group: str) -> float | None:
         """The noise of the round over what a member may add, where it is chosen."""
         return None
 
@@ -363,13 +365,13 @@ class Method(ABC):
 
     @abstractmethod
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """What each client knows of its user, from the local history."""
 
     @abstractmethod
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """A score for each person and candidate; larger is better."""
 
@@ -441,7 +443,12 @@ class SumMethod(Method):
 
     @abstractmethod
     def update(
-        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self,
+        phase: Phase,
+        broadcast: Broadcast,
+        clients: Clients,
+        shards: Shards,
+        keys: Keys,
     ) -> Tree:
         """What clients compute in a phase, raw; axis 0 is the client."""
 
@@ -526,16 +533,16 @@ class SumMethod(Method):
         return super().is_over(server) or self.next_phase(server) is None
 
     @final
-    def broadcast(self, server: Server) -> Cast:
+    def broadcast(self, server: Server) -> Broadcast:
         """What everyone may see, the phase, and what its protection tells."""
         phase = None if self.is_over(server) else self._phase_now(server)
         weights = self.public(server, phase)
         agreed = self.agreement(server.plan, server.catalog).digest
         if phase is None:
-            return Cast(server.round, agreed, weights, NO_PHASE)
+            return Broadcast(server.round, agreed, weights, NO_PHASE)
         told = self.privacy.told(phase, server.memory)
         place = self.phases(server.plan).index(phase)
-        return Cast(server.round, agreed, {**weights, **told}, place)
+        return Broadcast(server.round, agreed, {**weights, **told}, place)
 
     def _phase_now(self, server: Server) -> Phase:
         """What `next_phase` chose; refuses a phase that no client would answer."""
@@ -593,47 +600,54 @@ class SumMethod(Method):
         return tuple(self.report_shape(phase, catalog) for phase in self.phases(plan))
 
     @final
-    def phase(self, cast: Cast, plan: Plan) -> Phase:
-        """The phase that a Cast belongs to; refuses one of a run that is over."""
+    def phase(self, broadcast: Broadcast, plan: Plan) -> Phase:
+        """The phase that a broadcast belongs to; refuses one of a run that is over."""
         phases = self.phases(plan)
-        if cast.phase >= len(phases):
+        if broadcast.phase >= len(phases):
             raise Refused(
-                f"a Cast of round {cast.round} asks for phase {cast.phase} of "
-                f"{len(phases)}: there is nothing to answer"
+                f"a broadcast of round {broadcast.round} asks for phase "
+                f"{broadcast.phase} of {len(phases)}: there is nothing to answer"
             )
-        return phases[cast.phase]
+        return phases[broadcast.phase]
 
     @final
-    def agrees(self, cast: Cast, plan: Plan) -> bool:
+    def agrees(self, broadcast: Broadcast, plan: Plan) -> bool:
         """Whether the phase is one that may have this round."""
         phases = self.phases(plan)
-        if not 0 <= cast.phase < len(phases):
+        if not 0 <= broadcast.phase < len(phases):
             return False
         if self.chooses_phases:
-            return cast.round in phases[cast.phase].rounds
-        return cast.round < plan.rounds and phase_of(phases, cast.round) == cast.phase
+            return broadcast.round in phases[broadcast.phase].rounds
+        return (
+            broadcast.round < plan.rounds
+            and phase_of(phases, broadcast.round) == broadcast.phase
+        )
 
     def local_update(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
         """What clients compute in the phase of this round; their state stays."""
-        phase = self.phase(cast, clients.plan)
-        return clients.state, Updates(self.update(phase, cast, clients, shards, keys))
+        phase = self.phase(broadcast, clients.plan)
+        return clients.state, Updates(
+            self.update(phase, broadcast, clients, shards, keys)
+        )
 
     @final
-    def empty_update(self, cast: Cast, clients: Clients, keys: Keys) -> Updates:
+    def empty_update(
+        self, broadcast: Broadcast, clients: Clients, keys: Keys
+    ) -> Updates:
         """Zeros, in the form that the protection reads."""
-        slots = _agreement(clients).updates[cast.phase]
+        slots = _agreement(clients).updates[broadcast.phase]
         return Updates(self.privacy.empty(slots, len(clients), keys))
 
     @final
     def privatize(
-        self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, updates: Updates, keys: Keys
     ) -> Reports:
         """All that leaves, as the protection has it."""
-        phase = self.phase(cast, clients.plan)
+        phase = self.phase(broadcast, clients.plan)
         tree = self.privacy.report(
-            updates.tree, phase, cast.weights, codes=clients.groups, keys=keys
+            updates.tree, phase, broadcast.weights, codes=clients.groups, keys=keys
         )
         robust = self.robust(phase)
         if not isinstance(robust, Bucketed):
@@ -643,16 +657,16 @@ class SumMethod(Method):
         return Reports(Tree({**robust.placed(own, keys.at("group")).leaves, **bit}))
 
     @final
-    def noise(self, cast: Cast, plan: Plan) -> SumMechanism | None:
+    def noise(self, broadcast: Broadcast, plan: Plan) -> SumMechanism | None:
         """What the sum of this round gets, at the clip that everyone was told."""
-        return self.privacy.mechanism(self.phase(cast, plan), cast.weights)
+        return self.privacy.mechanism(self.phase(broadcast, plan), broadcast.weights)
 
     @final
-    def multiplier(self, cast: Cast, plan: Plan, group: str) -> float | None:
+    def multiplier(self, broadcast: Broadcast, plan: Plan, group: str) -> float | None:
         """As the protection has it, where phases are chosen."""
         if not self.chooses_phases:
             return None
-        return self.privacy.multiplier(self.phase(cast, plan), group)
+        return self.privacy.multiplier(self.phase(broadcast, plan), group)
 
     @final
     def aggregators(self, plan: Plan) -> tuple[Aggregator, ...]:
@@ -661,14 +675,14 @@ class SumMethod(Method):
         return tuple(self.privacy.aggregator(one) for one in wanted)
 
     @final
-    def context(self, server: Server, cast: Cast, key: Key) -> RoundContext:
+    def context(self, server: Server, broadcast: Broadcast, key: Key) -> RoundContext:
         """Layout, noise and key of the round; refuses one that passes the budget."""
         phase = self._phase_now(server)
         self._spent_after(server, phase)
         return RoundContext(
             self._layout(phase, server.catalog),
             key,
-            self.noise(cast, server.plan),
+            self.noise(broadcast, server.plan),
             server.plan.min_contributors,
             self.planned(server.plan),
         )
@@ -736,7 +750,7 @@ class Refreshable(Protocol):
 class Exportable(Protocol):
     """A method whose ranking can be written down for devices without Python."""
 
-    def formula(self, cast: Cast) -> Formula:
+    def formula(self, broadcast: Broadcast) -> Formula:
         """`represent` and `score` of all items, for somebody who never took part."""
         ...
 
@@ -746,7 +760,7 @@ class Explainable(Protocol):
     """A method that can say why it recommends an item."""
 
     def reasons(
-        self, cast: Cast, shards: Shards, item: int
+        self, broadcast: Broadcast, shards: Shards, item: int
     ) -> Float[np.ndarray, "events"]:
         """How much each event of one person's history adds to an item's score.
 
@@ -759,7 +773,9 @@ class Explainable(Protocol):
 class Queryable(Protocol):
     """A method that can be ranked at the server, from a private query."""
 
-    def ask(self, cast: Cast, clients: Clients, tastes: Tastes, keys: Keys) -> Queries:
+    def ask(
+        self, broadcast: Broadcast, clients: Clients, tastes: Tastes, keys: Keys
+    ) -> Queries:
         """All that leaves a client to be served."""
         ...
 
@@ -826,7 +842,7 @@ def enrol(
 
 def participate(
     method: Method,
-    cast: Cast,
+    broadcast: Broadcast,
     clients: Clients,
     shards: Shards,
     keys: Keys,
@@ -851,38 +867,42 @@ def participate(
     """
     if not len(clients):
         raise EmptyCohort(
-            f"{type(method).__name__}, round {cast.round}: nobody was asked; "
+            f"{type(method).__name__}, round {broadcast.round}: nobody was asked; "
             "a round needs at least one device"
         )
-    willing = _willing(method, cast, clients, ledger)
+    willing = _willing(method, broadcast, clients, ledger)
     rows = np.flatnonzero(willing)
     if not len(rows):
         return clients, Reports.nobody(), willing
-    some, held, own = clients, shards, keys.at("round", cast.round)
+    some, held, own = clients, shards, keys.at("round", broadcast.round)
     if len(rows) < len(clients):  # taking everyone would copy every history
         some, held, own = clients.take(rows), shards.take(rows), own[rows]
     if on_failure is None:
-        state, reports = _contribution(method, cast, some, held, own)
+        state, reports = _contribution(method, broadcast, some, held, own)
     else:
-        state, reports = _guarded(method, cast, some, held, own, on_failure)
+        state, reports = _guarded(method, broadcast, some, held, own, on_failure)
     return clients.with_state(rows, state), reports, willing
 
 
-def empty_reports(method: Method, cast: Cast, clients: Clients, keys: Keys) -> Reports:
+def empty_reports(
+    method: Method, broadcast: Broadcast, clients: Clients, keys: Keys
+) -> Reports:
     """What clients say that contribute nothing, through the mechanism like any other.
 
     For a round that was begun and cannot be finished: no history is looked at.
     """
-    return _nothing(method, cast, clients, keys.at("round", cast.round))
+    return _nothing(method, broadcast, clients, keys.at("round", broadcast.round))
 
 
 def _contribution(
-    method: Method, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+    method: Method, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
 ) -> tuple[Tree, Reports]:
     """The clients' next private state and their reports, from what they hold."""
-    state, updates = method.local_update(cast, clients, shards, keys.at("local_update"))
+    state, updates = method.local_update(
+        broadcast, clients, shards, keys.at("local_update")
+    )
     after = replace(clients, state=state)
-    reports = method.privatize(cast, after, updates, keys.at("privatize"))
+    reports = method.privatize(broadcast, after, updates, keys.at("privatize"))
     if len(reports) != len(clients):
         raise Refused(
             f"{type(method).__name__}.privatize gave {len(reports)} reports for "
@@ -893,7 +913,7 @@ def _contribution(
 
 def _guarded(
     method: Method,
-    cast: Cast,
+    broadcast: Broadcast,
     clients: Clients,
     shards: Shards,
     keys: Keys,
@@ -902,31 +922,35 @@ def _guarded(
     """The same; nothing is contributed, and no state moves, if anything goes wrong."""
     try:
         with np.errstate(all="ignore"):  # what overflows is not finite, and so nothing
-            state, reports = _contribution(method, cast, clients, shards, keys)
-        _agreement(clients).reports[cast.phase].check(reports)
+            state, reports = _contribution(method, broadcast, clients, shards, keys)
+        _agreement(clients).reports[broadcast.phase].check(reports)
         reports.check_finite()
     except Exception as error:
         on_failure(error)
-        return clients.state, _nothing(method, cast, clients, keys)
+        return clients.state, _nothing(method, broadcast, clients, keys)
     return state, reports
 
 
-def _nothing(method: Method, cast: Cast, clients: Clients, keys: Keys) -> Reports:
-    updates = method.empty_update(cast, clients, keys.at("empty"))
-    return method.privatize(cast, clients, updates, keys.at("empty privatize"))
+def _nothing(
+    method: Method, broadcast: Broadcast, clients: Clients, keys: Keys
+) -> Reports:
+    updates = method.empty_update(broadcast, clients, keys.at("empty"))
+    return method.privatize(broadcast, clients, updates, keys.at("empty privatize"))
 
 
 def _willing(
-    method: Method, cast: Cast, clients: Clients, ledger: Ledger
+    method: Method, broadcast: Broadcast, clients: Clients, ledger: Ledger
 ) -> Bool[np.ndarray, "clients"]:
-    """Who agreed to what the Cast says, and has budget left for it."""
+    """Who agreed to what the broadcast says, and has budget left for it."""
     plan = clients.plan
-    if not _agreement(clients).admits(cast) or not method.agrees(cast, plan):
+    if not _agreement(clients).admits(broadcast) or not method.agrees(broadcast, plan):
         return np.zeros(len(clients), bool)
-    found = [method.multiplier(cast, plan, group) for group in plan.groups]
+    found = [method.multiplier(broadcast, plan, group) for group in plan.groups]
     chosen = [z for z in found if z is not None]
     multipliers = np.array(chosen)[clients.groups] if chosen else None
-    return ledger.permits(clients.numbers, round=cast.round, multipliers=multipliers)
+    return ledger.permits(
+        clients.numbers, round=broadcast.round, multipliers=multipliers
+    )
 
 
 def _agreement(clients: Clients) -> Agreement:

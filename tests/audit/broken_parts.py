@@ -257,11 +257,11 @@ class BareDirection(Gram):
 
     seen: ClassVar[dict[int, object]] = {}
 
-    def update(self, phase, cast, clients, shards, keys):
-        tree = super().update(phase, cast, clients, shards, keys)
+    def update(self, phase, broadcast, clients, shards, keys):
+        tree = super().update(phase, broadcast, clients, shards, keys)
         if phase.name == "counts":
-            before = self.seen.get(cast.round, 0.0)
-            self.seen[cast.round] = before + tree["counts"].sum(axis=0)
+            before = self.seen.get(broadcast.round, 0.0)
+            self.seen[broadcast.round] = before + tree["counts"].sum(axis=0)
         return tree
 
     def learn(self, server, phase, total):
@@ -296,9 +296,9 @@ class RemembersWhoCame(FederatedPopularity):
 
     came: ClassVar[list[int]] = []
 
-    def update(self, phase, cast, clients, shards, keys):
+    def update(self, phase, broadcast, clients, shards, keys):
         self.came.append(len(clients))
-        return super().update(phase, cast, clients, shards, keys)
+        return super().update(phase, broadcast, clients, shards, keys)
 
     def learn(self, server, phase, total):
         after = super().learn(server, phase, total)
@@ -312,8 +312,8 @@ class RemembersWhoCame(FederatedPopularity):
 class LooksAtTheCohort(FederatedPopularity):
     """A report that depends on who else is asked."""
 
-    def update(self, phase, cast, clients, shards, keys):
-        tree = super().update(phase, cast, clients, shards, keys)
+    def update(self, phase, broadcast, clients, shards, keys):
+        tree = super().update(phase, broadcast, clients, shards, keys)
         votes = tree["votes"]
         return Tree.dense(votes=(0.9 * votes + 0.1 * votes.mean(axis=0)))
 
@@ -436,8 +436,8 @@ def _one_less(cell, times):
 _CONTEXT = SumMethod.context
 
 
-def _context_without_minimum(self, server, cast, key):
-    return replace(_CONTEXT(self, server, cast, key), min_contributors=1)
+def _context_without_minimum(self, server, broadcast, key):
+    return replace(_CONTEXT(self, server, broadcast, key), min_contributors=1)
 
 
 @dataclass(frozen=True)

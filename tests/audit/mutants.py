@@ -181,7 +181,7 @@ class TwoClips(FederatedPopularity):
 
 @dataclass(frozen=True)
 class AddsNothing(FederatedPopularity):
-    def noise(self, cast, plan):
+    def noise(self, broadcast, plan):
         return None
 
 
@@ -189,9 +189,9 @@ class AddsNothing(FederatedPopularity):
 class KeepsItsKey(FederatedPopularity):
     """Draws a device's noise from a key that no round is part of."""
 
-    def privatize(self, cast, clients, updates, keys):
+    def privatize(self, broadcast, clients, updates, keys):
         own = Key.from_seed(0).each(clients.numbers)
-        return super().privatize(cast, clients, updates, own)
+        return super().privatize(broadcast, clients, updates, own)
 
 
 # --- Mechanisms on one device ---------------------------------------------------------

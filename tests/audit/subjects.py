@@ -22,8 +22,8 @@ from tacit.privacy.guarantees import summed
 from tacit.release import Release
 from tacit.testing.toy import ToyFactors
 from tacit.transport.messages import (
+    Broadcast,
     BroadcastLayout,
-    Cast,
     Layout,
     PublicSlot,
     Reports,
@@ -56,10 +56,10 @@ class NoisyFactors(ToyFactors):
     mechanism: GaussianSum = MECHANISM
     optimizer: Steps = field(default_factory=Steps)
 
-    def privatize(self, cast, clients, updates, keys):
+    def privatize(self, broadcast, clients, updates, keys):
         return Reports(self.mechanism.bound(updates.tree))
 
-    def noise(self, cast, plan):
+    def noise(self, broadcast, plan):
         return self.mechanism
 
     def releases(self, plan):
@@ -69,7 +69,7 @@ class NoisyFactors(ToyFactors):
 
 @dataclass(frozen=True)
 class AdaptiveFactors(NoisyFactors):
-    """The same with a clip that follows the norms; the Cast says which."""
+    """The same with a clip that follows the norms; the broadcast says which."""
 
     rule: AdaptiveClip = RULE
     kind: type[ClippedSumWithBits] = ClippedSumWithBits
@@ -83,15 +83,15 @@ class AdaptiveFactors(NoisyFactors):
         clip = PublicSlot("float64", (), self.rule.least, self.rule.most)
         return BroadcastLayout({**super().model_layout(catalog).slots, "clip": clip})
 
-    def _at(self, cast: Cast) -> ClippedSumWithBits:
-        rule = self.rule.at(float(cast.weights["clip"]))
+    def _at(self, broadcast: Broadcast) -> ClippedSumWithBits:
+        rule = self.rule.at(float(broadcast.weights["clip"]))
         return self.kind(rule.clip, rule.noise_multiplier, rule.bit_noise)
 
-    def privatize(self, cast, clients, updates, keys):
-        return Reports(self._at(cast).bound(updates.tree))
+    def privatize(self, broadcast, clients, updates, keys):
+        return Reports(self._at(broadcast).bound(updates.tree))
 
-    def noise(self, cast, plan):
-        return self._at(cast)
+    def noise(self, broadcast, plan):
+        return self._at(broadcast)
 
     def aggregate(self, server, delivery, context):
         total = Mean().total(delivery, context)

@@ -121,7 +121,7 @@ class Silent:
 
 @dataclass(frozen=True)
 class Secretive(FederatedPopularity):
-    def noise(self, cast, plan):
+    def noise(self, broadcast, plan):
         return Silent()
 
 
@@ -154,16 +154,16 @@ class TakesTurns(NoisyFactors):
     def _wanted(self, round):
         return "b" if round == 0 else "V"
 
-    def local_update(self, cast, clients, shards, keys):
-        state, updates = super().local_update(cast, clients, shards, keys)
-        name = self._wanted(cast.round)
+    def local_update(self, broadcast, clients, shards, keys):
+        state, updates = super().local_update(broadcast, clients, shards, keys)
+        name = self._wanted(broadcast.round)
         return state, Updates(Tree({name: updates.tree.leaves[name]}))
 
-    def privatize(self, cast, clients, updates, keys):
-        return Reports(self.noise(cast, clients.plan).bound(updates.tree))
+    def privatize(self, broadcast, clients, updates, keys):
+        return Reports(self.noise(broadcast, clients.plan).bound(updates.tree))
 
-    def noise(self, cast, plan):
-        return self.mechanism if cast.round == 0 else self.later
+    def noise(self, broadcast, plan):
+        return self.mechanism if broadcast.round == 0 else self.later
 
     def layout(self, plan, catalog, *, round):
         name, slots = (

@@ -39,9 +39,9 @@ def test_a_local_method_that_remembers_its_clients_is_caught():
 
     @dataclass(frozen=True)
     class Remembers(FederatedPopularity):
-        def update(self, phase, cast, clients, shards, keys):
+        def update(self, phase, broadcast, clients, shards, keys):
             held.append(shards.lengths.sum())
-            return super().update(phase, cast, clients, shards, keys)
+            return super().update(phase, broadcast, clients, shards, keys)
 
         def learn(self, server, phase, total):
             after = super().learn(server, phase, total)

@@ -18,7 +18,7 @@ def file(tmp_path):
     with DeviceLedger(path) as ledger:
         ledger.join("monday", gaussian(5.0), state=SECRET)
         for round_ in range(2):
-            ledger.permits("monday", round_, asked=b"cast")
+            ledger.permits("monday", round_, asked=b"broadcast")
             ledger.keep("monday", round_, report=b"report", state=SECRET)
         ledger.delivered("monday", 0)
     return path

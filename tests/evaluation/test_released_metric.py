@@ -113,13 +113,13 @@ def test_training_never_sees_what_is_held_out(inner: SumMethod):
     server = method.start(plan, world.catalog, Key.from_seed(0))
     keys = Key.from_seed(1).each(np.arange(8))
     clients = enrol(method, plan, world.profiles, keys)
-    cast = method.broadcast(server)
+    broadcast = method.broadcast(server)
     first, *_ = method.phases(plan)
     one, other = (
-        method.update(first, cast, clients, held.shards, keys).to_dense()
+        method.update(first, broadcast, clients, held.shards, keys).to_dense()
         for held in (world, others)
     )
-    bare = inner.update(first, cast, clients, world.shards, keys).to_dense()
+    bare = inner.update(first, broadcast, clients, world.shards, keys).to_dense()
     for name in one.leaves:
         np.testing.assert_array_equal(one[name], other[name])
     assert any((bare[name] != one[name]).any() for name in one.leaves)
@@ -131,9 +131,9 @@ def test_a_hit_and_a_miss_have_norm_one_at_the_most():
     method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
     *_, last = method.phases(plan)
     _, state = played(method, plan, world, Key.from_seed(0))
-    cast = method.broadcast(state.server)
+    broadcast = method.broadcast(state.server)
     keys = Key.from_seed(1).each(np.arange(PEOPLE))
-    tree = method.update(last, cast, state.clients, world.shards, keys)
+    tree = method.update(last, broadcast, state.clients, world.shards, keys)
     [leaf] = tree.leaves
     norms = np.linalg.norm(tree[leaf], axis=1)
     assert norms.max() == 1.0 == last.bound
@@ -147,10 +147,12 @@ def test_hits_are_those_of_the_evaluation():
     method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
     _, state = played(method, plan, world, Key.from_seed(0))
     share = np.round(state.server.weights["share"], 1)  # so that some tie
-    cast = method.broadcast(state.server)
-    cast = type(cast)(cast.round, cast.agreement, {"share": share}, cast.phase)
+    broadcast = method.broadcast(state.server)
+    broadcast = type(broadcast)(
+        broadcast.round, broadcast.agreement, {"share": share}, broadcast.phase
+    )
     keys = Key.from_seed(1).each(np.arange(PEOPLE))
-    tally = method.tally(cast, state.clients, world.shards, keys)
+    tally = method.tally(broadcast, state.clients, world.shards, keys)
     rest, held = world.shards.leaving_last_out()
     targets = world.shards.histories.of_lengths(np.ones(PEOPLE, np.int64), held)
     scores = np.broadcast_to(share, (PEOPLE, ITEMS)).copy()
@@ -168,8 +170,8 @@ def test_who_has_one_item_is_neither_a_hit_nor_a_miss():
     server = method.start(plan, world.catalog, Key.from_seed(0))
     keys = Key.from_seed(1).each(np.arange(4))
     clients = enrol(method, plan, world.profiles, keys)
-    cast = method.broadcast(server)
-    tally = method.tally(cast, clients, world.shards, keys)
+    broadcast = method.broadcast(server)
+    tally = method.tally(broadcast, clients, world.shards, keys)
     assert tally.sum(axis=1).tolist() == [0, 0, 0, 1]
 
 
@@ -180,11 +182,13 @@ def test_a_score_that_is_no_number_stands_last():
     server = method.start(plan, world.catalog, Key.from_seed(0))
     keys = Key.from_seed(1).each(np.arange(1))
     clients = enrol(method, plan, world.profiles, keys)
-    cast = method.broadcast(server)
+    broadcast = method.broadcast(server)
     share = np.ones(8)
     share[1] = np.nan
-    cast = type(cast)(cast.round, cast.agreement, {"share": share}, cast.phase)
-    assert method.tally(cast, clients, world.shards, keys).tolist() == [[0.0, 1.0]]
+    broadcast = type(broadcast)(
+        broadcast.round, broadcast.agreement, {"share": share}, broadcast.phase
+    )
+    assert method.tally(broadcast, clients, world.shards, keys).tolist() == [[0.0, 1.0]]
 
 
 def test_the_model_is_the_inner_methods():
@@ -342,8 +346,8 @@ def test_released_figures_are_within_their_noise(is_release):
         simulation, state = played(method, plan, world, key, is_release=is_release)
         told = method.released(state.server)
         keys = simulation.population.keys.at("round", 1).at("local_update")
-        cast = method.broadcast(state.server)
-        hits, _ = method.tally(cast, state.clients, world.shards, keys).sum(axis=0)
+        broadcast = method.broadcast(state.server)
+        hits, _ = method.tally(broadcast, state.clients, world.shards, keys).sum(axis=0)
         missed += not told.low <= hits / PEOPLE <= told.high
         values.add(told.value)
     assert len(values) > n / 2

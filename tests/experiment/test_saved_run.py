@@ -85,7 +85,7 @@ def test_stars_and_profile_reach_the_list():
     assert own[0].score != pytest.approx(named[0].score)
     nobody = replace(held, profile=Profiles(Strings.of(["x"])))
     without = replace(model.method, adapt_epochs=0)
-    still = Recommender(without, model.cast, CATALOG)
+    still = Recommender(without, model.broadcast, CATALOG)
     scores = [still.recommend(h, k=1)[0].score for h in (held, nobody)]
     assert scores[0] != pytest.approx(scores[1])
 
@@ -107,7 +107,7 @@ def saved(model, path, **settings):
     files = RunDirectory(path)
     named = {"name": "privrec", "items": ["color"], "people": {"side": 2}}
     shape = {"widths": [4], "adapt_epochs": 0}
-    kept = Model({**named, **shape, **settings}, {}, model.cast, CATALOG)
+    kept = Model({**named, **shape, **settings}, {}, model.broadcast, CATALOG)
     save_model(kept, files.model, files.model_facts)
     return files
 

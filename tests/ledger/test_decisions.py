@@ -35,7 +35,7 @@ def path(tmp_path):
 
 
 def say(ledger, round_, run="run"):
-    if not ledger.permits(run, round_, asked=b"cast"):
+    if not ledger.permits(run, round_, asked=b"broadcast"):
         return None
     return ledger.keep(run, round_, report=b"report", state=b"after")
 
@@ -220,7 +220,7 @@ def test_a_file_of_an_older_format_is_read_and_says_no(tmp_path, create, version
         assert [rounds for _, rounds in ledger.taken()] == [[1, 2]]
         assert ledger.joined("run").state == b"state 0"
         assert ledger.pending() == []
-        assert not ledger.permits("run", 5, asked=b"cast")
+        assert not ledger.permits("run", 5, asked=b"broadcast")
         assert figure(ledger).standing == "NONE"
     assert format_of(path) == version
 
@@ -241,7 +241,7 @@ def test_an_older_file_that_is_accepted_keeps_what_it_says_and_no_key(
         assert ledger.spent(SERVER, delta=1e-6).value == expected
         assert ledger.caps() == [Cap(4.0, 1e-6)]
         assert ledger.refusals() == [("run", "why", 3, AT)]
-        assert not ledger.permits("run", 5, asked=b"cast")
+        assert not ledger.permits("run", 5, asked=b"broadcast")
         ledger.join("more", training(0.5, 40.0, 9), state=b"")
         assert say(ledger, 0, run="more") is not None
 

@@ -38,7 +38,7 @@ def ledger(tmp_path):
 
 
 def answer(
-    ledger, round_, *, run="run", asked=b"cast", report=b"report", multiplier=None
+    ledger, round_, *, run="run", asked=b"broadcast", report=b"report", multiplier=None
 ):
     """Take part in a round; the bytes to be sent, or None."""
     if not ledger.permits(run, round_, asked=asked, multiplier=multiplier):
@@ -55,7 +55,7 @@ def reasons(ledger) -> dict[str, int]:
 
 
 def test_the_entry_comes_first_and_then_report_and_state_together(ledger):
-    assert ledger.permits("run", 3, asked=b"cast")
+    assert ledger.permits("run", 3, asked=b"broadcast")
     assert [entry.round for entry in ledger.entries()] == [3]
     assert ledger.answer("run", 3).report is None
     assert ledger.pending() == []
@@ -71,7 +71,7 @@ def test_the_entry_comes_first_and_then_report_and_state_together(ledger):
 
 def fail_half_way(ledger, round_):
     with ledger.transaction():
-        assert ledger.permits("run", round_, asked=b"cast")
+        assert ledger.permits("run", round_, asked=b"broadcast")
         ledger.keep("run", round_, report=b"report", state=b"torn")
         raise ZeroDivisionError
 
@@ -107,7 +107,7 @@ def test_a_round_is_answered_once(ledger):
 
 def test_the_first_report_of_a_round_is_the_one_that_is_kept(ledger):
     """Two processes may both have computed; one of them has the word."""
-    ledger.permits("run", 0, asked=b"cast")
+    ledger.permits("run", 0, asked=b"broadcast")
     assert (
         ledger.keep("run", 0, report=b"one", state=b"s1", before=b"state 0") == b"one"
     )
@@ -121,7 +121,7 @@ def test_the_first_report_of_a_round_is_the_one_that_is_kept(ledger):
 def test_state_moves_only_on_from_where_it_was(ledger):
     """Another round may have been kept; a contribution of nothing has none."""
     for round_ in range(3):
-        ledger.permits("run", round_, asked=b"cast")
+        ledger.permits("run", round_, asked=b"broadcast")
     ledger.keep("run", 0, report=b"nothing")
     assert ledger.joined("run").state == b"state 0"
     ledger.keep("run", 1, report=b"one", state=b"s1", before=b"state 0")
@@ -130,7 +130,7 @@ def test_state_moves_only_on_from_where_it_was(ledger):
 
 
 def test_what_was_forgotten_meanwhile_is_not_kept(ledger):
-    ledger.permits("run", 0, asked=b"cast")
+    ledger.permits("run", 0, asked=b"broadcast")
     ledger.forget(keep_ledger=True)
     assert ledger.keep("run", 0, report=b"report", state=b"s") is None
     assert ledger.answer("run", 0).report is None

@@ -29,7 +29,7 @@ def path(tmp_path):
         ledger.join("run", TERMS, state=b"state 0")
         ledger.set_cap(Cap(9.0))
         for round_ in range(2):
-            ledger.permits("run", round_, asked=b"cast")
+            ledger.permits("run", round_, asked=b"broadcast")
             ledger.keep("run", round_, report=b"report", state=b"after")
         ledger._file.execute("PRAGMA page_size = 512")
         ledger._file.execute("VACUUM")
@@ -120,7 +120,7 @@ def test_every_row_that_counts_is_covered(path, edit):
     file.close()
     with DeviceLedger(path) as ledger:
         assert ledger.doubt is Doubt.ALTERED
-        assert not ledger.permits("run", 9, asked=b"cast")
+        assert not ledger.permits("run", 9, asked=b"broadcast")
         assert ledger.pending() == []
         for change in (
             lambda: ledger.set_cap(Cap(1.0)),
@@ -164,14 +164,14 @@ def test_rows_that_make_no_sense_are_bad_data(path, edit):
         with pytest.raises(BadData, match="run `tacit ledger accept`"):
             ledger.entries()
         with pytest.raises(BadData, match="run `tacit ledger accept`"):
-            ledger.permits("run", 9, asked=b"cast")
+            ledger.permits("run", 9, asked=b"broadcast")
 
 
 def test_a_full_disk_is_told_in_one_sentence(path):
     with DeviceLedger(path) as ledger:
         [(pages,)] = ledger._file.execute("PRAGMA page_count")
         ledger._file.execute(f"PRAGMA max_page_count = {pages}")
-        ledger.permits("run", 2, asked=b"cast")
+        ledger.permits("run", 2, asked=b"broadcast")
         with pytest.raises(BadData, match=r"full; nothing was said\. Make room"):
             ledger.keep("run", 2, report=bytes(9999), state=b"s")
         assert ledger.doubt is None
@@ -202,7 +202,7 @@ def test_a_kill_between_anchor_and_file_leaves_one_that_is_relied_on(path, monke
 
         monkeypatch.setattr(Anchor, "save", dying)
         with DeviceLedger(path) as ledger, pytest.raises(Killed):
-            ledger.permits("run", round_, asked=b"cast")
+            ledger.permits("run", round_, asked=b"broadcast")
         monkeypatch.setattr(Anchor, "save", save)
         with DeviceLedger(path) as ledger:
             assert ledger.doubt is None
@@ -223,7 +223,7 @@ def test_what_is_pending_is_final_before_it_leaves(path, monkeypatch):
 
     monkeypatch.setattr(Anchor, "save", dying)
     with DeviceLedger(path) as ledger:
-        ledger.permits("run", 2, asked=b"cast")
+        ledger.permits("run", 2, asked=b"broadcast")
         shutil.copy(path, path.with_name("charged"))
         with pytest.raises(Killed):
             ledger.keep("run", 2, report=b"two", state=b"s")
@@ -242,7 +242,7 @@ def test_a_slow_process_does_not_overwrite_the_anchor_of_the_next(path, monkeypa
     def overtaken(self, now):
         monkeypatch.setattr(DeviceLedger, "_settle", killed)
         with DeviceLedger(path) as other, pytest.raises(Killed):
-            other.permits("run", 3, asked=b"cast")
+            other.permits("run", 3, asked=b"broadcast")
         monkeypatch.setattr(DeviceLedger, "_settle", settle)
         settle(self, now)
 
@@ -252,7 +252,7 @@ def test_a_slow_process_does_not_overwrite_the_anchor_of_the_next(path, monkeypa
     assert save is Anchor.save
     with DeviceLedger(path) as ledger:
         monkeypatch.setattr(DeviceLedger, "_settle", overtaken)
-        ledger.permits("run", 2, asked=b"cast")
+        ledger.permits("run", 2, asked=b"broadcast")
         assert ledger.doubt is None
         assert ledger.answer("run", 3) is not None
 
@@ -261,7 +261,7 @@ def test_every_state_but_the_last_is_refused(path, tmp_path):
     with DeviceLedger(path) as ledger:
         for round_ in range(2, 6):
             shutil.copy(path, tmp_path / str(round_))
-            ledger.permits("run", round_, asked=b"cast")
+            ledger.permits("run", round_, asked=b"broadcast")
     shutil.copy(path, tmp_path / "last")
     for round_ in range(2, 6):
         shutil.copy(tmp_path / str(round_), path)
@@ -277,7 +277,7 @@ def test_a_ledger_may_be_moved(path, tmp_path):
     path.rename(moved)
     with DeviceLedger(moved) as ledger:
         assert ledger.doubt is None
-        ledger.permits("run", 7, asked=b"cast")
+        ledger.permits("run", 7, asked=b"broadcast")
     DeviceLedger(path).close()  # the anchor knows where the old one is now
 
 

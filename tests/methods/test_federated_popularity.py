@@ -28,7 +28,7 @@ from tacit.testing.contract import (
     SmallWorld,
     checkerboard,
 )
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Broadcast
 
 
 class TestContract(MethodContract):
@@ -136,9 +136,9 @@ def test_no_history_moves_a_report_past_its_bound(level):
     keys = Key.from_seed(0).each(np.arange(3))
     method = LEVELS[level]
     clients = enrol(method, Plan(3), world.profiles, keys)
-    cast = Cast(0, Plan(3).digest, {"share": np.zeros(40)})
-    _, updates = method.local_update(cast, clients, world.shards, keys.at("a"))
-    report = method.privatize(cast, clients, updates, keys.at("b")).tree
+    broadcast = Broadcast(0, Plan(3).digest, {"share": np.zeros(40)})
+    _, updates = method.local_update(broadcast, clients, world.shards, keys.at("a"))
+    report = method.privatize(broadcast, clients, updates, keys.at("b")).tree
     if level == "central":
         np.testing.assert_allclose(report.norms(), [0, 1, 1], atol=1e-6)
     if level == "local_item":
@@ -236,10 +236,10 @@ def test_content_turns_popularity_to_what_a_person_has():
         method, Plan(24), catalog, world.profiles, world.shards, Key.from_seed(0)
     )
     *_, (state, _) = simulation.run(simulation.start())
-    cast = method.broadcast(state.server)
+    broadcast = method.broadcast(state.server)
     keys = simulation.population.keys
-    tastes = method.represent(cast, state.clients, world.shards, keys)
-    scores = method.score(cast, tastes, Candidates.all_of(catalog))
+    tastes = method.represent(broadcast, state.clients, world.shards, keys)
+    scores = method.score(broadcast, tastes, Candidates.all_of(catalog))
     own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
     assert (scores[own].reshape(24, 6).min(axis=1) > 0.01).all()
     assert (scores[~own] < 1e-6).all()

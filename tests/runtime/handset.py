@@ -1,9 +1,9 @@
 """A device that takes part, to be killed: `python handset.py`, then a life a line.
 
 For each line, a JSON table, it forks a child that opens its ledger, sends what is
-pending, answers one Cast and says that the report has arrived. With `die` the child
-kills itself, with SIGKILL, at that line of code in the ledger, in its anchor, in the
-device, in the thread that computes or in its own sending; with `after` it is killed
+pending, answers one broadcast and says that the report has arrived. With `die` the
+child kills itself, with SIGKILL, at that line of code in the ledger, in its anchor, in
+the device, in the thread that computes or in its own sending; with `after` it is killed
 after so many seconds, wherever it is. Where reports arrive is a file that is only ever
 appended to.
 
@@ -41,7 +41,7 @@ from tacit.release import Release
 from tacit.runtime import client as device_module
 from tacit.runtime.client import Device
 from tacit.testing.toy import ToyFactors
-from tacit.transport.codec import encode_cast
+from tacit.transport.codec import encode_broadcast
 
 ITEMS, ROUNDS = 6, 10
 STEPS = (anchor, device_module, durable, files, schema)  # those that write
@@ -70,10 +70,10 @@ HISTORY = Shards.of(
 )
 
 
-def cast(round_: int, seed: int) -> bytes:
-    """A Cast; another seed asks something else."""
+def broadcast(round_: int, seed: int) -> bytes:
+    """A broadcast; another seed asks something else."""
     server = METHOD.start(PLAN, CATALOG, Key.from_seed(seed))
-    return encode_cast(METHOD.broadcast(replace(server, round=round_)))
+    return encode_broadcast(METHOD.broadcast(replace(server, round=round_)))
 
 
 def live(folder: Path, round_: int, seed: int) -> None:
@@ -84,7 +84,7 @@ def live(folder: Path, round_: int, seed: int) -> None:
     for parcel in device.pending():
         send(folder, parcel.round, parcel.report)
         device.delivered(parcel.round)
-    report = device.participate(cast(round_, seed))
+    report = device.participate(broadcast(round_, seed))
     if report is not None:
         send(folder, round_, report)
         device.delivered(round_)

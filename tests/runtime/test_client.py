@@ -36,7 +36,7 @@ from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once
 from tacit.testing.contract import mixed_world
 from tacit.testing.toy import ToyFactors
-from tacit.transport.codec import decode_reports, encode_cast, encode_reports
+from tacit.transport.codec import decode_reports, encode_broadcast, encode_reports
 from tacit.tree import Dense, Tree
 
 WORLD = mixed_world()
@@ -64,13 +64,13 @@ class Noisy(ToyFactors):
         return (Release("noisy gradients", "server", "each round", cells),)
 
 
-def cast_of(method, round_=0, *, seed=0, plan=PLAN):
+def broadcast_of(method, round_=0, *, seed=0, plan=PLAN):
     server = method.start(plan, WORLD.catalog, Key.from_seed(seed))
     return method.broadcast(replace(server, round=round_))
 
 
 def asked(method, round_=0, **other) -> bytes:
-    return encode_cast(cast_of(method, round_, **other))
+    return encode_broadcast(broadcast_of(method, round_, **other))
 
 
 @pytest.fixture
@@ -113,13 +113,15 @@ def test_it_says_what_a_simulated_device_with_its_key_says(make, method, monkeyp
     device, keys = make(method), secret.alone()
     client = enrol(method, PLAN, WORLD.profiles.take([4]), keys, catalog=WORLD.catalog)
     for round_ in (0, 5):
-        cast = cast_of(method, round_, seed=round_)
+        broadcast = broadcast_of(method, round_, seed=round_)
         client, reports, _ = participate(
-            method, cast, client, HISTORY, keys, ledger=Unmetered()
+            method, broadcast, client, HISTORY, keys, ledger=Unmetered()
         )
-        assert [device.participate(encode_cast(cast))] == encode_reports(cast, reports)
+        assert [device.participate(encode_broadcast(broadcast))] == encode_reports(
+            broadcast, reports
+        )
         layout = method.layout(PLAN, WORLD.catalog, round=round_)
-        decode_reports(cast, encode_reports(cast, reports), layout)
+        decode_reports(broadcast, encode_reports(broadcast, reports), layout)
 
 
 def test_keys_come_from_the_operating_system(make, tmp_path):
@@ -211,9 +213,12 @@ def test_another_plan(make):
 
 
 def test_a_round_that_was_never_planned(make):
-    device, cast = make(), cast_of(Noisy())
+    device, broadcast = make(), broadcast_of(Noisy())
     for round_ in (30, 2**64 - 1):
-        assert device.participate(encode_cast(replace(cast, round=round_))) is None
+        assert (
+            device.participate(encode_broadcast(replace(broadcast, round=round_)))
+            is None
+        )
     assert reasons(device) == [Refusal.TOO_LATE]
 
 
@@ -234,13 +239,16 @@ def test_a_phase_that_the_plan_does_not_have_in_that_round(make):
     """A bound and a noise other than agreed would be charged as if they were those."""
     method = Gram(head=5, privacy=CentralGaussian({"counts": 2.0, "relations": 3.0}))
     device = make(method, FOUR)
-    cast = cast_of(method, plan=FOUR)
-    assert cast.phase == 0
+    broadcast = broadcast_of(method, plan=FOUR)
+    assert broadcast.phase == 0
     for phase in (1, 2):
-        assert device.participate(encode_cast(replace(cast, phase=phase))) is None
+        assert (
+            device.participate(encode_broadcast(replace(broadcast, phase=phase)))
+            is None
+        )
     assert reasons(device) == [Refusal.OTHER_PHASE]
     assert device.ledger.entries() == []
-    assert device.participate(encode_cast(cast)) is not None
+    assert device.participate(encode_broadcast(broadcast)) is not None
 
 
 def test_a_phase_that_is_chosen_too_often(make):
@@ -355,9 +363,9 @@ class Crash(BaseException):
 
 @dataclass(frozen=True)
 class Fails(Quiet):
-    """Cannot be computed, as a hostile Cast would have it for some histories."""
+    """Cannot be computed, as a hostile Broadcast would have it for some histories."""
 
-    def local_update(self, cast, clients, shards, keys):
+    def local_update(self, broadcast, clients, shards, keys):
         raise Crash
 
 
@@ -367,9 +375,9 @@ class Slow(Quiet):
 
     gate: threading.Event = field(default_factory=threading.Event)
 
-    def local_update(self, cast, clients, shards, keys):
+    def local_update(self, broadcast, clients, shards, keys):
         self.gate.wait()
-        return super().local_update(cast, clients, shards, keys)
+        return super().local_update(broadcast, clients, shards, keys)
 
 
 @dataclass(frozen=True)
@@ -378,15 +386,15 @@ class Watched(Quiet):
 
     touched: list[int] = field(default_factory=list)
 
-    def local_update(self, cast, clients, shards, keys):
-        self.touched.append(cast.round)
-        return super().local_update(cast, clients, shards, keys)
+    def local_update(self, broadcast, clients, shards, keys):
+        self.touched.append(broadcast.round)
+        return super().local_update(broadcast, clients, shards, keys)
 
 
 def is_empty(report: bytes, round_=0) -> bool:
     """Whether a report without noise has nothing in it."""
     layout = Quiet().layout(PLAN, WORLD.catalog, round=round_)
-    tree = decode_reports(cast_of(Quiet(), round_), [report], layout).tree
+    tree = decode_reports(broadcast_of(Quiet(), round_), [report], layout).tree
     return not tree["b"].any()
 
 
@@ -408,12 +416,12 @@ def test_the_ledger_is_charged_before_the_history_is_touched(make):
     seen = []
 
     class Looks(Quiet):
-        def local_update(self, cast, clients, shards, keys):
+        def local_update(self, broadcast, clients, shards, keys):
             with DeviceLedger(path, create=False) as ledger:
                 assert ledger.doubt is None
                 seen.append([entry.round for entry in ledger.entries()])
             assert not list(path.parent.glob("*-journal"))
-            return super().local_update(cast, clients, shards, keys)
+            return super().local_update(broadcast, clients, shards, keys)
 
     device = make(Looks())
     path = device.ledger.path
@@ -467,13 +475,13 @@ def test_a_second_process_gives_the_bytes_of_the_first_that_keeps_some(make):
     )
 
     class Overtaken(Quiet):
-        def local_update(self, cast, clients, shards, keys):
+        def local_update(self, broadcast, clients, shards, keys):
             second = Device(
                 first.ledger.path, Quiet(), PLAN, catalog=WORLD.catalog, history=HISTORY
             )
             said.append(second.participate(asked(Quiet())))
             second.close()
-            return super().local_update(cast, clients, shards, keys)
+            return super().local_update(broadcast, clients, shards, keys)
 
     first.method = Overtaken()
     assert first.participate(asked(Quiet())) == said[0]
@@ -521,9 +529,9 @@ def test_a_ledger_without_its_anchor_says_no(make):
 
 def test_a_ledger_that_is_put_back_while_it_computes_says_nothing(make, tmp_path):
     class Restored(Quiet):
-        def local_update(self, cast, clients, shards, keys):
+        def local_update(self, broadcast, clients, shards, keys):
             shutil.copy(tmp_path / "backup", tmp_path / "ledger.db")
-            return super().local_update(cast, clients, shards, keys)
+            return super().local_update(broadcast, clients, shards, keys)
 
     device = make(Restored())
     shutil.copy(device.ledger.path, tmp_path / "backup")
@@ -584,8 +592,8 @@ def test_what_failed_is_kept_as_text_and_not_for_ever(make):
     """An exception holds on to the history and to the key of the noise."""
 
     class Breaks(Quiet):
-        def local_update(self, cast, clients, shards, keys):
-            raise ArithmeticError(cast.round)
+        def local_update(self, broadcast, clients, shards, keys):
+            raise ArithmeticError(broadcast.round)
 
     device = make(Breaks())
     for round_ in range(20):
@@ -624,7 +632,7 @@ def test_a_profile_that_does_not_fit_is_as_none(make):
     [failure] = device.failures
     assert "1 labels, 2 were agreed on" in failure
     server = method.start(PLAN, known, Key.from_seed(0))
-    assert device.participate(encode_cast(method.broadcast(server))) is not None
+    assert device.participate(encode_broadcast(method.broadcast(server))) is not None
 
 
 @dataclass(frozen=True)
@@ -703,8 +711,8 @@ class Keeps(Noisy):
             {**super().enrol(profiles, keys).leaves, "x": Dense(np.ones((1, 0)))}
         )
 
-    def local_update(self, cast, clients, shards, keys):
-        state, updates = super().local_update(cast, clients, shards, keys)
+    def local_update(self, broadcast, clients, shards, keys):
+        state, updates = super().local_update(broadcast, clients, shards, keys)
         return Tree({**state.leaves, "x": clients.state.leaves["x"]}), updates
 
 

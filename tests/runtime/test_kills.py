@@ -14,14 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from runtime.handset import ITEMS, METHOD, PLAN, cast
+from runtime.handset import ITEMS, METHOD, PLAN, broadcast
 from safetensors.numpy import load
 
 from tacit.data.catalog import Catalog
 from tacit.errors import BadData, BadMessage
 from tacit.keys import Key
 from tacit.ledger.durable import DeviceLedger
-from tacit.transport.codec import decode_cast, decode_reports
+from tacit.transport.codec import decode_broadcast, decode_reports
 
 HANDSET = Path(__file__).with_name("handset.py")
 KILLS = 300
@@ -121,7 +121,9 @@ def contributed(report: bytes) -> int:
     layout = METHOD.layout(PLAN, catalog, round=3)
     for seed in (1, 2):
         with suppress(BadMessage):  # it answers the other question
-            told = decode_reports(decode_cast(cast(3, seed)), [report], layout)
+            told = decode_reports(
+                decode_broadcast(broadcast(3, seed)), [report], layout
+            )
             return int(told.tree.leaves["V"].left.any())
     pytest.fail("a report that answers neither question")
 

@@ -18,7 +18,7 @@ from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once, Poisson
 from tacit.testing.contract import mixed_world
 from tacit.transport.channels import Direct, Each
-from tacit.transport.codec import encode_cast, encode_reports
+from tacit.transport.codec import encode_broadcast, encode_reports
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Tree
 
@@ -53,12 +53,12 @@ def test_bytes_are_those_of_the_real_messages():
     tap = Tapped()
     made = simulation(channel=tap, chunk=3)
     state = made.start()
-    cast = made.method.broadcast(state.server)
+    broadcast = made.method.broadcast(state.server)
     _, tally = made.step(state)
-    messages = [m for chunk in tap.heard for m in encode_reports(cast, chunk)]
+    messages = [m for chunk in tap.heard for m in encode_reports(broadcast, chunk)]
     assert tally.took_part == tally.asked == len(messages) > 0
     assert tally.bytes_up == sum(map(len, messages))
-    assert tally.bytes_down == tally.asked * len(encode_cast(cast))
+    assert tally.bytes_down == tally.asked * len(encode_broadcast(broadcast))
 
 
 class OddOnes:
@@ -81,8 +81,8 @@ def test_who_refuses_was_asked_and_sent_nothing(chunk):
 
 def encode_reports_of(tap: Tapped) -> list[bytes]:
     made = simulation()
-    cast = made.method.broadcast(made.start().server)
-    return [m for chunk in tap.heard for m in encode_reports(cast, chunk)]
+    broadcast = made.method.broadcast(made.start().server)
+    return [m for chunk in tap.heard for m in encode_reports(broadcast, chunk)]
 
 
 def test_a_round_that_asks_nobody_counts():
@@ -168,13 +168,13 @@ def test_a_cohort_is_never_in_memory_at_once():
 
 @dataclass(frozen=True)
 class OtherType(FederatedPopularity):
-    def privatize(self, cast, clients, updates, keys):
+    def privatize(self, broadcast, clients, updates, keys):
         return Reports(Tree.dense(votes=updates.tree["votes"].astype(np.int64)))
 
 
 @dataclass(frozen=True)
 class OtherName(FederatedPopularity):
-    def privatize(self, cast, clients, updates, keys):
+    def privatize(self, broadcast, clients, updates, keys):
         return Reports(Tree.dense(ballots=updates.tree["votes"]))
 
 
@@ -182,7 +182,7 @@ class OtherName(FederatedPopularity):
 class LongerForSome(FederatedPopularity):
     """The size of a report would say how long the history is."""
 
-    def privatize(self, cast, clients, updates, keys):
+    def privatize(self, broadcast, clients, updates, keys):
         votes = updates.tree["votes"]
         most = int(votes.sum(axis=1).max())
         return Reports(Tree.dense(votes=np.sort(votes)[:, -most:]))

@@ -31,7 +31,7 @@ from tacit.release import Unit, View
 from tacit.runtime.client import Device
 from tacit.runtime.ledger import statements
 from tacit.testing.hostile_broadcasts import not_agreed, within
-from tacit.transport.codec import encode_cast, wire_size
+from tacit.transport.codec import encode_broadcast, wire_size
 
 N_ITEMS = 24
 SMALL = {"embedding": 2, "widths": (3,), "local_epochs": 1}
@@ -73,8 +73,8 @@ def broadcasts(method):
     """The honest broadcast of each phase."""
     plan = plan_for(method)
     server = method.start(plan, CATALOG, Key.from_seed(0))
-    casts = [method.broadcast(replace(server, round=r)) for r in range(2)]
-    return {cast.phase: cast for cast in casts}.values()
+    broadcasts = [method.broadcast(replace(server, round=r)) for r in range(2)]
+    return {broadcast.phase: broadcast for broadcast in broadcasts}.values()
 
 
 @pytest.fixture
@@ -104,10 +104,10 @@ def test_every_history_answers_whatever_an_agreed_broadcast_holds(answered, name
     """Singular, huge and empty models included; every report has the one size."""
     method = METHODS[name]
     agreed = method.agreement(plan_for(method), CATALOG)
-    for cast in broadcasts(method):
-        size = wire_size(agreed.reports[cast.phase])
-        for hostile in within(cast, agreed.broadcasts[cast.phase]):
-            message = encode_cast(hostile)
+    for broadcast in broadcasts(method):
+        size = wire_size(agreed.reports[broadcast.phase])
+        for hostile in within(broadcast, agreed.broadcasts[broadcast.phase]):
+            message = encode_broadcast(hostile)
             found = [answered(method, message, items) for items in HISTORIES]
             assert [n for n, _ in found] == [size] * len(HISTORIES)
             assert [why for _, why in found] == [[]] * len(HISTORIES)
@@ -116,10 +116,12 @@ def test_every_history_answers_whatever_an_agreed_broadcast_holds(answered, name
 @pytest.mark.parametrize("name", ["fmf, bits", "gram, central", "privrec, counts"])
 def test_every_history_refuses_what_was_not_agreed(tmp_path, name):
     method, written = METHODS[name], []
-    hostile = [other for cast in broadcasts(method) for other in not_agreed(cast)]
+    hostile = [
+        other for broadcast in broadcasts(method) for other in not_agreed(broadcast)
+    ]
     is_said = [all(map(_is_finite, one.weights.values())) for one in hostile]
     messages = [
-        encode_cast(one) for one, can in zip(hostile, is_said, strict=True) if can
+        encode_broadcast(one) for one, can in zip(hostile, is_said, strict=True) if can
     ]
     for place, items in enumerate(HISTORIES):
         known = {"catalog": CATALOG, "history": shards(items)}
@@ -147,13 +149,13 @@ def _is_finite(value) -> bool:
 def test_singular_factors_tell_no_item(answered):
     """`solve` fails unless an item is held: the client answers all the same."""
     method = METHODS["fmf, local"]
-    [cast] = broadcasts(method)
+    [broadcast] = broadcasts(method)
     own, right = set(HISTORIES[1]), 0
     for item in range(1, N_ITEMS):
-        factors = np.zeros_like(cast.weights["items"])
+        factors = np.zeros_like(broadcast.weights["items"])
         factors[0, :2] = 2.0**33
         factors[item, 1] = 2.0**6.25
-        message = encode_cast(replace(cast, weights={"items": factors}))
+        message = encode_broadcast(replace(broadcast, weights={"items": factors}))
         size, _ = answered(method, message, HISTORIES[1])
         right += (size is not None) == (item in own)
     assert right == len(own) - 1  # it always answers: right for what is held, no more
@@ -169,7 +171,7 @@ def test_a_server_with_another_noise_is_not_answered(tmp_path, noise):
     device = Device(
         tmp_path / "d.db", agreed, plan, catalog=CATALOG, history=shards([0, 2])
     )
-    assert device.participate(encode_cast(used.broadcast(server))) is None
+    assert device.participate(encode_broadcast(used.broadcast(server))) is None
     assert [why for _, why, _, _ in device.ledger.refusals()] == [Refusal.OTHER_PLAN]
     [line] = [
         one
@@ -190,9 +192,11 @@ def test_one_number_does_not_ask_for_memory(tmp_path):
         catalog=CATALOG,
         history=shards([1]),
     )
-    cast, *_ = broadcasts(method)
-    many = {**cast.weights, "n_items": np.array([10**11])}
-    assert device.participate(encode_cast(replace(cast, weights=many))) is None
+    broadcast, *_ = broadcasts(method)
+    many = {**broadcast.weights, "n_items": np.array([10**11])}
+    assert (
+        device.participate(encode_broadcast(replace(broadcast, weights=many))) is None
+    )
     assert [why for _, why, _, _ in device.ledger.refusals()] == [Refusal.OTHER_LAYOUT]
     with pytest.raises(BadMessage, match="no broadcast that was agreed has more"):
         device.participate(bytes(10**6))

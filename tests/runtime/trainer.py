@@ -52,15 +52,15 @@ class Overheard(ToyFactors):
 
     file: Path | None = field(default=None, compare=False)
 
-    def privatize(self, cast, clients, updates, keys):
-        reports = super().privatize(cast, clients, updates, keys)
+    def privatize(self, broadcast, clients, updates, keys):
+        reports = super().privatize(broadcast, clients, updates, keys)
         said = hashlib.blake2b(digest_size=8)
         for leaf in reports.tree.leaves.values():
             for part in leaf.parts.values():
                 said.update(np.ascontiguousarray(part))
         if self.file is not None:
             who = "-".join(map(str, clients.numbers))
-            line = f"{cast.round} {who} {said.hexdigest()}\n"
+            line = f"{broadcast.round} {who} {said.hexdigest()}\n"
             handle = os.open(self.file, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
             os.write(handle, line.encode())
             os.close(handle)

@@ -10,7 +10,7 @@ from tacit.data.strings import Strings
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Damaged
 from tacit.serving.model_file import Model, load_model, save_model
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Broadcast
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def model() -> Model:
         },
     )
     weights = {"V": np.arange(6.0).reshape(2, 3), "b": np.array([1, 2], np.int64)}
-    cast = Cast(7, bytes(range(16)), weights)
+    broadcast = Broadcast(7, bytes(range(16)), weights)
     privacy = {"mechanism": "central", "noise_multiplier": {"votes": 1.5}}
-    return Model({"name": "x", "rank": 3}, privacy, cast, catalog)
+    return Model({"name": "x", "rank": 3}, privacy, broadcast, catalog)
 
 
 def test_a_model_comes_back_as_it_was(model, tmp_path):
@@ -37,10 +37,10 @@ def test_a_model_comes_back_as_it_was(model, tmp_path):
     loaded = load_model(*files)
     assert loaded.method == model.method
     assert loaded.privacy == model.privacy
-    assert (loaded.cast.round, loaded.cast.agreement) == (7, bytes(range(16)))
-    for name, value in model.cast.weights.items():
-        assert loaded.cast.weights[name].dtype == value.dtype
-        np.testing.assert_array_equal(loaded.cast.weights[name], value)
+    assert (loaded.broadcast.round, loaded.broadcast.agreement) == (7, bytes(range(16)))
+    for name, value in model.broadcast.weights.items():
+        assert loaded.broadcast.weights[name].dtype == value.dtype
+        np.testing.assert_array_equal(loaded.broadcast.weights[name], value)
     assert list(loaded.catalog.titles) == ["Ünë", "Two"]
     for name, feature in model.catalog.features.items():
         for row in range(2):
@@ -60,7 +60,9 @@ def test_a_model_of_the_first_format_is_read(model, tmp_path):
     loaded = load_model(*files)
     assert loaded.method == {"name": "x", "privacy": "central"}
     assert loaded.privacy is None
-    np.testing.assert_array_equal(loaded.cast.weights["V"], model.cast.weights["V"])
+    np.testing.assert_array_equal(
+        loaded.broadcast.weights["V"], model.broadcast.weights["V"]
+    )
 
 
 def test_the_same_model_gives_the_same_bytes(model, tmp_path):
@@ -145,8 +147,8 @@ def test_no_flipped_bit_of_either_file_is_taken_for_the_model(files, which):
 
 def test_weights_of_another_run_are_refused(model, files, tmp_path):
     """Of the same layout, whole in themselves, and not those declared."""
-    weights = {n: v + 1 for n, v in model.cast.weights.items()}
-    other = replace(model, cast=Cast(7, bytes(range(16)), weights))
+    weights = {n: v + 1 for n, v in model.broadcast.weights.items()}
+    other = replace(model, broadcast=Broadcast(7, bytes(range(16)), weights))
     save_model(other, files[0], tmp_path / "other.json")
     with pytest.raises(Damaged, match=r"model\.safetensors is damaged: its checksum"):
         load_model(*files)
@@ -156,7 +158,7 @@ def test_weights_of_another_run_are_refused(model, files, tmp_path):
 def test_weights_that_are_not_finite_are_refused(model, tmp_path, value):
     weights = {"V": np.array([[1.0, value]])}
     files = tmp_path / "model.safetensors", tmp_path / "model.json"
-    save_model(replace(model, cast=Cast(7, bytes(16), weights)), *files)
+    save_model(replace(model, broadcast=Broadcast(7, bytes(16), weights)), *files)
     with pytest.raises(BadRun, match="'V' has numbers that are not finite"):
         load_model(*files)
 

@@ -29,7 +29,7 @@ from tacit.serving.onnx_file import to_onnx
 from tacit.serving.recommender import Recommender, stranger
 from tacit.serving.topk import top_k
 from tacit.testing.contract import SmallWorld
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Broadcast
 
 N_ITEMS = 30
 ALIKE = ("kind", "year")
@@ -82,10 +82,12 @@ def trained(name: str) -> Recommender:
     rounds = method.count_rounds if isinstance(method, FedVae) else 2
     while state.server.round < rounds:
         state, _ = made.step(state)
-    cast = method.broadcast(state.server)
-    if "lean" in cast.weights:  # as if there had been noise: Gram leans on content
-        cast = replace(cast, weights={**cast.weights, "lean": np.array([0.7])})
-    return Recommender(method, cast, items)
+    broadcast = method.broadcast(state.server)
+    if "lean" in broadcast.weights:  # as if there had been noise: Gram leans on content
+        broadcast = replace(
+            broadcast, weights={**broadcast.weights, "lean": np.array([0.7])}
+        )
+    return Recommender(method, broadcast, items)
 
 
 def histories() -> Shards:
@@ -108,7 +110,7 @@ def test_scores_and_lists_are_the_methods_own(name, precision, near):
     device, shards = trained(name), histories()
     people = stranger(device.method, len(shards))
     expected = device.score(shards, people)
-    written = device.method.formula(device.cast)
+    written = device.method.formula(device.broadcast)
     content = to_onnx(written, n_items=N_ITEMS, precision=precision)
     found = run(content, dense(shards))
     np.testing.assert_allclose(found, expected, rtol=near, atol=near)
@@ -125,7 +127,7 @@ def test_scores_and_lists_are_the_methods_own(name, precision, near):
 @pytest.mark.parametrize("name", METHODS)
 def test_nobodys_scores_depend_on_who_else_is_in_the_batch(name):
     device, x = trained(name), dense(histories())
-    content = to_onnx(device.method.formula(device.cast), n_items=N_ITEMS)
+    content = to_onnx(device.method.formula(device.broadcast), n_items=N_ITEMS)
     alone = np.concatenate([run(content, row[None]) for row in x[:5]])
     np.testing.assert_allclose(alone, run(content, x)[:5], rtol=1e-5, atol=1e-6)
 
@@ -135,7 +137,7 @@ def test_where_nothing_is_alike_the_rest_goes_by_count(name):
     """Its order stands in the last digits of a double, and arrives there."""
     device, nobody = trained(name), histories().take([0])
     expected = device.score(nobody, stranger(device.method))
-    written = device.method.formula(device.cast)
+    written = device.method.formula(device.broadcast)
     content = to_onnx(written, n_items=N_ITEMS, precision="float64")
     found = run(content, dense(nobody))
     here, there = (np.argsort(-s[0], kind="stable") for s in (expected, found))
@@ -144,8 +146,8 @@ def test_where_nothing_is_alike_the_rest_goes_by_count(name):
 
 def test_equal_scores_stay_equal_and_the_earlier_item_comes_first():
     shares = np.array([0.1, 0.4, 0.3, 0.4])
-    cast = Cast(1, bytes(16), {"share": shares})
-    content = to_onnx(FederatedPopularity().formula(cast), n_items=4)
+    broadcast = Broadcast(1, bytes(16), {"share": shares})
+    content = to_onnx(FederatedPopularity().formula(broadcast), n_items=4)
     (scores,) = run(content, np.zeros((1, 4)))
     assert scores[1] == scores[3]
     assert np.argsort(-scores, kind="stable").tolist() == [1, 3, 2, 0]
@@ -155,13 +157,13 @@ def test_equal_scores_stay_equal_and_the_earlier_item_comes_first():
 def test_what_comes_in_counts_as_held_if_it_is_above_zero(name):
     """Stars or plays in place of ones change nothing where values are not weighed."""
     device, x = trained(name), dense(histories())
-    content = to_onnx(device.method.formula(device.cast), n_items=N_ITEMS)
+    content = to_onnx(device.method.formula(device.broadcast), n_items=N_ITEMS)
     np.testing.assert_array_equal(run(content, x), run(content, x * 3.5))
 
 
 def test_values_weigh_where_the_method_says_so():
     device = trained("gram by values")
-    content = to_onnx(device.method.formula(device.cast), n_items=N_ITEMS)
+    content = to_onnx(device.method.formula(device.broadcast), n_items=N_ITEMS)
     items = np.array([2, 7, 11])
     shard = Shards.of_history(items, n_items=N_ITEMS, value=1.0)
     stars = np.array([5.0, 1.0, 3.0], shard.values.dtype)
@@ -177,7 +179,7 @@ def test_values_weigh_where_the_method_says_so():
 
 def test_the_file_passes_the_checker_and_says_who_made_it():
     device = trained("fedvae with a head")
-    content = to_onnx(device.method.formula(device.cast), n_items=N_ITEMS)
+    content = to_onnx(device.method.formula(device.broadcast), n_items=N_ITEMS)
     model = onnx.load_from_string(content)
     onnx.checker.check_model(model, full_check=True)
     assert model.producer_name == "tacit"
@@ -188,7 +190,7 @@ def test_the_file_passes_the_checker_and_says_who_made_it():
 
 def test_the_same_model_gives_the_same_bytes():
     one, two = (
-        to_onnx(d.method.formula(d.cast), n_items=N_ITEMS)
+        to_onnx(d.method.formula(d.broadcast), n_items=N_ITEMS)
         for d in (trained("gram by content"), trained("gram by content"))
     )
     assert one == two
@@ -196,7 +198,7 @@ def test_the_same_model_gives_the_same_bytes():
 
 def test_a_matrix_used_twice_is_written_once():
     tied, two = (
-        onnx.load_from_string(to_onnx(d.method.formula(d.cast), n_items=N_ITEMS))
+        onnx.load_from_string(to_onnx(d.method.formula(d.broadcast), n_items=N_ITEMS))
         for d in (trained("fedvae, tied"), trained("fedvae"))
     )
     large = [
@@ -238,6 +240,6 @@ def test_a_method_without_a_formula_does_not_offer_one(method):
 
 def test_factors_of_weighed_clicks_have_no_formula():
     method = FmfLdp(alpha=2.0)
-    cast = Cast(0, bytes(16), {"items": np.ones((3, 5), np.float32)})
+    broadcast = Broadcast(0, bytes(16), {"items": np.ones((3, 5), np.float32)})
     with pytest.raises(Refused, match=r"alpha=2.0 .* train with alpha = 0"):
-        method.formula(cast)
+        method.formula(broadcast)

@@ -11,14 +11,14 @@ from tacit.runtime.simulate import Simulation
 from tacit.serving.recommender import Recommender, stranger
 from tacit.testing.contract import SmallWorld
 from tacit.testing.toy import ToyFactors
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Broadcast
 
 CATALOG = Catalog.of_ids(["a", "b", "c", "d"])
 
 
 def popular() -> Recommender:
     weights = {"share": np.array([0.1, 0.4, 0.3, 0.4])}
-    return Recommender(FederatedPopularity(), Cast(1, bytes(16), weights), CATALOG)
+    return Recommender(FederatedPopularity(), Broadcast(1, bytes(16), weights), CATALOG)
 
 
 def test_the_best_come_first_and_nothing_held_is_shown():
@@ -53,8 +53,8 @@ def test_an_unknown_item_is_named():
 def test_a_personal_model_folds_a_stranger_in_by_history():
     method = ToyFactors(factors=1)
     factors = np.array([[1.0], [1.0], [-1.0], [-1.0]])
-    cast = Cast(1, bytes(16), {"V": factors, "b": np.zeros(4)})
-    recommender = Recommender(method, cast, CATALOG)
+    broadcast = Broadcast(1, bytes(16), {"V": factors, "b": np.zeros(4)})
+    recommender = Recommender(method, broadcast, CATALOG)
     assert recommender.recommend(["a"], k=1)[0].id == "b"
     assert recommender.recommend(["c"], k=1)[0].id == "d"
 

@@ -31,9 +31,9 @@ class Counting(PrivRec):
 
     adapted = 0
 
-    def represent(self, cast, clients, shards, keys):
+    def represent(self, broadcast, clients, shards, keys):
         Counting.adapted += 1
-        return super().represent(cast, clients, shards, keys)
+        return super().represent(broadcast, clients, shards, keys)
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +103,7 @@ def test_a_taste_gives_the_list_that_its_history_gives(name, how, tmp_path, use_
 
 def test_a_taste_of_another_model_is_refused(model):
     mine = model.taste(held())
-    later = replace(model, cast=replace(model.cast, round=9))
+    later = replace(model, broadcast=replace(model.broadcast, round=9))
     with pytest.raises(Refused, match="of another model"):
         later.recommend(mine)
     assert replace(model).recommend(mine)  # loaded twice, it is the same
@@ -111,7 +111,7 @@ def test_a_taste_of_another_model_is_refused(model):
 
 def test_a_taste_cannot_be_sent(model):
     with pytest.raises(Refused, match="Taste has no codec"):
-        encode_queries(model.cast, model.taste(held()))
+        encode_queries(model.broadcast, model.taste(held()))
 
 
 # --- In a file -----------------------------------------------------------------------
@@ -138,13 +138,13 @@ def test_it_is_for_its_owner_alone(model, tmp_path):
 
 
 def other_models(model):
-    weights = {n: np.array(w) for n, w in model.cast.weights.items()}
+    weights = {n: np.array(w) for n, w in model.broadcast.weights.items()}
     name = next(n for n, w in weights.items() if w.dtype.kind == "f" and w.size)
     weights[name].flat[0] += 1e-3
     return {
-        "weights": replace(model, cast=replace(model.cast, weights=weights)),
-        "round": replace(model, cast=replace(model.cast, round=9)),
-        "plan": replace(model, cast=replace(model.cast, agreement=bytes(16))),
+        "weights": replace(model, broadcast=replace(model.broadcast, weights=weights)),
+        "round": replace(model, broadcast=replace(model.broadcast, round=9)),
+        "plan": replace(model, broadcast=replace(model.broadcast, agreement=bytes(16))),
         "settings": replace(model, method=replace(model.method, adapt_epochs=2)),
     }
 
@@ -234,7 +234,7 @@ def test_what_is_kept_is_what_ranking_needs(model, tmp_path):
 
 
 def test_digests_are_of_everything_and_of_nothing_else(model):
-    again = replace(model, cast=replace(model.cast))
+    again = replace(model, broadcast=replace(model.broadcast))
     assert again.digest == model.digest
     digests = {one.digest for one in other_models(model).values()}
     assert len(digests | {model.digest}) == 5

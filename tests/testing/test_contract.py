@@ -34,7 +34,7 @@ class TestToy(MethodContract):
 class NoisyByPlace(ToyFactors):
     """Draws noise by place in the batch instead of by client."""
 
-    def privatize(self, cast, clients, updates, keys):
+    def privatize(self, broadcast, clients, updates, keys):
         noise = np.random.default_rng(0).normal(size=updates.tree["b"].shape)
         leaf = Dense(updates.tree["b"] + noise)
         return Reports(Tree({**updates.tree.leaves, "b": leaf}))
@@ -44,8 +44,8 @@ class NoisyByPlace(ToyFactors):
 class CohortMean(ToyFactors):
     """Centres on the mean of the batch."""
 
-    def local_update(self, cast, clients, shards, keys):
-        state, updates = super().local_update(cast, clients, shards, keys)
+    def local_update(self, broadcast, clients, shards, keys):
+        state, updates = super().local_update(broadcast, clients, shards, keys)
         b = updates.tree["b"]
         leaf = Dense(b - b.mean(axis=0))
         return state, Updates(Tree({**updates.tree.leaves, "b": leaf}))
@@ -66,8 +66,8 @@ class RealisedSize(ToyFactors):
 class LongerReports(ToyFactors):
     """A report that grows with the history gives its length away."""
 
-    def privatize(self, cast, clients, updates, keys):
-        reports = super().privatize(cast, clients, updates, keys)
+    def privatize(self, broadcast, clients, updates, keys):
+        reports = super().privatize(broadcast, clients, updates, keys)
         extra = Dense(np.zeros((len(clients), 3)))
         return Reports(Tree({**reports.tree.leaves, "extra": extra}))
 
@@ -86,10 +86,10 @@ class InPlace(ToyFactors):
 class HiddenState(ToyFactors):
     """Keeps a counter outside the state: a resumed run cannot know it."""
 
-    def local_update(self, cast, clients, shards, keys):
+    def local_update(self, broadcast, clients, shards, keys):
         calls = self.__dict__.setdefault("calls", [])
         calls.append(1)
-        state, updates = super().local_update(cast, clients, shards, keys)
+        state, updates = super().local_update(broadcast, clients, shards, keys)
         grown = Tree.dense(u=state["u"] + len(calls), rounds=state["rounds"])
         return grown, updates
 

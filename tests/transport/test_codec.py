@@ -18,20 +18,20 @@ from tacit.method import Clients, Server, Tastes, Updates
 from tacit.plan import Plan
 from tacit.transport import codec
 from tacit.transport.codec import (
-    cast_size,
-    decode_cast,
+    broadcast_size,
+    decode_broadcast,
     decode_queries,
     decode_reports,
-    encode_cast,
+    encode_broadcast,
     encode_queries,
     encode_reports,
     wire_size,
 )
-from tacit.transport.messages import Cast, Layout, Queries, Reports, Slot
+from tacit.transport.messages import Broadcast, Layout, Queries, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
 DIGEST = bytes(range(16))
-CAST = Cast(3, DIGEST, {})
+CAST = Broadcast(3, DIGEST, {})
 LAYOUT = Layout({"b": Slot("float32", (3,)), "n": Slot("uint8", ())})
 REPORT = Reports(
     Tree.dense(b=np.array([[1, -2, 0.5]], np.float32), n=np.array([7], np.uint8))
@@ -87,14 +87,14 @@ def layouts_and_trees(draw: st.DrawFn) -> tuple[Layout, Tree]:
     weights(),
     st.integers(0, 2**16 - 1),
 )
-def test_a_cast_comes_back(round_, digest, arrays, phase):
-    cast = Cast(round_, digest, arrays, phase)
-    message = encode_cast(cast)
-    found = decode_cast(message)
+def test_a_broadcast_comes_back(round_, digest, arrays, phase):
+    broadcast = Broadcast(round_, digest, arrays, phase)
+    message = encode_broadcast(broadcast)
+    found = decode_broadcast(message)
     assert (found.round, found.agreement) == (round_, digest)
     assert found.phase == phase
     assert_same_arrays(found.weights, arrays)
-    assert len(message) == cast_size(cast)
+    assert len(message) == broadcast_size(broadcast)
 
 
 @given(layouts_and_trees())
@@ -109,14 +109,16 @@ def test_reports_and_queries_come_back(drawn):
 
 def test_the_order_of_names_does_not_show():
     one, two = np.ones(2), np.arange(3)
-    forth = encode_cast(Cast(0, DIGEST, {"x": one, "y": two}))
-    assert forth == encode_cast(Cast(0, DIGEST, {"y": two, "x": one}))
+    forth = encode_broadcast(Broadcast(0, DIGEST, {"x": one, "y": two}))
+    assert forth == encode_broadcast(Broadcast(0, DIGEST, {"y": two, "x": one}))
 
 
 def test_views_and_foreign_byte_orders_travel_by_value():
     square = np.arange(6.0).reshape(2, 3)
-    cast = Cast(0, DIGEST, {"turned": square.T, "swapped": square.astype(">f8")})
-    found = decode_cast(encode_cast(cast)).weights
+    broadcast = Broadcast(
+        0, DIGEST, {"turned": square.T, "swapped": square.astype(">f8")}
+    )
+    found = decode_broadcast(encode_broadcast(broadcast)).weights
     np.testing.assert_array_equal(found["turned"], square.T)
     np.testing.assert_array_equal(found["swapped"], square)
 
@@ -128,7 +130,7 @@ def test_nobody_says_nothing():
 
 def test_a_digest_of_another_length_is_refused_not_padded():
     with pytest.raises(BadValue, match="has 2 bytes; needed are 16"):
-        Cast(0, b"ab", {})
+        Broadcast(0, b"ab", {})
 
 
 # --- Damage --------------------------------------------------------------------------
@@ -136,7 +138,7 @@ def test_a_digest_of_another_length_is_refused_not_padded():
 
 def decoders(message: bytes):
     """Each decoder, told to expect what `message` once was."""
-    yield decode_cast, (message,)
+    yield decode_broadcast, (message,)
     yield decode_reports, (CAST, [message], LAYOUT)
     yield decode_queries, (CAST, [message], LAYOUT)
 
@@ -148,7 +150,9 @@ def assert_refused(message: bytes) -> None:
 
 
 WHOLE = {
-    "cast": encode_cast(Cast(3, DIGEST, {"b": np.ones(2), "n": np.array(True)})),
+    "broadcast": encode_broadcast(
+        Broadcast(3, DIGEST, {"b": np.ones(2), "n": np.array(True)})
+    ),
     "report": encode_reports(CAST, REPORT)[0],
     "query": encode_queries(CAST, Queries(REPORT.tree))[0],
 }
@@ -290,12 +294,12 @@ def test_a_forged_body_is_refused(name):
     message = sealed(BODIES[name])
     with pytest.raises(BadMessage):  # whatever its length
         codec._decode_row(2, CAST, message, LAYOUT, len(message))
-    if name not in OK_IN_A_CAST:
+    if name not in OK_IN_A_BROADCAST:
         with pytest.raises(BadMessage):
-            decode_cast(sealed(BODIES[name], kind=1))
+            decode_broadcast(sealed(BODIES[name], kind=1))
 
 
-OK_IN_A_CAST = {  # a Cast has no declared layout: these are merely other Casts
+OK_IN_A_BROADCAST = {  # it has no declared layout here: these are other broadcasts
     *("missing array", "extra array", "wrong dtype", "wrong shape"),
 }
 
@@ -314,7 +318,7 @@ def test_a_forgery_of_the_right_length_gets_past_the_length_check(name):
         ({"magic": b"TCIX"}, "does not begin"),
         ({"phase": 1}, "does not begin"),
         ({"version": 2}, "version 2; this program reads version 1"),
-        ({"kind": 1}, "is a Cast, expected a Report"),
+        ({"kind": 1}, "is a broadcast, expected a Report"),
         ({"kind": 3}, "is a Query, expected a Report"),
         ({"kind": 9}, "is a kind 9, expected a Report"),
         ({"round_": 4}, "answers round 4"),
@@ -327,9 +331,9 @@ def test_a_forged_head_is_refused(changed, complaint):
         decode_reports(CAST, [sealed(GOOD, **changed)], LAYOUT)
 
 
-def test_only_a_cast_says_a_phase():
+def test_only_a_broadcast_says_a_phase():
     """In a report it would be one more thing to tell people apart by."""
-    assert decode_cast(sealed(GOOD, kind=1, phase=2)).phase == 2
+    assert decode_broadcast(sealed(GOOD, kind=1, phase=2)).phase == 2
     with pytest.raises(BadMessage):
         decode_queries(CAST, [sealed(GOOD, kind=3, phase=2)], LAYOUT)
     assert len(decode_queries(CAST, [sealed(GOOD, kind=3)], LAYOUT)) == 1
@@ -339,9 +343,9 @@ def test_there_is_one_way_to_say_true():
     """A byte of 2 reads as true too: a message within the message."""
     two = sealed(body_of({"x": entry("BOOL", [1], 0, 1)}, b"\x02"), kind=1)
     with pytest.raises(BadMessage, match="neither true nor false"):
-        decode_cast(two)
+        decode_broadcast(two)
     one = sealed(body_of({"x": entry("BOOL", [1], 0, 1)}, b"\x01"), kind=1)
-    assert decode_cast(one).weights["x"].tolist() == [True]
+    assert decode_broadcast(one).weights["x"].tolist() == [True]
 
 
 headers = st.recursive(
@@ -365,13 +369,15 @@ headers = st.recursive(
 
 @given(headers, st.binary(max_size=16))
 @settings(max_examples=300)
-def test_a_forged_header_is_refused_or_is_a_cast_that_encodes_to_itself(header, data):
+def test_a_forged_header_is_refused_or_is_a_broadcast_that_encodes_to_itself(
+    header, data
+):
     message = sealed(body_of(header, data), kind=1)
     try:
-        cast = decode_cast(message)
+        broadcast = decode_broadcast(message)
     except BadMessage:
         return
-    assert encode_cast(cast) == message
+    assert encode_broadcast(broadcast) == message
 
 
 @pytest.mark.parametrize("claim", ["head", "header length", "shape"])
@@ -393,7 +399,7 @@ def test_a_claim_of_much_memory_allocates_nothing(claim):
 # --- Only three things can be encoded ------------------------------------------------
 
 
-def test_only_casts_reports_and_queries_have_a_codec():
+def test_only_broadcasts_reports_and_queries_have_a_codec():
     public = {
         name: function
         for name, function in inspect.getmembers(codec, inspect.isfunction)
@@ -405,8 +411,8 @@ def test_only_casts_reports_and_queries_have_a_codec():
         for parameter, hint in typing.get_type_hints(function).items()
         if name.startswith("encode") and parameter != "return"
     }
-    assert accepted == {Cast, Reports, Queries}
-    assert {"encode_cast", "encode_reports", "encode_queries"} == {
+    assert accepted == {Broadcast, Reports, Queries}
+    assert {"encode_broadcast", "encode_reports", "encode_queries"} == {
         name for name in public if name.startswith("encode")
     }
 
@@ -426,7 +432,7 @@ def test_what_is_private_is_refused_by_every_encoder(private):
         with pytest.raises(Refused, match=type(private).__name__):
             encode(CAST, private)
     with pytest.raises(Refused, match=type(private).__name__):
-        encode_cast(private)
+        encode_broadcast(private)
 
 
 def assert_same_arrays(found, expected) -> None:

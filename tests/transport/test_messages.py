@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import BadMessage, BadValue
-from tacit.transport.messages import Cast, Layout, Reports, Slot
+from tacit.transport.messages import Broadcast, Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
 LAYOUT = Layout(
@@ -81,10 +81,10 @@ def test_a_name_cannot_pass_for_a_part_of_another_leaf():
 @pytest.mark.parametrize("round_", [-1, 2**64, 1.5])
 def test_a_round_is_a_count(round_):
     with pytest.raises(BadValue, match="round"):
-        Cast(round_, bytes(16), {})
+        Broadcast(round_, bytes(16), {})
 
 
 @pytest.mark.parametrize("phase", [-1, 2**16, 0.5])
 def test_a_phase_is_a_small_count(phase):
     with pytest.raises(BadValue, match="phase"):
-        Cast(0, bytes(16), {}, phase)
+        Broadcast(0, bytes(16), {}, phase)

@@ -7,7 +7,7 @@ from tacit.errors import BadMessage, BadValue
 from tacit.keys import Key
 from tacit.plan import Plan
 from tacit.transport.codec import decode_reports, encode_reports
-from tacit.transport.messages import Cast, Layout, Reports, Slot
+from tacit.transport.messages import Broadcast, Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Grouped, Symmetric, Tree
 
 SLOTS = {
@@ -77,8 +77,8 @@ def test_it_survives_the_wire(kind):
         Tree({"w": Grouped(inner(kind), np.eye(3)[[0, 1, 2, 0, 1, 2, 0]])})
     )
     layout.check(reports)
-    cast = Cast(0, Plan(7).digest, {})
-    received = decode_reports(cast, encode_reports(cast, reports), layout)
+    broadcast = Broadcast(0, Plan(7).digest, {})
+    received = decode_reports(broadcast, encode_reports(broadcast, reports), layout)
     np.testing.assert_array_equal(
         received.tree.to_dense()["w"], reports.tree.to_dense()["w"]
     )

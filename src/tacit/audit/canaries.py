@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int64
 from tacit.keys import Key, Keys
 from tacit.method import Clients, Method, Updates
 from tacit.transport.channels import Channel, Delivery, RoundContext, Sum
-from tacit.transport.messages import Cast, Reports
+from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import (
     Array,
     Arrays,
@@ -50,9 +50,9 @@ class _Planted:
         return getattr(self._method, name)
 
     def local_update(
-        self, cast: Cast, clients: Clients, shards: object, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: object, keys: Keys
     ) -> tuple[Tree, Updates]:
-        return clients.state, Updates(self._updates(cast.round, clients.numbers))
+        return clients.state, Updates(self._updates(broadcast.round, clients.numbers))
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,15 +169,17 @@ class _Stage:
         return after, Round(units.layout, units.multiplier, said, probed, total)
 
     def _units(self, state: State) -> Units:
-        server, cast = state.server, self.method.broadcast(state.server)
-        layout = self.method.context(server, cast, self.key).layout
-        return Units.of(self.method, cast, layout, plan=server.plan, group=self.group)
+        server, broadcast = state.server, self.method.broadcast(state.server)
+        layout = self.method.context(server, broadcast, self.key).layout
+        return Units.of(
+            self.method, broadcast, layout, plan=server.plan, group=self.group
+        )
 
     def _template(self, state: State) -> Tree:
         """What one device computes in this round: the shape of every update."""
-        cast, keys = self.method.broadcast(state.server), self._keys([0])
+        broadcast, keys = self.method.broadcast(state.server), self._keys([0])
         clients, shards = state.clients.take([0]), self.place.shards.take([0])
-        return self.method.local_update(cast, clients, shards, keys)[1].tree
+        return self.method.local_update(broadcast, clients, shards, keys)[1].tree
 
     def _plant(self, round: int, template: Tree, limits: dict[str, float]) -> None:
         raw = {name: RAW * limit for name, limit in limits.items()}

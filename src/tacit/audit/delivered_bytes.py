@@ -29,7 +29,7 @@ from tacit.method import Method, Server
 from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.transport.channels import Channel, Delivery, RoundContext, SecureSum, Sum
-from tacit.transport.codec import encode_cast
+from tacit.transport.codec import encode_broadcast
 from tacit.transport.messages import Reports
 from tacit.tree import Array, Arrays
 from tacit.tree.symmetric import diagonal
@@ -106,7 +106,7 @@ def _seen(method: Method, plan: Plan, key: Key, path: str, present: int) -> _See
 
 
 def _told(method: Method, server: Server) -> object:
-    length = len(encode_cast(method.broadcast(server)))
+    length = len(encode_broadcast(method.broadcast(server)))
     return _kinds(server.weights), _kinds(server.memory), length
 
 

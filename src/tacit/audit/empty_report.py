@@ -49,8 +49,8 @@ def _gap(method: Method, plan: Plan, channel: Channel) -> float:
     server = method.start(plan, catalog, key.at("start"))
     while not method.is_over(server):
         round_ = server.round
-        cast = method.broadcast(server)
-        context = method.context(server, cast, key.at("channel", round_))
+        broadcast = method.broadcast(server)
+        context = method.context(server, broadcast, key.at("channel", round_))
         layout = context.layout
         one, two = (
             method.aggregate(server, channel.carry(reports, context), context)

@@ -71,9 +71,11 @@ def contexts(method: Method, plan: Plan, key: Key) -> list[RoundContext]:
 
 
 def _context(method: Method, server: Server, key: Key) -> RoundContext:
-    cast = method.broadcast(server)
-    stated_noise(method, cast, server.plan)  # refuses what states nothing of itself
-    return method.context(server, cast, key.at("round", server.round))
+    broadcast = method.broadcast(server)
+    stated_noise(
+        method, broadcast, server.plan
+    )  # refuses what states nothing of itself
+    return method.context(server, broadcast, key.at("round", server.round))
 
 
 def is_exact(context: RoundContext) -> bool:

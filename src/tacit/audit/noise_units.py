@@ -14,7 +14,7 @@ from tacit.errors import Refused
 from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.method import Method
 from tacit.plan import Plan
-from tacit.transport.messages import Cast, Layout, Reports
+from tacit.transport.messages import Broadcast, Layout, Reports
 from tacit.tree import Arrays
 
 Flat = Float64[np.ndarray, "coordinates"]  # the leaves of a total, laid end to end
@@ -30,10 +30,16 @@ class Units:
 
     @classmethod
     def of(
-        cls, method: Method, cast: Cast, layout: Layout, *, plan: Plan, group: str
+        cls,
+        method: Method,
+        broadcast: Broadcast,
+        layout: Layout,
+        *,
+        plan: Plan,
+        group: str,
     ) -> Units:
         """As the object that adds the noise states them."""
-        noise = stated_noise(method, cast, plan)
+        noise = stated_noise(method, broadcast, plan)
         return cls(layout, noise, stated_multiplier(noise, group))
 
     @property
@@ -60,9 +66,9 @@ class Units:
         return np.concatenate(leaves) / self.scales
 
 
-def stated_noise(method: Method, cast: Cast, plan: Plan) -> SumMechanism:
+def stated_noise(method: Method, broadcast: Broadcast, plan: Plan) -> SumMechanism:
     """The object that adds the noise; refuses one that does not know its own scale."""
-    noise = method.noise(cast, plan)
+    noise = method.noise(broadcast, plan)
     if not hasattr(noise, "scale") or not hasattr(noise, "event"):
         raise Refused(
             f"{type(method).__name__} has its noise from {type(noise).__name__}, which "

@@ -20,7 +20,7 @@ from tacit.audit.small_world import small_place
 from tacit.keys import Key
 from tacit.method import Clients, Method, Unmetered, enrol, participate
 from tacit.plan import Plan
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Broadcast
 
 _FEW, _PEOPLE = 20, 12
 _SAME = 1e-4  # of the largest number of a report, or of 1
@@ -48,7 +48,7 @@ class _Stage:
         self.method, self.keys = method, key.at("clients").each(np.arange(_PEOPLE))
         self.place = small_place(_FEW).people(_PEOPLE)
         server = method.start(plan, self.place.catalog, key.at("start"))
-        self.cast: Cast = method.broadcast(server)
+        self.broadcast: Broadcast = method.broadcast(server)
         codes = np.full(_PEOPLE, np.argmax([*plan.groups.values()]), np.int64)
         people, catalog = self.place.profiles, self.place.catalog
         self.clients: Clients = enrol(
@@ -58,7 +58,7 @@ class _Stage:
     def said(self, rows: np.ndarray) -> Float64[np.ndarray, "rows numbers"]:
         _, reports, _ = participate(
             self.method,
-            self.cast,
+            self.broadcast,
             self.clients.take(rows),
             self.place.shards.take(rows),
             self.keys[rows],

@@ -34,7 +34,7 @@ from tacit.transport.channels import (
     RoundContext,
     SecureSum,
 )
-from tacit.transport.messages import Cast, Reports
+from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Array, Arrays
 
 _FEW, _PEOPLE = 20, 12
@@ -123,8 +123,8 @@ class _Announcing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._method, name)
 
-    def context(self, server: Server, cast: Cast, key: Key) -> RoundContext:
-        context = self._method.context(server, cast, key)
+    def context(self, server: Server, broadcast: Broadcast, key: Key) -> RoundContext:
+        context = self._method.context(server, broadcast, key)
         if context.mechanism is None:
             return context
         own = self._key.at("round", server.round)

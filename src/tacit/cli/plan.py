@@ -66,7 +66,7 @@ def plan(
 
 def _cost(assembled: Any) -> dict[str, Any]:
     """Bytes that one device sends and receives."""
-    from tacit.transport.codec import cast_size, wire_size
+    from tacit.transport.codec import broadcast_size, wire_size
 
     method, plan = assembled.method, assembled.plan
     start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
@@ -74,8 +74,8 @@ def _cost(assembled: Any) -> dict[str, Any]:
     layouts = (method.layout(plan, catalog, round=r) for r in range(plan.rounds))
     sizes = [wire_size(layout) for layout in layouts]
     up = sum(sizes) / len(sizes)
-    down = cast_size(method.broadcast(start))
-    model = cast_size(method.broadcast(replace(start, round=plan.rounds)))
+    down = broadcast_size(method.broadcast(start))
+    model = broadcast_size(method.broadcast(replace(start, round=plan.rounds)))
     expected = plan.rounds * plan.cohort_size / plan.population
     return {
         "population": plan.population,

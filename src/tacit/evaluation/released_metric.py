@@ -42,8 +42,8 @@ from tacit.errors import BadValue, Refused
 from tacit.evaluation.ranking import count_ranks
 from tacit.method import (
     Arrays,
+    Broadcast,
     Candidates,
-    Cast,
     Catalog,
     CentralGaussian,
     Clients,
@@ -200,32 +200,39 @@ class Measured(SumMethod):
         return self.inner.public_shape(phase if is_own else None, catalog)
 
     def update(
-        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self,
+        phase: Phase,
+        broadcast: Broadcast,
+        clients: Clients,
+        shards: Shards,
+        keys: Keys,
     ) -> Tree:
         """Lines 1 and 2, raw."""
         own = replace(clients, plan=_own(clients.plan))
         if phase.name == NAME:
-            return Tree.dense(**{_TALLY: self.tally(cast, own, shards, keys)})
+            return Tree.dense(**{_TALLY: self.tally(broadcast, own, shards, keys)})
         rest, _ = shards.leaving_last_out()
-        return self.inner.update(phase, cast, own, rest, keys)
+        return self.inner.update(phase, broadcast, own, rest, keys)
 
-    def tally(self, cast: Cast, clients: Clients, shards: Shards, keys: Keys) -> Tally:
+    def tally(
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
+    ) -> Tally:
         """Each client's hit and miss; raw."""
         found, k = [np.zeros((0, 2))], self.metric.k
         for first in range(0, len(shards), _PEOPLE_AT_ONCE):
             some = np.arange(first, min(first + _PEOPLE_AT_ONCE, len(shards)))
             rest, held = shards.take(some).leaving_last_out()
-            scores = self._scores(cast, clients.take(some), rest, keys[some])
+            scores = self._scores(broadcast, clients.take(some), rest, keys[some])
             found.append(_hits_and_misses(scores, rest.histories, held, k=k))
         return np.concatenate(found)
 
     def _scores(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Scores:
         """Of every item; one that is no number stands last."""
-        tastes = self.inner.represent(cast, clients, shards, keys)
+        tastes = self.inner.represent(broadcast, clients, shards, keys)
         every = Candidates.all_of(_nameless(shards.n_items))
-        scores = self.inner.score(cast, tastes, every).astype(np.float64)
+        scores = self.inner.score(broadcast, tastes, every).astype(np.float64)
         return np.where(np.isnan(scores), -np.inf, scores)
 
     # server
@@ -284,16 +291,16 @@ class Measured(SumMethod):
         return self.inner.liked
 
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """As the inner method."""
-        return self.inner.represent(cast, clients, shards, keys)
+        return self.inner.represent(broadcast, clients, shards, keys)
 
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """As the inner method."""
-        return self.inner.score(cast, person, candidates)
+        return self.inner.score(broadcast, person, candidates)
 
     def outlook(self, plan: Plan, catalog: Catalog) -> str | None:
         """What can be learnt, and how well the hit rate will be known."""
@@ -343,5 +350,5 @@ def _rate(angle: float) -> float:
 
 @lru_cache(1)
 def _nameless(n_items: int) -> Catalog:
-    """Items of which nothing is known but their place: the rest is in the Cast."""
+    """Items of which nothing is known but their place: the rest is in the broadcast."""
     return Catalog.of_ids([str(item) for item in range(n_items)])

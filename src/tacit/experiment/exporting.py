@@ -93,7 +93,7 @@ def _formula(recommender: Recommender) -> Formula:
             "device needs this package to rank with it. Methods that can be exported: "
             f"{', '.join(exportable())}"
         )
-    return method.formula(recommender.cast)
+    return method.formula(recommender.broadcast)
 
 
 def _onnx_facts(content: bytes, precision: Precision) -> Json:

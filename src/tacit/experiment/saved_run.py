@@ -51,13 +51,13 @@ def load(run: str | Path) -> Recommender:
     if method is None:
         raise BadRun(f"{directory.model_facts}: {'; '.join(problems.found)}")
     try:
-        method.model_layout(model.catalog).check(model.cast.weights)
+        method.model_layout(model.catalog).check(model.broadcast.weights)
     except BadMessage as error:
         raise BadRun(
             f"{directory.model} is not the model that {directory.model_facts.name} "
             f"describes: {error}; train it again, or get a whole copy"
         ) from error
-    return Recommender(method, model.cast, model.catalog)
+    return Recommender(method, model.broadcast, model.catalog)
 
 
 def _from_first_format(

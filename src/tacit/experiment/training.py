@@ -359,8 +359,8 @@ def _without_noise(assembled: Assembled, state: State) -> dict[str, Any]:
     if measured is None:
         return {}
     last = simulation.population.keys.at("round", state.server.round - 1)
-    cast, keys = measured.broadcast(state.server), last.at("local_update")
-    tally = measured.tally(cast, state.clients, simulation.shards, keys)
+    broadcast, keys = measured.broadcast(state.server), last.at("local_update")
+    tally = measured.tally(broadcast, state.clients, simulation.shards, keys)
     hits, misses = tally.sum(axis=0).tolist()
     exact = Released.of(measured.name, hits, misses, deviation=0.0)
     return {"released_metrics": [asdict(exact)]}

@@ -128,7 +128,7 @@ class AdaptiveClip:
         self.at(self.start)
 
     def at(self, clip: float) -> ClippedSumWithBits:
-        """The mechanism of a round whose Cast says `clip`; refuses other clips."""
+        """The mechanism of a round whose Broadcast says `clip`; refuses other clips."""
         if not self.least <= clip <= self.most:
             raise Refused(
                 f"clip={clip} is not in [{self.least}, {self.most}], which devices "

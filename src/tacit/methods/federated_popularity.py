@@ -33,8 +33,8 @@ from jaxtyping import Float32
 from tacit import check
 from tacit.method import (
     Arrays,
+    Broadcast,
     Candidates,
-    Cast,
     Catalog,
     Clients,
     Formula,
@@ -104,7 +104,12 @@ class FederatedPopularity(SumMethod):
         return Server(plan, catalog, 0, weights, {"votes": nothing})
 
     def update(
-        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self,
+        phase: Phase,
+        broadcast: Broadcast,
+        clients: Clients,
+        shards: Shards,
+        keys: Keys,
     ) -> Tree:
         """Lines 1 and 2: at most `max_votes` distinct items of each history."""
         drawn = shards.at_most(self.max_votes, keys)
@@ -120,19 +125,19 @@ class FederatedPopularity(SumMethod):
         return server.after(weights=weights, memory={"votes": votes})
 
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Nothing, or how alike each item is: popularity depends on nobody."""
         if not self.content:
             return Tastes(Tree.dense(nothing=np.zeros((len(shards), 0))))
-        known = Content(cast.weights["labels"], cast.weights["numbers"])
+        known = Content(broadcast.weights["labels"], broadcast.weights["numbers"])
         return Tastes(Tree.dense(alike=known.spread(rows(shards))))
 
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 4."""
-        share = cast.weights["share"][candidates.items]
+        share = broadcast.weights["share"][candidates.items]
         if self.content:
             alike = person.tree["alike"][:, candidates.items]
             return np.maximum(share, 0.0) * alike + 1e-9 * share
@@ -142,12 +147,12 @@ class FederatedPopularity(SumMethod):
         """With all that is known of these items as content, if it has any."""
         return replace(self, content=(*catalog.features,) if self.content else ())
 
-    def formula(self, cast: Cast) -> Formula:
+    def formula(self, broadcast: Broadcast) -> Formula:
         """Line 4, from histories on."""
-        share, held = cast.weights["share"], HISTORIES.held()
+        share, held = broadcast.weights["share"], HISTORIES.held()
         if not self.content:
             return held * 0.0 + share
-        known = Content(cast.weights["labels"], cast.weights["numbers"])
+        known = Content(broadcast.weights["labels"], broadcast.weights["numbers"])
         alike = known.spread_formula(held)
         return alike * np.maximum(share, 0.0) + 1e-9 * share
 

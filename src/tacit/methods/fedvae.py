@@ -41,8 +41,8 @@ from tacit.errors import BadValue
 from tacit.method import (
     Array,
     Arrays,
+    Broadcast,
     Candidates,
-    Cast,
     Catalog,
     CentralGaussian,
     Clients,
@@ -218,18 +218,23 @@ class FedVae(SumMethod):
         return {**layers, **known}
 
     def update(
-        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self,
+        phase: Phase,
+        broadcast: Broadcast,
+        clients: Clients,
+        shards: Shards,
+        keys: Keys,
     ) -> Tree:
         """Line 2, raw; while counting the history, of length 1."""
         if phase.name == "counts":
             return Tree.dense(counts=unit(rows(shards)))
-        held = Held.of(shards, cast.weights["head"])
+        held = Held.of(shards, broadcast.weights["head"])
         return gradients(
             self._network(held.n_items),
-            cast.weights,
+            broadcast.weights,
             held,
             [self._pass(held, keys.at("pass", i)) for i in range(self.local_passes)],
-            beta=self._beta(cast.round),
+            beta=self._beta(broadcast.round),
             is_mean=self.loss == "mean",
             rate=self.local_rate,
         )
@@ -278,31 +283,33 @@ class FedVae(SumMethod):
     # serving
 
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Where the encoder puts the history: the mean μ."""
-        held = Held.of(shards, cast.weights["head"])
+        held = Held.of(shards, broadcast.weights["head"])
         x = held.dense(held.values, self._dtype)
-        latent = self._network(held.n_items).encode(cast.weights, x)
+        latent = self._network(held.n_items).encode(broadcast.weights, x)
         return Tastes(Tree.dense(latent=latent))
 
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """The decoder's scores; items outside the head follow, by their counts."""
-        head = cast.weights["head"]
-        found = self._network(len(head)).decode(cast.weights, person.tree["latent"])
-        if "counts" not in cast.weights:
+        head = broadcast.weights["head"]
+        found = self._network(len(head)).decode(
+            broadcast.weights, person.tree["latent"]
+        )
+        if "counts" not in broadcast.weights:
             return found[:, candidates.items]
-        counts = cast.weights["counts"]
+        counts = broadcast.weights["counts"]
         after = -1 - places_by_count(counts) / len(counts)
         scores = found.min(axis=1, keepdims=True) + after
         scores[:, head] = found
         return scores[:, candidates.items]
 
-    def formula(self, cast: Cast) -> Formula:
+    def formula(self, broadcast: Broadcast) -> Formula:
         """Encoder and decoder in one; items outside the head follow, by count."""
-        weights, head = cast.weights, cast.weights["head"]
+        weights, head = broadcast.weights, broadcast.weights["head"]
         x = HISTORIES.held().columns(head).unit(least=0.5)
         found = self._network(len(head)).formula(weights, x)
         if "counts" not in weights:

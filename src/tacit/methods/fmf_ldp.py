@@ -39,8 +39,8 @@ from tacit import check
 from tacit.errors import BadValue
 from tacit.method import (
     Arrays,
+    Broadcast,
     Candidates,
-    Cast,
     Catalog,
     Clients,
     Formula,
@@ -123,10 +123,15 @@ class FmfLdp(SumMethod):
         return {"items": PublicSlot("float32", (len(catalog), self.factors))}
 
     def update(
-        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self,
+        phase: Phase,
+        broadcast: Broadcast,
+        clients: Clients,
+        shards: Shards,
+        keys: Keys,
     ) -> Tree:
         """Lines 2 and 3, raw; only coordinates that somebody is going to look at."""
-        model = self._told(cast)
+        model = self._told(broadcast)
         at = self.privacy.coordinates(shards.n_items * self.factors, keys)
         if at is None:
             return Tree.dense(gradient=model.gradients(shards))
@@ -165,30 +170,30 @@ class FmfLdp(SumMethod):
     # serving
 
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Line 2; a person who took no part in the training has factors as well."""
-        return Tastes(Tree.dense(person=self._told(cast).people(shards)))
+        return Tastes(Tree.dense(person=self._told(broadcast).people(shards)))
 
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 7."""
-        items = cast.weights["items"].astype(np.float64)
+        items = broadcast.weights["items"].astype(np.float64)
         return person.tree["person"] @ items[candidates.items].T
 
-    def formula(self, cast: Cast) -> Formula:
+    def formula(self, broadcast: Broadcast) -> Formula:
         """Lines 2 and 7."""
-        return self._told(cast).formula()
+        return self._told(broadcast).formula()
 
     def reasons(
-        self, cast: Cast, shards: Shards, item: int
+        self, broadcast: Broadcast, shards: Shards, item: int
     ) -> Float64[np.ndarray, "events"]:
         """The part of line 7 that each event of the history brings."""
-        return self._told(cast).parts(shards, item)
+        return self._told(broadcast).parts(shards, item)
 
     # details
 
-    def _told(self, cast: Cast) -> ImplicitFactors:
-        items = cast.weights["items"].astype(np.float64)
+    def _told(self, broadcast: Broadcast) -> ImplicitFactors:
+        items = broadcast.weights["items"].astype(np.float64)
         return ImplicitFactors(items, self.alpha, self.user_ridge)

@@ -53,8 +53,8 @@ from tacit import check
 from tacit.errors import BadValue, Refused
 from tacit.method import (
     Arrays,
+    Broadcast,
     Candidates,
-    Cast,
     Catalog,
     Clients,
     Formula,
@@ -202,12 +202,17 @@ class Gram(SumMethod):
         return {**told, "n_items": PublicSlot("int64", (1,), n_items, n_items)}
 
     def update(
-        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self,
+        phase: Phase,
+        broadcast: Broadcast,
+        clients: Clients,
+        shards: Shards,
+        keys: Keys,
     ) -> Tree:
         """Lines 1 and 3, raw."""
         if phase.name == "counts":
             return Tree.dense(counts=unit(self._rows(shards)))
-        known = Relations.told(cast.weights)
+        known = Relations.told(broadcast.weights)
         smoothing = self.content_smoothing if self.content else 0.0
         roots = known.roots(self._rows(shards, known.head), smoothing=smoothing)
         return Tree({"relations": Symmetric(roots[:, None, :])})
@@ -373,10 +378,10 @@ class Gram(SumMethod):
     # serving
 
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """How much of each direction, of popularity and of content a history has."""
-        known = Relations.told(cast.weights)
+        known = Relations.told(broadcast.weights)
         r, popular = known.parted(self._rows(shards, known.head))
         loads = known.loads(r)
         alike = np.zeros((len(shards), 0))
@@ -385,24 +390,24 @@ class Gram(SumMethod):
         return Tastes(Tree.dense(loads=loads, popular=popular[:, None], alike=alike))
 
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 5."""
-        taste, known = person.tree, Relations.told(cast.weights)
+        taste, known = person.tree, Relations.told(broadcast.weights)
         parts = (taste["loads"], taste["popular"], taste["alike"])
         return known.score(*parts, weight=self.content_weight)[:, candidates.items]
 
-    def formula(self, cast: Cast) -> Formula:
+    def formula(self, broadcast: Broadcast) -> Formula:
         """Line 5, from histories on."""
-        known, weight = Relations.told(cast.weights), self.content_weight
+        known, weight = Relations.told(broadcast.weights), self.content_weight
         used = weight if self.content else None
         return known.formula(rows_formula(self.weighting), content_weight=used)
 
     def reasons(
-        self, cast: Cast, shards: Shards, item: int
+        self, broadcast: Broadcast, shards: Shards, item: int
     ) -> Float64[np.ndarray, "events"]:
         """The part of line 5 that each item of the history brings."""
-        known = Relations.told(cast.weights)
+        known = Relations.told(broadcast.weights)
         x = self._rows(shards, known.head)
         return known.reasons(x, shards.items.astype(np.int64), item)
 

@@ -46,8 +46,8 @@ from tacit.aggregation.server_optimizers import BY_NAME, ServerOptimizer
 from tacit.errors import BadValue
 from tacit.method import (
     Arrays,
+    Broadcast,
     Candidates,
-    Cast,
     Catalog,
     CentralGaussian,
     Clients,
@@ -211,10 +211,15 @@ class PrivRec(SumMethod):
         return self._blueprint.told_by(profiles)
 
     def update(
-        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self,
+        phase: Phase,
+        broadcast: Broadcast,
+        clients: Clients,
+        shards: Shards,
+        keys: Keys,
     ) -> Tree:
         """Line 1, for all at once; while counting the likes, of length 1."""
-        device = self.devices(cast)
+        device = self.devices(broadcast)
         if phase.name == "counts":
             return Tree.dense(counts=unit(rows(device.labelling.liked(shards))))
         return device.movement(clients.state, shards, self._schedule, keys)
@@ -258,17 +263,17 @@ class PrivRec(SumMethod):
         return self._labelling.least_liked
 
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Line 5: adapted weights, folded to what ranking needs of them."""
         how = replace(self._schedule, epochs=self.adapt_epochs, rate=self.adapt_rate)
-        return Tastes(self.devices(cast).taste(clients.state, shards, how, keys))
+        return Tastes(self.devices(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 5, on the device."""
-        return self.devices(cast).scores(person.tree, candidates.items)
+        return self.devices(broadcast).scores(person.tree, candidates.items)
 
     # what can be learnt
 
@@ -307,9 +312,9 @@ class PrivRec(SumMethod):
 
     # details
 
-    def devices(self, cast: Cast) -> Devices:
-        """The network that a Cast tells of, and how clients read a history."""
-        return self._blueprint.devices(cast.weights, self._labelling)
+    def devices(self, broadcast: Broadcast) -> Devices:
+        """The network that a broadcast tells of, and how clients read a history."""
+        return self._blueprint.devices(broadcast.weights, self._labelling)
 
     @property
     def _blueprint(self) -> Blueprint:

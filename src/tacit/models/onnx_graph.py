@@ -128,7 +128,7 @@ class Formula:
     def any_row(self) -> Formula:
         """The places of the columns in which any row is above zero."""
         most = self._then("ReduceMax", axes=[0], keepdims=0).maximum(0.0)
-        found = most._then("Cast", to=_BOOLEAN)._then("NonZero")
+        found = most._then("Broadcast", to=_BOOLEAN)._then("NonZero")
         return found._then("Reshape", np.array([-1]))
 
     def _then(self, operator: str, *others: Operand, **options: Option) -> Formula:

@@ -48,7 +48,7 @@ from tacit.sampling import Everyone, Once, PoissonByGroup
 from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
 
-CLIP = "clip"  # its name in the server's memory and in a Cast, where it moves
+CLIP = "clip"  # its name in the server's memory and in a broadcast, where it moves
 _BIT_SHARE = 0.05  # noise on the sum of clip bits, over the planned cohort
 _CHOSEN = (
     "Gaussian sums, each chosen from earlier releases within one budget (fully "
@@ -387,12 +387,12 @@ class CentralGaussian(Privacy):
 
 
 def told_clip(told: Arrays) -> float:
-    """The clip that was broadcast; refuses a Cast that has none, or several."""
+    """The clip that was broadcast; refuses a broadcast that has none, or several."""
     found = told.get(CLIP)
     if found is None or found.shape:
         has = "none" if found is None else f"an array of shape {found.shape}"
         raise BadMessage(
-            f"a Cast of a clip that moves must say one '{CLIP}'; has {has}"
+            f"a broadcast of a clip that moves must say one '{CLIP}'; has {has}"
         )
     return float(found)
 

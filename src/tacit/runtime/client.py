@@ -1,4 +1,4 @@
-"""One real device: Cast bytes in, report bytes out, its ledger in the loop.
+"""One real device: broadcast bytes in, report bytes out, its ledger in the loop.
 
     device = Device(path, method, plan, catalog=catalog, history=shard)
     for parcel in device.pending():          # after a crash: what may not have arrived
@@ -53,8 +53,8 @@ from tacit.method import (
 from tacit.plan import Plan
 from tacit.runtime.checkpoint import parts_of, tree_of
 from tacit.runtime.ledger import caps_of, terms_of
-from tacit.transport.codec import decode_cast, encode_reports
-from tacit.transport.messages import Cast
+from tacit.transport.codec import decode_broadcast, encode_reports
+from tacit.transport.messages import Broadcast
 from tacit.tree import Tree
 
 _FAILURES = 16  # the last ones, kept for the owner
@@ -115,7 +115,7 @@ class Device:
             raise
 
     def participate(self, message: bytes) -> bytes | None:
-        """The report that answers a Cast; None if the device says no.
+        """The report that answers a broadcast; None if the device says no.
 
         The report is on the disk when it is returned. Asked the same again, the device
         gives the same bytes; asked something else for the same round, it says no.
@@ -125,15 +125,17 @@ class Device:
                 f"{len(message)} bytes; no broadcast that was agreed has more than "
                 f"{self.agreement.most_bytes}"
             )
-        cast = decode_cast(message)
-        charged = self._charge(cast, message)
+        broadcast = decode_broadcast(message)
+        charged = self._charge(broadcast, message)
         if charged is None or charged.report is not None:
             return None if charged is None else charged.report
-        nothing = self._nothing(cast, charged)  # fails for the Cast's sake or never
-        said = self._contribution(cast, charged) if charged.is_new else None
+        nothing = self._nothing(
+            broadcast, charged
+        )  # fails for the broadcast's sake or never
+        said = self._contribution(broadcast, charged) if charged.is_new else None
         report, state = (nothing, None) if said is None else said
         return self.ledger.keep(
-            self.run, cast.round, report=report, state=state, before=charged.state
+            self.run, broadcast.round, report=report, state=state, before=charged.state
         )
 
     def pending(self) -> list[Answer]:
@@ -179,14 +181,14 @@ class Device:
     def _note(self, error: Exception) -> None:
         self.failures.append(f"{type(error).__name__}: {error}")
 
-    def _charge(self, cast: Cast, message: bytes) -> _Charged | None:
+    def _charge(self, broadcast: Broadcast, message: bytes) -> _Charged | None:
         """Ask the ledger, and be charged for a new round; None if it says no.
 
         One transaction, over before anything is computed. The row of the answer is the
         lock: no other process answers the round with a contribution of its own.
         """
         with self.ledger.transaction():
-            why = self._refusal(cast)
+            why = self._refusal(broadcast)
             if why is not None:
                 self.ledger.refuse(self.run, why)
                 return None
@@ -194,9 +196,9 @@ class Device:
             if joined is None:  # accepted since this device was made in doubt
                 self.ledger.refuse(self.run, Refusal.LEFT)
                 return None
-            said = self.ledger.answer(self.run, cast.round)
+            said = self.ledger.answer(self.run, broadcast.round)
             if said is None:
-                held = self._is_permitted(cast, message)
+                held = self._is_permitted(broadcast, message)
                 return _Charged(joined.state, is_new=True) if held else None
             why = self._repetition(message, said, joined)
             if why is not None:
@@ -204,13 +206,13 @@ class Device:
                 return None
             return _Charged(joined.state, is_new=False, report=said.report)
 
-    def _is_permitted(self, cast: Cast, message: bytes) -> bool:
+    def _is_permitted(self, broadcast: Broadcast, message: bytes) -> bool:
         """Whether the ledger permits a new round; it is charged if so."""
         return self.ledger.permits(
             self.run,
-            cast.round,
+            broadcast.round,
             asked=message,
-            multiplier=self.method.multiplier(cast, self.plan, self.terms.group),
+            multiplier=self.method.multiplier(broadcast, self.plan, self.terms.group),
             target=self.target,
         )
 
@@ -222,38 +224,38 @@ class Device:
             return Refusal.OTHER_QUESTION
         return Refusal.LEFT if joined.state is None else None
 
-    def _refusal(self, cast: Cast) -> Refusal | None:
+    def _refusal(self, broadcast: Broadcast) -> Refusal | None:
         """Why the device would not even look whether it has budget left."""
         if self.ledger.doubt is not None:
             return Refusal.DOUBT
-        if cast.agreement != self.agreement.digest:
+        if broadcast.agreement != self.agreement.digest:
             return Refusal.OTHER_PLAN
-        if not self.method.agrees(cast, self.plan):
+        if not self.method.agrees(broadcast, self.plan):
             return Refusal.OTHER_PHASE
-        return None if self.agreement.admits(cast) else Refusal.OTHER_LAYOUT
+        return None if self.agreement.admits(broadcast) else Refusal.OTHER_LAYOUT
 
-    def _nothing(self, cast: Cast, charged: _Charged) -> bytes:
+    def _nothing(self, broadcast: Broadcast, charged: _Charged) -> bytes:
         """The report of a client that contributes nothing."""
         keys = Key.from_os().alone()
-        reports = empty_reports(self.method, cast, self._client(charged), keys)
-        [report] = encode_reports(cast, reports)
+        reports = empty_reports(self.method, broadcast, self._client(charged), keys)
+        [report] = encode_reports(broadcast, reports)
         return report
 
-    def _contribution(self, cast: Cast, charged: _Charged) -> Said | None:
+    def _contribution(self, broadcast: Broadcast, charged: _Charged) -> Said | None:
         """Report and next state from the history; None if that fails or is late."""
         client, keys = self._client(charged), Key.from_os().alone()
 
         def compute() -> Said:
             after, reports, _ = participate(
                 self.method,
-                cast,
+                broadcast,
                 client,
                 self.history,
                 keys,
                 ledger=Unmetered(),  # it was asked, and charged
                 on_failure=self._note,
             )
-            [report] = encode_reports(cast, reports)
+            [report] = encode_reports(broadcast, reports)
             return report, _to_bytes(after.state)
 
         return self._work.within(self.deadline, compute)

@@ -18,8 +18,8 @@ from tacit.method import Clients, Ledger, Method, Server, participate
 from tacit.runtime.secrets import Secrets
 from tacit.sampling import Draw
 from tacit.transport.channels import Channel, RoundContext
-from tacit.transport.codec import cast_size, wire_size
-from tacit.transport.messages import Cast, Layout, Reports
+from tacit.transport.codec import broadcast_size, wire_size
+from tacit.transport.messages import Broadcast, Layout, Reports
 from tacit.tree import Tree
 
 CHUNK_BYTES = 16 * 2**20  # reports of one chunk; larger arrays are new memory each time
@@ -91,11 +91,13 @@ def play_round(
     server = state.server
     draws = _Draws.of(state, population, key)
     cohort = _cohort(state, population, draws.cohort)
-    cast = method.broadcast(server)
-    method.agreement(server.plan, server.catalog).check(cast)
-    context = method.context(server, cast, draws.channel)
+    broadcast = method.broadcast(server)
+    method.agreement(server.plan, server.catalog).check(broadcast)
+    context = method.context(server, broadcast, draws.channel)
     context = replace(context, secret=draws.noise)
-    devices = _Devices(method, state, population, cohort, draws.clients, context, cast)
+    devices = _Devices(
+        method, state, population, cohort, draws.clients, context, broadcast
+    )
     delivery = population.channel.carry(devices.chunks(), context)
     after = method.aggregate(server, delivery, context)
     secrets = state.secrets
@@ -170,7 +172,7 @@ class _Devices:
         cohort: Int64[np.ndarray, "cohort"],
         keys: Keys,
         context: RoundContext,
-        cast: Cast,
+        broadcast: Broadcast,
     ) -> None:
         self.method, self.population, self.cohort = method, population, cohort
         self.keys = keys
@@ -179,8 +181,8 @@ class _Devices:
         self.taken, self.spent = state.taken.copy(), state.spent.copy()
         self.part = population.part_of(state.server.round)
         self.states: list[Tree] = []
-        self.cast, self.layout = cast, context.layout
-        chosen = [method.multiplier(cast, self.plan, g) for g in self.plan.groups]
+        self.broadcast, self.layout = broadcast, context.layout
+        chosen = [method.multiplier(broadcast, self.plan, g) for g in self.plan.groups]
         self.cost = np.array([0.0 if z is None else z**-2.0 for z in chosen])
         self.asked = self.took_part = 0
 
@@ -196,7 +198,7 @@ class _Devices:
     def _ask(self, rows: Int64[np.ndarray, "chunk"]) -> Reports:
         after, reports, took_part = participate(
             self.method,
-            self.cast,
+            self.broadcast,
             self.before.take(rows),
             self.population.shards.take(rows),
             self.keys[rows],
@@ -222,5 +224,5 @@ class _Devices:
 
     def tally(self, round: int) -> Tally:
         up = self.took_part * wire_size(self.layout)
-        down = self.asked * cast_size(self.cast)
+        down = self.asked * broadcast_size(self.broadcast)
         return Tally(round, self.asked, self.took_part, up, down)

@@ -24,7 +24,7 @@ from tacit.documents import (
 from tacit.errors import BadRun, Damaged
 from tacit.files import write_atomically
 from tacit.tensors import Layout, layout_of, read_tensors
-from tacit.transport.messages import NO_PHASE, Cast
+from tacit.transport.messages import NO_PHASE, Broadcast
 from tacit.tree import Arrays
 
 FORMAT = 3
@@ -47,14 +47,14 @@ class Model:
 
     method: Mapping[str, Any]  # `name` and the method's hyper-parameters
     privacy: Mapping[str, Any] | None  # `mechanism` and its fields; None: format 1
-    cast: Cast
+    broadcast: Broadcast
     catalog: Catalog
 
 
 def save_model(model: Model, weights: Path, facts: Path) -> None:
     """Write both files, each in one step; the weights first."""
     described, columns = describe(model.catalog, _CATALOG)
-    arrays = {_WEIGHTS + name: value for name, value in model.cast.weights.items()}
+    arrays = {_WEIGHTS + name: value for name, value in model.broadcast.weights.items()}
     content = {n: np.asarray(a, order="C") for n, a in (arrays | columns).items()}
     written = save(content)
     write_atomically(weights, written)
@@ -63,8 +63,8 @@ def save_model(model: Model, weights: Path, facts: Path) -> None:
         "format": FORMAT,
         "method": dict(model.method),
         "privacy": dict(model.privacy or {}),
-        "round": model.cast.round,
-        "plan": model.cast.agreement.hex(),
+        "round": model.broadcast.round,
+        "plan": model.broadcast.agreement.hex(),
         "items": len(model.catalog),
         "catalog": described,
         "arrays": {name: [kind, [*shape]] for name, (kind, shape) in layout.items()},
@@ -94,7 +94,7 @@ def load_model(weights: Path, facts: Path) -> Model:
         model = _model(document, arrays)
     except _NO_MODEL as error:
         raise BadRun(f"{facts} does not describe a model: {error!r}") from error
-    _refuse_what_is_not_finite(model.cast.weights, weights)
+    _refuse_what_is_not_finite(model.broadcast.weights, weights)
     return model
 
 
@@ -150,7 +150,9 @@ def _model(document: Mapping[str, Any], arrays: Arrays) -> Model:
     }
     if type(document["round"]) is not int or document["round"] < 0:
         raise TypeError(f"its round is {document['round']!r}")
-    cast = Cast(document["round"], bytes.fromhex(document["plan"]), own, NO_PHASE)
+    broadcast = Broadcast(
+        document["round"], bytes.fromhex(document["plan"]), own, NO_PHASE
+    )
     catalog = restore(document["catalog"], arrays)
     if not isinstance(catalog, Catalog):
         raise TypeError("its catalog is something else")
@@ -161,4 +163,4 @@ def _model(document: Mapping[str, Any], arrays: Arrays) -> Model:
         raise TypeError(f"its method is called {method['name']!r}")
     if not isinstance(privacy, Mapping) and document["format"] != 1:
         raise TypeError(f"its privacy is no table: {privacy!r}")
-    return Model(method, privacy, cast, catalog)
+    return Model(method, privacy, broadcast, catalog)

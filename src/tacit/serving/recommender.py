@@ -21,7 +21,7 @@ from tacit.method import Candidates, Clients, Explainable, Method, Scores, Taste
 from tacit.plan import Plan
 from tacit.serving.taste import Taste, kept, model_digest, origin
 from tacit.serving.topk import top_k
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Broadcast
 
 _PEOPLE_AT_ONCE = 256
 
@@ -61,7 +61,7 @@ class Recommender:
     """A trained model as a device holds it."""
 
     method: Method
-    cast: Cast
+    broadcast: Broadcast
     catalog: Catalog
 
     def recommend(
@@ -96,7 +96,7 @@ class Recommender:
     @cached_property
     def digest(self) -> str:
         """What tells this model from others; a taste is of one model."""
-        return model_digest(self.method, self.cast)
+        return model_digest(self.method, self.broadcast)
 
     def because(self, history: Sequence[str], item: str, *, n: int = 3) -> list[Reason]:
         """What in this history speaks most for an item, the strongest first.
@@ -110,7 +110,7 @@ class Recommender:
         if not isinstance(self.method, Explainable):
             name = type(self.method).__name__
             raise Refused(f"{name} cannot say why it recommends an item")
-        speaks = np.maximum(self.method.reasons(self.cast, shard, target), 0.0)
+        speaks = np.maximum(self.method.reasons(self.broadcast, shard, target), 0.0)
         total = speaks.sum()
         best = np.argsort(-speaks, kind="stable")[:n]
         return [
@@ -131,8 +131,8 @@ class Recommender:
         for first in range(0, max(1, len(shards)), _PEOPLE_AT_ONCE):
             rows = np.arange(first, min(first + _PEOPLE_AT_ONCE, len(shards)))
             people = clients.take(rows), shards.take(rows), own[rows]
-            tastes = self.method.represent(self.cast, *people)
-            parts.append(self.method.score(self.cast, tastes, every))
+            tastes = self.method.represent(self.broadcast, *people)
+            parts.append(self.method.score(self.broadcast, tastes, every))
         return np.concatenate(parts)
 
     def _held(self, history: Sequence[str] | Holding) -> Holding:
@@ -144,7 +144,7 @@ class Recommender:
     def _represent(self, held: Holding) -> Tastes:
         who = stranger(self.method, profiles=held.profile)
         key = Key.from_os().each(np.arange(1))
-        return self.method.represent(self.cast, who, held.shard, key)
+        return self.method.represent(self.broadcast, who, held.shard, key)
 
     def _kept(self, path: Path, held: Holding) -> Tastes:
         own = origin(self.digest, held.shard, profile=held.profile)
@@ -152,7 +152,7 @@ class Recommender:
 
     def _best(self, tastes: Tastes, held: Ragged, k: int) -> list[Recommendation]:
         every = Candidates.all_of(self.catalog)
-        best = top_k(self.method.score(self.cast, tastes, every), held, k=k)[0]
+        best = top_k(self.method.score(self.broadcast, tastes, every), held, k=k)[0]
         return [
             Recommendation(self.catalog.ids[i], self.catalog.titles[i], s)
             for i, s in zip(best.items.tolist(), best.scores.tolist(), strict=True)

@@ -24,7 +24,7 @@ from tacit.files import write_atomically
 from tacit.method import Method, Tastes
 from tacit.runtime.checkpoint import checksum, parts_of, tree_of
 from tacit.tensors import read_tensors
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Broadcast
 from tacit.tree import Arrays
 from tacit.version import __version__
 
@@ -40,15 +40,15 @@ class Taste:
     model: str  # the digest of the model it was made with
 
 
-def model_digest(method: Method, cast: Cast) -> str:
+def model_digest(method: Method, broadcast: Broadcast) -> str:
     """Changes with the method, its settings, the weights and this program's version."""
     facts = {
         "version": __version__,
         "method": repr(method),  # a frozen dataclass: its name and all its fields
-        "round": str(cast.round),
-        "plan": cast.agreement.hex(),
+        "round": str(broadcast.round),
+        "plan": broadcast.agreement.hex(),
     }
-    return _digest(facts, cast.weights)
+    return _digest(facts, broadcast.weights)
 
 
 def origin(model: str, shard: Shards, *, profile: Profiles) -> str:

@@ -1,11 +1,12 @@
-"""One real device process: Cast bytes in, Report bytes out.
+"""One real device process: broadcast bytes in, Report bytes out.
 
-    python -m tacit.testing.client_process < what the device holds, then a Cast > state,
-    report
+    python -m tacit.testing.client_process < what the device holds, then a broadcast >
+    state, report
 
 Standard input is a pickle of what a device owns (method, client state, history, key)
-followed by the encoded Cast; output is its new state and the encoded report. The pickle
-stands for the device's own storage; only the Cast and the report are messages.
+followed by the encoded Broadcast; output is its new state and the encoded report. The
+pickle stands for the device's own storage; only the broadcast and the report are
+messages.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from tacit.data.shards import Shards
 from tacit.keys import Keys
 from tacit.method import Clients, Method, Unmetered, participate
-from tacit.transport.codec import decode_cast, encode_reports
+from tacit.transport.codec import decode_broadcast, encode_reports
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,13 @@ class Device:
     key: Keys
 
 
-def answer_in_a_process(device: Device, cast: bytes) -> tuple[Clients, list[bytes]]:
-    """Let a fresh process answer a Cast; its next client state and its messages."""
+def answer_in_a_process(
+    device: Device, broadcast: bytes
+) -> tuple[Clients, list[bytes]]:
+    """Let a fresh process answer a broadcast: its next state and its messages."""
     done = subprocess.run(
         [sys.executable, "-m", "tacit.testing.client_process"],
-        input=pickle.dumps((device, cast)),
+        input=pickle.dumps((device, broadcast)),
         capture_output=True,
         check=False,
     )
@@ -46,18 +49,23 @@ def answer_in_a_process(device: Device, cast: bytes) -> tuple[Clients, list[byte
 
 
 def answer(device: Device, message: bytes) -> tuple[Clients, list[bytes]]:
-    """Take part in the round of an encoded Cast."""
-    cast = decode_cast(message)
+    """Take part in the round of an encoded Broadcast."""
+    broadcast = decode_broadcast(message)
     after, reports, _ = participate(
-        device.method, cast, device.client, device.shard, device.key, ledger=Unmetered()
+        device.method,
+        broadcast,
+        device.client,
+        device.shard,
+        device.key,
+        ledger=Unmetered(),
     )
-    return after, encode_reports(cast, reports)
+    return after, encode_reports(broadcast, reports)
 
 
 def main() -> None:
-    """Answer one Cast from standard input."""
-    device, cast = pickle.load(sys.stdin.buffer)
-    pickle.dump(answer(device, cast), sys.stdout.buffer)
+    """Answer one broadcast from standard input."""
+    device, broadcast = pickle.load(sys.stdin.buffer)
+    pickle.dump(answer(device, broadcast), sys.stdout.buffer)
 
 
 if __name__ == "__main__":

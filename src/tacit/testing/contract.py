@@ -57,13 +57,13 @@ from tacit.testing.client_process import Device, answer_in_a_process
 from tacit.testing.hostile_broadcasts import not_agreed, within
 from tacit.transport.channels import Delivery, Each, RoundContext
 from tacit.transport.codec import (
-    decode_cast,
+    decode_broadcast,
     decode_reports,
-    encode_cast,
+    encode_broadcast,
     encode_reports,
     wire_size,
 )
-from tacit.transport.messages import Cast, Layout, Reports
+from tacit.transport.messages import Broadcast, Layout, Reports
 from tacit.tree import Array, Arrays, Tree
 
 _STEPS = ("_spend", "_append", "save_checkpoint")  # of a round, in their order
@@ -152,7 +152,7 @@ class MethodContract(ABC):
         _assert_close(Tree.concatenate(states), after.state)
 
     def test_the_same_through_two_processes(self) -> None:
-        """Cast bytes in, report bytes out, in a process that shares nothing."""
+        """Broadcast bytes in, report bytes out, in a process that shares nothing."""
         round_ = self._round()
         row = np.array([2])
         device = Device(
@@ -161,9 +161,11 @@ class MethodContract(ABC):
             round_.shards.take(row),
             round_.keys[row],
         )
-        after, messages = answer_in_a_process(device, encode_cast(round_.cast))
+        after, messages = answer_in_a_process(
+            device, encode_broadcast(round_.broadcast)
+        )
         here, reports, _ = round_.ask(row)
-        received = decode_reports(round_.cast, messages, round_.layout)
+        received = decode_reports(round_.broadcast, messages, round_.layout)
         _assert_close(received.tree, reports.tree)
         _assert_close(after.state, here.state)
 
@@ -171,17 +173,20 @@ class MethodContract(ABC):
         """Every report has the declared number of bytes, whoever sends it."""
         round_ = self._round()
         _, reports, _ = round_.ask(np.arange(len(round_.shards)))
-        messages = encode_reports(round_.cast, reports)
+        messages = encode_reports(round_.broadcast, reports)
         assert {len(m) for m in messages} == {wire_size(round_.layout)}
-        received = decode_reports(round_.cast, messages, round_.layout)
+        received = decode_reports(round_.broadcast, messages, round_.layout)
         _assert_equal_trees(received.tree, reports.tree)
 
-    def test_a_cast_survives_the_wire(self) -> None:
+    def test_a_broadcast_survives_the_wire(self) -> None:
         """What everyone sees arrives as it was sent."""
-        cast = self._round().cast
-        received = decode_cast(encode_cast(cast))
-        assert (received.round, received.agreement) == (cast.round, cast.agreement)
-        _assert_equal(received.weights, cast.weights)
+        broadcast = self._round().broadcast
+        received = decode_broadcast(encode_broadcast(broadcast))
+        assert (received.round, received.agreement) == (
+            broadcast.round,
+            broadcast.agreement,
+        )
+        _assert_equal(received.weights, broadcast.weights)
 
     def test_an_empty_cohort_is_refused_by_name(self) -> None:
         """Nobody is not a cohort."""
@@ -189,9 +194,11 @@ class MethodContract(ABC):
             self._round().ask(np.array([], np.int64))
 
     def test_a_device_refuses_a_plan_it_did_not_agree_to(self) -> None:
-        """A Cast of another plan gets no answer and changes nothing."""
+        """A broadcast of another plan gets no answer and changes nothing."""
         round_ = self._round()
-        other = replace(round_, cast=replace(round_.cast, agreement=bytes(16)))
+        other = replace(
+            round_, broadcast=replace(round_.broadcast, agreement=bytes(16))
+        )
         after, reports, took_part = other.ask(np.arange(3))
         assert not took_part.any()
         assert len(reports) == 0
@@ -211,8 +218,8 @@ class MethodContract(ABC):
     def test_a_broadcast_that_was_not_agreed_is_refused_unseen(self) -> None:
         """Before ledger or history are asked, so by everyone alike."""
         round_ = self._round()
-        for hostile in not_agreed(round_.cast):
-            other = replace(round_, cast=hostile)
+        for hostile in not_agreed(round_.broadcast):
+            other = replace(round_, broadcast=hostile)
             _, reports, took_part = other.ask(np.arange(4), ledger=_NeverAsked())
             assert not took_part.any()
             assert not len(reports)
@@ -223,8 +230,8 @@ class MethodContract(ABC):
         agreement = round_.clients.agreement
         assert agreement is not None
         layouts = agreement.broadcasts
-        for hostile in within(round_.cast, layouts[round_.cast.phase]):
-            other = replace(round_, cast=hostile)
+        for hostile in within(round_.broadcast, layouts[round_.broadcast.phase]):
+            other = replace(round_, broadcast=hostile)
             for person in range(len(round_.shards)):
                 _, reports, took_part = other.ask(
                     np.array([person]), on_failure=lambda _: None
@@ -251,7 +258,7 @@ class MethodContract(ABC):
         """What it then says is as large as any report, and finite."""
         round_ = self._round()
         people, keys = round_.clients, round_.keys
-        empty = empty_reports(round_.simulation.method, round_.cast, people, keys)
+        empty = empty_reports(round_.simulation.method, round_.broadcast, people, keys)
         round_.layout.check(empty)
         empty.check_finite()
         assert len(empty) == len(people)
@@ -444,7 +451,7 @@ class _Round:
 
     simulation: Simulation
     state: State
-    cast: Cast
+    broadcast: Broadcast
     method: Method | None = None  # instead of the simulation's
 
     @property
@@ -466,7 +473,7 @@ class _Round:
     @property
     def context(self) -> RoundContext:
         server = self.state.server
-        return self.simulation.method.context(server, self.cast, Key.from_seed(3))
+        return self.simulation.method.context(server, self.broadcast, Key.from_seed(3))
 
     def ask(
         self,
@@ -477,7 +484,7 @@ class _Round:
     ) -> tuple[Clients, Reports, Bool[np.ndarray, "rows"]]:
         return participate(
             self.method or self.simulation.method,
-            self.cast,
+            self.broadcast,
             self.clients.take(rows),
             self.shards.take(rows),
             self.keys[rows],
@@ -614,12 +621,12 @@ def _lived(simulation: Simulation, path: Path) -> State | None:
 
 
 def _scorer(method: Method, state: State, world: SmallWorld) -> ScoreFunction:
-    cast = method.broadcast(state.server)
+    broadcast = method.broadcast(state.server)
     keys = Key.from_seed(9).each(np.arange(len(world.shards)))
 
     def score(shards: Shards) -> Scores:
-        tastes = method.represent(cast, state.clients, shards, keys)
-        return method.score(cast, tastes, Candidates.all_of(world.catalog))
+        tastes = method.represent(broadcast, state.clients, shards, keys)
+        return method.score(broadcast, tastes, Candidates.all_of(world.catalog))
 
     return score
 

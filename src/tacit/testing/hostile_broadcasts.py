@@ -12,21 +12,23 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.keys import Key
-from tacit.transport.messages import NO_PHASE, BroadcastLayout, Cast, PublicSlot
+from tacit.transport.messages import NO_PHASE, Broadcast, BroadcastLayout, PublicSlot
 from tacit.tree import Array
 
 
-def not_agreed(cast: Cast) -> Iterator[Cast]:
+def not_agreed(broadcast: Broadcast) -> Iterator[Broadcast]:
     """Other agreements and phases; arrays missing, added, misshapen, out of range."""
-    weights = dict(cast.weights)
-    yield replace(cast, agreement=bytes(16))
-    yield replace(cast, phase=NO_PHASE)
-    yield replace(cast, phase=7)
-    yield replace(cast, weights={**weights, "more": np.zeros(3)})
+    weights = dict(broadcast.weights)
+    yield replace(broadcast, agreement=bytes(16))
+    yield replace(broadcast, phase=NO_PHASE)
+    yield replace(broadcast, phase=7)
+    yield replace(broadcast, weights={**weights, "more": np.zeros(3)})
     for name, value in weights.items():
-        yield replace(cast, weights={n: v for n, v in weights.items() if n != name})
+        yield replace(
+            broadcast, weights={n: v for n, v in weights.items() if n != name}
+        )
         for changed in _misfits(value):
-            yield replace(cast, weights={**weights, name: changed})
+            yield replace(broadcast, weights={**weights, name: changed})
 
 
 def _misfits(value: Array) -> Iterator[Array]:
@@ -44,7 +46,7 @@ def _misfits(value: Array) -> Iterator[Array]:
         yield changed
 
 
-def within(cast: Cast, layout: BroadcastLayout) -> Iterator[Cast]:
+def within(broadcast: Broadcast, layout: BroadcastLayout) -> Iterator[Broadcast]:
     """Broadcasts that fit: the ends of every range, nothing at all, and chance."""
     draws = Key.from_seed(11).generator()
     for least, most, share in (
@@ -52,17 +54,17 @@ def within(cast: Cast, layout: BroadcastLayout) -> Iterator[Cast]:
         *((0.0, 1.0, 0.0), (0.0, 1.0, 0.9)),  # from end to end; mostly nothing
     ):
         yield replace(
-            cast,
+            broadcast,
             weights={
-                name: _filled(slot, cast.weights[name], draws, least, most, share)
+                name: _filled(slot, broadcast.weights[name], draws, least, most, share)
                 for name, slot in layout.slots.items()
             },
         )
     # Factors of rank one, huge and nearly parallel: what makes a system singular.
     yield replace(
-        cast,
+        broadcast,
         weights={
-            name: _singular(slot, cast.weights[name])
+            name: _singular(slot, broadcast.weights[name])
             for name, slot in layout.slots.items()
         },
     )

@@ -27,8 +27,8 @@ from tacit.privacy.guarantees import unprotected
 from tacit.release import Release
 from tacit.transport.channels import Delivery, RoundContext
 from tacit.transport.messages import (
+    Broadcast,
     BroadcastLayout,
-    Cast,
     Layout,
     PublicSlot,
     Queries,
@@ -59,16 +59,16 @@ class ToyFactors(Method):
         return Tree.dense(u=keys.normal(self.factors), rounds=rounds)
 
     def local_update(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
         """Lines 1 and 2."""
-        u, error = self._solve(cast, shards)
+        u, error = self._solve(broadcast, shards)
         state = Tree.dense(u=u, rounds=clients.state["rounds"] + 1)
         outer = Factored(error[:, None], u[:, None])
         return state, Updates(Tree({"V": outer, "b": Dense(error)}))
 
     def privatize(
-        self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, updates: Updates, keys: Keys
     ) -> Reports:
         """Line 3."""
         bias = updates.tree["b"]
@@ -89,17 +89,20 @@ class ToyFactors(Method):
         return server.after(weights=weights, memory=memory)
 
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """The user vector of the whole local history."""
-        return Tastes(Tree.dense(u=self._solve(cast, shards)[0]))
+        return Tastes(Tree.dense(u=self._solve(broadcast, shards)[0]))
 
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """The model's u Vᵀ + b."""
         items = candidates.items
-        return person.tree["u"] @ cast.weights["V"][items].T + cast.weights["b"][items]
+        return (
+            person.tree["u"] @ broadcast.weights["V"][items].T
+            + broadcast.weights["b"][items]
+        )
 
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
         """Factors of V's gradient, and b's."""
@@ -128,11 +131,11 @@ class ToyFactors(Method):
         return (Release("gradients", "server", "each round", bare),)
 
     def _solve(
-        self, cast: Cast, shards: Shards
+        self, broadcast: Broadcast, shards: Shards
     ) -> tuple[
         Float64[np.ndarray, "clients factors"], Float64[np.ndarray, "clients items"]
     ]:
-        V, b = cast.weights["V"], cast.weights["b"]
+        V, b = broadcast.weights["V"], broadcast.weights["b"]
         x = np.zeros((len(shards), shards.n_items))
         x[shards.owners, shards.items] = 1.0
         gram = V.T @ V + self.ridge * np.eye(self.factors)

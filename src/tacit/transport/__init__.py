@@ -1,6 +1,6 @@
 """What crosses between devices and server: messages, their bytes, and the channels.
 
-What belongs here: the three messages that may be encoded (`Cast`, `Reports`,
+What belongs here: the three messages that may be encoded (`Broadcast`, `Reports`,
 `Queries`), the codec, and channels, which carry a cohort's reports and decide what
 the server sees of them. What does not: anything that stays on a device; histories
 cannot be imported here.

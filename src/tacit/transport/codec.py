@@ -3,8 +3,8 @@
     offset  bytes  field
     0       4      magic, b"TCIT"
     4       1      version
-    5       1      kind: 1 Cast, 2 Report, 3 Query
-    6       2      phase of a Cast (unsigned), else zero
+    5       1      kind: 1 Broadcast, 2 Report, 3 Query
+    6       2      phase of a Broadcast (unsigned), else zero
     8       8      round (unsigned)
     16      8      body length (unsigned)
     24      16     agreement digest
@@ -29,7 +29,7 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from tacit.errors import BadMessage, Refused
-from tacit.transport.messages import DIGEST_BYTES, Cast, Layout, Queries, Reports
+from tacit.transport.messages import DIGEST_BYTES, Broadcast, Layout, Queries, Reports
 from tacit.tree import Array, Arrays, Tree
 
 VERSION = 1
@@ -37,41 +37,51 @@ MAGIC = b"TCIT"
 _HEADER = struct.Struct("<4sBBHQQ16s")
 _CHECKSUM = 16
 _CAST, _REPORT, _QUERY = 1, 2, 3
-_KINDS = {_CAST: "Cast", _REPORT: "Report", _QUERY: "Query"}
+_KINDS = {_CAST: "Broadcast", _REPORT: "Report", _QUERY: "Query"}
 
-Message = TypeVar("Message", Cast, Reports, Queries)
-
-
-def encode_cast(cast: Cast) -> bytes:
-    """The bytes of a Cast."""
-    _only(Cast, cast)
-    return _encode(_CAST, cast.round, cast.agreement, cast.weights, phase=cast.phase)
+Message = TypeVar("Message", Broadcast, Reports, Queries)
 
 
-def decode_cast(message: bytes) -> Cast:
-    """The Cast in these bytes."""
+def encode_broadcast(broadcast: Broadcast) -> bytes:
+    """The bytes of a broadcast."""
+    _only(Broadcast, broadcast)
+    return _encode(
+        _CAST,
+        broadcast.round,
+        broadcast.agreement,
+        broadcast.weights,
+        phase=broadcast.phase,
+    )
+
+
+def decode_broadcast(message: bytes) -> Broadcast:
+    """The broadcast in these bytes."""
     round_, digest, arrays, phase = _decode(_CAST, message)
-    return Cast(round_, digest, arrays, phase)
+    return Broadcast(round_, digest, arrays, phase)
 
 
-def encode_reports(cast: Cast, reports: Reports) -> list[bytes]:
-    """One message a client, in answer to `cast`."""
-    return _encode_rows(_REPORT, cast, _only(Reports, reports).tree)
+def encode_reports(broadcast: Broadcast, reports: Reports) -> list[bytes]:
+    """One message a client, in answer to `broadcast`."""
+    return _encode_rows(_REPORT, broadcast, _only(Reports, reports).tree)
 
 
-def decode_reports(cast: Cast, messages: Sequence[bytes], layout: Layout) -> Reports:
-    """The stacked reports in these messages; each must answer `cast` as declared."""
-    return Reports(_decode_rows(_REPORT, cast, messages, layout))
+def decode_reports(
+    broadcast: Broadcast, messages: Sequence[bytes], layout: Layout
+) -> Reports:
+    """The reports in these messages, stacked; each must answer `broadcast` as declared."""
+    return Reports(_decode_rows(_REPORT, broadcast, messages, layout))
 
 
-def encode_queries(cast: Cast, queries: Queries) -> list[bytes]:
+def encode_queries(broadcast: Broadcast, queries: Queries) -> list[bytes]:
     """One message a client."""
-    return _encode_rows(_QUERY, cast, _only(Queries, queries).tree)
+    return _encode_rows(_QUERY, broadcast, _only(Queries, queries).tree)
 
 
-def decode_queries(cast: Cast, messages: Sequence[bytes], layout: Layout) -> Queries:
+def decode_queries(
+    broadcast: Broadcast, messages: Sequence[bytes], layout: Layout
+) -> Queries:
     """The stacked queries in these messages."""
-    return Queries(_decode_rows(_QUERY, cast, messages, layout))
+    return Queries(_decode_rows(_QUERY, broadcast, messages, layout))
 
 
 def wire_size(layout: Layout) -> int:
@@ -79,9 +89,11 @@ def wire_size(layout: Layout) -> int:
     return _size(layout.stored())
 
 
-def cast_size(cast: Cast) -> int:
-    """How many bytes a Cast has, without encoding it."""
-    return _size({name: (str(a.dtype), a.shape) for name, a in cast.weights.items()})
+def broadcast_size(broadcast: Broadcast) -> int:
+    """How many bytes a broadcast has, without encoding it."""
+    return _size(
+        {name: (str(a.dtype), a.shape) for name, a in broadcast.weights.items()}
+    )
 
 
 def _size(stored: Mapping[str, tuple[str, tuple[int, ...]]]) -> int:
@@ -101,25 +113,30 @@ def _only(kind: type[Message], message: object) -> Message:
     return message
 
 
-def _encode_rows(kind: int, cast: Cast, tree: Tree) -> list[bytes]:
+def _encode_rows(kind: int, broadcast: Broadcast, tree: Tree) -> list[bytes]:
     stored = {
         name + suffix: part
         for name, leaf in tree.leaves.items()
         for suffix, part in leaf.parts.items()
     }
     return [
-        _encode(kind, cast.round, cast.agreement, {n: a[i] for n, a in stored.items()})
+        _encode(
+            kind,
+            broadcast.round,
+            broadcast.agreement,
+            {n: a[i] for n, a in stored.items()},
+        )
         for i in range(len(tree))
     ]
 
 
 def _decode_rows(
-    kind: int, cast: Cast, messages: Sequence[bytes], layout: Layout
+    kind: int, broadcast: Broadcast, messages: Sequence[bytes], layout: Layout
 ) -> Tree:
     if not messages:
         return Tree({})
     size = wire_size(layout)
-    rows = [_decode_row(kind, cast, message, layout, size) for message in messages]
+    rows = [_decode_row(kind, broadcast, message, layout, size) for message in messages]
     return Tree(
         {
             name: slot.leaf(
@@ -131,15 +148,15 @@ def _decode_rows(
 
 
 def _decode_row(
-    kind: int, cast: Cast, message: bytes, layout: Layout, size: int
+    kind: int, broadcast: Broadcast, message: bytes, layout: Layout, size: int
 ) -> dict[str, Array]:
     if len(message) != size:  # before anything is parsed or allocated
         raise BadMessage(f"{len(message)} bytes; every such message has {size}")
     round_, digest, arrays, _ = _decode(kind, message)
-    if (round_, digest) != (cast.round, cast.agreement):
+    if (round_, digest) != (broadcast.round, broadcast.agreement):
         raise BadMessage(
             f"answers round {round_} of agreement {digest.hex()}; "
-            f"expected round {cast.round} of {cast.agreement.hex()}"
+            f"expected round {broadcast.round} of {broadcast.agreement.hex()}"
         )
     layout.check_stored({n: (str(a.dtype), a.shape) for n, a in arrays.items()})
     return arrays

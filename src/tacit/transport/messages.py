@@ -1,6 +1,6 @@
 """The only three things that may be encoded; all else stays where it is.
 
-Cast     server -> everyone    what everyone may see
+Broadcast     server -> everyone    what everyone may see
 Reports  devices -> channel    all that a cohort says in a round
 Queries  devices -> server     all that a cohort asks when the server ranks
 """
@@ -29,7 +29,7 @@ from tacit.tree import (
 )
 
 DIGEST_BYTES = 16
-NO_PHASE = 2**16 - 1  # of a Cast after the last round: there is nothing to answer
+NO_PHASE = 2**16 - 1  # of a broadcast after the last round: there is nothing to answer
 MOST_PUBLIC = 1e15  # the size of a number in a broadcast, where nothing else is said
 _MOST_HEADER, _MOST_ENTRY = 256, 256  # bytes of a message beside its arrays
 _SIGNED = ("int8", "int16", "int32", "int64")
@@ -38,7 +38,7 @@ _DTYPES = (*_WHOLE, "float16", "float32", "float64")
 
 
 @dataclass(frozen=True)
-class Cast:
+class Broadcast:
     """What the server tells everyone before a round."""
 
     round: int

@@ -17,7 +17,7 @@ from tacit.keys import Key
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
 from tacit.release import Adjacency, Standing, View
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Broadcast
 
 LEAK = MembershipByMovement(epsilons=(1.0,), federations=6, people=10, rounds=4)
 KEY = Key.from_seed(0)
@@ -89,7 +89,7 @@ def test_at_epsilon_one_the_attack_is_a_guess(attempts: tuple[Attempt, ...]) -> 
 class Silent(PrivRec):
     """Says that it adds noise, and adds none."""
 
-    def noise(self, cast: Cast, plan: Plan) -> None: ...
+    def noise(self, broadcast: Broadcast, plan: Plan) -> None: ...
 
 
 def test_noise_that_is_missing_is_found_out(histories: Histories) -> None:

@@ -6,28 +6,28 @@ import numpy as np
 import pytest
 
 from tacit.attacks.leaks.model_movement import likeness
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Broadcast
 from tacit.tree import Array, Tree
 
 
-def cast(**weights: Array) -> Cast:
-    return Cast(0, bytes(16), weights)
+def broadcast(**weights: Array) -> Broadcast:
+    return Broadcast(0, bytes(16), weights)
 
 
-BEFORE = cast(a=np.zeros((2, 2), np.float32), b=np.ones(3), other=np.zeros(1))
+BEFORE = broadcast(a=np.zeros((2, 2), np.float32), b=np.ones(3), other=np.zeros(1))
 MOVED = np.array([[3.0, 0.0], [0.0, 4.0]])
 
 
 def test_whoever_moved_the_model_alone_is_as_alike_as_can_be() -> None:
     """sqrt(n), for n weights; its opposite has the opposite."""
-    after = cast(a=MOVED.astype(np.float32), b=np.ones(3), other=np.ones(1))
+    after = broadcast(a=MOVED.astype(np.float32), b=np.ones(3), other=np.ones(1))
     sent = Tree.dense(a=np.stack([MOVED, -2 * MOVED, np.eye(2)[::-1], 0 * MOVED]))
     found = likeness(sent, BEFORE, after)
     assert found == pytest.approx([2.0, -2.0, 0.0, 0.0])
 
 
 def test_each_leaf_counts_by_how_loud_it_is() -> None:
-    after = cast(a=MOVED, b=1 + 10 * np.ones(3), other=np.zeros(1))
+    after = broadcast(a=MOVED, b=1 + 10 * np.ones(3), other=np.zeros(1))
     sent = Tree.dense(a=np.ones((1, 2, 2)), b=np.array([[1.0, 0.0, 0.0]]))
     loud_a, loud_b = 25 / 4, 100.0
     product, square = 7 / loud_a + 10 / loud_b, 4 / loud_a + 1 / loud_b
@@ -37,7 +37,7 @@ def test_each_leaf_counts_by_how_loud_it_is() -> None:
 def test_the_step_of_the_server_cancels() -> None:
     sent = Tree.dense(a=np.arange(8.0).reshape(2, 2, 2), b=np.ones((2, 3)))
     near, far = (
-        cast(a=step * MOVED, b=1 + step * np.arange(3.0), other=np.zeros(1))
+        broadcast(a=step * MOVED, b=1 + step * np.arange(3.0), other=np.zeros(1))
         for step in (1.0, 7.0)
     )
     found = likeness(sent, BEFORE, near)

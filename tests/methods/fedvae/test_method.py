@@ -49,9 +49,9 @@ def simulation(method, *, world=None, plan=None, **options):
 def said(made, state):
     """What everyone would report in the next round."""
     n = len(made.shards)
-    rows, cast = np.arange(n), made.method.broadcast(state.server)
+    rows, broadcast = np.arange(n), made.method.broadcast(state.server)
     people = state.clients.take(rows), made.shards, made.population.keys
-    return participate(made.method, cast, *people, ledger=Unmetered())[1].tree
+    return participate(made.method, broadcast, *people, ledger=Unmetered())[1].tree
 
 
 # a round
@@ -172,11 +172,11 @@ def test_items_outside_the_head_follow_by_count():
     method = FedVae(count_rounds=1, head=8, **SMALL)
     made = simulation(method)
     *_, (state, _) = made.run(made.start())
-    cast = method.broadcast(state.server)
+    broadcast = method.broadcast(state.server)
     keys = made.population.keys
-    tastes = method.represent(cast, state.clients, made.shards, keys)
-    scores = method.score(cast, tastes, Candidates.all_of(made.catalog))
-    head, counts = cast.weights["head"], cast.weights["counts"]
+    tastes = method.represent(broadcast, state.clients, made.shards, keys)
+    scores = method.score(broadcast, tastes, Candidates.all_of(made.catalog))
+    head, counts = broadcast.weights["head"], broadcast.weights["counts"]
     order = np.argsort(-scores, axis=1)
     assert (np.sort(order[:, :8]) == np.sort(head)).all()
     tail = np.setdiff1d(np.arange(20), head)
@@ -317,12 +317,12 @@ def test_krum_takes_the_attackers_out():
     liars = np.zeros(24, bool)
     liars[[4, 9]] = True
     lies = tree.scale(np.where(liars, -50.0, 1.0))
-    cast, key = method.broadcast(state.server), Key.from_seed(0)
-    context = method.context(state.server, cast, key)
+    broadcast, key = method.broadcast(state.server), Key.from_seed(0)
+    context = method.context(state.server, broadcast, key)
     found = method.aggregate(state.server, Each([Reports(lies)]), context)
     plain = FedVae(mode="paper", init="xavier", **SMALL)
     kept = tree.select(~liars)
-    context = plain.context(state.server, cast, key)
+    context = plain.context(state.server, broadcast, key)
     mean = plain.aggregate(state.server, Each([Reports(kept)]), context)
     for name in tree.leaves:
         # Adam's first step is the sign of the mean, whatever it is divided by.
@@ -379,10 +379,10 @@ def test_its_formula_is_its_network(counting, tied, variational):
     assert isinstance(method, Exportable)
     made = simulation(method)
     *_, (state, _) = made.run(made.start())
-    cast, keys = method.broadcast(state.server), made.population.keys
-    tastes = method.represent(cast, state.clients, made.shards, keys)
-    expected = method.score(cast, tastes, Candidates.all_of(made.catalog))
+    broadcast, keys = method.broadcast(state.server), made.population.keys
+    tastes = method.represent(broadcast, state.clients, made.shards, keys)
+    expected = method.score(broadcast, tastes, Candidates.all_of(made.catalog))
     held = np.zeros((13, 20))
     held[made.shards.owners, made.shards.items] = 1
-    content = to_onnx(method.formula(cast), n_items=20, precision="float64")
+    content = to_onnx(method.formula(broadcast), n_items=20, precision="float64")
     np.testing.assert_allclose(run(content, held), expected, rtol=1e-6, atol=1e-6)

@@ -52,8 +52,8 @@ class Louder(LocalBits):
 class Largest(FmfLdp):
     """Votes where the gradient is large: what is looked at is told bare."""
 
-    def update(self, phase, cast, clients, shards, keys):
-        model = self._told(cast)
+    def update(self, phase, broadcast, clients, shards, keys):
+        model = self._told(broadcast)
         whole = np.abs(model.gradients(shards)).reshape(len(shards), -1)
         at = np.argsort(-whole, axis=1)[:, : self.privacy.votes].astype(np.int32)
         return Tree.dense(coordinates=at, values=model.gradients_at(shards, at))

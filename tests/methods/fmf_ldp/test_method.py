@@ -21,7 +21,7 @@ from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Once
 from tacit.serving.recommender import Recommender
 from tacit.testing.contract import SmallWorld, checkerboard, mixed_world
-from tacit.transport.codec import encode_cast, wire_size
+from tacit.transport.codec import encode_broadcast, wire_size
 
 KINDS = {
     "none": FmfLdp(learning_rate=0.1),
@@ -39,14 +39,14 @@ def simulation(method, world=WORLD, *, seed=0, **plan):
     )
 
 
-def asked(method, world=WORLD, *, cast=None):
+def asked(method, world=WORLD, *, broadcast=None):
     """What all say in round 0."""
     made = simulation(method, world)
     state = made.start()
-    cast = cast or method.broadcast(state.server)
+    broadcast = broadcast or method.broadcast(state.server)
     keys = made.population.keys
     _, reports, _ = participate(
-        method, cast, state.clients, world.shards, keys, ledger=Unmetered()
+        method, broadcast, state.clients, world.shards, keys, ledger=Unmetered()
     )
     return reports.tree
 
@@ -147,18 +147,22 @@ def test_without_a_click_a_vote_is_a_fair_coin():
 def test_what_is_not_a_number_is_refused(kind):
     """A server that sends NaN is not answered."""
     method = KINDS[kind]
-    cast = method.broadcast(simulation(method).start().server)
-    items = np.full_like(cast.weights["items"], np.nan)
-    assert not asked(method, cast=replace(cast, weights={"items": items})).leaves
+    broadcast = method.broadcast(simulation(method).start().server)
+    items = np.full_like(broadcast.weights["items"], np.nan)
+    assert not asked(
+        method, broadcast=replace(broadcast, weights={"items": items})
+    ).leaves
 
 
 @pytest.mark.parametrize("shape", [(20, 4), (21, 5), (3, 5)])
 def test_item_factors_of_another_size_are_refused(shape):
     """Before anything is computed: a kernel would read what is not there."""
     method = KINDS["votes"]
-    cast = method.broadcast(simulation(method).start().server)
+    broadcast = method.broadcast(simulation(method).start().server)
     items = np.zeros(shape, np.float32)
-    assert not asked(method, cast=replace(cast, weights={"items": items})).leaves
+    assert not asked(
+        method, broadcast=replace(broadcast, weights={"items": items})
+    ).leaves
 
 
 # --- What leaves ---------------------------------------------------------------------
@@ -188,17 +192,19 @@ def test_a_report_has_four_bytes_a_vote():
 @pytest.mark.parametrize("method", KINDS.values(), ids=KINDS)
 def test_the_person_is_in_no_message(method):
     """Neither as it is nor in single precision."""
-    cast = method.broadcast(simulation(method).start().server)
-    x = method._told(cast).people(WORLD.shards)[3:]
+    broadcast = method.broadcast(simulation(method).start().server)
+    x = method._told(broadcast).people(WORLD.shards)[3:]
     said = [leaf.values[3:].ravel() for leaf in asked(method).leaves.values()]
-    for values in [*said, cast.weights["items"].ravel()]:
+    for values in [*said, broadcast.weights["items"].ravel()]:
         for number in x[np.abs(x) > 1e-12]:
             assert not np.isclose(values, number, rtol=1e-6, atol=0).any()
 
 
-def test_the_cast_is_in_single_precision():
-    cast = KINDS["votes"].broadcast(simulation(KINDS["votes"]).start().server)
-    assert {n: str(v.dtype) for n, v in cast.weights.items()} == {"items": "float32"}
+def test_the_broadcast_is_in_single_precision():
+    broadcast = KINDS["votes"].broadcast(simulation(KINDS["votes"]).start().server)
+    assert {n: str(v.dtype) for n, v in broadcast.weights.items()} == {
+        "items": "float32"
+    }
 
 
 @pytest.mark.parametrize("kind", ["votes", "paper", "whole", "none"])
@@ -235,7 +241,7 @@ def test_a_device_refuses_before_its_cap_is_passed(tmp_path, kind, cap, spoken):
     )
     device.ledger.set_cap(Cap(cap, 0.0))
     said = [
-        device.participate(encode_cast(method.broadcast(replace(server, round=r))))
+        device.participate(encode_broadcast(method.broadcast(replace(server, round=r))))
         for r in range(4)
     ]
     device.close()
@@ -276,14 +282,14 @@ def test_reasons_are_items_of_the_same_kind():
 
 
 def test_scores_are_inner_products_of_the_candidates_asked_for():
-    method, cast, catalog = trained()
+    method, broadcast, catalog = trained()
     shards = checkerboard().shards
     keys = Key.from_seed(1).each(np.arange(24))
     clients = enrol(method, Plan(24), checkerboard().profiles, keys)
-    tastes = method.represent(cast, clients, shards, keys)
+    tastes = method.represent(broadcast, clients, shards, keys)
     some = Candidates(np.array([5, 2]), catalog)
-    found = method.score(cast, tastes, some)
-    whole = tastes.tree["person"] @ cast.weights["items"].astype(float).T
+    found = method.score(broadcast, tastes, some)
+    whole = tastes.tree["person"] @ broadcast.weights["items"].astype(float).T
     np.testing.assert_allclose(found, whole[:, [5, 2]])
 
 

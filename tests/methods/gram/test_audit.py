@@ -69,8 +69,8 @@ class BothTriangles(Gram):
         server.memory["half"] = np.zeros(self._side(catalog) ** 2)
         return server
 
-    def update(self, phase, cast, clients, shards, keys):
-        tree = super().update(phase, cast, clients, shards, keys)
+    def update(self, phase, broadcast, clients, shards, keys):
+        tree = super().update(phase, broadcast, clients, shards, keys)
         if phase.name == "counts":
             return tree
         root = tree.leaves["relations"].root

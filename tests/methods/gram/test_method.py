@@ -27,7 +27,7 @@ from tacit.testing.contract import (
     checkerboard,
     mixed_world,
 )
-from tacit.transport.messages import Cast, Slot
+from tacit.transport.messages import Broadcast, Slot
 from tacit.tree import Symmetric, Tree, mirrored
 
 DELTA = 1e-6
@@ -120,7 +120,7 @@ def trained(method, *, world=None, plan=None, seed=0):
 
 
 PLAN = Plan(24, rounds=2)
-RELATING = Cast(1, PLAN.digest, {}, phase=1)
+RELATING = Broadcast(1, PLAN.digest, {}, phase=1)
 ONE = CentralGaussian({"counts": 1.0, "relations": 1.0})
 
 
@@ -159,9 +159,9 @@ def test_honest_reports_are_as_long_as_they_may_be():
     )
     state = simulation.start()
     for bound in (1.0, np.sqrt(0.5)):
-        cast = method.broadcast(state.server)
+        broadcast = method.broadcast(state.server)
         keys = simulation.population.keys
-        _, updates = method.local_update(cast, state.clients, world.shards, keys)
+        _, updates = method.local_update(broadcast, state.clients, world.shards, keys)
         norms = updates.tree.norms()
         assert norms[0] == 0  # no history
         assert norms[1:] == pytest.approx(bound)
@@ -270,10 +270,10 @@ def test_popularity_is_taken_out_before_and_put_back_after():
     """A person with nothing gets the tail order only; one with all has no residue."""
     state = trained(Gram(head=12), world=checkerboard())
     method = Gram(head=12)
-    cast = method.broadcast(state.server)
-    p = cast.weights["popularity"]
+    broadcast = method.broadcast(state.server)
+    p = broadcast.weights["popularity"]
     assert np.linalg.norm(p) == pytest.approx(1.0)
-    assert np.abs(cast.weights["vectors"][:, :1].T @ p) < 0.2
+    assert np.abs(broadcast.weights["vectors"][:, :1].T @ p) < 0.2
 
 
 def test_a_new_person_folds_in_at_once():
@@ -284,12 +284,12 @@ def test_a_new_person_folds_in_at_once():
 
     method, world = Gram(head=12, ridge=0.5), checkerboard()
     state = trained(method, world=world)
-    cast = method.broadcast(state.server)
+    broadcast = method.broadcast(state.server)
     shards = Shards.of_history([0, 2, 4], n_items=12)
     keys = Key.from_seed(1).each([0])
     clients = enrol(method, state.server.plan, Profiles(Strings.of(["new"])), keys)
-    tastes = method.represent(cast, clients, shards, keys)
-    scores = method.score(cast, tastes, Candidates.all_of(world.catalog))[0]
+    tastes = method.represent(broadcast, clients, shards, keys)
+    scores = method.score(broadcast, tastes, Candidates.all_of(world.catalog))[0]
     unseen = [i for i in range(12) if i not in (0, 2, 4)]
     best = sorted(unseen, key=lambda i: -scores[i])[:3]
     assert sorted(best) == [6, 8, 10]
@@ -399,10 +399,10 @@ def test_content_smooths_what_is_sent_and_keeps_its_norm():
         method, plan, catalog, world.profiles, world.shards, Key.from_seed(0)
     )
     state, _ = simulation.step(simulation.start())
-    cast = method.broadcast(state.server)
-    assert cast.weights["lean"] == [1.0]
+    broadcast = method.broadcast(state.server)
+    assert broadcast.weights["lean"] == [1.0]
     keys = simulation.population.keys
-    _, updates = method.local_update(cast, state.clients, world.shards, keys)
+    _, updates = method.local_update(broadcast, state.clients, world.shards, keys)
     assert updates.tree.norms() == pytest.approx(np.full(24, np.sqrt(0.5)))
     *_, (after, _) = simulation.run(state)
     told = method.broadcast(after.server)

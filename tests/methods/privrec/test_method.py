@@ -167,10 +167,10 @@ def last(made):
 
 
 def tastes_of(method, state, world, shards):
-    cast = method.broadcast(state.server)
+    broadcast = method.broadcast(state.server)
     keys = Key.from_seed(2).each(np.arange(len(shards)))
     clients = enrol(method, state.server.plan, world.profiles, keys)
-    return cast, method.represent(cast, clients, shards, keys)
+    return broadcast, method.represent(broadcast, clients, shards, keys)
 
 
 def test_a_history_changes_the_list_and_no_history_does_not():
@@ -179,9 +179,11 @@ def test_a_history_changes_the_list_and_no_history_does_not():
     method = PrivRec(**{**FULL, **FAST, "positive_from": 3.0})
     state = last(simulation(method, world))
     empty = world.shards.take(np.zeros(len(world.shards), int))  # person 0 has nothing
-    cast, bare = tastes_of(method, state, world, empty)
+    broadcast, bare = tastes_of(method, state, world, empty)
     _, own = tastes_of(method, state, world, world.shards)
-    global_bias = np.broadcast_to(cast.weights["bias.2"], bare.tree["bias.2"].shape)
+    global_bias = np.broadcast_to(
+        broadcast.weights["bias.2"], bare.tree["bias.2"].shape
+    )
     np.testing.assert_array_equal(bare.tree["bias.2"], global_bias)
     moved = np.abs(own.tree["bias.2"] - global_bias).max(axis=1)
     assert (moved > 0).tolist() == (world.shards.lengths > 0).tolist()
@@ -191,11 +193,11 @@ def test_a_new_person_without_a_profile_adapts():
     """Shown even items, even ones come first; nothing but the history is known."""
     method, world = PrivRec(**LEARNER), two_kinds()
     state = last(simulation(method, world, Plan(24, rounds=3)))
-    cast = method.broadcast(state.server)
+    broadcast = method.broadcast(state.server)
     shard = Shards.of_history([0, 2, 4], n_items=12)
     keys = Key.from_seed(1).each([0])
-    tastes = method.represent(cast, stranger(method), shard, keys)
-    scores = method.score(cast, tastes, Candidates.all_of(world.catalog))[0]
+    tastes = method.represent(broadcast, stranger(method), shard, keys)
+    scores = method.score(broadcast, tastes, Candidates.all_of(world.catalog))[0]
     assert scores[::2].min() > scores[1::2].max()
 
 
@@ -214,8 +216,8 @@ def test_an_item_that_nobody_touched_is_scored_by_its_features():
     method = PrivRec(**LEARNER, negatives=2)
     made = simulation(method, replace(world, shards=shards), Plan(24, rounds=3))
     state = last(made)
-    cast, tastes = tastes_of(method, state, world, shards)
-    scores = method.score(cast, tastes, Candidates.all_of(world.catalog))
+    broadcast, tastes = tastes_of(method, state, world, shards)
+    scores = method.score(broadcast, tastes, Candidates.all_of(world.catalog))
     assert (scores[:, 10] == scores[:, 0]).all()  # of one kind, so they tie
     assert ((scores[:, 10] > scores[:, 11]) == (np.arange(24) % 2 == 0)).all()
 
@@ -228,8 +230,9 @@ from tacit.methods.privrec import PrivRec
 from methods.privrec.test_method import last, simulation, tastes_of
 from tacit.method import Candidates
 method, world = PrivRec(**FULL), mixed()
-cast, tastes = tastes_of(method, simulation(method).start(), world, world.shards)
-assert method.score(cast, tastes, Candidates.all_of(world.catalog)).shape == (13, 20)
+broadcast, tastes = tastes_of(method, simulation(method).start(), world, world.shards)
+scores = method.score(broadcast, tastes, Candidates.all_of(world.catalog))
+assert scores.shape == (13, 20)
 assert "torch" not in sys.modules
 """
     tests = [*map(str, sys.path)]
@@ -255,8 +258,8 @@ def test_a_linear_head_learns_ratings():
     assert method.liked == 4.0
     plan = Plan(24, rounds=20, sampler=FixedSize(6))
     state = last(simulation(method, rated, plan))
-    cast, tastes = tastes_of(method, state, rated, rated.shards)
-    scores = method.score(cast, tastes, Candidates.all_of(rated.catalog))
+    broadcast, tastes = tastes_of(method, state, rated, rated.shards)
+    scores = method.score(broadcast, tastes, Candidates.all_of(rated.catalog))
     np.testing.assert_allclose(scores, np.tile([5.0, 2.0], (24, 6)), atol=0.2)
 
 
@@ -269,7 +272,7 @@ def test_layers_are_clipped_together(form):
     method = replace(form().method(), count_rounds=0)
     plan = Plan(4, rounds=1)
     server = method.start(plan, mixed().catalog, Key.from_seed(0))
-    cast, clip = method.broadcast(server), method.privacy.clip
+    broadcast, clip = method.broadcast(server), method.privacy.clip
     slots = method.layout(plan, mixed().catalog, round=0).slots
     tree = {
         name: np.full((4, *slot.shape), clip)
@@ -279,7 +282,7 @@ def test_layers_are_clipped_together(form):
     }
     keys = Key.from_seed(1).each(np.arange(4))
     sent = method.privatize(
-        cast, strangers(method, plan, 4), Updates(Tree.dense(**tree)), keys
+        broadcast, strangers(method, plan, 4), Updates(Tree.dense(**tree)), keys
     ).tree
     update = Tree({name: leaf for name, leaf in sent.leaves.items() if name != BIT})
     norms = update.norms()
@@ -302,10 +305,10 @@ def clips_of(method, rounds, *, n=40):
     updates, clients = Updates(Tree.dense(**tree)), strangers(method, plan, n)
     keys, clips = Key.from_seed(1).each(np.arange(n)), []
     for round_ in range(rounds):
-        cast = method.broadcast(server)
-        clips.append(float(cast.weights["clip"]))
-        sent = method.privatize(cast, clients, updates, keys).tree.sum()
-        context = method.context(server, cast, Key.from_seed(round_))
+        broadcast = method.broadcast(server)
+        clips.append(float(broadcast.weights["clip"]))
+        sent = method.privatize(broadcast, clients, updates, keys).tree.sum()
+        context = method.context(server, broadcast, Key.from_seed(round_))
         total = context.mechanism.add(sent, context.key)
         server = method.aggregate(server, Sum(total), context)
     return clips
@@ -368,8 +371,8 @@ def test_a_device_refuses_a_clip_it_did_not_agree_to():
     moving = {"clip_quantile": 0.5, "bit_noise": 2.0, "clip_span": 5.0}
     method = PrivRec(**FULL, privacy=CentralGaussian(1.0, **moving))
     made = simulation(method)
-    cast = method.broadcast(made.start().server)
-    wrong = replace(cast, weights={**cast.weights, "clip": np.array(6.0)})
+    broadcast = method.broadcast(made.start().server)
+    wrong = replace(broadcast, weights={**broadcast.weights, "clip": np.array(6.0)})
     with pytest.raises(Refused, match=r"clip=6\.0 is not in \[0.2, 5.0\]"):
         method.noise(wrong, made.plan)
 
@@ -474,8 +477,8 @@ def test_candidates_have_no_value_and_a_usual_situation():
     """In paper mode a value is an input; of a candidate it is zero, whatever was."""
     world = mixed()
     method = PrivRec(**FULL, mode="paper", uses_value=True, positive_from=3.0)
-    cast = method.broadcast(simulation(method, world).start().server)
-    devices = method.devices(cast)
+    broadcast = method.broadcast(simulation(method, world).start().server)
+    devices = method.devices(broadcast)
     usual = devices.usual_situation(world.shards)
     assert not usual.numbers[:, -1].any()
     found = devices.examples(
@@ -563,16 +566,18 @@ def test_what_somebody_names_is_liked():
     method = PrivRec(**LEARNER, positive_from=4.0)
     assert method.liked == 4.0
     made = simulation(method, replace(world, shards=stars), Plan(24, rounds=3))
-    cast = method.broadcast(last(made).server)
-    best = Recommender(method, cast, world.catalog).recommend(["item 1", "item 3"], k=4)
+    broadcast = method.broadcast(last(made).server)
+    best = Recommender(method, broadcast, world.catalog).recommend(
+        ["item 1", "item 3"], k=4
+    )
     assert {line.id for line in best} == {"item 5", "item 7", "item 9", "item 11"}
 
 
 def test_people_are_scored_a_few_hundred_at_a_time(monkeypatch):
     world = mixed()
     method = PrivRec(**{**FULL, **FAST, "positive_from": 3.0})
-    cast = method.broadcast(simulation(method, world).start().server)
-    recommender = Recommender(method, cast, world.catalog)
+    broadcast = method.broadcast(simulation(method, world).start().server)
+    recommender = Recommender(method, broadcast, world.catalog)
     keys = Key.from_seed(2).each(np.arange(13))
     clients = enrol(method, Plan(13, rounds=2), world.profiles, keys)
     whole = recommender.score(world.shards, clients, keys)

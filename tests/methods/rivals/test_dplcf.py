@@ -59,10 +59,10 @@ def played(method: Dplcf, world: SmallWorld, plan: Plan):
 
 def scores(method: Dplcf, world: SmallWorld, plan: Plan) -> np.ndarray:
     state, _, simulation = played(method, world, plan)
-    cast = method.broadcast(state.server)
+    broadcast = method.broadcast(state.server)
     keys = simulation.population.keys
-    tastes = method.represent(cast, state.clients, world.shards, keys)
-    return method.score(cast, tastes, Candidates.all_of(world.catalog))
+    tastes = method.represent(broadcast, state.clients, world.shards, keys)
+    return method.score(broadcast, tastes, Candidates.all_of(world.catalog))
 
 
 def test_without_noise_it_is_item_knn():

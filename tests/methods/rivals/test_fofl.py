@@ -83,11 +83,11 @@ def test_adam_steps_where_the_mean_points():
     method = replace(SMALL, server_step="adam", step=0.1)
     world, plan = checkerboard(), Plan(24, rounds=1)
     server = method.start(plan, world.catalog, Key.from_seed(0))
-    cast, keys = method.broadcast(server), Key.from_seed(1).each(np.arange(24))
+    broadcast, keys = method.broadcast(server), Key.from_seed(1).each(np.arange(24))
     clients = stranger(method, 24)
-    _, updates = method.local_update(cast, clients, world.shards, keys)
+    _, updates = method.local_update(broadcast, clients, world.shards, keys)
     total = {n: updates.tree[n].sum(axis=0) for n in updates.tree.leaves}
-    context = method.context(server, cast, Key.from_seed(2))
+    context = method.context(server, broadcast, Key.from_seed(2))
     after = method.aggregate(server, Sum(total), context)
     moved = after.weights["weights.2"] - server.weights["weights.2"]
     mean = total["weights.2"] / 24
@@ -120,9 +120,9 @@ def test_an_item_that_nobody_has_or_draws_stays_where_it_was():
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     items, values = world.shards.items[few], world.shards.values[few]
     shards = Shards(offsets, items, values, None, 12)
-    cast = method.broadcast(start)
+    broadcast = method.broadcast(start)
     keys = Key.from_seed(1).each(np.arange(24))
-    _, updates = method.local_update(cast, stranger(method, 24), shards, keys)
+    _, updates = method.local_update(broadcast, stranger(method, 24), shards, keys)
     moved = np.abs(updates.tree["embeddings"]).max(axis=(0, 2)) > 0
     assert moved.tolist() == [True] * 4 + [False] * 8
 
@@ -155,11 +155,11 @@ def test_a_person_is_what_the_device_learns():
     """Without a history everybody has the same list."""
     world = checkerboard()
     server = trained(SMALL, world)
-    cast = SMALL.broadcast(server)
+    broadcast = SMALL.broadcast(server)
     nothing = Shards(np.zeros(3, np.int64), *_empty(), None, 12)
     keys = Key.from_seed(1).each([0, 1])
-    tastes = SMALL.represent(cast, stranger(SMALL, 2), nothing, keys)
-    scores = SMALL.score(cast, tastes, Candidates.all_of(world.catalog))
+    tastes = SMALL.represent(broadcast, stranger(SMALL, 2), nothing, keys)
+    scores = SMALL.score(broadcast, tastes, Candidates.all_of(world.catalog))
     np.testing.assert_array_equal(scores[0], scores[1])
 
 

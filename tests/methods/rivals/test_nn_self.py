@@ -73,11 +73,11 @@ class Knows(TestContract):
 def test_the_server_descends_along_the_mean():
     world, plan = mixed(), Plan(13, rounds=1)
     server = FULL.start(plan, world.catalog, Key.from_seed(0))
-    cast, keys = FULL.broadcast(server), Key.from_seed(1).each(np.arange(13))
+    broadcast, keys = FULL.broadcast(server), Key.from_seed(1).each(np.arange(13))
     clients = stranger(FULL, 13)
-    _, updates = FULL.local_update(cast, clients, world.shards, keys)
+    _, updates = FULL.local_update(broadcast, clients, world.shards, keys)
     total = {n: updates.tree[n].sum(axis=0) for n in updates.tree.leaves}
-    context = FULL.context(server, cast, Key.from_seed(2))
+    context = FULL.context(server, broadcast, Key.from_seed(2))
     after = FULL.aggregate(server, Sum(total), context)
     for name, value in total.items():
         expected = server.weights[name] - 0.5 * value / 13

@@ -114,10 +114,10 @@ def test_krum_drops_the_loud_and_keeps_the_quiet(attack, is_kept):
         SMALL, Plan(100), split.catalog, profiles, shards, Key.from_seed(0)
     )
     state = run.start()
-    cast = SMALL.broadcast(state.server)
+    broadcast = SMALL.broadcast(state.server)
     keys = run.population.keys
     _, reports, _ = participate(
-        SMALL, cast, state.clients, shards, keys, ledger=Unmetered()
+        SMALL, broadcast, state.clients, shards, keys, ledger=Unmetered()
     )
     layout = SMALL.layout(run.plan, split.catalog, round=0)
     forge = Infiltrated(Direct(), ATTACKS[attack](3), 0.1)

@@ -12,7 +12,7 @@ def test_a_row_a_length_of_history(tiny, monkeypatch):
     assert [row.label for row in table.rows] == ["0 events", "5 events", "20 events"]
     for row in table.rows:
         assert row.sound is not None
-        assert row.beside["kB of taste"] < row.beside["kB of Cast"]
+        assert row.beside["kB of taste"] < row.beside["kB of broadcast"]
         assert row.beside["MB at most"] > row.beside["kB of taste"] / 1e3
     nothing, _, many = (row.sound for row in table.rows)
     assert many > nothing  # 20 events are 20 steps, 0 are none

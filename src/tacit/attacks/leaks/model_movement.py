@@ -1,7 +1,8 @@
 """Membership by movement: did this person take part? From the models of all rounds.
 
-    m_t    how far the model of everyone moved in round t, from one Cast to the next
-    u_t    what the person's device would have sent in round t, computed from its Cast
+    m_t    how far the model of everyone moved in round t, from one broadcast to the
+    next u_t    what the person's device would have sent in round t, computed from its
+    broadcast
            by the method's own code; what a device draws, the attacker draws anew
     v_l    the mean square of m_t over the weights of leaf l
 
@@ -43,7 +44,7 @@ from tacit.plan import Plan
 from tacit.release import Cell, Standing, Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.statement import account
-from tacit.transport.messages import Cast
+from tacit.transport.messages import Broadcast
 from tacit.tree import Tree
 
 CAUGHT_MORE = "found at 5 % false alarms"
@@ -88,7 +89,9 @@ def attack_movement(form: Form, federations: Federations, key: Key) -> Attempt:
     return Attempt(form.label, said, found)
 
 
-def likeness(reports: Tree, before: Cast, after: Cast) -> Float64[np.ndarray, "people"]:
+def likeness(
+    reports: Tree, before: Broadcast, after: Broadcast
+) -> Float64[np.ndarray, "people"]:
     """How much each report looks like a part of what moved the model."""
     product, square = np.zeros(len(reports)), np.zeros(len(reports))
     dense = reports.to_dense()
@@ -114,7 +117,7 @@ def _played(
     clients, (_, _, shards) = run.start().clients, place
     own = key.at("attacker").each(np.arange(len(histories)))
     score = np.zeros(len(histories))
-    for before, after in pairwise(_casts(run)):
+    for before, after in pairwise(_broadcasts(run)):
         keys = own.at("round", before.round)
         _, updates = method.local_update(before, clients, shards, keys.at("update"))
         sent = method.privatize(before, clients, updates, keys.at("privatize"))
@@ -122,7 +125,7 @@ def _played(
     return score, is_member
 
 
-def _casts(run: Simulation) -> Iterator[Cast]:
+def _broadcasts(run: Simulation) -> Iterator[Broadcast]:
     """What a participant sees: the model before each round, and the last."""
     state = run.start()
     yield run.method.broadcast(state.server)

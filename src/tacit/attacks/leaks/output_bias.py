@@ -37,7 +37,7 @@ from tacit.results import standard_error
 from tacit.runtime.simulate import Simulation
 from tacit.statement import Statement
 from tacit.transport.channels import Each, RoundContext, Sum, channel
-from tacit.transport.messages import Cast, Reports
+from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Factored, Tree
 
 PRECISION, RECALL = "precision", "recall"  # by sign; of a sum, by odds
@@ -81,7 +81,7 @@ class _Target:
 
     form: Form
     histories: Histories
-    cast: Cast
+    broadcast: Broadcast
     context: RoundContext
     updates: Tree  # what devices computed
     reports: Tree  # what they send
@@ -93,12 +93,14 @@ class _Target:
         state = run.start()
         while state.server.round < form.round:
             state, _ = run.step(state)
-        cast, clients = method.broadcast(state.server), state.clients
-        own = run.population.keys.at("round", cast.round)
-        _, updates = method.local_update(cast, clients, shards, own.at("local_update"))
-        reports = method.privatize(cast, clients, updates, own.at("privatize"))
-        context = method.context(state.server, cast, key.at("channel"))
-        return cls(form, histories, cast, context, updates.tree, reports.tree)
+        broadcast, clients = method.broadcast(state.server), state.clients
+        own = run.population.keys.at("round", broadcast.round)
+        _, updates = method.local_update(
+            broadcast, clients, shards, own.at("local_update")
+        )
+        reports = method.privatize(broadcast, clients, updates, own.at("privatize"))
+        context = method.context(state.server, broadcast, key.at("channel"))
+        return cls(form, histories, broadcast, context, updates.tree, reports.tree)
 
     @property
     def rows(self) -> Matrix:
@@ -108,7 +110,7 @@ class _Target:
     def solved(self) -> Guess:
         """t, from what a report says and the model that everyone has."""
         h = self._output(self.reports).left[:, 0].astype(np.float64)
-        scores = (h / h[:, -1:]) @ self.cast.weights[self.form.leaf]
+        scores = (h / h[:, -1:]) @ self.broadcast.weights[self.form.leaf]
         p = np.exp(scores - scores.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
         held = (self.rows / p).max(axis=1, keepdims=True) * p - self.rows

@@ -40,8 +40,8 @@ from tacit.mechanisms.flipped_bits import packed_size
 from tacit.method import (
     Array,
     Arrays,
+    Broadcast,
     Candidates,
-    Cast,
     Catalog,
     Clients,
     Key,
@@ -116,13 +116,13 @@ class Dplcf(Method):
         }
         return Server(plan, catalog, 0, nearest, memory)
 
-    def broadcast(self, server: Server) -> Cast:
+    def broadcast(self, server: Server) -> Broadcast:
         """The neighbors once all have spoken; before that devices need nothing."""
         agreed = self.agreement(server.plan, server.catalog).digest
         if self.is_over(server):
-            return Cast(server.round, agreed, server.weights, NO_PHASE)
+            return Broadcast(server.round, agreed, server.weights, NO_PHASE)
         told = {name: value[:, :0] for name, value in server.weights.items()}
-        return Cast(server.round, agreed, told)
+        return Broadcast(server.round, agreed, told)
 
     def broadcast_layouts(
         self, plan: Plan, catalog: Catalog
@@ -180,7 +180,7 @@ class Dplcf(Method):
     # client
 
     def local_update(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
         """The bits x, packed."""
         x = np.zeros((len(shards), packed_size(shards.n_items)), np.uint8)
@@ -189,22 +189,22 @@ class Dplcf(Method):
         return clients.state, Updates(Tree.dense(clicks=x))
 
     def privatize(
-        self, cast: Cast, clients: Clients, updates: Updates, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, updates: Updates, keys: Keys
     ) -> Reports:
         """Line 1."""
         x: Rows = updates.tree["clicks"]
         if isinstance(self.privacy, Unprotected):
             return Reports(updates.tree)
-        flipped = self.privacy.bits(len(cast.weights["near"])).privatize(x, keys)
+        flipped = self.privacy.bits(len(broadcast.weights["near"])).privatize(x, keys)
         return Reports(Tree.dense(clicks=flipped))
 
     # serving
 
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Line 5."""
-        near, alike = cast.weights["near"], cast.weights["alike"]
+        near, alike = broadcast.weights["near"], broadcast.weights["alike"]
         m, k = near.shape
         starts = np.arange(0, m * k + 1, max(k, 1)) if k else np.zeros(m + 1, np.int64)
         similar = sp.csr_array((alike.ravel(), near.ravel(), starts), shape=(m, m))
@@ -212,7 +212,7 @@ class Dplcf(Method):
         return Tastes(Tree.dense(scores=(held @ similar.T).toarray()))
 
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """What `represent` found, for the candidates."""
         return person.tree["scores"][:, candidates.items]

@@ -30,8 +30,8 @@ from tacit.aggregation.server_optimizers import BY_NAME, ServerOptimizer
 from tacit.data.features import Category
 from tacit.method import (
     Arrays,
+    Broadcast,
     Candidates,
-    Cast,
     Catalog,
     Clients,
     Key,
@@ -112,10 +112,17 @@ class Fofl(SumMethod):
         return self._blueprint.public_shape(_by_id(catalog))
 
     def update(
-        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self,
+        phase: Phase,
+        broadcast: Broadcast,
+        clients: Clients,
+        shards: Shards,
+        keys: Keys,
     ) -> Tree:
         """Lines 1 and 2, for all clients at once."""
-        return self._devices(cast).movement(clients.state, shards, self._schedule, keys)
+        return self._devices(broadcast).movement(
+            clients.state, shards, self._schedule, keys
+        )
 
     # server
 
@@ -139,17 +146,17 @@ class Fofl(SumMethod):
         return self._labelling.least_liked
 
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Line 4: adapted weights, folded to what ranking needs of them."""
         how = replace(self._schedule, epochs=self.adapt_epochs, rate=self.adapt_rate)
-        return Tastes(self._devices(cast).taste(clients.state, shards, how, keys))
+        return Tastes(self._devices(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 4, on the device."""
-        return self._devices(cast).scores(person.tree, candidates.items)
+        return self._devices(broadcast).scores(person.tree, candidates.items)
 
     # details
 
@@ -174,8 +181,8 @@ class Fofl(SumMethod):
     def _optimizer(self) -> ServerOptimizer:
         return BY_NAME[self.server_step](self.step)
 
-    def _devices(self, cast: Cast) -> Devices:
-        return self._blueprint.devices(cast.weights, self._labelling)
+    def _devices(self, broadcast: Broadcast) -> Devices:
+        return self._blueprint.devices(broadcast.weights, self._labelling)
 
 
 def _by_id(catalog: Catalog) -> Catalog:

@@ -26,8 +26,8 @@ from tacit import check
 from tacit.aggregation.server_optimizers import BY_NAME, ServerOptimizer
 from tacit.method import (
     Arrays,
+    Broadcast,
     Candidates,
-    Cast,
     Catalog,
     Clients,
     Key,
@@ -121,10 +121,15 @@ class NnSelf(SumMethod):
         return self._blueprint.told_by(profiles)
 
     def update(
-        self, phase: Phase, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self,
+        phase: Phase,
+        broadcast: Broadcast,
+        clients: Clients,
+        shards: Shards,
+        keys: Keys,
     ) -> Tree:
         """Lines 1 to 3, for all clients at once."""
-        device = self._devices(cast)
+        device = self._devices(broadcast)
         examples = device.examples(clients.state, shards, keys.at("negatives"))
         found = meta_gradients(
             device.network,
@@ -157,17 +162,17 @@ class NnSelf(SumMethod):
         return self._labelling.least_liked
 
     def represent(
-        self, cast: Cast, clients: Clients, shards: Shards, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Line 5: adapted weights, folded to what ranking needs of them."""
         how = Schedule(self.adapt_epochs, self.batch, self.adapt_rate)
-        return Tastes(self._devices(cast).taste(clients.state, shards, how, keys))
+        return Tastes(self._devices(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
-        self, cast: Cast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 5, on the device."""
-        return self._devices(cast).scores(person.tree, candidates.items)
+        return self._devices(broadcast).scores(person.tree, candidates.items)
 
     # details
 
@@ -196,5 +201,5 @@ class NnSelf(SumMethod):
     def _optimizer(self) -> ServerOptimizer:
         return BY_NAME[self.server_step](self.step)
 
-    def _devices(self, cast: Cast) -> Devices:
-        return self._blueprint.devices(cast.weights, self._labelling)
+    def _devices(self, broadcast: Broadcast) -> Devices:
+        return self._blueprint.devices(broadcast.weights, self._labelling)

@@ -3,10 +3,10 @@
     describing what is there to know of items
     inputs     features -> rows of one table of embeddings, and numbers
     network    shapes, starting weights, scores; all that serving needs
-    items      the catalog as the network reads it, a part of every Cast
+    items      the catalog as the network reads it, a part of every broadcast
     blueprint  a network before its catalog is known
     labels     histories as labelled examples
-    devices    a Cast, profiles and histories in; movement or adapted weights out
+    devices    a broadcast, profiles and histories in; movement or adapted weights out
     examples   what clients learn from
     client     one client's gradient step
     compiled   the steps of many, by a kernel

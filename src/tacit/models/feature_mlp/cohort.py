@@ -1,4 +1,4 @@
-"""What devices make of a Cast, their profiles and their histories."""
+"""What devices make of a broadcast, their profiles and their histories."""
 
 from __future__ import annotations
 

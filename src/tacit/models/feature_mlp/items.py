@@ -1,4 +1,4 @@
-"""The catalog as a network reads it; public, a part of every Cast.
+"""The catalog as a network reads it; public, a part of every broadcast.
 
 Items with the same features are one kind: nothing tells them apart, so they are told,
 learnt and scored once.

@@ -150,13 +150,13 @@ def judged(scorer: Scorer, bench: Bench) -> Evaluation:
 
 def _scorer(method: FedVae, state: State, split: Split, bench: Bench) -> Personal:
     """People held out are new: they enrol with a profile and nothing else."""
-    cast, key = method.broadcast(state.server), bench.key.at("serve")
+    broadcast, key = method.broadcast(state.server), bench.key.at("serve")
     everything = Candidates.all_of(split.catalog)
 
     def score(users: Users, history: Shards) -> Scores:
         profiles, keys = split.profiles.take(users), key.each(users)
         newcomers = enrol(method, state.server.plan, profiles, keys)
-        tastes = method.represent(cast, newcomers, history, keys.at("represent"))
-        return method.score(cast, tastes, everything)
+        tastes = method.represent(broadcast, newcomers, history, keys.at("represent"))
+        return method.score(broadcast, tastes, everything)
 
     return Personal(score)

@@ -201,12 +201,15 @@ def _split(source: str, items: int, held_out: int, seed: int) -> Split:
 
 
 def _scorer(method: FedVae, state: State, split: Split, key: Key) -> Personal:
-    cast, everything = method.broadcast(state.server), Candidates.all_of(split.catalog)
+    broadcast, everything = (
+        method.broadcast(state.server),
+        Candidates.all_of(split.catalog),
+    )
 
     def score(users: Users, history: Shards) -> Scores:
         keys = key.each(users)
         people = enrol(method, state.server.plan, split.profiles.take(users), keys)
-        tastes = method.represent(cast, people, history, keys.at("represent"))
-        return method.score(cast, tastes, everything)
+        tastes = method.represent(broadcast, people, history, keys.at("represent"))
+        return method.score(broadcast, tastes, everything)
 
     return Personal(score)

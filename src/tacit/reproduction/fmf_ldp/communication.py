@@ -14,7 +14,7 @@ from tacit.reproduction import Scale
 from tacit.reproduction.fmf_ldp import published
 from tacit.reproduction.fmf_ldp.trials import EPOCHS, Paper, Sound
 from tacit.reproduction.tables import Claim, ReproducedTable, Reproduction, Row
-from tacit.transport.codec import cast_size, wire_size
+from tacit.transport.codec import broadcast_size, wire_size
 
 _PEOPLE = 1_000  # whose number changes no message
 _PLAN = Plan(_PEOPLE, rounds=EPOCHS)
@@ -59,9 +59,11 @@ def _row(label: str, about: float, n_items: int, *, down: int = 0, up: int = 0) 
 
 
 def _bytes(method: FmfLdp, n_items: int, *, down: int, up: int) -> int:
-    cast = method.broadcast(method.start(_PLAN, _catalog(n_items), Key.from_seed(0)))
+    broadcast = method.broadcast(
+        method.start(_PLAN, _catalog(n_items), Key.from_seed(0))
+    )
     layout = method.layout(_PLAN, _catalog(n_items), round=0)
-    return down * cast_size(cast) + up * wire_size(layout)
+    return down * broadcast_size(broadcast) + up * wire_size(layout)
 
 
 def _payload(method: FmfLdp, n_items: int) -> int:

@@ -238,12 +238,14 @@ class Neighbors:
         """After its only round."""
         method = Dplcf(privacy=LocalFlips(self.each * len(split.catalog)))
         *_, state = states(method, Plan(len(split.users)), split, subset)
-        cast, key = method.broadcast(state.server), subset.key.at("serve")
+        broadcast, key = method.broadcast(state.server), subset.key.at("serve")
         everything = Candidates.all_of(split.catalog)
 
         def score(users: Users, history: Shards) -> Scores:
-            tastes = method.represent(cast, state.clients, history, key.each(users))
-            return method.score(cast, tastes, everything)
+            tastes = method.represent(
+                broadcast, state.clients, history, key.each(users)
+            )
+            return method.score(broadcast, tastes, everything)
 
         return Personal(score)
 
@@ -259,10 +261,10 @@ def states(method: Method, plan: Plan, split: Split, subset: Subset) -> Iterator
 
 def factor_scorer(method: FmfLdp, state: State, subset: Subset) -> Factors:
     """Inner products with the factors that each device computes for itself."""
-    cast, key = method.broadcast(state.server), subset.key.at("serve")
+    broadcast, key = method.broadcast(state.server), subset.key.at("serve")
 
     def person(users: Users, history: Shards) -> Float[np.ndarray, "people factors"]:
-        tastes = method.represent(cast, state.clients, history, key.each(users))
+        tastes = method.represent(broadcast, state.clients, history, key.each(users))
         return np.asarray(tastes.tree["person"])
 
-    return Factors(person, cast.weights["items"])
+    return Factors(person, broadcast.weights["items"])

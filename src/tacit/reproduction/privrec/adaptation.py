@@ -23,8 +23,8 @@ from tacit.reproduction import Scale
 from tacit.reproduction.privrec.benches import Bench
 from tacit.reproduction.privrec.settings import AsWeWould
 from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
-from tacit.transport.codec import encode_cast
-from tacit.transport.messages import Cast
+from tacit.transport.codec import encode_broadcast
+from tacit.transport.messages import Broadcast
 
 EVENTS = (0, 10, 50, 100, 500, 1000)
 _RUNS = 5
@@ -50,7 +50,7 @@ class Device:
     """One device, and what everybody knows."""
 
     method: PrivRec
-    cast: Cast
+    broadcast: Broadcast
     clients: Clients
 
     def row(self, events: int, bench: Bench) -> Row:
@@ -63,16 +63,16 @@ class Device:
         keys = bench.key.at("adapt").each(np.zeros(1, np.int64))
 
         def adapt() -> Tastes:
-            return self.method.represent(self.cast, self.clients, shards, keys)
+            return self.method.represent(self.broadcast, self.clients, shards, keys)
 
         taste, everything = adapt(), Candidates.all_of(catalog)
         beside = {
             "ms to score all": _milliseconds(
-                lambda: self.method.score(self.cast, taste, everything)
+                lambda: self.method.score(self.broadcast, taste, everything)
             ),
             "MB at most": _peak(adapt) / 1e6,
             "kB of taste": sum(_bytes(taste)) / 1e3,
-            "kB of Cast": len(encode_cast(self.cast)) / 1e3,
+            "kB of broadcast": len(encode_broadcast(self.broadcast)) / 1e3,
         }
         return Row(
             f"{events} events",

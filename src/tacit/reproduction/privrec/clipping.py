@@ -1,7 +1,7 @@
 """Whether the adaptive bound of sound DP-PrivRec follows the quantile it is told.
 
 Beside the bound S of each round stands the quantile of the norms that the bound cannot
-see: of the raw updates of people drawn for the purpose, from the same Cast.
+see: of the raw updates of people drawn for the purpose, from the same Broadcast.
 """
 
 from __future__ import annotations
@@ -145,12 +145,13 @@ def _norms(
 ) -> Float64[np.ndarray, "people"]:
     """Of the raw updates of the first people, who are in no order.
 
-    After the last round too, so the phase is named here and not read from the Cast.
+    After the last round too, so the phase is named here and not read from the
+    broadcast.
     """
     split, (*_, training) = bench.split(), method.phases(server.plan)
     users = split.users[:_ASKED]
     keys = bench.key.at("norms", server.round).each(users)
     people = enrol(method, server.plan, split.profiles.take(users), keys)
     shards = split.train.take(np.arange(len(users)))
-    cast = method.broadcast(server)
-    return method.update(training, cast, people, shards, keys).norms()
+    broadcast = method.broadcast(server)
+    return method.update(training, broadcast, people, shards, keys).norms()
