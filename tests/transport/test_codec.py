@@ -318,7 +318,7 @@ def test_a_forgery_of_the_right_length_gets_past_the_length_check(name):
         ({"magic": b"TCIX"}, "does not begin"),
         ({"phase": 1}, "does not begin"),
         ({"version": 2}, "version 2; this program reads version 1"),
-        ({"kind": 1}, "is a broadcast, expected a Report"),
+        ({"kind": 1}, "is a Broadcast, expected a Report"),
         ({"kind": 3}, "is a Query, expected a Report"),
         ({"kind": 9}, "is a kind 9, expected a Report"),
         ({"round_": 4}, "answers round 4"),

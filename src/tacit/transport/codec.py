@@ -68,7 +68,7 @@ def encode_reports(broadcast: Broadcast, reports: Reports) -> list[bytes]:
 def decode_reports(
     broadcast: Broadcast, messages: Sequence[bytes], layout: Layout
 ) -> Reports:
-    """The reports in these messages, stacked; each must answer `broadcast` as declared."""
+    """The stacked reports of these messages; each must answer `broadcast`."""
     return Reports(_decode_rows(_REPORT, broadcast, messages, layout))
 
 
