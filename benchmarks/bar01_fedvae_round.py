@@ -1,8 +1,8 @@
-"""Bar 1: a round of FedVAE under user-level noise, against one person after the other.
+"""Bar 1: a round of FedVAE under user-level noise, against one user after the other.
 
-Both are a whole round at the paper's size: 250 people, 3,520 items, 600 and 200 units.
-The loop is what the algorithm says: a backward pass a person, its norm, its clip, its
-share of the sum; then noise and Adam. It is timed on 25 people and multiplied by ten.
+Both are a whole round at the paper's size: 250 users, 3,520 items, 600 and 200 units.
+The loop is what the algorithm says: a backward pass a user, its norm, its clip, its
+share of the sum; then noise and Adam. It is timed on 25 users and multiplied by ten.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def measure(quick: bool) -> list[Case]:
         repeats=7,
     )
     literal = best[f"loop of {FEW}"] * COHORT / FEW + best["its noise and step"]
-    name = f"{COHORT} people, 3,520-600-200"
-    note = f"the loop on {FEW} people, times {COHORT // FEW}"
+    name = f"{COHORT} users, 3,520-600-200"
+    note = f"the loop on {FEW} users, times {COHORT // FEW}"
     return [Case(name, literal / best["ours"], best, note)]
 
 

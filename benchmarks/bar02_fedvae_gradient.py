@@ -1,7 +1,7 @@
 """Bar 2: FedVAE's clipped gradient, against the plain gradient of the same batch.
 
 The plain one clips nobody: a dense batch through torch and one backward pass. Ours has
-every person's norm, clips it and sums. Memory: the extra peak of ours, in a process of
+every user's norm, clips it and sums. Memory: the extra peak of ours, in a process of
 its own, must stay within 150 MB; what a plain gradient needs stands beside it.
 """
 
@@ -31,7 +31,7 @@ def measure(_quick: bool) -> list[Case]:
     if ours_mb > MOST_MB:
         raise AssertionError(f"ours needs {ours_mb:.0f} MB more; allowed {MOST_MB:.0f}")
     note = f"extra peak {ours_mb:.0f} MB, plain {plain_mb:.0f} MB"
-    return [Case("250 people", best["ours"] / best["plain batch"], best, note)]
+    return [Case("250 users", best["ours"] / best["plain batch"], best, note)]
 
 
 def ready() -> Cohort:

@@ -42,7 +42,7 @@ def measure(_quick: bool) -> list[Case]:
     opacus()
     _assert_same(cohort, module)
     best = fastest({"opacus": opacus, "ours": lambda: ours(cohort)}, repeats=9)
-    return [Case("250 people", best["opacus"] / best["ours"], best)]
+    return [Case("250 users", best["opacus"] / best["ours"], best)]
 
 
 def _by_opacus(cohort: Cohort, ghost: Any) -> None:

@@ -30,7 +30,7 @@ def measure(_quick: bool) -> list[Case]:
     extra = _allocated(lambda: krum.chosen(reports))
     note = f"baseline once; ours allocates {extra:.0f} MB at its peak"
     times = {"written out": slow, **best}
-    return [Case("250 people, 4.6 million weights", slow / best["ours"], times, note)]
+    return [Case("250 users, 4.6 million weights", slow / best["ours"], times, note)]
 
 
 def _written_out(reports: Tree) -> np.ndarray:

@@ -1,9 +1,9 @@
 """Bar 5: an epoch of FedVAE under noise, against a plain centralised torch epoch.
 
-Both go through 23 batches of 250 people with Adam. The centralised one is what people
+Both go through 23 batches of 250 users with Adam. The centralised one is what users
 publish for Mult-VAE in torch: rows of a sparse matrix made dense batch by batch, then
 autograd and `torch.optim.Adam` as it comes; with `fused=True` stands beside it. It
-protects nobody. Ours runs the engine: cohorts, devices, clipping twice, noise, Adam.
+protects nobody. Ours runs the engine: cohorts, clients, clipping twice, noise, Adam.
 """
 
 from __future__ import annotations

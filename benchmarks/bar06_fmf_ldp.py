@@ -73,7 +73,7 @@ def measure(quick: bool) -> list[Case]:
 
 def _cases(people: int, best: dict[str, float]) -> list[Case]:
     """Both ratios over their bars, so that the worse one counts."""
-    name = f"{people:,} people × {ITEMS:,} items, k = {VOTES}"
+    name = f"{people:,} users × {ITEMS:,} items, k = {VOTES}"
     ours, whole, loop = best["ours"], best["numpy"], best["loop"]
     thrifty = f"a thrifty loop {best['thrifty loop'] / ours:.0f}x"
     note = f"{loop / ours:.0f}x, bar {LOOP_BAR}; {thrifty}; extrapolated from {TIMED}"
@@ -162,7 +162,7 @@ def _vectorized(
     rng: np.random.Generator,
     gradient: Gradient,
 ) -> np.ndarray:
-    """The same for batches of people."""
+    """The same for batches of users."""
     size, factors, total = items.size, items.shape[1], np.zeros(items.size)
     outer = (items[:, :, None] * items[:, None, :]).reshape(len(items), -1)
     common = items.T @ items + RIDGE * np.eye(factors)

@@ -3,7 +3,7 @@
 The loop is the paper's Algorithm 1 in plain torch: a module, SGD, mini-batches of 32,
 inputs made ready beforehand, the module reused from client to client. Both start from
 the same weights and take the same batches; in float64 they end at the same weights
-within 1e-9, which is checked on some clients before anything is timed. People, films
+within 1e-9, which is checked on some clients before anything is timed. Users, films
 and histories are invented and as large as those of MovieLens 1M: 22,273 weights.
 """
 

@@ -1,4 +1,4 @@
-"""Bar 12: one person's exact top 10 without the seen, one query after the other."""
+"""Bar 12: one user's exact top 10 without the seen, one query after the other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bar 13: our default metrics of everybody on the whole catalog, five factors.
 
-Both sides get factors, histories and one target a person, and end at the three means.
+Both sides get factors, histories and one target a user, and end at the three means.
 The baseline is the usual one: a matrix product, the seen to minus infinity, `topk` of
 the 100 that NDCG@100 needs. Counting costs the same for every k; `topk` does not: at
 k = 10 the same comparison gave 6.1 to 11.1 on one machine.
@@ -37,7 +37,7 @@ def measure(quick: bool) -> list[Case]:
             "ours": lambda: _ours(users, items, heldout),
         }
     )
-    name = f"{n_people} people × {n_items} items"
+    name = f"{n_people} users × {n_items} items"
     return [Case(name, best["torch"] / best["ours"], best)]
 
 

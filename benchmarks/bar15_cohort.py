@@ -1,6 +1,6 @@
-"""Bar 15: a round of 10,000 devices as one cohort against one device at a time.
+"""Bar 15: a round of 10,000 clients as one cohort against one client at a time.
 
-The literal loop is timed on some of the devices and extrapolated: every device costs it
+The literal loop is timed on some of the devices and extrapolated: every client costs it
 the same. Both aggregate to the same server, which is checked before anything is timed.
 """
 
@@ -34,17 +34,17 @@ def measure(quick: bool) -> list[Case]:
     _same(few.step(start_few)[0], one_by_one.step(start_few)[0])
     best = fastest(
         {
-            "one device at a time": lambda: one_by_one.step(start_few),
+            "one client at a time": lambda: one_by_one.step(start_few),
             "one cohort": lambda: whole.step(start),
         }
     )
     a_device = {
-        "one device at a time": best["one device at a time"] / looped,
+        "one client at a time": best["one client at a time"] / looped,
         "one cohort": best["one cohort"] / DEVICES,
     }
-    ratio = a_device["one device at a time"] / a_device["one cohort"]
-    note = f"the loop is timed on {looped} devices and extrapolated"
-    return [Case(f"{DEVICES} devices × {ITEMS} items", ratio, a_device, note)]
+    ratio = a_device["one client at a time"] / a_device["one cohort"]
+    note = f"the loop is timed on {looped} clients and extrapolated"
+    return [Case(f"{DEVICES} clients × {ITEMS} items", ratio, a_device, note)]
 
 
 def _simulation(n: int) -> Simulation:
@@ -69,4 +69,4 @@ def _same(a: Any, b: Any) -> None:
     np.testing.assert_array_equal(a.server.memory["votes"], b.server.memory["votes"])
 
 
-BAR = Bar(15, "a round of 10,000 devices, against one at a time", 50.0, measure)
+BAR = Bar(15, "a round of 10,000 clients, against one at a time", 50.0, measure)

@@ -1,4 +1,4 @@
-"""Bar 17: an invented world's picks, against noise for every person and item.
+"""Bar 17: an invented world's picks, against noise for every user and item.
 
 The baseline is the textbook method: Gumbel noise on all log weights, the largest are
 the picks. Ours draws as many numbers as there are picks, times two. Both are exact
@@ -34,7 +34,7 @@ def measure(quick: bool) -> list[Case]:
     }
     assert len(runs["noise"]()) == len(runs["ours"]()) == counts.sum()
     best = fastest(runs, repeats=7)
-    name = f"{n_people} people × {n_items} items, {counts.sum()} picks"
+    name = f"{n_people} users × {n_items} items, {counts.sum()} picks"
     return [Case(name, best["noise"] / best["ours"], best)]
 
 

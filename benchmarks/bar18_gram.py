@@ -65,7 +65,7 @@ def measure(quick: bool) -> list[Case]:
         },
         repeats=7,
     )
-    name = f"{people:,} people, head of {HEAD:,}"
+    name = f"{people:,} users, head of {HEAD:,}"
     return [Case(name, best["ours"] / best["bare product"], best)]
 
 

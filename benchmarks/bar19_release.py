@@ -1,7 +1,7 @@
 """Bar 19: the rounds of a release, against those of a simulation.
 
 A release draws from AES-256, writes every report in whole steps, adds them exactly and
-rounds its noise exactly; a simulation does the same in floats. People are invented and
+rounds its noise exactly; a simulation does the same in floats. Users are invented and
 as many as those of MovieLens 1M. FedVAE's factored layers have no bar: their time
 stands in the note.
 """
@@ -48,7 +48,7 @@ def measure(quick: bool) -> list[Case]:
 
 def _case(name: str, simulation: Simulation, note: str) -> Case:
     best = _times(simulation)
-    title = f"{name}, {simulation.plan.population:,} people"
+    title = f"{name}, {simulation.plan.population:,} users"
     return Case(title, best["release"] / best["simulation"], best, note)
 
 

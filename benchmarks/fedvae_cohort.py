@@ -1,4 +1,4 @@
-"""What the bars of FedVAE share: people, a network of the paper's size, plain code."""
+"""What the bars of FedVAE share: users, a network of the paper's size, plain code."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class MultVae(torch.nn.Module):
 
 
 def clipped_sum_by_loop(cohort: Cohort, module: MultVae) -> list[torch.Tensor]:
-    """The literal algorithm: one person after the other."""
+    """The literal algorithm: one user after the other."""
     parameters = [*module.parameters()]
     total = [torch.zeros_like(p) for p in parameters]
     for u in range(len(cohort.inputs)):

@@ -49,7 +49,7 @@ from tacit.errors import BadMessage
 from tacit.experiment import privacy_card, saved_run
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.ledger.terms import Terms, read_terms, write_terms
 from tacit.method import Clients, Server, Unmetered, enrol, participate
 from tacit.methods.gram import Gram
@@ -514,7 +514,7 @@ def _state(path: Path) -> Target:
 def _ledgers(place: Path) -> Iterator[Target]:
     path, kept = place / "ledger.db", place / "kept.db"
     terms = Terms((_release(GaussianDpEvent(2.0)),), rounds=9, most=9)
-    with DeviceLedger(kept) as ledger:
+    with ClientLedger(kept) as ledger:
         ledger.join("run", terms, state=b"state")
         with ledger.transaction():
             ledger.permits("run", 0, asked=b"?")
@@ -553,6 +553,6 @@ def _row(kept: Path, path: Path, terms: Sequence[str], draw: random.Random) -> b
 def _ledger(path: Path, raw: bytes) -> object:
     path.write_bytes(raw)
     path.with_name(path.name + "-journal").unlink(missing_ok=True)
-    with DeviceLedger(path, create=False) as ledger:
+    with ClientLedger(path, create=False) as ledger:
         found = [*ledger.runs(), *ledger.entries(), *ledger.caps()]
         return found, ledger.joined("run"), ledger.answer("run", 0)

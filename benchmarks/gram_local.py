@@ -44,11 +44,11 @@ def main() -> None:
                 f"{m:.4f} ± {e:.4f}"
                 for m, e in zip(both.mean(axis=0), error, strict=True)
             )
-            print(f"{people:>9,} people, epsilon {epsilon:g}: {local} | {central}")
+            print(f"{people:>9,} users, epsilon {epsilon:g}: {local} | {central}")
 
 
 def world(people: int) -> Split:
-    """People of an invented world, 2,000 of them to test."""
+    """Users of an invented world, 2,000 of them to test."""
     made = World(users=people, items=ITEMS, events_per_user=12, rank=4, seed=1)
     key = Key.from_seed(0)
     return new_users(made.dataset(), n_validation=200, n_test=2000, key=key)
@@ -74,7 +74,7 @@ def noise(epsilon: float, size: int, people: float) -> float:
 
 
 def ndcg(split: Split, method: Gram, channel: str, seed: int) -> float:
-    """NDCG@20 of the test people after one run."""
+    """NDCG@20 of the test users after one run."""
     plan = Plan(len(split.users), rounds=ROUNDS, sampler=Once(), channel=channel)
     people = split.profiles.take(split.users)
     key = Key.from_seed(seed)

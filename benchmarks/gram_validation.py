@@ -1,9 +1,9 @@
-"""Gram's choices on the validation people of MovieLens 1M: tables of its page.
+"""Gram's choices on the validation users of MovieLens 1M: tables of its page.
 
     TACIT_DATA=… python -m benchmarks.gram_validation refresh
     TACIT_DATA=… python -m benchmarks.gram_validation reach
 
-NDCG@100 of protocol P1's 500 validation people, three seeds, one draw of noise each.
+NDCG@100 of protocol P1's 500 validation users, three seeds, one draw of noise each.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Row = tuple[str, float]
 
 @dataclass(frozen=True)
 class Bench:
-    """The people of one seed."""
+    """The users of one seed."""
 
     assembled: Assembled
     seed: int
@@ -83,7 +83,7 @@ class Bench:
 
 
 def refresh(bench: Bench) -> Iterator[Row]:
-    """Some people, then others."""
+    """Some users, then others."""
     n = len(bench.assembled.split.users)
     order = np.random.default_rng(bench.seed).permutation(n)
     gram = Gram(privacy=CentralGaussian())

@@ -40,7 +40,7 @@ from tacit.experiment.comparison_grid import Grid
 from tacit.experiment.saved_run import SavedRun, load
 from tacit.experiment.settings import read_experiment
 from tacit.experiment.training import train
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.runtime.simulate import Simulation
 
 HANDSET = Path(__file__).parents[1] / "tests" / "runtime" / "handset.py"
@@ -91,7 +91,7 @@ class World:
     def made_in(cls, path: Path) -> World:
         """Two tables and two experiments."""
         pairs = [(p, (p * 7 + i * i) % ITEMS) for p in range(PEOPLE) for i in range(9)]
-        rows = "".join(f"person {p},item {i}\n" for p, i in pairs)
+        rows = "".join(f"user {p},item {i}\n" for p, i in pairs)
         (path / "table.csv").write_text("who,what\n" + rows)
         listed = "".join(f"item {i}\n" for i in range(ITEMS))
         (path / "items.csv").write_text("what\n" + listed)
@@ -308,7 +308,7 @@ def _answer(_: World, folder: Path) -> None:
 def _wrong_ledger(folder: Path, model: Path) -> list[str]:
     said = {*(folder / "received").read_text().splitlines()}
     os.environ["TACIT_STATE"] = _anchors(folder)
-    with DeviceLedger(folder / "ledger.db", create=False) as ledger:
+    with ClientLedger(folder / "ledger.db", create=False) as ledger:
         entries, waiting = [e.round for e in ledger.entries()], len(ledger.pending())
     found = _other_files(folder, model)
     if entries != [ROUND] or waiting:

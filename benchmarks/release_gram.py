@@ -2,9 +2,9 @@
 
     TACIT_DATA=… python -m benchmarks.release_gram
 
-NDCG@100 of the 500 test people of MovieLens 1M, three seeds of the split with three
-draws of noise each. A release itself measures nothing on people: here the same exact
-sums and the cipher's noise are used on people who are held out.
+NDCG@100 of the 500 test users of MovieLens 1M, three seeds of the split with three
+draws of noise each. A release itself measures nothing on users: here the same exact
+sums and the cipher's noise are used on users who are held out.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         run = tacit.train(EXPERIMENT, out=Path(place) / "run")
         model = tacit.load(Path(place) / "run")
-    print("NDCG@100 on people whom training never saw (simulation):")
+    print("NDCG@100 on users whom training never saw (simulation):")
     for name, evaluation in run.evaluations.items():
         metric = evaluation.metrics()["ndcg@100"]
         print(f"  {name:22} {metric.mean:.3f} ± {metric.se:.3f}")

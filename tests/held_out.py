@@ -1,4 +1,4 @@
-"""Invented held-out people, as fixtures for tests of rankings and attacks."""
+"""Invented held-out users, as fixtures for tests of rankings and attacks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _shards(rows: Rows, n_items: int) -> Shards:
 
 @pytest.fixture(scope="session")
 def people() -> Callable[..., Heldout]:
-    """Held-out people from lists: histories, targets, the number of items, disliked."""
+    """Held-out users from lists: histories, targets, the number of items, disliked."""
 
     def made(
         histories: Rows, targets: Rows, n_items: int, disliked: Rows | None = None
@@ -39,7 +39,7 @@ def people() -> Callable[..., Heldout]:
 
 @pytest.fixture(scope="session")
 def crowd(people) -> Callable[[int, int, int], Heldout]:
-    """Random people: some history, one to six targets each."""
+    """Random users: some history, one to six targets each."""
 
     def made(n_people: int, n_items: int, seed: int) -> Heldout:
         rng = np.random.default_rng(seed)

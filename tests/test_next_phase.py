@@ -12,7 +12,7 @@ from tacit.accounting.calibration import gaussian_epsilon
 from tacit.audit.audit_method import audit
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Refusal
 from tacit.method import (
     Candidates,
@@ -33,7 +33,7 @@ from tacit.models.histories import rows
 from tacit.models.item_relations import unit
 from tacit.plan import Plan
 from tacit.release import EVERYONE, Unit, View
-from tacit.runtime.client import Device
+from tacit.runtime.client import Client
 from tacit.runtime.ledger import terms_of
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson
@@ -209,17 +209,17 @@ def test_a_device_keeps_the_sum_in_its_ledger(tmp_path):
     server = method.start(PLAN, WORLD.catalog, Key.from_seed(0))
     path, held = tmp_path / "ledger.db", WORLD.shards.take([3])
     for round_ in range(3):  # a new process each time
-        device = Device(path, method, PLAN, catalog=WORLD.catalog, history=held)
-        said = device.participate(
+        client = Client(path, method, PLAN, catalog=WORLD.catalog, history=held)
+        said = client.participate(
             encode_broadcast(method.broadcast(replace(server, round=round_)))
         )
-        device.close()
+        client.close()
         assert (said is None) == (round_ == 2)
-    with DeviceLedger(path) as ledger:
-        multipliers = [ledger.answer(device.run, r).multiplier for r in range(2)]
+    with ClientLedger(path) as ledger:
+        multipliers = [ledger.answer(client.run, r).multiplier for r in range(2)]
         assert sum(z**-2 for z in multipliers) < method.privacy.total_noise**-2
         assert [why for _, why, _, _ in ledger.refusals()] == [str(Refusal.BUDGET)]
-        terms = ledger.runs()[device.run]
+        terms = ledger.runs()[client.run]
     agreed = method.agreement(PLAN, WORLD.catalog).digest.hex()
     assert terms == replace(terms_of(method, PLAN), agreement=agreed)
     assert terms.total_multiplier == method.privacy.total_noise

@@ -72,7 +72,7 @@ def test_what_does_not_fit_together_is_refused(evaluation):
         pool([evaluation, replace(evaluation, protocol="sampled 99 candidates")])
     with pytest.raises(BadValue, match="cannot pool different metrics"):
         pool([evaluation, replace(evaluation, totals={})])
-    with pytest.raises(BadValue, match="3 people, but values for"):
+    with pytest.raises(BadValue, match="3 users, but values for"):
         replace(evaluation, groups=Groups.everyone(2))
     with pytest.raises(BadValue, match="an evaluation of nobody"):
         Evaluation("full ranking", np.zeros(0, np.int64), {}, Groups.everyone(0))

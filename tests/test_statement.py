@@ -205,8 +205,8 @@ def test_what_was_bare_before_stays_bare():
 
 
 def test_delta_is_small_enough_for_the_larger_run():
-    """1e-6 is too much for a million people, though not for these ten."""
+    """1e-6 is too much for a million users, though not for these ten."""
     told = account(PLAN, (noisy("more"),), earlier=[Past(10**6, (noisy("counts"),))])
     assert of_user(told.totals).epsilon is not None
     assert of_user(told.both).epsilon is None
-    assert "for 1000000 people" in of_user(told.both).reason
+    assert "for 1000000 users" in of_user(told.both).reason

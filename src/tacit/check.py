@@ -16,7 +16,7 @@ from tacit.errors import BadValue
 
 Number = int | float
 
-_MOST_NAMED = 40  # all data sets; of the ids of items or people only some
+_MOST_NAMED = 40  # all data sets; of the ids of items or users only some
 
 
 def positive(*, remedy: str = "", **values: Number) -> None:

@@ -9,7 +9,7 @@ TacitError
 ├── BadRun            a run directory that cannot be read, resumed or overwritten
 │   └── Damaged          a file that is not as it was written: names it, and a remedy
 ├── MissingExtra      an optional dependency is not installed: names the extra
-└── Refused           the plan or a device says no, with the reason
+└── Refused           the plan or a client says no, with the reason
     └── EmptyCohort      a round was asked of nobody
 
 They survive pickling, so a worker process can raise them too.
@@ -100,4 +100,4 @@ class Refused(TacitError):
 
 
 class EmptyCohort(Refused):
-    """A round was asked of no device at all."""
+    """A round was asked of no client at all."""

@@ -6,7 +6,7 @@ numbers never depend on who else is in the batch, and a resumed run needs no gen
 state.
 
     root = Key.from_seed(7)                         # simulation
-    root = Key.from_os()                            # devices, releases
+    root = Key.from_os()                            # clients, releases
     keys = root.at("clients").each(client_numbers)  # one stream a client
     keys.at("round", 3).at("privatize").normal(5)   # (clients, 5)
 
@@ -83,7 +83,7 @@ class Key:
 
     @classmethod
     def from_os(cls) -> Key:
-        """A key from the operating system's entropy, for devices and releases."""
+        """A key from the operating system's entropy, for clients and releases."""
         return cls.from_secret(os.urandom(cipher.SECRET_BYTES))
 
     @classmethod

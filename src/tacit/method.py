@@ -223,7 +223,7 @@ class Candidates:
         return cls(np.arange(len(catalog)), catalog)
 
 
-Scores = Float[np.ndarray, "people candidates"]
+Scores = Float[np.ndarray, "users candidates"]
 Mechanisms = Mapping[str, type[Privacy]]  # by their names in `[privacy] mechanism`
 
 
@@ -373,7 +373,7 @@ class Method(ABC):
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """A score for each person and candidate; larger is better."""
+        """A score for each user and candidate; larger is better."""
 
     # account
 
@@ -762,7 +762,7 @@ class Explainable(Protocol):
     def reasons(
         self, broadcast: Broadcast, shards: Shards, item: int
     ) -> Float[np.ndarray, "events"]:
-        """How much each event of one person's history adds to an item's score.
+        """How much each event of one user's history adds to an item's score.
 
         Computed on the device, for its owner.
         """
@@ -868,7 +868,7 @@ def participate(
     if not len(clients):
         raise EmptyCohort(
             f"{type(method).__name__}, round {broadcast.round}: nobody was asked; "
-            "a round needs at least one device"
+            "a round needs at least one client"
         )
     willing = _willing(method, broadcast, clients, ledger)
     rows = np.flatnonzero(willing)
@@ -906,7 +906,7 @@ def _contribution(
     if len(reports) != len(clients):
         raise Refused(
             f"{type(method).__name__}.privatize gave {len(reports)} reports for "
-            f"{len(clients)} devices; each says one thing"
+            f"{len(clients)} clients; each says one thing"
         )
     return state, reports
 

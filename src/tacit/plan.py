@@ -1,6 +1,6 @@
 """What a run is going to do, fixed before anything is trained.
 
-Every device agrees to a plan at enrolment, by its digest.
+Every client agrees to a plan at enrolment, by its digest.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Plan:
 
     @cached_property
     def digest(self) -> bytes:
-        """16 bytes that change with any field; devices compare it with theirs."""
+        """16 bytes that change with any field; clients compare it with theirs."""
         fields: dict[str, Any] = asdict(replace(self, before=())) | {
             "sampler": [type(self.sampler).__name__, self.sampler],
             "groups": [*self.groups.items()],  # their order is what codes refer to

@@ -29,7 +29,7 @@ EVERYONE = "everyone"  # the group of all clients where no groups are declared
 
 
 class Unit(StrEnum):
-    """What one person's guarantee covers."""
+    """What one user's guarantee covers."""
 
     USER = "user"
     ITEM = "item"  # one interaction

@@ -1,12 +1,12 @@
-"""What an evaluation yields, as data: numbers a person, their means and their errors.
+"""What an evaluation yields, as data: numbers a user, their means and their errors.
 
-    Evaluation      one ranker, one set of people: an array a metric
-      .metrics()    name -> Metric(mean, standard error over people, how many)
+    Evaluation      one ranker, one set of users: an array a metric
+      .metrics()    name -> Metric(mean, standard error over users, how many)
       .by_group()   the same within each activity group
     pool([...])     several seeds -> name -> Pooled, with both standard errors, named
 
 `to_json` gives plain dicts, lists, strings and floats; a standard error that does not
-exist (one person, one seed, a figure of the whole catalog) is None.
+exist (one user, one seed, a figure of the whole catalog) is None.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Metric:
-    """A mean over `n` people and its standard error over them."""
+    """A mean over `n` users and its standard error over them."""
 
     mean: float
     se: float | None
     n: int
 
     @classmethod
-    def of(cls, values: Float64[np.ndarray, "people"]) -> Metric:
-        """The mean of one value a person."""
+    def of(cls, values: Float64[np.ndarray, "users"]) -> Metric:
+        """The mean of one value a user."""
         return cls(float(values.mean()), standard_error(values), len(values))
 
     def to_json(self) -> Json:
@@ -47,8 +47,8 @@ class Pooled:
     """A mean over seeds with two standard errors that answer different questions.
 
     `se_seeds`: how far another set of seeds would move the mean; seeds bring their own
-    people, split and noise, so it covers all of these, roughly if the seeds are few.
-    `se_people`: how far other people would move it if training were frozen.
+    users, split and noise, so it covers all of these, roughly if the seeds are few.
+    `se_people`: how far other users would move it if training were frozen.
     """
 
     mean: float
@@ -59,7 +59,7 @@ class Pooled:
 
     @property
     def se(self) -> float | None:
-        """Over seeds if there are several, else over people."""
+        """Over seeds if there are several, else over users."""
         return self.se_people if self.se_seeds is None else self.se_seeds
 
     def to_json(self) -> Json:
@@ -77,28 +77,28 @@ class Pooled:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which labelled group each person belongs to."""
+    """Which labelled group each user belongs to."""
 
     labels: tuple[str, ...]
-    member_of: Int64[np.ndarray, "people"]  # places in `labels`
+    member_of: Int64[np.ndarray, "users"]  # places in `labels`
 
     @classmethod
     def everyone(cls, n_people: int) -> Groups:
-        """One group with all people in it."""
+        """One group with all users in it."""
         return cls(("everyone",), np.zeros(n_people, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """One ranker judged on some people under a named protocol.
+    """One ranker judged on some users under a named protocol.
 
-    `values` has one number a person for each metric. `totals` has figures that belong
-    to the whole catalog and to no person, such as coverage.
+    `values` has one number a user for each metric. `totals` has figures that belong
+    to the whole catalog and to no user, such as coverage.
     """
 
     protocol: str
-    users: Int64[np.ndarray, "people"]
-    values: Mapping[str, Float64[np.ndarray, "people"]]
+    users: Int64[np.ndarray, "users"]
+    values: Mapping[str, Float64[np.ndarray, "users"]]
     groups: Groups
     totals: Mapping[str, float] = field(default_factory=dict)
 
@@ -107,15 +107,15 @@ class Evaluation:
         lengths["groups"] = len(self.groups.member_of)
         wrong = {name: n for name, n in lengths.items() if n != len(self.users)}
         if wrong:
-            raise BadValue(f"{len(self.users)} people, but values for {wrong}")
+            raise BadValue(f"{len(self.users)} users, but values for {wrong}")
         if not len(self.users):
-            raise BadValue("an evaluation of nobody; hold out at least one person")
+            raise BadValue("an evaluation of nobody; hold out at least one user")
 
     def __len__(self) -> int:
         return len(self.users)
 
     def metrics(self) -> dict[str, Metric]:
-        """The mean of every metric over all people."""
+        """The mean of every metric over all users."""
         means = {name: Metric.of(values) for name, values in self.values.items()}
         whole = {name: Metric(x, None, len(self)) for name, x in self.totals.items()}
         return means | whole
@@ -134,7 +134,7 @@ class Evaluation:
 
     @classmethod
     def joined(cls, parts: Sequence[Evaluation]) -> Evaluation:
-        """Several sets of people as one; whoever is in two of them counts twice."""
+        """Several sets of users as one; whoever is in two of them counts twice."""
         users = np.concatenate([part.users for part in parts])
         values = {
             name: np.concatenate([part.values[name] for part in parts])
@@ -143,7 +143,7 @@ class Evaluation:
         return cls(parts[0].protocol, users, values, Groups.everyone(len(users)))
 
     def to_json(self) -> Json:
-        """Summaries in `metrics` and `groups`; every person's numbers in `people`."""
+        """Summaries in `metrics` and `groups`; every user's numbers in `people`."""
         return {
             "protocol": self.protocol,
             "metrics": _plain(self.metrics()),

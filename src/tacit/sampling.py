@@ -143,7 +143,7 @@ class PoissonByGroup:
 class FixedSize:
     """Exactly `size` clients, without replacement. Simulation only.
 
-    No deployed server can promise it: devices come and go, and the promise is needed
+    No deployed server can promise it: clients come and go, and the promise is needed
     for the account.
     """
 
@@ -170,7 +170,7 @@ class FixedSize:
     def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
         """Sampled without replacement, composed over the rounds; replace_one only.
 
-        Exchanging a person moves a sum by two clips, and this event counts noise over
+        Exchanging a user moves a sum by two clips, and this event counts noise over
         that distance: the multiplier of `inner`, noise over one clip, is halved.
         """
         from tacit.accounting.dp_events import GaussianDpEvent

@@ -68,7 +68,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Past:
-    """What an earlier run released, and of how many people."""
+    """What an earlier run released, and of how many users."""
 
     population: int
     releases: tuple[Release, ...]
@@ -205,7 +205,7 @@ def figure(
 
 
 def most_delta(cells: Iterable[Cell], people: int) -> float:
-    """The largest delta that may be called a guarantee for so many people."""
+    """The largest delta that may be called a guarantee for so many users."""
     if all(cell.is_local for cell in cells):
         return MOST_LOCAL_DELTA
     return min(MOST_CENTRAL_DELTA, 1.0 / (10 * people))
@@ -255,7 +255,7 @@ def _allowed(delta: float | None, cells: Iterable[Cell], people: int) -> float:
     if delta > most:
         raise Refused(
             f"delta={delta} is more than {most:.3g}, the most that may be called a "
-            f"guarantee for {people} people"
+            f"guarantee for {people} users"
         )
     return delta
 

@@ -67,7 +67,7 @@ def test_a_target_that_noise_cannot_meet_is_refused():
 
 
 def test_where_any_noise_will_do_a_little_is_given():
-    """A person is hardly ever asked: with delta above the rate, epsilon is 0."""
+    """A user is hardly ever asked: with delta above the rate, epsilon is 0."""
     z = calibrate(lambda z: training(1e-5, z, 1), target=1.0, delta=1e-4)
     assert z < 0.01
 

@@ -68,7 +68,7 @@ def test_a_discretised_loss_is_never_below_its_profile(epsilon):
 
 
 def test_without_replacement_covers_an_exchange_of_one_in_two():
-    """The real pair: a mixture with the person's value moved one way or the other."""
+    """The real pair: a mixture with the user's value moved one way or the other."""
     q, z, epsilon = 0.4, 1.0, 0.3
     one, other = norm(0.5 / z, 1).pdf, norm(-0.5 / z, 1).pdf  # distance 1 apart
     rest = norm(0, 1).pdf

@@ -230,7 +230,7 @@ def test_skellam():
 
 
 def test_ledger():
-    """Training, local Gaussians and randomised responses of one person together."""
+    """Training, local Gaussians and randomised responses of one user together."""
     train = gaussian(1.0, rate=0.01, times=1000)
     local = gaussian(5.0, times=5)
     choices = dp.SelfComposedDpEvent(pure_local(0.1, choices=5), 30)

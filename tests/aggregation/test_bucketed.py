@@ -1,4 +1,4 @@
-"""Groups: their sums, their statistic, and one person's reach."""
+"""Groups: their sums, their statistic, and one user's reach."""
 
 import numpy as np
 import pytest

@@ -102,7 +102,7 @@ class UniformNoise(GaussianSum):
 
 @dataclass(frozen=True)
 class HalvesItsSensitivity(GaussianSum):
-    """As if one person moved the sum by half a clip."""
+    """As if one user moved the sum by half a clip."""
 
     @property
     def event(self):
@@ -187,7 +187,7 @@ class AddsNothing(FederatedPopularity):
 
 @dataclass(frozen=True)
 class KeepsItsKey(FederatedPopularity):
-    """Draws a device's noise from a key that no round is part of."""
+    """Draws a client's noise from a key that no round is part of."""
 
     def privatize(self, broadcast, clients, updates, keys):
         own = Key.from_seed(0).each(clients.numbers)

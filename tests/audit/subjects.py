@@ -120,7 +120,7 @@ def sums_of(method, key: Key, plan: Plan = PLAN) -> list[Check]:
 
 
 def reports_of(method, key: Key) -> list[Check]:
-    """The checks of reports that devices protect themselves."""
+    """The checks of reports that clients protect themselves."""
     return [*audit(method, PLAN, key=key).checks]
 
 

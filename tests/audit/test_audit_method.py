@@ -69,7 +69,7 @@ def test_every_section_is_part_of_an_audit(monkeypatch):
 
     many = ("sums", "draws", "liars", "delivered", "cohorts", "books", "minimum")
     found = Check("c", 0.0, 0.0, True, "")
-    for name in (*many, "devices"):
+    for name in (*many, "local_reports"):
         noted(f"check_{name}", [found])
     for name in ("replay", "alone"):
         noted(f"check_{name}", found)

@@ -37,7 +37,7 @@ PAIR = {"one interest": [1.0, 0.0, 0.0], "another": [0.0, 1.0, 0.0]}
 
 
 def of_vectors(privatize):
-    """Reports of devices that all hold the same vector."""
+    """Reports of clients that all hold the same vector."""
 
     def say(vector, keys):
         rows = np.tile(np.asarray(vector), (len(keys), 1))

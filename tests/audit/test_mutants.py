@@ -34,7 +34,7 @@ CATCHES = {  # the check that is there for it; others may fail too
     "clip bit computed after the clip": "canaries whose bit",
     "coordinates that depend on the data": "epsilon of one report",
     "label candidates around the click": "epsilon of one report",
-    "a client key used in two rounds": "correlation of a device's reports",
+    "a client key used in two rounds": "correlation of a client's reports",
     "draws shared by pairs of coordinates": LAGS,
     "draws shared at lag 3": LAGS,
     "pairs of draws of which the signs alone are fresh": LAGS,

@@ -13,7 +13,7 @@ Rows = Sequence[Sequence[int]] | np.ndarray
 
 @pytest.fixture(scope="session")
 def shards() -> Callable[[Rows], Shards]:
-    """Histories from a table of zeros and ones, people in rows."""
+    """Histories from a table of zeros and ones, users in rows."""
 
     def made(table: Rows) -> Shards:
         x = np.asarray(table)
@@ -28,7 +28,7 @@ def shards() -> Callable[[Rows], Shards]:
 
 @pytest.fixture(scope="session")
 def table() -> np.ndarray:
-    """A random table of 60 people and 12 items; everybody has something."""
+    """A random table of 60 users and 12 items; everybody has something."""
     x = (np.random.default_rng(0).random((60, 12)) < 0.3).astype(float)
     x[np.arange(60), np.arange(60) % 12] = 1
     return x

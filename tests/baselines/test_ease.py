@@ -38,7 +38,7 @@ def test_scores_are_the_sum_of_the_rows_held(shards, table):
 
 
 def test_it_finds_the_other_half_of_a_checkerboard(shards):
-    """Even people have even items: whoever holds two of them wants the others."""
+    """Even users have even items: whoever holds two of them wants the others."""
     x = np.indices((40, 10)).sum(axis=0) % 2 == 0
     x = x & (np.random.default_rng(0).random(x.shape) < 0.7)
     fitted = Ease(1.0).fit(shards(x), key=KEY)
@@ -67,7 +67,7 @@ def test_precision_must_be_known():
 @pytest.mark.slow
 @pytest.mark.data
 def test_movielens_1m_is_as_good_as_published_elsewhere(real_data):
-    """One seed, 500 people: standard error about .008; .42 and .21 are means of eight
+    """One seed, 500 users: standard error about .008; .42 and .21 are means of eight
     seeds, so four standard errors off is a bug, not luck (false alarm below 1e-4)."""
     from tacit.data.sources import load
     from tacit.data.splits import new_users

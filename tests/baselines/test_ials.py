@@ -12,7 +12,7 @@ KEY = Key.from_seed(0)
 
 
 def _loss(x: np.ndarray, w: np.ndarray, fitted: FittedIals) -> float:
-    """The loss as the module's docstring has it, for people with vectors `w`."""
+    """The loss as the module's docstring has it, for users with vectors `w`."""
     scores = w @ fitted.items.T
     weight = np.where(x > 0, fitted.confidence, 1.0)
     ridge = fitted.regularization * (w**2).sum()
@@ -30,7 +30,7 @@ def test_fold_in_is_the_weighted_ridge_regression_of_one_person(shards, table):
 
 
 def test_what_is_fitted_minimizes_the_stated_loss(shards, table):
-    """With people solved for, no small step of any item's vector lowers the loss."""
+    """With users solved for, no small step of any item's vector lowers the loss."""
     ranker = Ials(3, confidence=4.0, regularization=2.0, iterations=300)
     fitted = ranker.fit(shards(table), key=KEY)
     w = fitted.represent(shards(table)).astype(float)

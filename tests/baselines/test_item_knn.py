@@ -9,7 +9,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 
 KEY = Key.from_seed(0)
-#          items held by 3, 2, 1, 1 people; together 0-1: 2, 0-2: 1, 0-3: 0, 1-2: 1
+#          items held by 3, 2, 1, 1 users; together 0-1: 2, 0-2: 1, 0-3: 0, 1-2: 1
 TABLE = [[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]]
 
 

@@ -17,7 +17,7 @@ SMALL = MultVae((6,), 3, epochs=4, batch=25, beta=0.4)
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
-    """How many people and which beta each gradient was asked for."""
+    """How many users and which beta each gradient was asked for."""
     whole, seen = module.gradients, list[tuple[int, float]]()
 
     def watched(network, weights, held, passes, *, beta):
@@ -97,7 +97,7 @@ def test_what_makes_no_sense_is_refused(wrong):
 @pytest.mark.slow
 @pytest.mark.data
 def test_movielens_1m_is_near_ease(real_data):
-    """Validation people of one seed, a third of the usual epochs.
+    """Validation users of one seed, a third of the usual epochs.
 
     It has .90 of EASE's NDCG@100 then, and .95 at the end; runs with other draws
     differed by .001 to .005 of NDCG, and .87 is .013 away.

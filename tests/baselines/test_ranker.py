@@ -92,7 +92,7 @@ def test_an_item_that_nobody_has_is_scored(ranker, shards, table):
 
 @pytest.mark.parametrize("ranker", PERSONAL, ids=_name)
 def test_it_finds_the_other_items_of_a_group(ranker):
-    """People of a group have exactly its items, eight in the history and two to find.
+    """Users of a group have exactly its items, eight in the history and two to find.
 
     A random order finds 2 of 32 in the first two: .06.
     """
@@ -138,7 +138,7 @@ def test_the_defaults_are_in_the_grid(ranker):
 @pytest.mark.slow
 @pytest.mark.data
 def test_the_order_on_movielens_1m_is_that_of_the_literature(real_data):
-    """EASE and iALS above both kNNs, these above popularity, on the same 500 people.
+    """EASE and iALS above both kNNs, these above popularity, on the same 500 users.
 
     The gaps are .04 and .14 with a standard error of .0045 (docs/baselines.md), so
     each is seen at four of its errors with a false alarm below 1e-4.

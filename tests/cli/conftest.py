@@ -65,9 +65,9 @@ baselines = ["popularity", "ease"]
 
 @pytest.fixture
 def experiment(tmp_path):
-    """A small experiment on a table of forty people."""
+    """A small experiment on a table of forty users."""
     lines = [
-        f"person {p},item {(p * 7 + i * i) % 15}" for p in range(40) for i in range(9)
+        f"user {p},item {(p * 7 + i * i) % 15}" for p in range(40) for i in range(9)
     ]
     (tmp_path / "table.csv").write_text("who,what\n" + "\n".join(lines) + "\n")
     path = tmp_path / "exp.toml"

@@ -38,7 +38,7 @@ PRIVACY = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A run of each method on forty people, trained when it is first asked for."""
+    """A run of each method on forty users, trained when it is first asked for."""
     place = tmp_path_factory.mktemp("runs")
     lines = (f"p{p},item {(p * 7 + i * i) % 15}" for p in range(40) for i in range(9))
     (place / "table.csv").write_text("who,what\n" + "\n".join(lines) + "\n")
@@ -61,7 +61,7 @@ def runs(tmp_path_factory):
 
 
 def ranked(folder, history, k=10):
-    """What a device makes of the two files, as docs/export.md says."""
+    """What a client makes of the two files, as docs/export.md says."""
     facts = json.loads((folder / "model.json").read_text("utf-8"))
     ids = [item["id"] for item in facts["items"]]
     x = np.array([[i in history for i in ids]], float)
@@ -105,7 +105,7 @@ def test_people_read_the_same(tacit, runs, tmp_path):
     answer = tacit("export", runs("fedvae"), "--out", tmp_path / "device")
     assert "history to scores" in answer.out
     assert "15 items" in answer.out
-    assert "Other people, who see what is published: no promise" in answer.out
+    assert "Other users, who see what is published: no promise" in answer.out
 
 
 def test_double_precision(tacit, runs, tmp_path):

@@ -188,7 +188,7 @@ READS = {
     "experiment.toml": [
         ("report",),
         ("evaluate",),
-        ("recommend", "--user", "person 3"),
+        ("recommend", "--user", "user 3"),
     ],
     "ledger.json": [("report",), ("export",), ("evaluate",)],
     "result.json": [("report",), ("evaluate",)],
@@ -210,7 +210,7 @@ def trained(tmp_path_factory):
 
     place = tmp_path_factory.mktemp("trained")
     lines = [
-        f"person {p},item {(p * 7 + i * i) % 15}" for p in range(40) for i in range(9)
+        f"user {p},item {(p * 7 + i * i) % 15}" for p in range(40) for i in range(9)
     ]
     (place / "table.csv").write_text("who,what\n" + "\n".join(lines) + "\n")
     (place / "exp.toml").write_text(EXPERIMENT)

@@ -37,7 +37,7 @@ def test_the_file_explains_itself(tacit, table):
     text = table.with_name("exp.toml").read_text(encoding="utf-8")
     assert "min_value = 3" in text
     assert 'path = "kauf.csv"' in text
-    assert "480 lines, 60 people, 12 items" in text
+    assert "480 lines, 60 users, 12 items" in text
 
 
 def test_a_column_that_is_not_there_lists_those_that_are(tacit, table):

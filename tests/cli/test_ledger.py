@@ -5,7 +5,7 @@ import pytest
 from ledger.small import gaussian
 
 from tacit.ledger import anchor
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Doubt
 
 SECRET = b"nobody else's business"
@@ -15,7 +15,7 @@ SECRET = b"nobody else's business"
 def file(tmp_path):
     """The ledger of a device that took part twice; one report did not arrive yet."""
     path = tmp_path / "device.db"
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         ledger.join("monday", gaussian(5.0), state=SECRET)
         for round_ in range(2):
             ledger.permits("monday", round_, asked=b"broadcast")
@@ -63,7 +63,7 @@ def test_show_a_page(tacit, file, tmp_path):
 
 
 def test_long_lists_are_cut_on_a_terminal_only(tacit, file):
-    with DeviceLedger(file) as ledger:
+    with ClientLedger(file) as ledger:
         for round_ in range(2, 30):
             ledger.permits("monday", round_, asked=b"")
     assert "10 older releases are not shown" in tacit("ledger", "show", file).out
@@ -197,7 +197,7 @@ def test_a_place_that_cannot_be_written_is_told_in_one_sentence(tacit, tmp_path)
 
 
 def test_terms_that_are_damaged_name_the_file(tacit, file):
-    with DeviceLedger(file) as ledger:
+    with ClientLedger(file) as ledger:
         ledger._file.execute("UPDATE runs SET terms = '{}'")
     answer = tacit("ledger", "show", file)
     assert answer.code == 2

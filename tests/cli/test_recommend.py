@@ -26,7 +26,7 @@ def test_an_empty_history_gets_the_popular_items(tacit, run):
     ("arguments", "problem"),
     [
         ((), "either --user ID or --history"),
-        (("--user", "person 3", "--history", "x"), "either --user ID or --history"),
+        (("--user", "user 3", "--history", "x"), "either --user ID or --history"),
         (("--user", "persom 3"), "did you mean 'person 3'"),
         (("--history", "item 99"), "'item 99' is not known"),
     ],
@@ -54,11 +54,11 @@ def test_a_person_is_served_without_torch(run):
 
 
 def test_only_the_two_model_files_are_needed(tacit, run, tmp_path):
-    device = tmp_path / "device"
-    device.mkdir()
+    client = tmp_path / "device"
+    client.mkdir()
     for name in ("model.safetensors", "model.json"):
-        (device / name).write_bytes((run / name).read_bytes())
-    answer = tacit("recommend", device, "--history", "item 3", "--json")
+        (client / name).write_bytes((run / name).read_bytes())
+    answer = tacit("recommend", client, "--history", "item 3", "--json")
     assert len(answer.json["items"]) == 10
 
 
@@ -68,8 +68,8 @@ def test_why(tacit, experiment, tmp_path):
     everyone = ("--set", 'run.sampler={name="everyone"}')
     trained = tacit("train", experiment, "--out", out, *gram, *everyone)
     assert trained.code == 0, trained.err
-    listed = tacit("recommend", out, "--user", "person 3", "--why", "--json").json
+    listed = tacit("recommend", out, "--user", "user 3", "--why", "--json").json
     assert all(len(line["because"]) <= 3 for line in listed["items"])
     assert any(line["because"] for line in listed["items"])
-    said = tacit("recommend", out, "--user", "person 3", "--why").out
+    said = tacit("recommend", out, "--user", "user 3", "--why").out
     assert "because of" in said

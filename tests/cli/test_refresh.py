@@ -1,4 +1,4 @@
-"""A finished run, refreshed with other people: what is learnt and what is told."""
+"""A finished run, refreshed with other users: what is learnt and what is told."""
 
 import json
 import tomllib
@@ -39,9 +39,9 @@ LATER = ("--set", "run.rounds=1", "--set", "privacy.target_epsilon=1.0")
 
 
 def table(path, *, people, items=12):
-    """Two kinds of people; everyone has five items of their kind."""
+    """Two kinds of users; everyone has five items of their kind."""
     lines = [
-        f"person {p},thing {(p % 2 + 2 * k + 2 * p) % items}"
+        f"user {p},thing {(p % 2 + 2 * k + 2 * p) % items}"
         for p in people
         for k in range(5)
     ]
@@ -63,7 +63,7 @@ def worst(lines, view="release"):
 def test_a_run_is_refreshed_and_says_what_either_costs(tacit, experiment, tmp_path):
     spring, autumn = tmp_path / "spring", tmp_path / "autumn"
     assert tacit("train", experiment, "--out", spring).code == 0
-    # Other people and the same things, in another order.
+    # Other users and the same things, in another order.
     table(tmp_path / "table.csv", people=range(100, 150))
 
     planned = tacit("plan", experiment, "--from", spring, *LATER, "--json").json
@@ -161,7 +161,7 @@ def test_a_run_of_an_earlier_version_says_what_it_is_still_good_for(
     for call in (
         ("report", run),
         ("evaluate", run),
-        ("recommend", run, "--user", "person 3"),
+        ("recommend", run, "--user", "user 3"),
         ("audit", run),
         ("train", experiment, "--out", run, "--resume"),
     ):

@@ -158,7 +158,7 @@ def test_what_to_publish_is_said(tacit, table, tmp_path):
 
 
 def test_a_catalog_collected_from_histories_is_refused(tacit, table, tmp_path):
-    """A model named the item that one person has, and had her words in it."""
+    """A model named the item that one user has, and had her words in it."""
     bare = table.experiment("with-alice.csv", more='item_columns = ["topic"]')
     said = tacit("release", bare, "--out", tmp_path / "run")
     assert said.code == 2
@@ -169,7 +169,7 @@ def test_a_catalog_collected_from_histories_is_refused(tacit, table, tmp_path):
 
 
 def test_a_release_names_no_item_that_only_one_person_has(tacit, table, tmp_path):
-    """With her and without her the model has the same items, features and people."""
+    """With her and without her the model has the same items, features and users."""
     facts, weights = [], []
     for events in ("events.csv", "with-alice.csv"):
         run = tmp_path / f"of-{events}"

@@ -47,7 +47,7 @@ release = { share = 0.2, k = 2 }
 
 @pytest.fixture
 def shop(tmp_path):
-    """Two kinds of people, each with items of their kind; an item is shared."""
+    """Two kinds of users, each with items of their kind; an item is shared."""
     rng = np.random.default_rng(1)
     kinds = [np.arange(k, ITEMS, 2) for k in (0, 1)]
     rows = [

@@ -11,7 +11,7 @@ KEYS = {  # nothing else stands outside `simulation_only`
     *("method", "simulation", "epsilons", "epsilons_with_earlier", "seconds"),
     *("simulation_only", "run"),
 }
-MEASURED = {  # on private people
+MEASURED = {  # on private users
     *("metrics", "asked", "took_part", "bytes_up", "bytes_down"),
     "clients_per_second",
 }
@@ -52,11 +52,11 @@ def test_train_then_everything_that_follows(tacit, experiment, tmp_path):
     assert evaluated["metrics"] == simulated["metrics"]
     assert set(evaluated["differences"]) == {"popularity", "ease"}
 
-    listed = tacit("recommend", run, "--user", "person 3", "-k", 4, "--json").json
+    listed = tacit("recommend", run, "--user", "user 3", "-k", 4, "--json").json
     assert [sorted(line) for line in listed["items"]] == [["id", "score", "title"]] * 4
 
-    page = tacit("report", run, "--user", "person 3", "--json").json["report"]
-    assert "person 3" in Path(page).read_text(encoding="utf-8")
+    page = tacit("report", run, "--user", "user 3", "--json").json["report"]
+    assert "user 3" in Path(page).read_text(encoding="utf-8")
 
 
 def test_a_run_of_an_earlier_version_is_read(tacit, experiment, tmp_path):
@@ -138,17 +138,17 @@ def killed_after_a_round(tacit, monkeypatch, *arguments):
 def test_a_run_is_resumed_with_the_data_that_it_began_with(
     tacit, experiment, tmp_path, monkeypatch
 ):
-    """One person's item changes in between; people and items are as many as before."""
+    """One user's item changes in between; users and items are as many as before."""
     run, table = tmp_path / "run", tmp_path / "table.csv"
     killed_after_a_round(tacit, monkeypatch, experiment, "--out", run)
     before = table.read_text()
-    table.write_text(before.replace("person 39,item 3\n", "person 39,item 5\n", 1))
+    table.write_text(before.replace("user 39,item 3\n", "user 39,item 5\n", 1))
     assert table.read_text() != before
     lines = (run / "metrics.jsonl").read_text()
     answer = tacit("train", experiment, "--out", run, "--resume")
     assert answer.code == 2
     said = " ".join(answer.err.split())
-    assert "was begun with other data: 24 people and 15 items then" in said
+    assert "was begun with other data: 24 users and 15 items then" in said
     assert "restore the data, or train into another directory" in said
     assert (run / "metrics.jsonl").read_text() == lines  # nobody was asked
     table.write_text(before)
@@ -222,7 +222,7 @@ def test_a_private_run_states_what_it_spent(tacit, experiment, tmp_path):
     proven = [s for s in answer.json["epsilons"] if s["standing"] == "PROVEN"]
     assert {s["view"] for s in proven} == {"release", "server"}
     assert all(0 < s["epsilon"] <= 3.0 for s in proven)
-    assert tacit("recommend", run, "--user", "person 3").code == 0
+    assert tacit("recommend", run, "--user", "user 3").code == 0
 
 
 def test_a_run_past_its_target_never_begins(tacit, experiment, tmp_path):

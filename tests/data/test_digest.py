@@ -39,7 +39,7 @@ OTHERS = {
     "a title": replace(DATA, catalog=replace(DATA.catalog, titles=DATA.catalog.ids)),
     "a feature": replace(DATA, catalog=replace(DATA.catalog, features={})),
     "a list": replace(DATA, listed=None),
-    "a person": replace(DATA, profiles=Profiles(DATA.profiles.ids)),
+    "a user": replace(DATA, profiles=Profiles(DATA.profiles.ids)),
     "a label": replace(
         DATA, profiles=Profiles(DATA.profiles.ids, {"x": Category.of(["a"] * 40)})
     ),

@@ -34,7 +34,7 @@ def test_everything_that_would_not_be_public_is_named():
     assert len(found) == 4
     for sentence, word, remedy in zip(
         found,
-        ("collected from the events", "counts over people", "counted", "5 people"),
+        ("collected from the events", "counts over users", "counted", "5 users"),
         ("[data.csv.items]", "data.min_value", "data.population", "data.split"),
         strict=True,
     ):
@@ -61,7 +61,7 @@ def test_features_that_are_not_the_listed_ones_are_named():
 @pytest.mark.parametrize("which", ["random", "latest"])
 def test_held_out_items_are_named(which):
     [sentence] = asked(DATA, leave_one_out(DATA, which=which, key=KEY))
-    assert "holds out items of 20 people" in sentence
+    assert "holds out items of 20 users" in sentence
 
 
 def bare(dataset):
@@ -86,5 +86,5 @@ def test_selected_items_are_public_and_stand_in_the_order_of_their_ids():
 def test_only_bare_events_have_their_items_selected():
     with pytest.raises(BadValue, match="has a list of items"):
         with_selected_items(DATA, [1])
-    with pytest.raises(BadValue, match="what people wrote"):
+    with pytest.raises(BadValue, match="what users wrote"):
         with_selected_items(replace(DATA, listed=None), [1])

@@ -1,4 +1,4 @@
-"""What devices hold: a cohort equals its devices one at a time."""
+"""What clients hold: a cohort equals its clients one at a time."""
 
 import jaxtyping
 import numpy as np
@@ -30,8 +30,8 @@ def shards_of(lengths, *, timed=True, n_items=6, seed=0):
     return Shards.of(log)
 
 
-def device(shards, i):
-    """Everything that device i holds, as plain lists."""
+def client(shards, i):
+    """Everything that client i holds, as plain lists."""
     part = slice(shards.offsets[i], shards.offsets[i + 1])
     times = None if shards.times is None else shards.times[part].tolist()
     return shards.items[part].tolist(), shards.values[part].tolist(), times
@@ -45,8 +45,8 @@ def test_take_equals_one_at_a_time(lengths, timed, data):
     taken = shards.take(rows)
     assert len(taken) == len(rows)
     for place, row in enumerate(rows):
-        assert device(taken, place) == device(shards, row)
-        assert device(shards.take([row]), 0) == device(shards, row)
+        assert client(taken, place) == client(shards, row)
+        assert client(shards.take([row]), 0) == client(shards, row)
     np.testing.assert_array_equal(taken.lengths, np.array(lengths)[np.array(rows, int)])
     assert taken.n_items == shards.n_items
 
@@ -57,13 +57,13 @@ def test_a_log_is_handed_out_whole():
     np.testing.assert_array_equal(shards.owners, [0, 0, 2, 2, 2])
     np.testing.assert_array_equal(shards.lengths, [2, 0, 3])
     assert [row.tolist() for row in shards.histories] == [
-        device(shards, i)[0] for i in range(3)
+        client(shards, i)[0] for i in range(3)
     ]
 
 
 def test_one_device_of_a_history():
     shards = Shards.of_history([4, 0, 4], n_items=5)
-    assert device(shards, 0) == ([4, 0, 4], [1.0, 1.0, 1.0], None)
+    assert client(shards, 0) == ([4, 0, 4], [1.0, 1.0, 1.0], None)
     assert len(Shards.of_history([], n_items=5)) == 1
 
 
@@ -94,14 +94,14 @@ def test_at_most_keeps_first_events_of_so_many_distinct_items(lengths, most):
     keys = Key.from_seed(2).each(range(len(lengths)))
     kept = shards.at_most(most, keys)
     for i in range(len(lengths)):
-        items, values, times = device(shards, i)
+        items, values, times = client(shards, i)
         firsts = [items.index(item) for item in dict.fromkeys(items)]
         events = [(items[j], values[j], times[j]) for j in firsts]
-        mine = list(zip(*device(kept, i), strict=True))
+        mine = list(zip(*client(kept, i), strict=True))
         assert len(mine) == min(most, len(firsts))
         assert [event for event in events if event in mine] == mine
         alone = shards.take([i]).at_most(most, keys[[i]])
-        assert device(alone, 0) == device(kept, i)
+        assert client(alone, 0) == client(kept, i)
 
 
 def test_contexts_stay_with_their_device():
@@ -138,5 +138,5 @@ def test_what_is_left_out_depends_on_the_device_alone(lengths, timed):
     for row in range(len(shards)):
         alone, own = shards.take([row]).leaving_last_out()
         assert own.tolist() == [held[row]]
-        assert device(alone, 0) == device(rest, row)
-        assert held[row] not in device(rest, row)[0]
+        assert client(alone, 0) == client(rest, row)
+        assert held[row] not in client(rest, row)[0]

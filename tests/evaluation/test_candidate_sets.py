@@ -61,7 +61,7 @@ def test_a_draw_does_not_depend_on_the_others(crowd):
 
 
 def test_every_free_item_is_drawn_equally_often(people):
-    """4,000 people draw 3 of 8: a count is Binomial(4000, 3/8), so no count strays by
+    """4,000 users draw 3 of 8: a count is Binomial(4000, 3/8), so no count strays by
     6.2 standard deviations; false alarm below 1e-8, sees a share 8% off."""
     heldout = people([[1]] * 4000, [[4]] * 4000, 10)
     drawn = SampledCandidates(3, KEY).draw(heldout)

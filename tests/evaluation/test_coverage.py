@@ -10,14 +10,14 @@ from tacit.evaluation.coverage import coverage
 def test_the_share_of_items_that_anyone_is_shown(people):
     heldout = people([[0], []], [[3], [3]], 5)
     scores = np.array([[9.0, 8, 7, 1, 0], [9, 8, 7, 1, 0]])
-    # First person: 1 and 2; second: 0 and 1.
+    # First user: 1 and 2; second: 0 and 1.
     assert coverage(lambda _: scores, heldout, k=2) == pytest.approx(3 / 5)
 
 
 def test_ties_at_the_last_place_count_as_chances(people):
     heldout = people([[], []], [[3], [3]], 4)
     scores = np.array([[9.0, 1, 1, 0], [9, 1, 1, 0]])
-    # Item 0 surely; 1 and 2 each unless both people miss it; 3 never.
+    # Item 0 surely; 1 and 2 each unless both users miss it; 3 never.
     expected = (1 + 2 * (1 - 0.25)) / 4
     assert coverage(lambda _: scores, heldout, k=2) == pytest.approx(expected)
 

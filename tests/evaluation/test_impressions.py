@@ -152,7 +152,7 @@ def test_errors_are_clustered_by_user():
     alone = ImpressionMetric.of(values, users)
     assert alone.se == pytest.approx(standard_error(values))
     again = ImpressionMetric.of(np.repeat(values, 3), np.repeat(users, 3))
-    assert again.se == pytest.approx(alone.se)  # the same people, asked three times
+    assert again.se == pytest.approx(alone.se)  # the same users, asked three times
     assert (again.n, again.n_users) == (12, 4)
     mixed = ImpressionMetric.of(np.array([1.0, 0.0, 0.5]), users[[0, 0, 1]])
     strays = [(1 - 0.5) + (0 - 0.5), 0.5 - 0.5]

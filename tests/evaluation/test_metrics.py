@@ -110,7 +110,7 @@ def test_each_target_alone_is_what_the_paper_says(people, scores, kinds):
 
 
 def test_targets_alone_equal_one_ranking_a_target(people, crowd):
-    """Many people at once, against ranking each target by itself."""
+    """Many users at once, against ranking each target by itself."""
     heldout = crowd(40, 60, 6)
     scores = np.random.default_rng(7).integers(0, 9, (40, 60)).astype(float)
     together = alone(rank(lambda _: scores, heldout, candidates=EachTargetAlone()))

@@ -73,7 +73,7 @@ def test_the_papers_metrics():
 
 def test_items_are_counted_before_people():
     users = [0, 0, 0, 1, 1, 2, 2, 2]
-    items = [0, 1, 1, 0, 1, 0, 2, 3]  # items 2 and 3 have one person each
+    items = [0, 1, 1, 0, 1, 0, 2, 3]  # items 2 and 3 have one user each
     log = Interactions.of_columns(users, items, n_users=3, n_items=4)
     board = checkerboard(3, 4, 1)
     dataset = Dataset("counted", log, board.catalog, board.profiles)
@@ -106,9 +106,9 @@ def test_unknown_names_are_refused(name, dataset, problem):
 
 
 def test_fedvae_on_movielens_has_the_papers_sizes(real_data):
-    """6,034 people; 3,533 items, of which training people have about 3,520 (Table II).
+    """6,034 users; 3,533 items, of which training users have about 3,520 (Table II).
 
-    Over 20 seeds 400 people held out leave 3,522 ± 6 items; 800 would leave 3,507 ± 9.
+    Over 20 seeds 400 users held out leave 3,522 ± 6 items; 800 would leave 3,507 ± 9.
     """
     protocol = named("fedvae", "movielens-1m")
     kept = protocol.kept(sources.load("movielens-1m", where=real_data))

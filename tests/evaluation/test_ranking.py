@@ -20,7 +20,7 @@ def _assert_same(found, expected):
 
 
 def _with_repeats(heldout) -> Ragged:
-    """The histories twice over, and for the first person a target."""
+    """The histories twice over, and for the first user a target."""
     rows = [np.tile(row, 2) for row in heldout.history.histories]
     rows[0] = np.append(rows[0], heldout.targets.items[0])
     lengths = [len(row) for row in rows]

@@ -49,7 +49,7 @@ def test_the_same_ranker_is_never_better():
 
 def test_p_values_are_fair_when_nothing_differs():
     """400 null comparisons at level 0.2: Binomial(400, 0.2) is outside 48 to 115 with
-    probability below 1e-4 (exact binomial with a little slack for 100 people)."""
+    probability below 1e-4 (exact binomial with a little slack for 100 users)."""
     rng = np.random.default_rng(4)
     values = {str(i): rng.normal(size=100) for i in range(400)}
     nothing = {name: np.zeros(100) for name in values}
@@ -70,7 +70,7 @@ def test_a_key_fixes_the_result_whatever_fits_into_memory(monkeypatch):
 
 def test_what_cannot_be_paired_is_refused():
     a = _evaluation(x=[1, 2])
-    with pytest.raises(BadValue, match="different people"):
+    with pytest.raises(BadValue, match="different users"):
         paired_bootstrap(a, replace(a, users=np.array([0, 7])), key=KEY)
     with pytest.raises(BadValue, match="the protocols differ"):
         paired_bootstrap(a, replace(a, protocol="sampled 9 candidates"), key=KEY)
@@ -90,7 +90,7 @@ def _seed(users, values):
 
 
 def test_a_person_of_several_seeds_is_one_person():
-    """Ten seeds with the same people say no more than one: the interval stays."""
+    """Ten seeds with the same users say no more than one: the interval stays."""
     rng = np.random.default_rng(0)
     users, values = np.arange(200), rng.normal(size=200)
     once = [_seed(users, values)]
@@ -103,7 +103,7 @@ def test_a_person_of_several_seeds_is_one_person():
 
 
 def test_seeds_with_other_people_say_more():
-    """Four times the people halve the interval; resampling errs by a tenth at most."""
+    """Four times the users halve the interval; resampling errs by a tenth at most."""
     rng = np.random.default_rng(0)
     seeds = [_seed(np.arange(i, i + 250), rng.normal(size=250)) for i in (0, 250, 500)]
     zero = [_seed(e.users, np.zeros(250)) for e in seeds]
@@ -118,5 +118,5 @@ def test_seeds_come_in_pairs():
     one = _seed([0, 1], [0.0, 1.0])
     with pytest.raises(BadValue, match="2 evaluations against 1"):
         paired_bootstrap([one, one], [one], key=KEY)
-    with pytest.raises(BadValue, match="different people"):
+    with pytest.raises(BadValue, match="different users"):
         paired_bootstrap([one, one], [one, _seed([0, 2], [0.0, 1.0])], key=KEY)

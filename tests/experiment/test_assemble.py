@@ -41,7 +41,7 @@ PRIVATE = {
 @pytest.mark.parametrize("sampler", [{"name": "everyone"}, {"name": "once"}])
 @pytest.mark.parametrize("privacy", [{}, PRIVATE])
 def test_absent_people_count_in_the_mean_and_nowhere_else(sampler, privacy):
-    """The same sum with the same noise, divided by another number of people."""
+    """The same sum with the same noise, divided by another number of users."""
     run = {"sampler": sampler, "rounds": 2, "seed": 4}
     found = {}
     for n in (500, 1000):
@@ -65,7 +65,7 @@ def test_counted_and_declared_alike_the_run_is_the_same():
 
 
 def test_each_asks_for_itself_whoever_is_absent():
-    """Under Poisson sampling the same people are drawn at the same rate."""
+    """Under Poisson sampling the same users are drawn at the same rate."""
     run = {"sampler": {"name": "poisson", "rate": 0.3}, "rounds": 3, "seed": 2}
     taken = []
     for population in (400, 4000):
@@ -75,7 +75,7 @@ def test_each_asks_for_itself_whoever_is_absent():
 
 
 def test_fewer_than_there_are_cannot_be_declared():
-    with pytest.raises(BadValue, match="declares 299 people, and the data have 300"):
+    with pytest.raises(BadValue, match="declares 299 users, and the data have 300"):
         assemble(experiment(data={"population": 299}))
 
 
@@ -117,7 +117,7 @@ def test_groups_and_population_must_fit(population, groups, problem):
 
 
 def shop(tmp_path, **csv):
-    """Everyone has apples and pears; one person has a letter; nobody has plums."""
+    """Everyone has apples and pears; one user has a letter; nobody has plums."""
     lines = [f"p{n},{item}" for n in range(40) for item in ("apple", "pear", "fig")]
     (tmp_path / "events.csv").write_text(
         "\n".join(["who,what", *lines, "p0,letter 4711"]) + "\n"

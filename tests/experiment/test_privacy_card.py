@@ -89,7 +89,7 @@ def test_the_card_says_what_the_account_says(table: Path) -> None:
     ]
     assert shown == twice > total
     assert [kind["what"] for kind in card["data"]["kinds"]] == [
-        "items a person chose",
+        "items a user chose",
         "items: titles",
     ]
 

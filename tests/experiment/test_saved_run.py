@@ -1,4 +1,4 @@
-"""A saved model, and what the device of a simulated person holds."""
+"""A saved model, and what the client of a simulated user holds."""
 
 import json
 from dataclasses import replace

@@ -42,7 +42,7 @@ def near(figure: float):
 
 
 def test_the_vector():
-    """PRIVACY.md, section 9, Ledger; the device took part in 12 of 1000 rounds."""
+    """PRIVACY.md, section 9, Ledger; the client took part in 12 of 1000 rounds."""
     train, noise, choices = (
         (training(), range(12)),
         (gaussian(5.0), range(5)),
@@ -148,7 +148,7 @@ def test_a_participation_more_costs_no_less_and_the_run_is_the_most(rounds, anot
 
 
 def test_what_was_not_said_does_not_spoil_what_was():
-    """Bare counts and noisy updates: a device that came later is protected."""
+    """Bare counts and noisy updates: a client that came later is protected."""
     counts, updates = in_turn(2, 9).releases
     cells = dict.fromkeys(CELLS, BARE)
     terms = Terms((replace(counts, cells=cells), updates), 9, 9)

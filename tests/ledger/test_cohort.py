@@ -12,7 +12,7 @@ from ledger.small import bare, gaussian, in_turn, response, training
 from tacit.errors import BadValue
 from tacit.ledger.budget import Cap, spent
 from tacit.ledger.cohort import CohortLedger, Limits
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.release import CELLS, View, stretches
 
 
@@ -26,14 +26,14 @@ def test_who_may_take_part():
 
 @pytest.mark.usefixtures("without_axis_checks")
 def test_counts_and_limits_are_of_the_same_devices():
-    with pytest.raises(BadValue, match="counts of 2 devices and limits of 1"):
+    with pytest.raises(BadValue, match="counts of 2 clients and limits of 1"):
         CohortLedger(np.zeros(2, np.int64), np.zeros(1, np.int64), 1)
     with pytest.raises(BadValue, match="clients: 2 is not in"):
         CohortLedger(*np.ones((2, 2), np.int64), 1).permits(np.array([2]), round=0)
 
 
 def test_noise_that_is_chosen_must_fit_into_what_each_device_has_left():
-    """Budgets in 1 / z²: a device that spent half of it answers at twice the rest."""
+    """Budgets in 1 / z²: a client that spent half of it answers at twice the rest."""
     ledger = CohortLedger(
         np.zeros(3, np.int64),
         np.full(3, 9),
@@ -74,7 +74,7 @@ TERMS = {
 def test_both_forms_refuse_in_the_same_rounds_and_have_spent_the_same(
     kind, asked, tmp_path_factory
 ):
-    """Two devices, asked at random: one row of counts against two files."""
+    """Two clients, asked at random: one row of counts against two files."""
     terms, caps = TERMS[kind]
     folder = tmp_path_factory.mktemp(kind)
     files = [opened(folder / str(i), terms, caps) for i in range(2)]
@@ -130,14 +130,14 @@ def test_any_so_many_rounds_cost_no_more_than_the_most():
     assert capped.most_rounds(0, 9, parts=2) == [0, 1, *range(2, 8)]
 
 
-def opened(path, terms, caps) -> DeviceLedger:
-    ledger = DeviceLedger(path)
+def opened(path, terms, caps) -> ClientLedger:
+    ledger = ClientLedger(path)
     ledger.join("run", terms, state=b"")
     for cap in caps:
         ledger.set_cap(cap)
     return ledger
 
 
-def answers(ledger: DeviceLedger, round_: int) -> bool:
+def answers(ledger: ClientLedger, round_: int) -> bool:
     with ledger.transaction():
         return ledger.permits("run", round_, asked=b"?")

@@ -11,7 +11,7 @@ from tacit.errors import BadData, Refused
 from tacit.ledger import anchor
 from tacit.ledger.budget import Cap, spent
 from tacit.ledger.decisions import accept, erase
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Doubt, Refusal
 from tacit.ledger.schema import FORMAT
 from tacit.release import Unit, View
@@ -26,7 +26,7 @@ KEY = bytes(range(16))
 def path(tmp_path):
     """A ledger of three rounds and a cap."""
     made = tmp_path / "ledger.db"
-    with DeviceLedger(made) as ledger:
+    with ClientLedger(made) as ledger:
         ledger.join("run", gaussian(5.0, most=30), state=b"state 0")
         ledger.set_cap(Cap(50.0))
         for round_ in range(3):
@@ -41,7 +41,7 @@ def say(ledger, round_, run="run"):
 
 
 def lose_anchor(path):
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         anchor.drop(ledger.link.id)
 
 
@@ -56,7 +56,7 @@ def figure(ledger):
 def test_an_older_copy_is_counted_as_all_that_was_agreed(path, tmp_path):
     """It had three rounds, the lost one nine and a run that the copy never saw."""
     shutil.copy(path, tmp_path / "backup")
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         for round_ in range(3, 9):
             say(ledger, round_)
         ledger.join("later", training(0.5, 4.0, 9), state=b"")
@@ -66,7 +66,7 @@ def test_an_older_copy_is_counted_as_all_that_was_agreed(path, tmp_path):
     found = accept(path)
     assert (found.doubt, found.closed) == (Doubt.OTHER_COPY, ("run", "later"))
     terms = gaussian(5.0, most=30), training(0.5, 4.0, 9)
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert ledger.doubt is None
         everything = [(one, [*range(one.most)]) for one in terms]
         expected = spent(everything, SERVER, delta=1e-6).value
@@ -88,7 +88,7 @@ def test_terms_that_were_edited_are_taken_from_the_anchor(path):
     file.commit()
     file.close()
     assert accept(path).doubt == Doubt.ALTERED
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert ledger.runs() == {"run": gaussian(5.0, most=30)}
         assert ledger.caps() == [Cap(50.0)]
 
@@ -96,7 +96,7 @@ def test_terms_that_were_edited_are_taken_from_the_anchor(path):
 def test_without_an_anchor_the_figures_rest_on_the_owners_word(path):
     lose_anchor(path)
     assert accept(path).doubt == Doubt.NO_ANCHOR
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert [len(rounds) for _, rounds in ledger.taken()] == [30]
         assert "owner's word of" in figure(ledger).assumes
         assert (
@@ -106,11 +106,11 @@ def test_without_an_anchor_the_figures_rest_on_the_owners_word(path):
 
 
 def test_as_written_is_the_owners_word_that_nothing_else_was_said(path):
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         before = figure(ledger)
     lose_anchor(path)
     accept(path, as_written=True)
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert figure(ledger).epsilon == before.epsilon
         assert (
             "that the file is whole and nothing else was said" in figure(ledger).assumes
@@ -118,18 +118,18 @@ def test_as_written_is_the_owners_word_that_nothing_else_was_said(path):
         assert say(ledger, 5) is None  # closed all the same
         anchor.drop(ledger.link.id)
     accept(path)  # a second time: the word is not forgotten
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert "owner's word" in figure(ledger).assumes
 
 
 def test_as_written_is_refused_where_the_anchor_shows_otherwise(path, tmp_path):
     shutil.copy(path, tmp_path / "backup")
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         say(ledger, 7)
     shutil.copy(tmp_path / "backup", path)
     with pytest.raises(Refused, match="this machine knows that more was written"):
         accept(path, as_written=True)
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert ledger.doubt is Doubt.OTHER_COPY
 
 
@@ -139,9 +139,9 @@ def test_a_ledger_that_is_gone_is_counted_from_its_anchor(path):
         if empty:
             path.touch()
         with pytest.raises(Refused, match="a ledger was kept here, and it is gone"):
-            DeviceLedger(path)
+            ClientLedger(path)
         accept(path)
-        with DeviceLedger(path) as ledger:
+        with ClientLedger(path) as ledger:
             assert [len(rounds) for _, rounds in ledger.taken()] == [30]
             assert ledger.caps() == [Cap(50.0)]
             assert figure(ledger).standing == "PROVEN"
@@ -157,22 +157,22 @@ def test_there_is_nothing_to_accept(path, tmp_path):
 def test_a_copy_elsewhere_has_no_anchor_once_the_other_was_accepted(path, tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     shutil.copy(path, one)
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         say(ledger, 7)
     shutil.copy(path, other)
     accept(one)
     for copy in (path, other):
-        with DeviceLedger(copy) as ledger:
+        with ClientLedger(copy) as ledger:
             assert ledger.doubt is Doubt.NO_ANCHOR
 
 
 def test_a_run_whose_rounds_are_not_alike_counts_the_dearest(tmp_path):
     path = tmp_path / "x"
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         ledger.join("run", in_turn(2, 9), state=b"")
     lose_anchor(path)
     accept(path)
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert [rounds for _, rounds in ledger.taken()] == [[*range(9)]]
 
 
@@ -211,7 +211,7 @@ def format_of(path) -> int:
 def test_a_file_of_an_older_format_is_read_and_says_no(tmp_path, create, version):
     path = tmp_path / "x"
     old_file(path, version)
-    with DeviceLedger(path, create=create) as ledger:
+    with ClientLedger(path, create=create) as ledger:
         assert ledger.doubt is Doubt.OLD
         said = [(e.at, e.round, e.release.what, e.sent) for e in ledger.entries()]
         assert said == [(AT, 1, "counts", AT), (AT, 2, "updates", None)]
@@ -235,7 +235,7 @@ def test_an_older_file_that_is_accepted_keeps_what_it_says_and_no_key(
     accept(path, as_written=True)
     assert KEY not in path.read_bytes()
     assert format_of(path) == FORMAT
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert ledger.doubt is None
         expected = spent([(terms, [1, 2])], SERVER, delta=1e-6).value
         assert ledger.spent(SERVER, delta=1e-6).value == expected
@@ -249,7 +249,7 @@ def test_an_older_file_that_is_accepted_keeps_what_it_says_and_no_key(
 def test_an_older_file_without_the_owners_word_counts_in_full(tmp_path):
     terms = old_file(tmp_path / "x")
     accept(tmp_path / "x")
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         assert [rounds for _, rounds in ledger.taken()] == [[*range(terms.rounds)]]
 
 
@@ -262,12 +262,12 @@ def test_a_chain_that_was_stripped_is_not_taken_for_an_older_file(path):
     file.execute("PRAGMA user_version = 2")
     file.commit()
     file.close()
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert ledger.doubt is Doubt.OLD
     with pytest.raises(Refused, match="this machine knows that more was written"):
         accept(path, as_written=True)
     accept(path)
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert [len(rounds) for _, rounds in ledger.taken()] == [30]
         assert figure(ledger).assumes == "nothing"
 
@@ -284,13 +284,13 @@ def test_erasing_everything_takes_the_anchor_along(path):
     assert erase(path) == 3
     assert not path.exists()
     assert len(before - anchors()) == 1
-    with DeviceLedger(path) as ledger:  # from nothing
+    with ClientLedger(path) as ledger:  # from nothing
         assert ledger.taken() == []
 
 
 def test_erasing_what_is_private_keeps_the_chain(path):
     assert erase(path, keep_ledger=True) == 3
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert ledger.doubt is None
         assert ledger.joined("run").state is None
         assert [rounds for _, rounds in ledger.taken()] == [[0, 1, 2]]
@@ -299,7 +299,7 @@ def test_erasing_what_is_private_keeps_the_chain(path):
 def test_a_ledger_that_is_gone_can_be_forgotten(path):
     path.unlink()
     assert erase(path) == 0
-    DeviceLedger(path).close()
+    ClientLedger(path).close()
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -310,7 +310,7 @@ def test_a_ledger_in_doubt_can_be_erased(path, keep):
     assert path.exists() == keep
     if keep:
         assert b"after" not in path.read_bytes()
-        with DeviceLedger(path) as ledger:
+        with ClientLedger(path) as ledger:
             assert ledger.doubt is Doubt.NO_ANCHOR
 
 

@@ -22,7 +22,7 @@ from ledger.small import (
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.errors import BadData, Refused
 from tacit.ledger.budget import Cap, spent
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Refusal
 from tacit.ledger.terms import Terms
 from tacit.release import Unit, View
@@ -32,7 +32,7 @@ SERVER = Unit.USER, View.SERVER
 
 @pytest.fixture
 def ledger(tmp_path):
-    with DeviceLedger(tmp_path / "ledger.db") as made:
+    with ClientLedger(tmp_path / "ledger.db") as made:
         made.join("run", gaussian(5.0, most=30), state=b"state 0")
         yield made
 
@@ -158,14 +158,14 @@ def test_what_has_not_arrived_is_pending(ledger):
 
 def test_every_release_of_a_participation_is_an_entry(tmp_path):
     releases = (alike("a", each(GaussianDpEvent(9.0))), alike("b", BARE))
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         ledger.join("run", Terms(releases), state=b"")
         answer(ledger, 0)
         assert [entry.release.what for entry in ledger.entries()] == ["a", "b"]
 
 
 def test_a_release_is_an_entry_in_the_rounds_that_have_it(tmp_path):
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         ledger.join("run", in_turn(2, 9), state=b"")
         for round_ in (1, 2, 5):
             answer(ledger, round_)
@@ -178,10 +178,10 @@ def test_a_release_is_an_entry_in_the_rounds_that_have_it(tmp_path):
 
 def test_a_run_that_was_joined_before_rounds_were_told_is_counted_as_agreed(tmp_path):
     old = in_every_round(in_turn(2, 9))
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         ledger.join("run", old, state=b"")
         answer(ledger, 5)
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         assert [entry.release.what for entry in ledger.entries()] == [
             *("counts", "updates"),
         ]
@@ -192,7 +192,7 @@ def test_a_run_that_was_joined_before_rounds_were_told_is_counted_as_agreed(tmp_
 def test_it_is_all_there_after_opening_again(ledger):
     ledger.set_cap(Cap(4.0))
     answer(ledger, 0)
-    with DeviceLedger(ledger.path, create=False) as again:
+    with ClientLedger(ledger.path, create=False) as again:
         assert again.entries() == ledger.entries()
         assert again.taken() == [(gaussian(5.0, most=30), [0])]
         assert again.caps() == [Cap(4.0)]
@@ -243,7 +243,7 @@ def test_a_cap_that_was_passed_already_lets_nothing_out(ledger):
 def test_it_takes_part_as_often_as_agreed(tmp_path):
     """One report a run, however often the server asks."""
     terms = Terms(local(GaussianDpEvent(5.0)).releases, rounds=10, most=1)
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         ledger.join("run", terms, state=b"")
         assert [answer(ledger, r) is None for r in range(3)] == [False, True, True]
         assert reasons(ledger) == {Refusal.TOO_OFTEN: 2}
@@ -276,7 +276,7 @@ def chosen(total=1.0, *, rounds=9) -> Terms:
 
 def test_a_run_of_chosen_noise_is_answered_until_its_budget_is_spent(tmp_path):
     """1 / z² adds up to 1: a half, a quarter, then another half does not fit."""
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         ledger.join("run", chosen(), state=b"")
         half, quarter = 2.0**0.5, 2.0
         noises = [half, quarter, half, quarter, 99.0]
@@ -286,12 +286,12 @@ def test_a_run_of_chosen_noise_is_answered_until_its_budget_is_spent(tmp_path):
         assert ledger.answer("run", 1).multiplier == quarter
         one = gaussian_epsilon(1.0, delta=1e-6)
         assert ledger.spent(SERVER, delta=1e-6).value == pytest.approx(one)
-    with DeviceLedger(tmp_path / "x") as again:
+    with ClientLedger(tmp_path / "x") as again:
         assert answer(again, 5, multiplier=99.0) is None
 
 
 def test_a_round_of_unknown_noise_is_refused_where_noise_is_chosen(tmp_path):
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         ledger.join("run", chosen(), state=b"")
         assert answer(ledger, 0) is None
         assert reasons(ledger) == {Refusal.BUDGET: 1}
@@ -359,7 +359,7 @@ def test_a_commit_is_on_the_disk(ledger):
 
 def test_a_file_that_is_not_there_is_made_only_if_wanted(tmp_path):
     with pytest.raises(BadData, match=r"none\.db: no such file"):
-        DeviceLedger(tmp_path / "none.db", create=False)
+        ClientLedger(tmp_path / "none.db", create=False)
     assert [*tmp_path.iterdir()] == []
 
 
@@ -372,15 +372,15 @@ def test_another_file_is_refused_and_left_as_it_is(tmp_path, create):
     other.close()
     for path in (text, database):
         before = path.read_bytes()
-        with pytest.raises(BadData, match="not a device's ledger"):
-            DeviceLedger(path, create=create)
+        with pytest.raises(BadData, match="not a client's ledger"):
+            ClientLedger(path, create=create)
         assert path.read_bytes() == before
 
 
 def test_another_format_is_refused(ledger):
     ledger._file.execute("PRAGMA user_version = 9")
     with pytest.raises(BadData, match="has format 9; this program reads 3"):
-        DeviceLedger(ledger.path)
+        ClientLedger(ledger.path)
 
 
 def test_two_that_make_it_at_once_make_one(tmp_path):
@@ -389,14 +389,14 @@ def test_two_that_make_it_at_once_make_one(tmp_path):
     for _ in range(4):
         child = os.fork()
         if not child:
-            DeviceLedger(tmp_path / "x").close()
+            ClientLedger(tmp_path / "x").close()
             os._exit(0)
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
 
 
 def test_no_guarantee_is_no_figure(tmp_path):
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         ledger.join("run", bare(), state=b"")
         ledger.join("more", response(), state=b"")
         answer(ledger, 0, run="more")

@@ -14,7 +14,7 @@ from tacit.errors import BadData, Refused, TacitError
 from tacit.ledger import anchor, schema
 from tacit.ledger.anchor import Anchor, Mark
 from tacit.ledger.budget import Cap
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Doubt
 from tacit.ledger.rows import TABLES, authenticated
 
@@ -25,7 +25,7 @@ TERMS = gaussian(5.0, most=30)
 def path(tmp_path):
     """A small ledger: one run, two rounds, a cap; in small pages, so that all count."""
     made = tmp_path / "ledger.db"
-    with DeviceLedger(made) as ledger:
+    with ClientLedger(made) as ledger:
         ledger.join("run", TERMS, state=b"state 0")
         ledger.set_cap(Cap(9.0))
         for round_ in range(2):
@@ -39,7 +39,7 @@ def path(tmp_path):
 def told(path):
     """All rows that a figure is made of; None if the ledger is not relied on."""
     try:
-        with DeviceLedger(path, create=False) as ledger:
+        with ClientLedger(path, create=False) as ledger:
             now = ledger._look()  # what every figure and every permission reads
             return None if now.doubt is not None else now.rows
     except TacitError:
@@ -93,7 +93,7 @@ def test_no_cut_changes_a_figure(path):
         assert told(path) is None
     path.write_bytes(b"")
     with pytest.raises(Refused, match="gone or empty"):
-        DeviceLedger(path)
+        ClientLedger(path)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_every_row_that_counts_is_covered(path, edit):
     file = sqlite3.connect(path)
     file.executescript(edit)
     file.close()
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert ledger.doubt is Doubt.ALTERED
         assert not ledger.permits("run", 9, asked=b"broadcast")
         assert ledger.pending() == []
@@ -137,7 +137,7 @@ def test_a_report_that_was_edited_is_not_sent(path):
     file.execute("UPDATE answers SET report = 'x'")
     file.commit()
     file.close()
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert ledger.doubt is None  # no figure depends on it
         with pytest.raises(BadData, match="is not as it was kept, and is not sent"):
             ledger.pending()
@@ -160,7 +160,7 @@ def test_rows_that_make_no_sense_are_bad_data(path, edit):
     file.execute(edit)
     file.commit()
     file.close()
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         with pytest.raises(BadData, match="run `tacit ledger accept`"):
             ledger.entries()
         with pytest.raises(BadData, match="run `tacit ledger accept`"):
@@ -168,7 +168,7 @@ def test_rows_that_make_no_sense_are_bad_data(path, edit):
 
 
 def test_a_full_disk_is_told_in_one_sentence(path):
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         [(pages,)] = ledger._file.execute("PRAGMA page_count")
         ledger._file.execute(f"PRAGMA max_page_count = {pages}")
         ledger.permits("run", 2, asked=b"broadcast")
@@ -201,10 +201,10 @@ def test_a_kill_between_anchor_and_file_leaves_one_that_is_relied_on(path, monke
                 raise Killed
 
         monkeypatch.setattr(Anchor, "save", dying)
-        with DeviceLedger(path) as ledger, pytest.raises(Killed):
+        with ClientLedger(path) as ledger, pytest.raises(Killed):
             ledger.permits("run", round_, asked=b"broadcast")
         monkeypatch.setattr(Anchor, "save", save)
-        with DeviceLedger(path) as ledger:
+        with ClientLedger(path) as ledger:
             assert ledger.doubt is None
             assert (ledger.answer("run", round_) is not None) == (nth == 2)
             ledger.set_cap(Cap(9.0 + round_))
@@ -222,63 +222,63 @@ def test_what_is_pending_is_final_before_it_leaves(path, monkeypatch):
         save(self)
 
     monkeypatch.setattr(Anchor, "save", dying)
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         ledger.permits("run", 2, asked=b"broadcast")
         shutil.copy(path, path.with_name("charged"))
         with pytest.raises(Killed):
             ledger.keep("run", 2, report=b"two", state=b"s")
     monkeypatch.setattr(Anchor, "save", save)
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert b"two" in [one.report for one in ledger.pending()]
     shutil.copy(path.with_name("charged"), path)
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert ledger.doubt is Doubt.OTHER_COPY
 
 
 def test_a_slow_process_does_not_overwrite_the_anchor_of_the_next(path, monkeypatch):
     """Between its commit and its settling, another one writes and is killed."""
-    settle, save = DeviceLedger._settle, Anchor.save
+    settle, save = ClientLedger._settle, Anchor.save
 
     def overtaken(self, now):
-        monkeypatch.setattr(DeviceLedger, "_settle", killed)
-        with DeviceLedger(path) as other, pytest.raises(Killed):
+        monkeypatch.setattr(ClientLedger, "_settle", killed)
+        with ClientLedger(path) as other, pytest.raises(Killed):
             other.permits("run", 3, asked=b"broadcast")
-        monkeypatch.setattr(DeviceLedger, "_settle", settle)
+        monkeypatch.setattr(ClientLedger, "_settle", settle)
         settle(self, now)
 
     def killed(self, now):
         raise Killed
 
     assert save is Anchor.save
-    with DeviceLedger(path) as ledger:
-        monkeypatch.setattr(DeviceLedger, "_settle", overtaken)
+    with ClientLedger(path) as ledger:
+        monkeypatch.setattr(ClientLedger, "_settle", overtaken)
         ledger.permits("run", 2, asked=b"broadcast")
         assert ledger.doubt is None
         assert ledger.answer("run", 3) is not None
 
 
 def test_every_state_but_the_last_is_refused(path, tmp_path):
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         for round_ in range(2, 6):
             shutil.copy(path, tmp_path / str(round_))
             ledger.permits("run", round_, asked=b"broadcast")
     shutil.copy(path, tmp_path / "last")
     for round_ in range(2, 6):
         shutil.copy(tmp_path / str(round_), path)
-        with DeviceLedger(path) as ledger:
+        with ClientLedger(path) as ledger:
             assert ledger.doubt is Doubt.OTHER_COPY
     shutil.copy(tmp_path / "last", path)
-    with DeviceLedger(path) as ledger:
+    with ClientLedger(path) as ledger:
         assert ledger.doubt is None
 
 
 def test_a_ledger_may_be_moved(path, tmp_path):
     moved = tmp_path / "elsewhere.db"
     path.rename(moved)
-    with DeviceLedger(moved) as ledger:
+    with ClientLedger(moved) as ledger:
         assert ledger.doubt is None
         ledger.permits("run", 7, asked=b"broadcast")
-    DeviceLedger(path).close()  # the anchor knows where the old one is now
+    ClientLedger(path).close()  # the anchor knows where the old one is now
 
 
 def test_the_anchor_is_for_its_owner_alone_and_its_key_is_in_no_ledger(path):
@@ -306,7 +306,7 @@ def test_an_anchor_that_cannot_be_written_is_told_in_one_sentence(
     (tmp_path / "file").touch()
     monkeypatch.setenv("TACIT_STATE", str(tmp_path / "file"))
     with pytest.raises(BadData, match="anchor of a ledger cannot be written"):
-        DeviceLedger(tmp_path / "new.db")
+        ClientLedger(tmp_path / "new.db")
 
 
 def test_heads_depend_on_everything_before():
@@ -336,9 +336,9 @@ def test_an_unfinished_file_leaves_no_anchor_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr(schema, "finish_chain", killed)
     with pytest.raises(Killed):
-        DeviceLedger(tmp_path / "x")
+        ClientLedger(tmp_path / "x")
     (tmp_path / "x").unlink()  # as if the commit had not been reached
     monkeypatch.setattr(schema, "finish_chain", make)
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         assert ledger.doubt is None
     assert len([*(anchor.state_folder() / "ledgers").iterdir()]) == 1

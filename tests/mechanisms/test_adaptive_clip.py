@@ -64,7 +64,7 @@ def test_the_clip_moves_by_hand():
 
 
 def test_limits_hold():
-    """Whatever the noise: a clip outside would be refused by every device."""
+    """Whatever the noise: a clip outside would be refused by every client."""
     most, least = {BIT: np.array(-1e9)}, {BIT: np.array(1e9)}
     assert RULE.following(50.0, most, planned=1000.0) == 100.0
     assert RULE.following(50.0, least, planned=1000.0) == 1e-3

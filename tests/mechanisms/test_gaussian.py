@@ -73,7 +73,7 @@ def test_integers_become_noisy_floats():
     assert noisy["n"].dtype == np.float64
 
 
-# On one device
+# On one client
 
 
 def cohort(clients):

@@ -1,4 +1,4 @@
-"""Items that enough people have: weights, threshold, and what one person can change."""
+"""Items that enough users have: weights, threshold, and what one user can change."""
 
 import math
 
@@ -99,7 +99,7 @@ def test_a_person_chooses_by_its_own_coins():
     ],
 )
 def test_the_threshold_is_the_papers(most, z, failure, rho):
-    """Gopi et al. 2020, in units of one person; half a step is for rounded noise."""
+    """Gopi et al. 2020, in units of one user; half a step is for rounded noise."""
     made = ItemSelection(most, z, failure)
     expected = max(
         1 / math.sqrt(t) + z * norm.isf(-math.expm1(math.log1p(-failure) / t))
@@ -123,7 +123,7 @@ def test_items_of_one_person_pass_as_rarely_as_promised(most, z, failure):
 
 
 def any_passes(made, j, weight):
-    """That one of j items passes which the same person alone named."""
+    """That one of j items passes which the same user alone named."""
     one = norm.sf((made.threshold - weight - 0.5) / made.deviation)
     return -math.expm1(j * math.log1p(-one))
 
@@ -177,9 +177,9 @@ def test_noise_is_whole_and_exactly_what_was_drawn_decides():
 def test_the_published_set_is_as_private_as_the_event_says(
     others, most, z, failure, eps
 ):
-    """Exactly, for a person with one shared item and the rest of their own.
+    """Exactly, for a user with one shared item and the rest of their own.
 
-    Both directions: the person's contribution taken away, and put there.
+    Both directions: the user's contribution taken away, and put there.
     """
     made = ItemSelection(most, z, failure)
     weight, shared = made.weights[most - 1], others * STEPS // 4
@@ -192,7 +192,7 @@ def test_the_published_set_is_as_private_as_the_event_says(
     here = np.outer([1 - passes(shared + weight), passes(shared + weight)], [1, 0])
     here = here * (1 - own) + np.outer([0, own], [0, 1])  # an own item tells all
     gone = np.outer([1 - passes(shared), passes(shared)], [1, 0])
-    if not others:  # then nobody else named it: it cannot pass without the person
+    if not others:  # then nobody else named it: it cannot pass without the user
         own = any_passes(made, most, weight)
         here, gone = np.diag([1 - own, own]), np.diag([1.0, 0.0])
     allowed = failure + (1 - failure) * float(

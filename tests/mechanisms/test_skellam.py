@@ -195,7 +195,7 @@ WHOLE = SkellamSum(1.0, noise_multiplier=1.0, resolution=20.0, dimension=20_000)
 def test_shares_of_honest_devices_add_up_to_the_noise_of_the_sum():
     """False alarm below 1e-9; sees a scale 5 % off, missed with less than 1e-6.
 
-    Five devices take part, two tell their share: the other three carry the whole.
+    Five clients take part, two tell their share: the other three carry the whole.
     """
     shares = SkellamShares(WHOLE, least_clients=5, colluders=2)
     assert shares.variance == pytest.approx(WHOLE.variance / 3)

@@ -120,7 +120,7 @@ class TestLocalItem(TestContract):
         return FederatedPopularity(max_votes=4, privacy=LocalItem(epsilon=60.0))
 
     def answer_world(self) -> SmallWorld:
-        """Items 0 to 3 are the only one of 8, 4, 2 and 1 people."""
+        """Items 0 to 3 are the only one of 8, 4, 2 and 1 users."""
         single = [[item] for item, n in enumerate([8, 4, 2, 1]) for _ in range(n)]
         return SmallWorld.of(single, n_items=4)
 
@@ -227,7 +227,7 @@ def test_the_noise_in_the_sum_has_its_stated_scale():
 
 
 def test_content_turns_popularity_to_what_a_person_has():
-    """Even items are alike, and odd ones; popularity alone cannot tell people apart."""
+    """Even items are alike, and odd ones; popularity alone cannot tell users apart."""
     world = checkerboard()
     parity = Categories.of([[str(i % 2)] for i in range(12)])
     catalog = replace(world.catalog, features={"parity": parity})

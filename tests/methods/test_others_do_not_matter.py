@@ -60,7 +60,7 @@ def simulation(method, people: int, *, n_items: int = 1200, each: int = 25):
         method,
         Plan(people, rounds=3, delta=1e-6),
         Catalog(ids, ids, {"genre": genre}),
-        Profiles(Strings.of(f"person {i}" for i in range(people))),
+        Profiles(Strings.of(f"user {i}" for i in range(people))),
         Shards.of(log),
         Key.from_seed(1),
     )

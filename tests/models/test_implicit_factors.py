@@ -32,7 +32,7 @@ def twin(request, monkeypatch):
 
 
 def literal(model, history):
-    """Equations 4 to 6 for one person, as they are printed."""
+    """Equations 4 to 6 for one user, as they are printed."""
     r = np.bincount(np.array(history, np.int64), minlength=len(model.items))
     p, c = (r > 0) * 1.0, 1.0 + model.alpha * r
     v = model.items.T  # F × M, as in the paper

@@ -34,7 +34,7 @@ SLOTS = {"gradient": Slot("float64", (ITEMS, FACTORS))}
 
 @pytest.fixture(scope="module")
 def world():
-    """A model and people whose gradients are partly cut at the bound."""
+    """A model and users whose gradients are partly cut at the bound."""
     draw = np.random.default_rng(0)
     sizes = draw.integers(0, 12, PEOPLE)
     histories = [draw.choice(ITEMS, n, replace=False).tolist() for n in sizes]

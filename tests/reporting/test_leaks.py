@@ -72,7 +72,7 @@ def test_a_line_has_what_is_promised_and_what_was_found(
 def test_the_page_draws_each_measure_and_escapes(finding: dict[str, Any]) -> None:
     page = render([finding])
     assert page.count("<figure>") == 1
-    assert "1,200 people and 30 items of synthetic, seed 0." in page
+    assert "1,200 users and 30 items of synthetic, seed 0." in page
     assert HOSTILE not in page
     assert "simulation" in page
 

@@ -77,7 +77,7 @@ def test_an_unprovable_total_has_no_figure_beside_the_limit():
 def test_refusals_are_listed():
     made = told(gaussian(), refusals=((HOSTILE, HOSTILE, 7, AT),))
     assert "<td" in render(made)
-    assert "What this device refused" in render(made)
+    assert "What this client refused" in render(made)
     assert "7" in to_plain(refusals_table(made))
 
 

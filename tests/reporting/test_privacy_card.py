@@ -27,7 +27,7 @@ def card(cells: Cells, plan: Plan) -> dict[str, Any]:
             "source": HOSTILE,
             "people": 1000,
             "items": 3,
-            "kinds": [{"what": HOSTILE, "personal": True, "held_by": "the device"}],
+            "kinds": [{"what": HOSTILE, "personal": True, "held_by": "the client"}],
         },
         "method": {"name": "m"},
         "leaves": [

@@ -1,9 +1,9 @@
-"""A device that takes part, to be killed: `python handset.py`, then a life a line.
+"""A client that takes part, to be killed: `python handset.py`, then a life a line.
 
 For each line, a JSON table, it forks a child that opens its ledger, sends what is
 pending, answers one broadcast and says that the report has arrived. With `die` the
 child kills itself, with SIGKILL, at that line of code in the ledger, in its anchor, in
-the device, in the thread that computes or in its own sending; with `after` it is killed
+the client, in the thread that computes or in its own sending; with `after` it is killed
 after so many seconds, wherever it is. Where reports arrive is a file that is only ever
 appended to.
 
@@ -39,7 +39,7 @@ from tacit.plan import Plan
 from tacit.privacy.guarantees import local
 from tacit.release import Release
 from tacit.runtime import client as device_module
-from tacit.runtime.client import Device
+from tacit.runtime.client import Client
 from tacit.testing.toy import ToyFactors
 from tacit.transport.codec import encode_broadcast
 
@@ -79,16 +79,16 @@ def broadcast(round_: int, seed: int) -> bytes:
 def live(folder: Path, round_: int, seed: int) -> None:
     """One life of the device."""
     path, known = folder / "ledger.db", {"catalog": CATALOG, "history": HISTORY}
-    device = Device(path, METHOD, PLAN, **known)
-    device.ledger.set_cap(Cap(50.0))
-    for parcel in device.pending():
+    client = Client(path, METHOD, PLAN, **known)
+    client.ledger.set_cap(Cap(50.0))
+    for parcel in client.pending():
         send(folder, parcel.round, parcel.report)
-        device.delivered(parcel.round)
-    report = device.participate(broadcast(round_, seed))
+        client.delivered(parcel.round)
+    report = client.participate(broadcast(round_, seed))
     if report is not None:
         send(folder, round_, report)
-        device.delivered(round_)
-    device.close()
+        client.delivered(round_)
+    client.close()
 
 
 def send(folder: Path, round_: int, report: bytes) -> None:

@@ -19,7 +19,7 @@ from tacit.keys import Key
 from tacit.ledger.anchor import state_folder
 from tacit.ledger.budget import Cap
 from tacit.ledger.decisions import accept
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Doubt, Refusal
 from tacit.ledger.terms import read_terms
 from tacit.method import Unmetered, enrol, participate
@@ -30,7 +30,7 @@ from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.privacy.guarantees import local
 from tacit.release import Release, Standing, View
-from tacit.runtime.client import Device
+from tacit.runtime.client import Client
 from tacit.runtime.ledger import statements
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once
@@ -75,16 +75,16 @@ def asked(method, round_=0, **other) -> bytes:
 
 @pytest.fixture
 def make(tmp_path):
-    """Devices on one file, as after a restart."""
+    """Clients on one file, as after a restart."""
     made = []
 
-    def device(method=None, plan=PLAN, **settings) -> Device:
+    def client(method=None, plan=PLAN, **settings) -> Client:
         path = tmp_path / "ledger.db"
         settings = {"catalog": WORLD.catalog, "history": HISTORY} | settings
-        made.append(Device(path, method or Noisy(), plan, **settings))
+        made.append(Client(path, method or Noisy(), plan, **settings))
         return made[-1]
 
-    yield device
+    yield client
     for one in made:
         one.close()
 
@@ -93,13 +93,13 @@ def anchors():
     return (state_folder() / "ledgers").iterdir()
 
 
-def rounds_in_state(device) -> int:
+def rounds_in_state(client) -> int:
     """How often the private state was stepped."""
-    return int(load(device.ledger.joined(device.run).state)["rounds"][0])
+    return int(load(client.ledger.joined(client.run).state)["rounds"][0])
 
 
-def reasons(device) -> list[str]:
-    return [reason for _, reason, _, _ in device.ledger.refusals()]
+def reasons(client) -> list[str]:
+    return [reason for _, reason, _, _ in client.ledger.refusals()]
 
 
 # --- What it says --------------------------------------------------------------------
@@ -110,14 +110,14 @@ def test_it_says_what_a_simulated_device_with_its_key_says(make, method, monkeyp
     """Two rounds, state carried along."""
     secret = Key.from_os()
     monkeypatch.setattr(Key, "from_os", lambda: secret)
-    device, keys = make(method), secret.alone()
-    client = enrol(method, PLAN, WORLD.profiles.take([4]), keys, catalog=WORLD.catalog)
+    client, keys = make(method), secret.alone()
+    state = enrol(method, PLAN, WORLD.profiles.take([4]), keys, catalog=WORLD.catalog)
     for round_ in (0, 5):
         broadcast = broadcast_of(method, round_, seed=round_)
-        client, reports, _ = participate(
-            method, broadcast, client, HISTORY, keys, ledger=Unmetered()
+        state, reports, _ = participate(
+            method, broadcast, state, HISTORY, keys, ledger=Unmetered()
         )
-        assert [device.participate(encode_broadcast(broadcast))] == encode_reports(
+        assert [client.participate(encode_broadcast(broadcast))] == encode_reports(
             broadcast, reports
         )
         layout = method.layout(PLAN, WORLD.catalog, round=round_)
@@ -125,9 +125,9 @@ def test_it_says_what_a_simulated_device_with_its_key_says(make, method, monkeyp
 
 
 def test_keys_come_from_the_operating_system(make, tmp_path):
-    """Another device says something else; nothing is derived from the plan."""
+    """Another client says something else; nothing is derived from the plan."""
     one = make()
-    other = Device(
+    other = Client(
         tmp_path / "other.db", Noisy(), PLAN, catalog=WORLD.catalog, history=HISTORY
     )
     message = asked(Noisy())
@@ -160,10 +160,10 @@ def test_two_runs_never_share_noise(make):
 
 
 def test_state_is_kept_and_asked_again_it_is_not_stepped(make):
-    device = make()
+    client = make()
     for round_ in (0, 0, 1, 1, 0):
-        device.participate(asked(Noisy(), round_))
-    assert rounds_in_state(device) == 2
+        client.participate(asked(Noisy(), round_))
+    assert rounds_in_state(client) == 2
 
 
 # --- Once a round --------------------------------------------------------------------
@@ -178,21 +178,21 @@ def test_asked_the_same_it_gives_the_same_bytes_even_with_another_history(make):
 
 def test_a_second_question_for_the_same_round_is_refused(make):
     """One report a round; two would be charged as one."""
-    device = make()
-    first = device.participate(asked(Noisy(), seed=0))
-    assert device.participate(asked(Noisy(), seed=1)) is None
+    client = make()
+    first = client.participate(asked(Noisy(), seed=0))
+    assert client.participate(asked(Noisy(), seed=1)) is None
     assert make().participate(asked(Noisy(), seed=1)) is None
-    assert reasons(device) == [Refusal.OTHER_QUESTION]
-    assert device.participate(asked(Noisy(), seed=0)) == first
-    assert len(device.ledger.entries()) == 1
+    assert reasons(client) == [Refusal.OTHER_QUESTION]
+    assert client.participate(asked(Noisy(), seed=0)) == first
+    assert len(client.ledger.entries()) == 1
 
 
 def test_what_did_not_arrive_is_sent_again(make):
-    device = make()
-    said = device.participate(asked(Noisy(), 2))
+    client = make()
+    said = client.participate(asked(Noisy(), 2))
     [parcel] = make().pending()
     assert (parcel.round, parcel.report) == (2, said)
-    device.delivered(2)
+    client.delivered(2)
     assert make().pending() == []
 
 
@@ -205,31 +205,31 @@ def test_pending_reports_of_other_runs_are_theirs(make):
 
 
 def test_another_plan(make):
-    device = make()
+    client = make()
     other = replace(PLAN, rounds=99)
-    assert device.participate(asked(Noisy(), plan=other)) is None
-    assert reasons(device) == [Refusal.OTHER_PLAN]
-    assert device.ledger.entries() == []
+    assert client.participate(asked(Noisy(), plan=other)) is None
+    assert reasons(client) == [Refusal.OTHER_PLAN]
+    assert client.ledger.entries() == []
 
 
 def test_a_round_that_was_never_planned(make):
-    device, broadcast = make(), broadcast_of(Noisy())
+    client, broadcast = make(), broadcast_of(Noisy())
     for round_ in (30, 2**64 - 1):
         assert (
-            device.participate(encode_broadcast(replace(broadcast, round=round_)))
+            client.participate(encode_broadcast(replace(broadcast, round=round_)))
             is None
         )
-    assert reasons(device) == [Refusal.TOO_LATE]
+    assert reasons(client) == [Refusal.TOO_LATE]
 
 
 def test_a_sampler_that_promises_one_round_is_held_to_it(make):
     """The account of `Once` is that of one report; a server may still ask for more."""
     method = FederatedPopularity(privacy=LocalPrivUnit(1.0))
     plan = replace(PLAN, sampler=Once())
-    device = make(method, plan)
-    said = [device.participate(asked(method, r, plan=plan)) for r in range(3)]
+    client = make(method, plan)
+    said = [client.participate(asked(method, r, plan=plan)) for r in range(3)]
     assert [one is None for one in said] == [False, True, True]
-    assert reasons(device) == [Refusal.TOO_OFTEN]
+    assert reasons(client) == [Refusal.TOO_OFTEN]
 
 
 FOUR = Plan(len(WORLD.shards), rounds=4, channel="secure_sum", delta=1e-6)
@@ -238,28 +238,28 @@ FOUR = Plan(len(WORLD.shards), rounds=4, channel="secure_sum", delta=1e-6)
 def test_a_phase_that_the_plan_does_not_have_in_that_round(make):
     """A bound and a noise other than agreed would be charged as if they were those."""
     method = Gram(head=5, privacy=CentralGaussian({"counts": 2.0, "relations": 3.0}))
-    device = make(method, FOUR)
+    client = make(method, FOUR)
     broadcast = broadcast_of(method, plan=FOUR)
     assert broadcast.phase == 0
     for phase in (1, 2):
         assert (
-            device.participate(encode_broadcast(replace(broadcast, phase=phase)))
+            client.participate(encode_broadcast(replace(broadcast, phase=phase)))
             is None
         )
-    assert reasons(device) == [Refusal.OTHER_PHASE]
-    assert device.ledger.entries() == []
-    assert device.participate(encode_broadcast(broadcast)) is not None
+    assert reasons(client) == [Refusal.OTHER_PHASE]
+    assert client.ledger.entries() == []
+    assert client.participate(encode_broadcast(broadcast)) is not None
 
 
 def test_a_phase_that_is_chosen_too_often(make):
     """Two rounds of half the budget each; whatever the server says, no third."""
     method = choosing("dear", "dear", "cheap")
-    device = make(method, FOUR)
-    said = [device.participate(asked(method, r, plan=FOUR)) for r in range(3)]
+    client = make(method, FOUR)
+    said = [client.participate(asked(method, r, plan=FOUR)) for r in range(3)]
     assert [one is None for one in said] == [False, False, True]
-    assert reasons(device) == [Refusal.BUDGET]
+    assert reasons(client) == [Refusal.BUDGET]
     assert make(method, FOUR).participate(asked(method, 2, plan=FOUR)) is None
-    noises = [device.ledger.answer(device.run, r).multiplier for r in range(2)]
+    noises = [client.ledger.answer(client.run, r).multiplier for r in range(2)]
     assert noises == pytest.approx([2.0 * 2**0.5] * 2)
 
 
@@ -282,20 +282,20 @@ def test_the_target_of_the_plan_as_simulated_devices_keep_it(
     simulated = Simulation(method, plan, *people, Key.from_seed(0))
     *_, (state, _) = simulated.run(simulated.start())
     assert state.taken.sum(axis=1).tolist() == [answers] * len(WORLD.shards)
-    device = make(method, plan)
-    said = [device.participate(asked(method, r, plan=plan)) for r in range(4)]
+    client = make(method, plan)
+    said = [client.participate(asked(method, r, plan=plan)) for r in range(4)]
     assert [one is None for one in said] == [False] * answers + [True] * (4 - answers)
-    assert reasons(device) == [Refusal.TARGET] * (answers < 4)
+    assert reasons(client) == [Refusal.TARGET] * (answers < 4)
 
 
 def test_a_target_is_of_one_run_and_a_cap_of_all(make):
     plan = replace(FOUR, target_epsilon=1.0, channel="direct")
     method = FederatedPopularity(privacy=LocalPrivUnit(0.5))
     for run in ("monday", "tuesday"):
-        device = make(method, plan, run=run)
-        said = [device.participate(asked(method, r, plan=plan)) for r in range(4)]
+        client = make(method, plan, run=run)
+        said = [client.participate(asked(method, r, plan=plan)) for r in range(4)]
         assert [one is None for one in said] == [False, False, True, True]
-    device.ledger.set_cap(Cap(2.0, 0.0))
+    client.ledger.set_cap(Cap(2.0, 0.0))
     third = make(method, plan, run="wednesday")
     assert third.participate(asked(method, plan=plan)) is None
     assert reasons(third)[-1] == Refusal.CAP
@@ -307,32 +307,32 @@ def test_every_group_has_the_target_of_its_own(make):
     plan = replace(FOUR, groups=groups, target_epsilon=targets, channel="direct")
     method = FederatedPopularity(privacy=LocalPrivUnit(0.25))
     for group, answers in {"careful": 2, "open": 4}.items():
-        device = make(method, plan, group=group, run=group)
-        said = [device.participate(asked(method, r, plan=plan)) for r in range(4)]
+        client = make(method, plan, group=group, run=group)
+        said = [client.participate(asked(method, r, plan=plan)) for r in range(4)]
         assert sum(one is not None for one in said) == answers
 
 
 def test_the_cap_of_the_owner(make):
     """Noise 10 under an exchange is noise 5 under a removal: 17 participations."""
-    device = make()
-    device.ledger.set_cap(Cap(4.0, 1e-6))
-    said = [device.participate(asked(Noisy(), r)) for r in range(20)]
+    client = make()
+    client.ledger.set_cap(Cap(4.0, 1e-6))
+    said = [client.participate(asked(Noisy(), r)) for r in range(20)]
     assert [one is None for one in said] == [False] * 17 + [True] * 3
-    assert reasons(device) == [Refusal.CAP]
-    assert device.participate(asked(Noisy(), 16)) == said[16]  # a retry is free
+    assert reasons(client) == [Refusal.CAP]
+    assert client.participate(asked(Noisy(), 16)) == said[16]  # a retry is free
 
 
 def test_where_nothing_is_promised_a_cap_lets_nothing_out(make):
-    device = make(FederatedPopularity())
-    device.ledger.set_cap(Cap(1000.0, view=View.RELEASE))
-    assert device.participate(asked(FederatedPopularity())) is None
+    client = make(FederatedPopularity())
+    client.ledger.set_cap(Cap(1000.0, view=View.RELEASE))
+    assert client.participate(asked(FederatedPopularity())) is None
 
 
 def test_a_forgotten_run_is_not_answered_again(make):
     """Not even a round that was answered: its bytes are gone, fresh ones are worse."""
-    device = make()
-    device.participate(asked(Noisy(), 0))
-    device.ledger.forget(keep_ledger=True)
+    client = make()
+    client.participate(asked(Noisy(), 0))
+    client.ledger.forget(keep_ledger=True)
     again = make()
     assert again.participate(asked(Noisy(), 0)) is None
     assert again.participate(asked(Noisy(), 1)) is None
@@ -341,10 +341,10 @@ def test_a_forgotten_run_is_not_answered_again(make):
 
 
 def test_damaged_bytes_cost_nothing(make):
-    device = make()
+    client = make()
     with pytest.raises(BadMessage):
-        device.participate(asked(Noisy())[:-1])
-    assert device.ledger.refusals() == []
+        client.participate(asked(Noisy())[:-1])
+    assert client.ledger.refusals() == []
 
 
 # --- What silence would say ----------------------------------------------------------
@@ -401,12 +401,12 @@ def is_empty(report: bytes, round_=0) -> bool:
 def test_a_computation_that_fails_contributes_nothing(make):
     """It is charged, and looks to everybody else like any report."""
     whole = make(Quiet(), run="other").participate(asked(Quiet()))
-    device = make(Fails())
-    said = device.participate(asked(Quiet()))
+    client = make(Fails())
+    said = client.participate(asked(Quiet()))
     assert is_empty(said)
     assert not is_empty(whole)
     assert len(said) == len(whole)
-    assert rounds_in_state(device) == 0
+    assert rounds_in_state(client) == 0
     assert [entry.round for entry in make(Quiet()).ledger.entries()] == [0, 0]
     assert make(Quiet()).participate(asked(Quiet())) == said
 
@@ -417,34 +417,34 @@ def test_the_ledger_is_charged_before_the_history_is_touched(make):
 
     class Looks(Quiet):
         def local_update(self, broadcast, clients, shards, keys):
-            with DeviceLedger(path, create=False) as ledger:
+            with ClientLedger(path, create=False) as ledger:
                 assert ledger.doubt is None
                 seen.append([entry.round for entry in ledger.entries()])
             assert not list(path.parent.glob("*-journal"))
             return super().local_update(broadcast, clients, shards, keys)
 
-    device = make(Looks())
-    path = device.ledger.path
-    assert not is_empty(device.participate(asked(Quiet())))
+    client = make(Looks())
+    path = client.ledger.path
+    assert not is_empty(client.participate(asked(Quiet())))
     assert seen == [[0]]
 
 
 def test_a_round_that_a_crash_cut_short_is_answered_with_nothing(make, monkeypatch):
     """The crash may depend on the history: it is not looked at a second time."""
-    device = make(Quiet())
+    client = make(Quiet())
 
     def die(*_):
         raise Crash
 
-    monkeypatch.setattr(device, "_contribution", die)
+    monkeypatch.setattr(client, "_contribution", die)
     with pytest.raises(Crash):
-        device.participate(asked(Quiet()))
-    assert [entry.round for entry in device.ledger.entries()] == [0]
-    assert device.pending() == []
+        client.participate(asked(Quiet()))
+    assert [entry.round for entry in client.ledger.entries()] == [0]
+    assert client.pending() == []
     method = Watched()
     said = make(method).participate(asked(Quiet()))
     assert is_empty(said)
-    assert rounds_in_state(device) == 0
+    assert rounds_in_state(client) == 0
     assert make(method).participate(asked(Quiet())) == said
     assert method.touched == []
     assert make().participate(asked(Quiet(), seed=1)) is None
@@ -453,30 +453,30 @@ def test_a_round_that_a_crash_cut_short_is_answered_with_nothing(make, monkeypat
 def test_a_computation_that_is_late_contributes_nothing(make):
     """What it gives after its deadline is dropped, with the state."""
     method = Slow()
-    device = make(method, deadline=0.05)
-    said = device.participate(asked(Quiet()))
+    client = make(method, deadline=0.05)
+    said = client.participate(asked(Quiet()))
     assert is_empty(said)
-    second = device.participate(asked(Quiet(), 1))  # the first one still runs
+    second = client.participate(asked(Quiet(), 1))  # the first one still runs
     assert is_empty(second, 1)
     method.gate.set()
-    device._work._thread.join()
-    assert device.participate(asked(Quiet())) == said
-    assert rounds_in_state(device) == 0
-    assert not is_empty(device.participate(asked(Quiet(), 2)), 2)
-    assert rounds_in_state(device) == 1
+    client._work._thread.join()
+    assert client.participate(asked(Quiet())) == said
+    assert rounds_in_state(client) == 0
+    assert not is_empty(client.participate(asked(Quiet(), 2)), 2)
+    assert rounds_in_state(client) == 1
 
 
 def test_a_second_process_gives_the_bytes_of_the_first_that_keeps_some(make):
     """It cannot know whether the first lives; one report leaves, whoever is first."""
     method = Slow()
     first, said = make(method), []
-    other = Device(
+    other = Client(
         first.ledger.path, Quiet(), PLAN, catalog=WORLD.catalog, history=HISTORY
     )
 
     class Overtaken(Quiet):
         def local_update(self, broadcast, clients, shards, keys):
-            second = Device(
+            second = Client(
                 first.ledger.path, Quiet(), PLAN, catalog=WORLD.catalog, history=HISTORY
             )
             said.append(second.participate(asked(Quiet())))
@@ -498,9 +498,9 @@ def test_a_ledger_that_is_put_back_from_a_backup_says_no(make, tmp_path):
     """It would answer the round again; the key that made both noises equal is gone."""
     path = make().ledger.path
     shutil.copy(path, tmp_path / "backup")
-    device = make()
-    device.participate(asked(Noisy()))
-    device.close()
+    client = make()
+    client.participate(asked(Noisy()))
+    client.close()
     (tmp_path / "backup").replace(path)
     method = Watched()
     restored = make(method, history=WORLD.shards.take([7]))
@@ -515,16 +515,16 @@ def test_a_ledger_that_is_put_back_from_a_backup_says_no(make, tmp_path):
 
 
 def test_a_ledger_without_its_anchor_says_no(make):
-    device = make()
-    device.participate(asked(Noisy()))
+    client = make()
+    client.participate(asked(Noisy()))
     for path in anchors():
         path.unlink()
     method = Watched()
     assert make(method).participate(asked(Noisy(), 1)) is None
     assert method.touched == []
-    assert device.participate(asked(Noisy())) is None  # not even what it said before
-    assert reasons(device) == [Refusal.DOUBT]
-    assert device.ledger.doubt is Doubt.NO_ANCHOR
+    assert client.participate(asked(Noisy())) is None  # not even what it said before
+    assert reasons(client) == [Refusal.DOUBT]
+    assert client.ledger.doubt is Doubt.NO_ANCHOR
 
 
 def test_a_ledger_that_is_put_back_while_it_computes_says_nothing(make, tmp_path):
@@ -533,42 +533,42 @@ def test_a_ledger_that_is_put_back_while_it_computes_says_nothing(make, tmp_path
             shutil.copy(tmp_path / "backup", tmp_path / "ledger.db")
             return super().local_update(broadcast, clients, shards, keys)
 
-    device = make(Restored())
-    shutil.copy(device.ledger.path, tmp_path / "backup")
-    assert device.participate(asked(Quiet())) is None
-    assert device.ledger.doubt is Doubt.OTHER_COPY
+    client = make(Restored())
+    shutil.copy(client.ledger.path, tmp_path / "backup")
+    assert client.participate(asked(Quiet())) is None
+    assert client.ledger.doubt is Doubt.OTHER_COPY
 
 
 def test_a_fork_says_no(make, tmp_path):
     """Two copies of one file on one machine: the one that goes on first goes on."""
-    device = make()
-    device.participate(asked(Noisy()))
+    client = make()
+    client.participate(asked(Noisy()))
     fork = tmp_path / "fork.db"
-    shutil.copy(device.ledger.path, fork)
-    assert device.participate(asked(Noisy(), 1)) is not None
-    other = Device(fork, Noisy(), PLAN, catalog=WORLD.catalog, history=HISTORY)
+    shutil.copy(client.ledger.path, fork)
+    assert client.participate(asked(Noisy(), 1)) is not None
+    other = Client(fork, Noisy(), PLAN, catalog=WORLD.catalog, history=HISTORY)
     assert other.participate(asked(Noisy(), 2)) is None
     assert other.ledger.doubt is Doubt.OTHER_COPY
-    assert device.participate(asked(Noisy(), 2)) is not None
+    assert client.participate(asked(Noisy(), 2)) is not None
     other.close()
 
 
 def test_another_ledger_in_its_place_says_no(make, tmp_path):
     """A fresh one moved there would have no caps and nothing spent."""
-    device = make()
-    device.ledger.set_cap(Cap(1.0, 1e-6))
-    said = device.participate(asked(Noisy()))
+    client = make()
+    client.ledger.set_cap(Cap(1.0, 1e-6))
+    said = client.participate(asked(Noisy()))
     assert said is not None
-    device.close()
+    client.close()
     other = tmp_path / "other.db"
-    Device(other, Noisy(), PLAN, catalog=WORLD.catalog, history=HISTORY).close()
-    other.replace(device.ledger.path)
+    Client(other, Noisy(), PLAN, catalog=WORLD.catalog, history=HISTORY).close()
+    other.replace(client.ledger.path)
     moved = make()
     assert moved.ledger.doubt is Doubt.DISPLACED
     assert moved.participate(asked(Noisy())) is None
     accepted = accept(moved.ledger.path)
     assert set(accepted.closed) == {moved.run, f"{moved.run} (ledger 2)"}
-    with DeviceLedger(moved.ledger.path) as ledger:
+    with ClientLedger(moved.ledger.path) as ledger:
         assert ledger.doubt is None
         assert [cap.epsilon for cap in ledger.caps()] == [1.0]
         counted = [len(rounds) for _, rounds in ledger.taken()]
@@ -578,12 +578,12 @@ def test_another_ledger_in_its_place_says_no(make, tmp_path):
 
 
 def test_a_ledger_may_be_moved_to_a_free_place(make, tmp_path):
-    device = make()
-    said = device.participate(asked(Noisy()))
-    device.close()
-    device.ledger.path.rename(tmp_path / "new.db")
+    client = make()
+    said = client.participate(asked(Noisy()))
+    client.close()
+    client.ledger.path.rename(tmp_path / "new.db")
     known = {"catalog": WORLD.catalog, "history": HISTORY}
-    again = Device(tmp_path / "new.db", Noisy(), PLAN, **known)
+    again = Client(tmp_path / "new.db", Noisy(), PLAN, **known)
     assert again.participate(asked(Noisy())) == said
     again.close()
 
@@ -595,10 +595,10 @@ def test_what_failed_is_kept_as_text_and_not_for_ever(make):
         def local_update(self, broadcast, clients, shards, keys):
             raise ArithmeticError(broadcast.round)
 
-    device = make(Breaks())
+    client = make(Breaks())
     for round_ in range(20):
-        assert is_empty(device.participate(asked(Quiet(), round_)), round_)
-    assert list(device.failures) == [f"ArithmeticError: {r}" for r in range(4, 20)]
+        assert is_empty(client.participate(asked(Quiet(), round_)), round_)
+    assert list(client.failures) == [f"ArithmeticError: {r}" for r in range(4, 20)]
 
 
 # --- Joining -------------------------------------------------------------------------
@@ -628,11 +628,11 @@ def test_a_profile_that_does_not_fit_is_as_none(make):
         {"kind": Category.of([str(i % 3) for i in range(len(WORLD.catalog))])},
     )
     profile = Profiles(Strings.of(["me"]), {"sex": Category.of(["f"])})
-    device = make(method, catalog=known, profile=profile)
-    [failure] = device.failures
+    client = make(method, catalog=known, profile=profile)
+    [failure] = client.failures
     assert "1 labels, 2 were agreed on" in failure
     server = method.start(PLAN, known, Key.from_seed(0))
-    assert device.participate(encode_broadcast(method.broadcast(server))) is not None
+    assert client.participate(encode_broadcast(method.broadcast(server))) is not None
 
 
 @dataclass(frozen=True)
@@ -659,9 +659,9 @@ class Unsaid(InTurn):
 def test_a_run_goes_on_as_it_was_agreed(make, joined, entries):
     """Whoever told no rounds is charged for everything in each of them."""
     make(joined()).participate(asked(Noisy(), 0))
-    device = make(joined())
-    device.participate(asked(Noisy(), 5))
-    assert [e.round for e in device.ledger.entries()] == sorted([0, 5] * entries)
+    client = make(joined())
+    client.participate(asked(Noisy(), 5))
+    assert [e.round for e in client.ledger.entries()] == sorted([0, 5] * entries)
 
 
 @pytest.mark.parametrize(
@@ -677,12 +677,12 @@ def test_terms_do_not_change_within_a_run(make, joined, now, entries):
 
 def test_a_run_that_an_earlier_version_began_is_finished_with_it(make):
     """Its terms are told in other words; what it said counts, and goes on counting."""
-    device = make(InTurn())
-    device.participate(asked(Noisy(), 5))
-    old = first_text(device.terms)
-    with device.ledger.transaction():
-        row = device.ledger._runs()[device.run]
-        device.ledger._put_run(device.run, replace(row, terms=old))
+    client = make(InTurn())
+    client.participate(asked(Noisy(), 5))
+    old = first_text(client.terms)
+    with client.ledger.transaction():
+        row = client.ledger._runs()[client.run]
+        client.ledger._put_run(client.run, replace(row, terms=old))
     with pytest.raises(Refused, match="an earlier version began is finished with it"):
         make(InTurn())
     again = make(Noisy(), run="another")
@@ -691,7 +691,7 @@ def test_a_run_that_an_earlier_version_began_is_finished_with_it(make):
 
 
 def test_a_device_has_one_owner(make):
-    with pytest.raises(BadValue, match="history of 2 people"):
+    with pytest.raises(BadValue, match="history of 2 users"):
         make(history=WORLD.shards.take([1, 2]))
 
 
@@ -717,6 +717,6 @@ class Keeps(Noisy):
 
 
 def test_empty_state_survives(make):
-    device = make(Keeps())
-    assert device.participate(asked(Noisy(), 0)) is not None
+    client = make(Keeps())
+    assert client.participate(asked(Noisy(), 0)) is not None
     assert make(Keeps()).participate(asked(Noisy(), 1)) is not None

@@ -20,7 +20,7 @@ from safetensors.numpy import load
 from tacit.data.catalog import Catalog
 from tacit.errors import BadData, BadMessage
 from tacit.keys import Key
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.transport.codec import decode_broadcast, decode_reports
 
 HANDSET = Path(__file__).with_name("handset.py")
@@ -29,7 +29,7 @@ KILLS = 300
 
 @dataclass
 class Nursery:
-    """The process that forks devices, one at a time, and how many were killed."""
+    """The process that forks clients, one at a time, and how many were killed."""
 
     process: subprocess.Popen[str]
     killed: int = 0
@@ -85,7 +85,7 @@ def received(folder: Path) -> dict[int, set[str]]:
 def assert_nothing_under_counted(folder: Path) -> None:
     os.environ["TACIT_STATE"] = str(folder / "state")  # put back by conftest
     try:
-        opened = DeviceLedger(folder / "ledger.db", create=False)
+        opened = ClientLedger(folder / "ledger.db", create=False)
     except BadData:  # killed while the file was made
         assert not received(folder)
         return
@@ -104,7 +104,7 @@ def assert_said_once(folder: Path) -> None:
     without the history then.
     """
     assert {r: len(words) for r, words in received(folder).items()} == {3: 1}
-    with DeviceLedger(folder / "ledger.db", create=False) as ledger:
+    with ClientLedger(folder / "ledger.db", create=False) as ledger:
         [entry] = ledger.entries()
         assert entry.sent is not None
         assert ledger.pending() == []
@@ -146,29 +146,29 @@ def test_three_hundred_kills(memory):
     two lives are not killed; whichever question was charged is answered in one of them.
     """
     draws = Key.from_seed(4).generator()
-    with nursery() as devices:
-        assert devices.live(memory, look=True)
+    with nursery() as clients:
+        assert clients.live(memory, look=True)
         told = json.loads((memory / "steps").read_text())
         steps, changes = told["steps"], told["changes"]
         assert 50 < len(changes) < KILLS / 3
         lives = iter([*changes, *changes])
-        while devices.killed < KILLS:
+        while clients.killed < KILLS:
             step = next(lives, int(draws.integers(steps)))
-            folder = memory / str(devices.killed)
+            folder = memory / str(clients.killed)
             folder.mkdir()
-            assert not devices.live(folder, die=step)
-            if devices.killed > len(changes):
-                kill_again(devices, folder, draws, steps)
-            assert devices.live(folder, seed=2)
-            assert devices.live(folder, seed=1)
+            assert not clients.live(folder, die=step)
+            if clients.killed > len(changes):
+                kill_again(clients, folder, draws, steps)
+            assert clients.live(folder, seed=2)
+            assert clients.live(folder, seed=1)
             assert_said_once(folder)
 
 
-def kill_again(devices: Nursery, folder: Path, draws, steps: int) -> None:
+def kill_again(clients: Nursery, folder: Path, draws, steps: int) -> None:
     """Until a life of the device is cut short: by chance one may end before."""
-    before = devices.killed
-    while devices.killed == before:
+    before = clients.killed
+    while clients.killed == before:
         if draws.random() < 0.5:
-            devices.live(folder, seed=2, after=0.03 * draws.random())
+            clients.live(folder, seed=2, after=0.03 * draws.random())
         else:
-            devices.live(folder, seed=2, die=int(draws.integers(steps // 2)))
+            clients.live(folder, seed=2, die=int(draws.integers(steps // 2)))

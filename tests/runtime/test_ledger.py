@@ -1,4 +1,4 @@
-"""Releases to terms, spending to statements, and simulated devices that refuse."""
+"""Releases to terms, spending to statements, and simulated clients that refuse."""
 
 import json
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from tacit.accounting.views import allowed_participations
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.ledger.budget import Cap
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.fmf_ldp import FmfLdp
@@ -278,7 +278,7 @@ def test_chosen_phases_need_everyone_in_every_round():
 
 
 VOTES = FmfLdp(factors=2, privacy=LocalBits(epsilon=0.5, votes=2))
-MANY = 10**7  # people, of whom a delta of 1e-6 would lay ten bare
+MANY = 10**7  # users, of whom a delta of 1e-6 would lay ten bare
 
 
 @pytest.mark.parametrize("method", [LOCAL, CENTRAL, VOTES, FederatedPopularity()])
@@ -353,7 +353,7 @@ def test_a_relay_with_too_large_a_delta_adds_nothing_to_what_clients_do():
 
 
 def test_a_line_says_everything_that_qualifies_its_figure(tmp_path):
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         ledger.join("run", terms_of(LOCAL, plan()), state=b"")
         for round_ in range(2):
             ledger.permits("run", round_, asked=b"")
@@ -371,7 +371,7 @@ def test_a_line_says_everything_that_qualifies_its_figure(tmp_path):
 
 def test_the_figure_is_at_the_delta_of_the_cap_or_at_one_that_is_small_enough(tmp_path):
     big = Plan(10_000_000, rounds=3, channel="secure_sum")
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         ledger.join("run", terms_of(CENTRAL, big), state=b"")
         ledger.permits("run", 0, asked=b"")
         assert {line.delta for line in statements(ledger)} == {1e-8}
@@ -393,7 +393,7 @@ def test_a_figure_rests_on_the_promise_that_proves_it():
 
 
 def test_nothing_said_is_a_proven_nothing(tmp_path):
-    with DeviceLedger(tmp_path / "x") as ledger:
+    with ClientLedger(tmp_path / "x") as ledger:
         assert {line.epsilon for line in statements(ledger)} == {0.0}
 
 
@@ -547,7 +547,7 @@ def test_the_ledger_of_a_run_has_what_is_spent_so_far_and_never_less(tmp_path):
 
 
 def test_the_ledger_of_a_run_counts_the_parts_that_have_begun(tmp_path):
-    """Never less than any device spent, never more than the plan says."""
+    """Never less than any client spent, never more than the plan says."""
     method, made = in_turn("gram", sampler=Poisson(0.5))
     directory, figures = RunDirectory(tmp_path), []
     run = simulation(method, made)

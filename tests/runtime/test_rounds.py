@@ -108,8 +108,8 @@ def test_a_round_that_asks_nobody_counts():
         (Layout({}), 10, 10),
     ],
 )
-def test_as_many_devices_as_fit(layout, limit, devices):
-    assert chunk_size(layout, limit=limit) == devices
+def test_as_many_devices_as_fit(layout, limit, clients):
+    assert chunk_size(layout, limit=limit) == clients
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 5, 100])
@@ -138,7 +138,7 @@ def test_a_cohort_is_ordered_by_length_so_that_a_chunk_is_even():
 
 
 def test_a_cohort_is_never_in_memory_at_once():
-    """20,000 devices × 5,000 items: all reports are 400 MB, a chunk of 125 is 2.5."""
+    """20,000 clients × 5,000 items: all reports are 400 MB, a chunk of 125 is 2.5."""
     people, items = 20_000, 5_000
     users = np.repeat(np.arange(people), 3)
     held = Key.from_seed(1).generator().integers(items, size=len(users))
@@ -210,7 +210,7 @@ class ReadsNone(FederatedPopularity):
 
 @pytest.mark.parametrize(("broken", "read"), [(ReadsOne, 2), (ReadsNone, 0)])
 def test_an_aggregate_that_does_not_read_everything_is_refused(broken, read):
-    """Devices that were not read did not take part, though the ledger may say so."""
+    """Clients that were not read did not take part, though the ledger may say so."""
     made = simulation(broken(max_votes=4), chunk=2)
     complaint = rf"{broken.__name__}.aggregate read {read} of \d+ reports"
     with pytest.raises(Refused, match=complaint):

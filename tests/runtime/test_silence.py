@@ -28,7 +28,7 @@ from tacit.privacy import (
     LocalPrivUnit,
 )
 from tacit.release import Unit, View
-from tacit.runtime.client import Device
+from tacit.runtime.client import Client
 from tacit.runtime.ledger import statements
 from tacit.testing.hostile_broadcasts import not_agreed, within
 from tacit.transport.codec import encode_broadcast, wire_size
@@ -85,7 +85,7 @@ def answered(tmp_path):
     def answer(method, message: bytes, items) -> tuple[int | None, list]:
         run = str(len(made))  # every question is of a run of its own
         known = {"catalog": CATALOG, "history": shards(items), "run": run}
-        made.append(Device(tmp_path / "d.db", method, plan_for(method), **known))
+        made.append(Client(tmp_path / "d.db", method, plan_for(method), **known))
         try:
             said = made[-1].participate(message)
         except BadMessage:
@@ -126,17 +126,17 @@ def test_every_history_refuses_what_was_not_agreed(tmp_path, name):
     for place, items in enumerate(HISTORIES):
         known = {"catalog": CATALOG, "history": shards(items)}
         path = tmp_path / f"{place}.db"
-        device = Device(path, method, plan_for(method), **known)
-        assert not any(answers(device, message) for message in messages)
-        assert not device.ledger.taken()
-        written.append([row[1:3] for row in device.ledger.refusals()])
-        device.close()
+        client = Client(path, method, plan_for(method), **known)
+        assert not any(answers(client, message) for message in messages)
+        assert not client.ledger.taken()
+        written.append([row[1:3] for row in client.ledger.refusals()])
+        client.close()
     assert written[0] == written[1] != []
 
 
-def answers(device, message) -> bool:
+def answers(client, message) -> bool:
     try:
-        return device.participate(message) is not None
+        return client.participate(message) is not None
     except BadMessage:
         return False
 
@@ -168,24 +168,24 @@ def test_a_server_with_another_noise_is_not_answered(tmp_path, noise):
     agreed = FederatedPopularity(privacy=CentralGaussian(5.0))
     used = FederatedPopularity(privacy=CentralGaussian(noise))
     server = used.start(plan, CATALOG, Key.from_os())
-    device = Device(
+    client = Client(
         tmp_path / "d.db", agreed, plan, catalog=CATALOG, history=shards([0, 2])
     )
-    assert device.participate(encode_broadcast(used.broadcast(server))) is None
-    assert [why for _, why, _, _ in device.ledger.refusals()] == [Refusal.OTHER_PLAN]
+    assert client.participate(encode_broadcast(used.broadcast(server))) is None
+    assert [why for _, why, _, _ in client.ledger.refusals()] == [Refusal.OTHER_PLAN]
     [line] = [
         one
-        for one in statements(device.ledger)
+        for one in statements(client.ledger)
         if (one.unit, one.view) == (Unit.USER, View.SERVER)
     ]
     assert line.epsilon in (None, 0.0)
-    device.close()
+    client.close()
 
 
 def test_one_number_does_not_ask_for_memory(tmp_path):
     """A broadcast of a hundred thousand million items is refused by its layout."""
     method = METHODS["gram, central"]
-    device = Device(
+    client = Client(
         tmp_path / "d.db",
         method,
         plan_for(method),
@@ -195,9 +195,9 @@ def test_one_number_does_not_ask_for_memory(tmp_path):
     broadcast, *_ = broadcasts(method)
     many = {**broadcast.weights, "n_items": np.array([10**11])}
     assert (
-        device.participate(encode_broadcast(replace(broadcast, weights=many))) is None
+        client.participate(encode_broadcast(replace(broadcast, weights=many))) is None
     )
-    assert [why for _, why, _, _ in device.ledger.refusals()] == [Refusal.OTHER_LAYOUT]
+    assert [why for _, why, _, _ in client.ledger.refusals()] == [Refusal.OTHER_LAYOUT]
     with pytest.raises(BadMessage, match="no broadcast that was agreed has more"):
-        device.participate(bytes(10**6))
-    device.close()
+        client.participate(bytes(10**6))
+    client.close()

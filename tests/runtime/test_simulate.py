@@ -93,7 +93,7 @@ def test_a_group_that_the_plan_does_not_know_is_refused():
 
 
 def test_as_many_people_in_the_plan_as_there_are():
-    with pytest.raises(BadValue, match="speaks of 14 people, profiles of 13"):
+    with pytest.raises(BadValue, match="speaks of 14 users, profiles of 13"):
         simulation(plan=Plan(14))
 
 
@@ -177,7 +177,7 @@ class ChoosyPopularity(FederatedPopularity):
 
 @pytest.mark.parametrize("sampler", [Everyone(), Poisson(0.2), FixedSize(3)])
 def test_a_filter_before_the_noise_is_refused(sampler):
-    """One person could move what the others' reports do: more than a clip."""
+    """One user could move what the others' reports do: more than a clip."""
     plan = Plan(PEOPLE, sampler=sampler, channel="secure_sum", delta=1e-6)
     with pytest.raises(Refused, match="Choosy looks at reports before the noise"):
         check_plan(ChoosyPopularity(privacy=CentralGaussian(1.0)), plan)

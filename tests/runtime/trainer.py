@@ -48,7 +48,7 @@ class Momentum:
 
 @dataclass(frozen=True)
 class Overheard(ToyFactors):
-    """Writes down, past every buffer, which devices said what in which round."""
+    """Writes down, past every buffer, which clients said what in which round."""
 
     file: Path | None = field(default=None, compare=False)
 
@@ -76,7 +76,7 @@ def simulation(people: int = 12, items: int = 8) -> Simulation:
         Overheard(optimizer=Momentum()),
         Plan(people, rounds=ROUNDS, sampler=Poisson(0.6)),
         Catalog.of_ids([f"item {i}" for i in range(items)]),
-        Profiles(Strings.of(f"person {i}" for i in range(people))),
+        Profiles(Strings.of(f"user {i}" for i in range(people))),
         Shards.of(log),
         Key.from_seed(7),
         chunk=4,

@@ -71,7 +71,7 @@ def catalog() -> Catalog:
 
 
 def trained(name: str) -> Recommender:
-    """Two rounds of thirty people; FedVAE, which would load torch, from its start."""
+    """Two rounds of thirty users; FedVAE, which would load torch, from its start."""
     method, items = METHODS[name], catalog()
     draws = Key.from_seed(5).generator()
     histories = [sorted(draws.choice(N_ITEMS, n % 9, False)) for n in range(30)]
@@ -91,7 +91,7 @@ def trained(name: str) -> Recommender:
 
 
 def histories() -> Shards:
-    """Nothing, everything, one item, and twenty people with a few."""
+    """Nothing, everything, one item, and twenty users with a few."""
     draws = Key.from_seed(8).generator()
     some = [sorted(draws.choice(N_ITEMS, n, False)) for n in range(1, 21)]
     world = SmallWorld.of([[], [*range(N_ITEMS)], [4], *some], n_items=N_ITEMS)
@@ -107,15 +107,15 @@ def dense(shards: Shards) -> np.ndarray:
 @pytest.mark.parametrize(("precision", "near"), [("float32", 1e-5), ("float64", 1e-6)])
 @pytest.mark.parametrize("name", METHODS)
 def test_scores_and_lists_are_the_methods_own(name, precision, near):
-    device, shards = trained(name), histories()
-    people = stranger(device.method, len(shards))
-    expected = device.score(shards, people)
-    written = device.method.formula(device.broadcast)
+    client, shards = trained(name), histories()
+    people = stranger(client.method, len(shards))
+    expected = client.score(shards, people)
+    written = client.method.formula(client.broadcast)
     content = to_onnx(written, n_items=N_ITEMS, precision=precision)
     found = run(content, dense(shards))
     np.testing.assert_allclose(found, expected, rtol=near, atol=near)
     here, there = (top_k(s, shards.histories, k=10) for s in (expected, found))
-    if not getattr(device.method, "content", ()):
+    if not getattr(client.method, "content", ()):
         assert there.items.tolist() == here.items.tolist()
     # What content makes nearly equal may change places: `spread` is in float32, and
     # Gram parts items alike to the same degree by 1e-9.
@@ -126,8 +126,8 @@ def test_scores_and_lists_are_the_methods_own(name, precision, near):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_nobodys_scores_depend_on_who_else_is_in_the_batch(name):
-    device, x = trained(name), dense(histories())
-    content = to_onnx(device.method.formula(device.broadcast), n_items=N_ITEMS)
+    client, x = trained(name), dense(histories())
+    content = to_onnx(client.method.formula(client.broadcast), n_items=N_ITEMS)
     alone = np.concatenate([run(content, row[None]) for row in x[:5]])
     np.testing.assert_allclose(alone, run(content, x)[:5], rtol=1e-5, atol=1e-6)
 
@@ -135,9 +135,9 @@ def test_nobodys_scores_depend_on_who_else_is_in_the_batch(name):
 @pytest.mark.parametrize("name", ["popularity by content", "gram by content"])
 def test_where_nothing_is_alike_the_rest_goes_by_count(name):
     """Its order stands in the last digits of a double, and arrives there."""
-    device, nobody = trained(name), histories().take([0])
-    expected = device.score(nobody, stranger(device.method))
-    written = device.method.formula(device.broadcast)
+    client, nobody = trained(name), histories().take([0])
+    expected = client.score(nobody, stranger(client.method))
+    written = client.method.formula(client.broadcast)
     content = to_onnx(written, n_items=N_ITEMS, precision="float64")
     found = run(content, dense(nobody))
     here, there = (np.argsort(-s[0], kind="stable") for s in (expected, found))
@@ -156,21 +156,21 @@ def test_equal_scores_stay_equal_and_the_earlier_item_comes_first():
 @pytest.mark.parametrize("name", ["popularity by content", "gram", "factors", "fedvae"])
 def test_what_comes_in_counts_as_held_if_it_is_above_zero(name):
     """Stars or plays in place of ones change nothing where values are not weighed."""
-    device, x = trained(name), dense(histories())
-    content = to_onnx(device.method.formula(device.broadcast), n_items=N_ITEMS)
+    client, x = trained(name), dense(histories())
+    content = to_onnx(client.method.formula(client.broadcast), n_items=N_ITEMS)
     np.testing.assert_array_equal(run(content, x), run(content, x * 3.5))
 
 
 def test_values_weigh_where_the_method_says_so():
-    device = trained("gram by values")
-    content = to_onnx(device.method.formula(device.broadcast), n_items=N_ITEMS)
+    client = trained("gram by values")
+    content = to_onnx(client.method.formula(client.broadcast), n_items=N_ITEMS)
     items = np.array([2, 7, 11])
     shard = Shards.of_history(items, n_items=N_ITEMS, value=1.0)
     stars = np.array([5.0, 1.0, 3.0], shard.values.dtype)
     weighed = replace(shard, values=stars)
     x = np.zeros((1, N_ITEMS))
     x[0, items] = stars
-    expected = device.score(weighed, stranger(device.method))
+    expected = client.score(weighed, stranger(client.method))
     np.testing.assert_allclose(run(content, x), expected, rtol=1e-5, atol=1e-5)
 
 
@@ -178,8 +178,8 @@ def test_values_weigh_where_the_method_says_so():
 
 
 def test_the_file_passes_the_checker_and_says_who_made_it():
-    device = trained("fedvae with a head")
-    content = to_onnx(device.method.formula(device.broadcast), n_items=N_ITEMS)
+    client = trained("fedvae with a head")
+    content = to_onnx(client.method.formula(client.broadcast), n_items=N_ITEMS)
     model = onnx.load_from_string(content)
     onnx.checker.check_model(model, full_check=True)
     assert model.producer_name == "tacit"

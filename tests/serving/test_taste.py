@@ -27,7 +27,7 @@ WORLD = mixed()
 
 @dataclass(frozen=True)
 class Counting(PrivRec):
-    """Says how often a device adapted."""
+    """Says how often a client adapted."""
 
     adapted = 0
 
@@ -86,7 +86,7 @@ def test_many_lists_of_one_taste_adapt_once(model):
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("how", ["ids", "holding", "nothing"])
 def test_a_taste_gives_the_list_that_its_history_gives(name, how, tmp_path, use_seed):
-    """Also read back from a file, by a device that would draw something else now."""
+    """Also read back from a file, by a client that would draw something else now."""
     model = trained(METHODS[name])
     use_seed(5)
     ids = held().ids(WORLD.catalog)
@@ -218,7 +218,7 @@ def test_another_file_is_refused_and_left_as_it_is(model, tmp_path, kind):
     else:
         file.write_text("a letter to a friend" if kind == "text" else "")
     before = None if kind == "directory" else file.read_bytes()
-    with pytest.raises(BadData, match=r"no taste that a device kept.*give another"):
+    with pytest.raises(BadData, match=r"no taste that a client kept.*give another"):
         model.taste(held(), keep=file)
     assert before is None or file.read_bytes() == before
 

@@ -133,11 +133,11 @@ def test_bad_input_is_refused():
         FactorIndex.of(np.ones((1, 8001), np.float32))
     index = FactorIndex.of(np.ones((3, 2), np.float32))
     user = np.ones(2, np.float32)
-    with pytest.raises(BadValue, match="person in row 0 has a NaN score"):
+    with pytest.raises(BadValue, match="user in row 0 has a NaN score"):
         top_k(np.array([[np.nan, 1.0]]), NOTHING, k=1)
     with pytest.raises(BadValue, match="k=0 must be >= 1"):
         top_k(np.ones((1, 2)), NOTHING, k=0)
-    with pytest.raises(BadValue, match="seen items of 1 people, scores of 2"):
+    with pytest.raises(BadValue, match="seen items of 1 users, scores of 2"):
         top_k(np.ones((2, 2)), NOTHING, k=1)
     with pytest.raises(BadValue, match=r"seen items must be in \[0, 2\)"):
         top_k(np.ones((1, 2)), Ragged.of_lengths([1], np.array([2], np.int32)), k=1)

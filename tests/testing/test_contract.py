@@ -23,7 +23,7 @@ class TestToy(MethodContract):
         return Plan(len(world.shards), rounds=60)
 
     def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
-        """The one missing item of each person's kind is the best unseen one."""
+        """The one missing item of each user's kind is the best unseen one."""
         scores = score(world.shards)
         scores[world.shards.owners, world.shards.items] = -np.inf
         people = np.arange(len(scores))

@@ -332,7 +332,7 @@ def test_a_forged_head_is_refused(changed, complaint):
 
 
 def test_only_a_broadcast_says_a_phase():
-    """In a report it would be one more thing to tell people apart by."""
+    """In a report it would be one more thing to tell users apart by."""
     assert decode_broadcast(sealed(GOOD, kind=1, phase=2)).phase == 2
     with pytest.raises(BadMessage):
         decode_queries(CAST, [sealed(GOOD, kind=3, phase=2)], LAYOUT)

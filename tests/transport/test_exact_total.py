@@ -219,7 +219,7 @@ def test_neighbours_whose_float32_sums_lie_more_than_a_clip_apart():
 def test_low_bits_do_not_tell_whether_anybody_has_an_item():
     """Mironov's event: the sum lies on a grid that only a value that was added makes.
 
-    Of floats it has a hundred times the probability with a person; of whole steps the
+    Of floats it has a hundred times the probability with a user; of whole steps the
     grid is everyone's.
     """
     n = 2**16

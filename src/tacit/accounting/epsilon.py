@@ -77,7 +77,7 @@ def compose(
     adjacency: str | None = None,
     finest: float = GRID,
 ) -> Epsilon:
-    """The epsilon of several releases about the same person, each with its adjacency.
+    """The epsilon of several releases about the same user, each with its adjacency.
 
     A local release under `replace_one` counts in a `zero_out` total as it is: an empty
     contribution is one of those it could be exchanged for. Not the reverse, and not for
@@ -143,7 +143,7 @@ def _total_adjacency(held: set[str], wanted: str | None) -> str:
 
 
 def _refuse_central_exchanges(parts: Parts) -> None:
-    """Only what a device releases by itself has zero among its inputs for sure."""
+    """Only what a client releases by itself has zero among its inputs for sure."""
     from tacit.accounting import dp_events as dp
     from tacit.accounting.events import PaddedDpEvent, PureDpEvent, ShuffledDpEvent
 

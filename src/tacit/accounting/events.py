@@ -89,10 +89,10 @@ class SkellamDpEvent(DpEvent):  # type: ignore[misc]
 
 @attr.frozen
 class FailureDpEvent(DpEvent):  # type: ignore[misc]
-    """With this probability everything about a person is told, else nothing.
+    """With this probability everything about a user is told, else nothing.
 
     A release that is as good as another one unless something goes wrong, such as an
-    item of one person that passes a threshold, is that other one and a failure.
+    item of one user that passes a threshold, is that other one and a failure.
     """
 
     probability: float

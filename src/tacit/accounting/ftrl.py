@@ -2,8 +2,8 @@
 
 Noise of a round is partly taken back in later ones, so sums over rounds are accurate
 without any amplification. The strategy matrix has the columns (c_0, ..., c_{p-1}), the
-first coefficients of (1 - x)^(-1/2). A person takes part at most k times, b or more
-rounds apart, which the device enforces; with p <= b the columns of one person do not
+first coefficients of (1 - x)^(-1/2). A user takes part at most k times, b or more
+rounds apart, which the client enforces; with p <= b the columns of one user do not
 overlap and the sensitivity is S · sqrt(k) · ||c||.
 
 The noise stream itself is a mechanism; here is what it costs.
@@ -45,7 +45,7 @@ class Banded:
     Guarantee: that of one Gaussian release with `event(noise)`, under `zero_out` or
     (at twice the distance) `replace_one`, in the release view, and in the server view
     with secure aggregation or an enclave.
-    Assumes: devices keep `separation` rounds apart and take part `participations` times
+    Assumes: clients keep `separation` rounds apart and take part `participations` times
     at the most.
     Source: Choquette-Choo et al. 2023, banded matrix factorization.
     """
@@ -63,7 +63,7 @@ class Banded:
         if self.bands > self.separation:
             raise BadValue(
                 f"bands={self.bands} must be <= separation={self.separation}; else "
-                "one person's participations overlap and the sensitivity is larger"
+                "one user's participations overlap and the sensitivity is larger"
             )
 
     @property
@@ -73,7 +73,7 @@ class Banded:
 
     @property
     def sensitivity(self) -> float:
-        """How far one person moves the whole run, in clip norms."""
+        """How far one user moves the whole run, in clip norms."""
         return math.sqrt(self.participations) * self.norm
 
     def noise(self, target: float, *, delta: float, adjacency: str = ZERO_OUT) -> float:

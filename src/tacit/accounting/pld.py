@@ -2,7 +2,7 @@
 
 Composition is ours for two reasons. The library's accountant ignores the count of a
 randomised response (trap T1), and it takes one neighbouring relation for everything,
-while a person's account may hold local releases (`replace_one`) beside central ones
+while a user's account may hold local releases (`replace_one`) beside central ones
 (`zero_out`). Every leaf is the library's own loss distribution, or one of `profiles`,
 `lattice` and `shuffling`.
 """

@@ -1,9 +1,9 @@
 """Privacy profiles, delta as a function of epsilon, and their loss distributions.
 
-A Gaussian that saw the person with probability q has the profile
+A Gaussian that saw the user with probability q has the profile
 q · delta_Gauss(log(1 + (e^eps - 1) / q)) (Balle, Barthe and Gaboardi 2018):
 
-    poisson_loss   the person's coin; for e > log(1 - q) when removed (Theorem 8), and
+    poisson_loss   the user's coin; for e > log(1 - q) when removed (Theorem 8), and
                    the mirror image when added. The library has it too, 5 times slower.
     sampled_loss   M of N without replacement, or padding at the item level; for e >= 0
                    and, by symmetry, below (Theorem 11). The library lacks it.
@@ -74,7 +74,7 @@ def _log_gaussian_delta(epsilon: float, noise_multiplier: float) -> float:
 
 
 def sampled_delta(epsilon: Curve, *, rate: float, noise_multiplier: float) -> Curve:
-    """The profile of a Gaussian that saw the person at this rate, at e > log(1 - q)."""
+    """The profile of a Gaussian that saw the user at this rate, at e > log(1 - q)."""
     # log(1 + (e^epsilon - 1) / rate), written so that a large epsilon does not overflow
     amplified = epsilon + np.log1p((rate - 1.0) * np.exp(-epsilon)) - math.log(rate)
     return rate * gaussian_delta(amplified, noise_multiplier=noise_multiplier)
@@ -97,7 +97,7 @@ def sampled_loss(
 def poisson_loss(
     *, rate: float, noise_multiplier: float, grid: float
 ) -> PrivacyLossDistribution:
-    """The loss of a Poisson sample when a person is removed, and when one is added."""
+    """The loss of a Poisson sample when a user is removed, and when one is added."""
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     _check(rate, noise_multiplier, grid)

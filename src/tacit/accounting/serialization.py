@@ -111,7 +111,7 @@ def _event(document: Json | None) -> DpEvent | None:
 
 
 def event_in_short(event: DpEvent | None) -> str:
-    """The event in a few words, for people who know the field.
+    """The event in a few words, for users who know the field.
 
     >>> from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
     >>> event_in_short(SelfComposedDpEvent(GaussianDpEvent(5.0), 3))

@@ -1,7 +1,7 @@
 """What somebody sees who knows the cohorts: participations are counted, not sampled.
 
 Amplification by sampling holds for those who see models only (the `release` view). The
-server sees who took part, so a person who did n times has released n Gaussians.
+server sees who took part, so a user who did n times has released n Gaussians.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def server_view(noise_multiplier: float, participations: int) -> DpEvent:
-    """What a person releases to the server who takes part that often.
+    """What a user releases to the server who takes part that often.
 
     Assumes: secure aggregation, and noise the server cannot subtract (distributed, or
     added in an enclave). Otherwise the server view has no guarantee.
@@ -40,7 +40,7 @@ def allowed_participations(
     delta: float,
     adjacency: str = ZERO_OUT,
 ) -> int:
-    """How often a person may take part before `target` is passed; a device's filter.
+    """How often a user may take part before `target` is passed; a client's filter.
 
     >>> allowed_participations(5.0, target=4.0, delta=1e-6)
     17

@@ -1,13 +1,13 @@
 """Robust statistics over the sums of random groups, each noisy already.
 
-    g        groups; every device draws one in every round
+    g        groups; every client draws one in every round
     s_1 … s_g  the groups' sums, each with the noise of a whole sum
 
-    device   1  place the bounded update into its group
+    client   1  place the bounded update into its group
     sum      2  add N(0, (z S)²) to every number of every group's sum
     server   3  g times a robust statistic of s_1 … s_g, number by number
 
-One person is in one group, so zeroing a person out moves the g sums together by one
+One user is in one group, so zeroing a user out moves the g sums together by one
 clip, as it moves a single sum: the account is the same. What it costs is noise, about
 g times the variance, as g sums have it. An attacker spoils one group only: the median
 holds as long as fewer than half of the groups have one, even if liars choose theirs. A
@@ -59,7 +59,7 @@ class Bucketed:
             )
 
     def placed(self, tree: Tree, keys: Keys) -> Tree:
-        """Line 1: every leaf in the group that its device draws."""
+        """Line 1: every leaf in the group that its client draws."""
         drawn = keys.integers(1, below=self.groups)[:, 0]
         chosen = np.eye(self.groups)[drawn]
         leaves = {}

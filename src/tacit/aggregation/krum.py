@@ -64,7 +64,7 @@ class Krum:
         if n < 2 * f + 3:
             raise Refused(
                 f"{n} reports with attackers={f}: Krum needs at least {2 * f + 3}; ask "
-                "more devices or assume fewer attackers"
+                "more clients or assume fewer attackers"
             )
         keep = n - f if self.keep is None else self.keep
         if keep > n - f:

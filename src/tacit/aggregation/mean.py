@@ -22,7 +22,7 @@ class Aggregator(Protocol):
     def is_plain_sum(self) -> bool:
         """Whether it adds reports and divides by a public number, and does no more.
 
-        Only then does one person move the result by one clip: a filter that looks at
+        Only then does one user move the result by one clip: a filter that looks at
         the reports (Krum, a median) or a weight that depends on the data may not come
         before the noise.
         """
@@ -38,7 +38,7 @@ class Mean:
     """Folds reports as they come; never holds more than one chunk of them.
 
     A client that refuses counts as zero: whoever divides the total divides by the
-    *planned* size. The realised one would make one person's absence move everyone
+    *planned* size. The realised one would make one user's absence move everyone
     else's weight, and the sensitivity of the sum would no longer be one clip.
     """
 

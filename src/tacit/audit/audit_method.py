@@ -11,7 +11,7 @@ from tacit.audit.checks import Audit, Check, Estimate
 from tacit.audit.claims import Claims, read_claims
 from tacit.audit.cross_checks import check_books
 from tacit.audit.delivered_bytes import check_delivered
-from tacit.audit.local_reports import check_devices
+from tacit.audit.local_reports import check_local_reports
 from tacit.audit.lying_reports import check_liars
 from tacit.audit.noise_draws import check_draws
 from tacit.audit.noisy_sums import check_sums, is_bare
@@ -93,7 +93,7 @@ class _Stage:
         """Every check of reports that clients protect themselves."""
         method, own, claims = self.method, self.own, self.claims
         # As in earlier versions, the first draws are those of the key itself.
-        ask = partial(check_devices, method, own, claims, tick=self.tick)
+        ask = partial(check_local_reports, method, own, claims, tick=self.tick)
         yield from confirmed(lambda key: ask(key=key), self.key)
         yield from check_minimum(method, own, key=self.key.at("minimum"))
         yield from self._of_all()

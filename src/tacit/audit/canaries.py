@@ -1,6 +1,6 @@
-"""Updates planted where a device's own would be, before `privatize`.
+"""Updates planted where a client's own would be, before `privatize`.
 
-A canary is a device whose raw update is one huge coordinate, a different one for each,
+A canary is a client whose raw update is one huge coordinate, a different one for each,
 so that its part in a sum can be told from everybody else's. What it sends, how that is
 summed and what is added is the method's own code and the runtime's.
 """
@@ -32,11 +32,11 @@ from tacit.tree import (
 from tacit.tree.grouped import Whole
 
 Numbers = Int64[np.ndarray, "clients"]
-Plant = Callable[[int, Numbers], Tree]  # the updates of devices in a round
+Plant = Callable[[int, Numbers], Tree]  # the updates of clients in a round
 
 
 def planted(method: Method, updates: Plant) -> Method:
-    """The same method, except that devices hold planted updates."""
+    """The same method, except that clients hold planted updates."""
     return cast(Method, _Planted(method, updates))
 
 
@@ -57,14 +57,14 @@ class _Planted:
 
 @dataclass(frozen=True, eq=False)
 class Canaries:
-    """One huge coordinate a device, and for every device another one."""
+    """One huge coordinate a client, and for every device another one."""
 
     template: Tree  # one client's update
     places: Int64[np.ndarray, "canaries"]  # in the leaves laid end to end; -1: none
     sizes: Mapping[str, float]  # of the coordinate, by leaf
 
     def __call__(self, numbers: Numbers) -> Tree:
-        """The updates of these devices."""
+        """The updates of these clients."""
         leaves: dict[str, Leaf] = {}
         for name, leaf, start in _laid_out(self.template):
             inside = self.places[numbers] - start
@@ -104,7 +104,7 @@ def probes(template: Tree, sizes: Mapping[str, float], key: Key) -> Tree:
 
 @dataclass(frozen=True)
 class Only:
-    """A ledger that lets these devices take part and no others."""
+    """A ledger that lets these clients take part and no others."""
 
     present: Bool[np.ndarray, "clients"]
 

@@ -8,7 +8,7 @@ units of the noise that the method states, so that with the noise multiplier z
     any other coordinate     is N(0, 1), and independent between rounds
 
 The scale and z come from the object that adds the noise, the contributions from what
-devices send: none is taken at its word.
+clients send: none is taken at its word.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tacit.tree import Tree
 
 CANARIES, FREE, ROUNDS = 2_000, 2_500, 4
 RAW = 1_000.0  # the size of a raw canary, in sensitivities
-_CHUNK = 500  # devices at a time
+_CHUNK = 500  # clients at a time
 
 Numbers = Int64[np.ndarray, "clients"]
 Tick = Callable[[], None]
@@ -176,7 +176,7 @@ class _Stage:
         )
 
     def _template(self, state: State) -> Tree:
-        """What one device computes in this round: the shape of every update."""
+        """What one client computes in this round: the shape of every update."""
         broadcast, keys = self.method.broadcast(state.server), self._keys([0])
         clients, shards = state.clients.take([0]), self.place.shards.take([0])
         return self.method.local_update(broadcast, clients, shards, keys)[1].tree

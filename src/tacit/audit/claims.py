@@ -27,15 +27,15 @@ class Claims:
     """What can be audited of a method under a plan, and what cannot."""
 
     mu: float | None  # of all noisy sums together: contributions over noise
-    report_epsilon: float | None  # of one report that its device protects; pure
-    report_mu: float | None  # the same, where the device adds Gaussian noise
+    report_epsilon: float | None  # of one report that its client protects; pure
+    report_mu: float | None  # the same, where the client adds Gaussian noise
     others: tuple[str, ...]  # releases that are not audited, each with the reason
 
 
 def read_claims(method: Method, plan: Plan, *, group: str = EVERYONE) -> Claims:
     """The claims about a member of `group` who takes part in every round.
 
-    Of reports that devices protect themselves, each costs the same.
+    Of reports that clients protect themselves, each costs the same.
     """
     releases = [r for r in method.releases(plan) if r.group in (group, EVERYONE)]
     cells = [(release, release.cells[Unit.USER, View.RELEASE]) for release in releases]

@@ -52,7 +52,7 @@ def gaussian(multiplier: float) -> Profile:
 
 
 def behind_a_coin(rate: float, multiplier: float) -> Profile:
-    """The profile of one Poisson-sampled Gaussian whose person is removed."""
+    """The profile of one Poisson-sampled Gaussian whose user is removed."""
 
     def delta(epsilon: float) -> float:
         if epsilon <= math.log1p(-rate):

@@ -1,6 +1,6 @@
 """The bytes that a server sees: their types, their grid, and noise where nobody spoke.
 
-The same run is played with nobody, with one person and with everyone, as a simulation
+The same run is played with nobody, with one user and with everyone, as a simulation
 and as a release. Names, order, types, shapes and lengths of the totals, of what the
 server keeps and of its broadcasts must agree. In a release every number lies on one
 grid of powers of two, whoever took part: there are no low bits that could tell. The low

@@ -1,6 +1,6 @@
 """A report of zeros changes nothing: sums are divided by the planned size.
 
-Whoever divides by the realised cohort lets one person's absence move everyone else's
+Whoever divides by the realised cohort lets one user's absence move everyone else's
 weight; then the sensitivity of the result is no longer one clip.
 """
 

@@ -1,6 +1,6 @@
-"""Reports that devices protect themselves: likelihood ratios of extreme inputs.
+"""Reports that clients protect themselves: likelihood ratios of extreme inputs.
 
-Many devices hold the same input and report; as many hold another one. Whatever event
+Many clients hold the same input and report; as many hold another one. Whatever event
 one looks for, it may be at most e^epsilon times as frequent for one as for the other.
 Events are chosen on a pilot and counted on the rest, so looking for the loudest one
 does not make it louder: every report that turned up if there are few, else regions of
@@ -38,7 +38,7 @@ _STEPS = np.arange(-4.0, 5.0)
 _MOST_ERRORS = 4.5  # that a correlation may be away from zero
 
 Said = Float64[np.ndarray, "clients numbers"]  # a report a row
-Say = Callable[[Any, Keys], Said]  # what devices say that all hold this input
+Say = Callable[[Any, Keys], Said]  # what clients say that all hold this input
 Inputs = Mapping[str, Any]
 Along = Float64[np.ndarray, "n"]
 Pair = tuple[tuple[str, str], Counts, Counts]  # two inputs; how often events happened
@@ -101,11 +101,11 @@ def check_fresh(
     varied = np.flatnonzero((first.std(axis=0) > 0) & (second.std(axis=0) > 0))
     found = [correlation_errors(first[:, c], second[:, c]) for c in varied]
     return Check.at_most(
-        "correlation of a device's reports in two rounds, in standard errors",
+        "correlation of a client's reports in two rounds, in standard errors",
         max(found, default=0.0),
         claimed=_MOST_ERRORS,
         slack=0.0,
-        detail=f"largest of {len(found)} numbers of a report, {len(first)} devices; a "
+        detail=f"largest of {len(found)} numbers of a report, {len(first)} clients; a "
         "key used in two rounds repeats its noise",
         alarm=7e-6 * max(len(found), 1),
     )

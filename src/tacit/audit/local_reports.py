@@ -1,7 +1,7 @@
-"""A method's own reports, where devices protect them: extreme histories, two rounds.
+"""A method's own reports, where clients protect them: extreme histories, two rounds.
 
 The catalog is small, so that reports are short or of few kinds. The rounds before the
-one that is looked at are played, so that what devices are told is what a run tells.
+one that is looked at are played, so that what clients are told is what a run tells.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _HISTORIES: dict[str, list[int]] = {
 }
 
 
-def check_devices(
+def check_local_reports(
     method: Method, plan: Plan, claims: Claims, *, key: Key, tick: Tick = lambda: None
 ) -> Iterator[Check]:
-    """Every check of reports that devices protect themselves; none if none is."""
+    """Every check of reports that clients protect themselves; none if none is."""
     if claims.report_epsilon is None and claims.report_mu is None:
         return
     place = small_place(_ITEMS)
@@ -94,7 +94,7 @@ def _speaker(method: Method, server: Server, place: Place) -> Say:
 
 
 def _said(method: Method, server: Server, place: Place, keys: Keys) -> Said:
-    """What devices of this place say in a round, a report a row."""
+    """What clients of this place say in a round, a report a row."""
     clients = enrol(method, server.plan, place.profiles, keys, catalog=place.catalog)
     _, reports, _ = participate(
         method,

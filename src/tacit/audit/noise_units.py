@@ -50,7 +50,7 @@ class Units:
         return np.repeat([self.noise.scale(n) for n, _ in sizes], [s for _, s in sizes])
 
     def limit(self, leaf: str) -> float:
-        """The most that one device may add to a leaf."""
+        """The most that one client may add to a leaf."""
         return self.noise.scale(leaf) / self.multiplier
 
     def of_reports(self, reports: Reports) -> sp.csr_array:

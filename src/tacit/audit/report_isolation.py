@@ -1,7 +1,7 @@
 """A report is the same whoever else is asked: no kernel may look at the cohort.
 
 What a client says alone is held against what it says among others. If it differed, the
-presence of one person would move what all others say, before any noise. Products of
+presence of one user would move what all others say, before any noise. Products of
 many clients' rows at once are rounded by the library that makes them, which may differ
 by a few last bits of single precision.
 

@@ -40,7 +40,7 @@ ALARM = 1e-7
 _FEW = 20  # items, where any number does
 _ROUNDS = 96
 _LEAST_PEOPLE, _MOST_PEOPLE = 400, 20_000
-_ASKED = 40  # people a round, if the population is large enough
+_ASKED = 40  # users a round, if the population is large enough
 
 Asked = Bool[np.ndarray, "rounds clients"]
 
@@ -221,7 +221,7 @@ def _check_coins(asked: Asked, rate: float) -> Check:
         each,
         chances[worst],
         chances[worst] > each,
-        f"rate {rate:g}, {asked.shape[0]} cohorts of {asked.shape[1]} people, exact "
+        f"rate {rate:g}, {asked.shape[0]} cohorts of {asked.shape[1]} users, exact "
         f"binomial; least of {', '.join(chances)}: {worst}; false alarm {ALARM:g}",
         ALARM,
     )

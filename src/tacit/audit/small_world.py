@@ -1,4 +1,4 @@
-"""An invented catalog and people, as large as an audit needs."""
+"""An invented catalog and users, as large as an audit needs."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from tacit.errors import Refused
 from tacit.method import Method
 from tacit.plan import Plan
 
-_PEOPLE = 12  # different ones; more devices repeat them
+_PEOPLE = 12  # different ones; more clients repeat them
 _ITEMS = (20, 60, 200, 500, 1_500, 4_500, 15_000)  # the sizes that are tried
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where an audit happens: items, people and what their devices hold."""
+    """Where an audit happens: items, users and what their clients hold."""
 
     catalog: Catalog
     profiles: Profiles
     shards: Shards
 
     def people(self, n: int) -> Place:
-        """The same items, and `n` devices: the same few people again and again."""
+        """The same items, and `n` clients: the same few users again and again."""
         rows = np.arange(n) % len(self.shards)
         return Place(self.catalog, self.profiles.take(rows), self.shards.take(rows))
 
     def holding(self, items: list[int], n: int) -> Place:
-        """The same items, and `n` devices that all hold exactly these."""
+        """The same items, and `n` clients that all hold exactly these."""
         users = np.repeat(np.arange(n), len(items))
         log = Interactions.of_columns(
             users,

@@ -1,11 +1,11 @@
 """BPR: factors that rank a held item above one that is not (Rendle et al. 2009).
 
-w, h, b     a person's vector, an item's vector, an item's bias
+w, h, b     a user's vector, an item's vector, an item's bias
 maximizes   ln σ(w·hᵢ + bᵢ - w·hⱼ - bⱼ), i held and j not, less a ridge on w, h and b
 
 Fitted by the library `implicit`, which draws j in proportion to its popularity. At the
-optimum of that, w·h + b is how much *more* a person likes an item than people do on
-average: ln p(i | person) / q(i), q the popularity. So ln q is added to the bias.
+optimum of that, w·h + b is how much *more* a user likes an item than users do on
+average: ln p(i | user) / q(i), q the popularity. So ln q is added to the bias.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Bpr:
         )
 
     def fit(self, train: Shards, *, key: Key) -> FittedBpr:
-        """Learn the factors, then how a person's vector follows from the history."""
+        """Learn the factors, then how a user's vector follows from the history."""
         with implicit_on_cpu() as implicit:
             model = implicit.bpr.BayesianPersonalizedRanking(
                 factors=self.factors,
@@ -76,7 +76,7 @@ class Bpr:
 
 @dataclass(frozen=True, eq=False)
 class FittedBpr:
-    """Items, the bias last, and the map from the mean of held items to a person."""
+    """Items, the bias last, and the map from the mean of held items to a user."""
 
     items: Float32[np.ndarray, "items factors_and_bias"]
     fold_in: Float64[np.ndarray, "factors factors"]
@@ -84,8 +84,8 @@ class FittedBpr:
     def represent(self, history: Shards) -> Vectors:
         """The mapped mean of the items held, and 1 for the bias.
 
-        BPR has no rule for people it never saw. The map is the ridge regression of the
-        training people's vectors on the means of their items.
+        BPR has no rule for users it never saw. The map is the ridge regression of the
+        training users's vectors on the means of their items.
         """
         vectors = _means(people_by_items(history), self.items[:, :-1]) @ self.fold_in
         ones = np.ones((len(history), 1))
@@ -98,14 +98,14 @@ class FittedBpr:
 
 def _means(
     x: sp.csr_array, items: Float32[np.ndarray, "items factors"]
-) -> Float64[np.ndarray, "people factors"]:
+) -> Float64[np.ndarray, "users factors"]:
     lengths = np.maximum(np.diff(x.indptr), 1)
     return (x @ items) / lengths[:, None]
 
 
 def _ridge(
-    means: Float64[np.ndarray, "people factors"],
-    people: Float[np.ndarray, "people factors"],
+    means: Float64[np.ndarray, "users factors"],
+    people: Float[np.ndarray, "users factors"],
 ) -> Float64[np.ndarray, "factors factors"]:
     gram = means.T @ means
     ridge = max(_RIDGE * float(np.trace(gram)) / len(gram), 1e-12)

@@ -1,6 +1,6 @@
 """EASE: one linear map from a history to scores, in closed form (Steck 2019).
 
-X   people × items, 0 or 1         G = XᵀX
+X   users × items, 0 or 1         G = XᵀX
 P = (G + λI)⁻¹                     λ the ridge, `regularization`
 B = I - P / diag(P) by columns     zero on the diagonal: no item explains itself
 scores = x B

@@ -1,6 +1,6 @@
-"""iALS: matrix factorization that weighs what people have above what they have not.
+"""iALS: matrix factorization that weighs what users have above what they have not.
 
-W, H      people × factors, items × factors
+W, H      users × factors, items × factors
 α, λ      `confidence`, `regularization`
 loss = α Σ over held (1 - w·h)² + Σ over all others (w·h)² + λ (‖W‖² + ‖H‖²)
 
@@ -64,7 +64,7 @@ class Ials:
 
 @dataclass(frozen=True, eq=False)
 class FittedIals:
-    """H; the training people's vectors are not needed any more."""
+    """H; the training users's vectors are not needed any more."""
 
     items: Float32[np.ndarray, "items factors"]
     confidence: float
@@ -80,7 +80,7 @@ class FittedIals:
         """Inner products."""
         return self.represent(history) @ self.items.T
 
-    def _solved(self, x: sp.csr_array) -> Float32[np.ndarray, "people factors"]:
+    def _solved(self, x: sp.csr_array) -> Float32[np.ndarray, "users factors"]:
         """(HᵀH + λI + (α - 1) Σ over held h hᵀ) w = α Σ over held h, for every row."""
         h = self.items
         held = np.stack([x @ (h * column[:, None]) for column in h.T], axis=1)

@@ -1,4 +1,4 @@
-"""Item-kNN: what is held by the same people (Sarwar et al. 2001, Deshpande 2004).
+"""Item-kNN: what is held by the same users (Sarwar et al. 2001, Deshpande 2004).
 
 score(j) = Σ over held i of cosine(i, j), if i is among the nearest neighbors of j
 """

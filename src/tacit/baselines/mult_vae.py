@@ -5,7 +5,7 @@ z          where the encoder puts it: a mean and, while training, a normal draw
 loss       -Σ over held ln softmax(decoder(z)) + β KL(z ‖ N(0, 1)), mean over a batch
 score      the decoder's output at the mean
 
-Its network and gradients are those that devices of FedVAE use.
+Its network and gradients are those that clients of FedVAE use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same list for everybody: what most people have."""
+"""The same list for everybody: what most users have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tacit.keys import Key
 
 @dataclass(frozen=True)
 class Popularity:
-    """Ranks by how many people have an item; repeats of one person count once."""
+    """Ranks by how many users have an item; repeats of one user count once."""
 
     GRID: ClassVar[Grid] = {}
 
@@ -28,7 +28,7 @@ class Popularity:
 
 @dataclass(frozen=True, eq=False)
 class FittedPopularity:
-    """How many people have each item."""
+    """How many users have each item."""
 
     counts: Float32[np.ndarray, "items"]
 

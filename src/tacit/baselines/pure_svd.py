@@ -1,6 +1,6 @@
 """PureSVD: histories projected on their strongest directions (Cremonesi et al. 2010).
 
-X ≈ U Σ Vᵀ      people × items, 0 or 1, the `factors` largest singular values
+X ≈ U Σ Vᵀ      users × items, 0 or 1, the `factors` largest singular values
 scores = x V Vᵀ
 """
 
@@ -64,7 +64,7 @@ def _right_directions(x: sp.csr_array, factors: int, key: Key) -> ItemVectors:
     if factors < min(x.shape):
         start = key.generator().standard_normal(min(x.shape))
         _, sizes, rows = svds(x, factors, v0=start)
-    else:  # few people or few items: all directions, which ARPACK cannot give
+    else:  # few users or few items: all directions, which ARPACK cannot give
         _, sizes, rows = np.linalg.svd(x.toarray(), full_matrices=False)
     kept = sizes > _NEGLIGIBLE * sizes.max(initial=0.0)
     return np.ascontiguousarray(rows[kept].T, np.float32)

@@ -15,7 +15,7 @@ from tacit.keys import Key
 
 @dataclass(frozen=True)
 class Random:
-    """Ranks at random; the same person always gets the same order."""
+    """Ranks at random; the same user always gets the same order."""
 
     GRID: ClassVar[Grid] = {}
 
@@ -26,9 +26,9 @@ class Random:
 
 @dataclass(frozen=True, eq=False)
 class FittedRandom:
-    """A random order a person, addressed by what is in the person's history.
+    """A random order a user, addressed by what is in the user's history.
 
-    A history is all a ranker sees of a person, so people with the same items share an
+    A history is all a ranker sees of a user, so users with the same items share an
     order, and nobody's depends on who else is scored.
     """
 
@@ -40,8 +40,8 @@ class FittedRandom:
         return self.key.each(_fingerprints(history)).uniform(self.n_items)
 
 
-def _fingerprints(history: Shards) -> UInt64[np.ndarray, "people"]:
-    """One number a person from the items held, whatever their order.
+def _fingerprints(history: Shards) -> UInt64[np.ndarray, "users"]:
+    """One number a user from the items held, whatever their order.
 
     The sum modulo 2**64 of each item mixed by splitmix64 (Steele et al. 2014).
     """

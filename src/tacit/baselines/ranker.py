@@ -1,4 +1,4 @@
-"""The protocol of every baseline: fit on histories, fold a person in, score."""
+"""The protocol of every baseline: fit on histories, fold a user in, score."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jaxtyping import Float
 from tacit.data.shards import Shards
 from tacit.keys import Key
 
-Scores = Float[np.ndarray, "people items"]
-Vectors = Float[np.ndarray, "people factors"]
+Scores = Float[np.ndarray, "users items"]
+Vectors = Float[np.ndarray, "users factors"]
 ItemVectors = Float[np.ndarray, "items factors"]
 Grid = Mapping[str, tuple[float, ...]]  # a field's name -> the values to try
 
 
 class Fitted(Protocol):
-    """A fitted ranker; people it never saw fold in by their history alone."""
+    """A fitted ranker; users it never saw fold in by their history alone."""
 
     def score(self, history: Shards) -> Scores:
         """A score for every item of the catalog; larger is better."""
@@ -36,14 +36,14 @@ class FactorFitted(Fitted, Protocol):
         ...
 
     def represent(self, history: Shards) -> Vectors:
-        """The vector of every person; `represent(history) @ items.T` is the score."""
+        """The vector of every user; `represent(history) @ items.T` is the score."""
         ...
 
 
 class Ranker(Protocol):
     """Hyper-parameters of a baseline; a frozen dataclass.
 
-    `GRID` is what a search on validation people may try; empty if nothing is to choose.
+    `GRID` is what a search on validation users may try; empty if nothing is to choose.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]

@@ -1,6 +1,6 @@
-"""User-kNN: what the most similar people have (Resnick et al. 1994, for 0/1 data).
+"""User-kNN: what the most similar users have (Resnick et al. 1994, for 0/1 data).
 
-score(j) = Σ over the nearest training people who have j of their cosine
+score(j) = Σ over the nearest training users who have j of their cosine
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tacit.keys import Key
 
 @dataclass(frozen=True)
 class UserKnn:
-    """Cosine between people, damped by `shrinkage`; the nearest `neighbors` vote.
+    """Cosine between users, damped by `shrinkage`; the nearest `neighbors` vote.
 
-    A person who trained and is scored by the same history is their own neighbor.
+    A user who trained and is scored by the same history is their own neighbor.
     """
 
     neighbors: int = 50
@@ -45,7 +45,7 @@ class UserKnn:
 
 @dataclass(frozen=True, eq=False)
 class FittedUserKnn:
-    """The training people's histories."""
+    """The training users's histories."""
 
     people: sp.csr_array
     neighbors: int

@@ -149,7 +149,7 @@ def _show_usage(error: click.ClickException) -> None:
 
 
 def _tell_notices() -> None:
-    """What the package notes on its log are lines for people, on stderr."""
+    """What the package notes on its log are lines for users, on stderr."""
     log = logging.getLogger("tacit.files")
     if not log.handlers:
         log.addHandler(_Notices())

@@ -40,7 +40,7 @@ def audit(
     """Hold what a method or a run claims against what its code does.
 
     Canaries are planted before `privatize` and looked for in what the server sees;
-    reports of devices are compared for extreme inputs. A run also gets audit.json. The
+    reports of clients are compared for extreme inputs. A run also gets audit.json. The
     exit code is 1 if a check fails. A passed audit is no proof.
     """
     from tacit.experiment.auditing import audit_named

@@ -1,4 +1,4 @@
-"""`tacit compare`: methods, targets and baselines on the same people, in one table."""
+"""`tacit compare`: methods, targets and baselines on the same users, in one table."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def compare(
         int,
         typer.Option(
             min=0,
-            help="Settings tried for each baseline on the validation people; 0 takes "
+            help="Settings tried for each baseline on the validation users; 0 takes "
             "its defaults.",
         ),
     ] = 0,

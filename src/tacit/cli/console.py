@@ -73,7 +73,7 @@ def print_json(document: Any) -> None:
 
 
 def note(text: str) -> None:
-    """A line for people, on stderr."""
+    """A line for users, on stderr."""
     err().print(text)
 
 

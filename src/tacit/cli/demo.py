@@ -44,7 +44,7 @@ def demo(
 ) -> None:
     """Plan, train with and without privacy, compare, recommend, write a page.
 
-    A world of invented people and titles; every number says `simulation`.
+    A world of invented users and titles; every number says `simulation`.
     """
     from tacit.experiment.build_report import person_of, write_report
     from tacit.experiment.settings import check_experiment
@@ -101,9 +101,9 @@ def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None
     log = assembled.dataset.interactions
     out.print(plain_words.purpose(is_release=False), markup=False, style="bold")
     out.print(
-        f"\nA world of {log.n_users:,} people, {log.n_items:,} titles and "
-        f"{len(log):,} ratings. {assembled.plan.population:,} devices trained; "
-        f"{len(assembled.split.test.users):,} people were never seen.\n"
+        f"\nA world of {log.n_users:,} users, {log.n_items:,} titles and "
+        f"{len(log):,} ratings. {assembled.plan.population:,} clients trained; "
+        f"{len(assembled.split.test.users):,} users were never seen.\n"
     )
     totals = plan_account(assembled).totals
     out.print(tables.to_rich(tables.privacy(totals)))

@@ -14,14 +14,14 @@ from tacit.errors import Refused
 def evaluate(
     run: RunPath,
     people: Annotated[
-        Literal["test", "validation"], typer.Option(help="Which held-out people.")
+        Literal["test", "validation"], typer.Option(help="Which held-out users.")
     ] = "test",
     json: Json = False,
 ) -> None:
-    """Rank again for the held-out people of a run and compare with its baselines.
+    """Rank again for the held-out users of a run and compare with its baselines.
 
-    Differences come with a paired bootstrap over people. Choose settings on the
-    validation people; the test people are for the last look only.
+    Differences come with a paired bootstrap over users. Choose settings on the
+    validation users; the test users are for the last look only.
     """
     from tacit.evaluation.significance import paired_bootstrap
     from tacit.experiment.assemble import assemble, root_key

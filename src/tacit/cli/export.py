@@ -1,4 +1,4 @@
-"""`tacit export`: a trained model for devices, as ONNX and JSON."""
+"""`tacit export`: a trained model for clients, as ONNX and JSON."""
 
 from __future__ import annotations
 

@@ -90,6 +90,6 @@ def _is_of_memory(error: BaseException) -> bool:
 def _of_memory(error: BaseException) -> str:
     said = str(error).splitlines()[0] if str(error) else "an allocation failed"
     return (
-        f"there is not enough memory: {said}; use fewer items or people, a smaller "
+        f"there is not enough memory: {said}; use fewer items or users, a smaller "
         "run.chunk, or a larger machine"
     )

@@ -22,18 +22,18 @@ TEMPLATE = """\
 # An experiment: what to learn from, how, and how to judge it.
 # See what it would reveal:   tacit plan {out}
 # See what it is worth:       tacit train {out} --out run
-# Recommend to a person:      tacit recommend run --user {person}
+# Recommend to a user:      tacit recommend run --user {person}
 # Make a model to publish:    tacit release {out} --out release
 
 [data]
 source = "csv"
 {population}{min_value}min_interactions = 2    # who has fewer distinct items stays away
-split = "new-users"     # judged on people that never trained; in a release all train
-validation = 0.1        # share of the people (or how many, from 1 on) to choose by
+split = "new-users"     # judged on users that never trained; in a release all train
+validation = 0.1        # share of the users (or how many, from 1 on) to choose by
 test = 0.1              # … and to report on
-target_share = 0.2      # of a held-out person's items, the part to be found
+target_share = 0.2      # of a held-out user's items, the part to be found
 
-[data.csv]              # {rows:,} lines, {users:,} people, {items:,} items
+[data.csv]              # {rows:,} lines, {users:,} users, {items:,} items
 {columns}
 [method]
 name = "gram"           # counts items, then relates them; ranks on the device
@@ -84,7 +84,7 @@ def init(
         int | None,
         typer.Option(
             min=1,
-            help="How many people may take part: a number that you would publish.",
+            help="How many users may take part: a number that you would publish.",
             show_default=False,
         ),
     ] = None,
@@ -129,7 +129,7 @@ def init(
         return
     name = shown(str(out))
     console.out().print(
-        f"{name}: {len(log):,} lines, {log.n_users:,} people, {log.n_items:,} items\n"
+        f"{name}: {len(log):,} lines, {log.n_users:,} users, {log.n_items:,} items\n"
         f"next: tacit train {name} --out run",
     )
 
@@ -145,12 +145,12 @@ delta = {delta:g}
 OPEN = """\
 
 [privacy]
-mechanism = "none"      # {users:,} people are too few: noise that protects one of them
+mechanism = "none"      # {users:,} users are too few: noise that protects one of them
                         # would hide what they have in common. With some thousands,
                         # use "central" with channel = "secure_sum", target_epsilon =
                         # 4.0 and delta = 1e-6; `tacit plan` says what to expect.
 """
-_ENOUGH = 500  # people; below, epsilon 4 leaves popularity at best
+_ENOUGH = 500  # users; below, epsilon 4 leaves popularity at best
 
 
 def _privacy(users: int) -> str:
@@ -164,7 +164,7 @@ def _population(declared: int | None) -> str:
         return (
             "# population = 10000      # may take part; a release needs it declared\n"
         )
-    return f"population = {declared:<10} # people who may take part: public\n"
+    return f"population = {declared:<10} # users who may take part: public\n"
 
 
 def _columns(table: CsvTable, out: Path) -> str:

@@ -1,4 +1,4 @@
-"""`tacit ledger`: what a device has said, what it may still say, and who decides."""
+"""`tacit ledger`: what a client has said, what it may still say, and who decides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 20  # releases on a terminal; the page and --json have them all
 
 app = typer.Typer(
-    help="What a device has said about its owner: show, cap, accept, forget.",
+    help="What a client has said about its owner: show, cap, accept, forget.",
     no_args_is_help=True,
 )
 
@@ -65,16 +65,16 @@ def cap(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Set the most that a device may say; it refuses before that is passed."""
+    """Set the most that a client may say; it refuses before that is passed."""
     from tacit.errors import BadValue
     from tacit.ledger.budget import Cap
-    from tacit.ledger.durable import DeviceLedger
+    from tacit.ledger.durable import ClientLedger
     from tacit.release import cell_name
 
     if (epsilon is None) != remove:
         raise BadValue("give --epsilon to set a cap, or --remove to take it away")
     wanted = Cap(1.0 if epsilon is None else epsilon, delta, *cell_name(unit, view))
-    with DeviceLedger(file) as ledger:
+    with ClientLedger(file) as ledger:
         if remove and not ledger.remove_cap(wanted.cell):
             raise BadValue(f"there is no cap for unit '{unit}' and view '{view}'")
         if not remove:
@@ -105,7 +105,7 @@ def accept(
 ) -> None:
     """Go on from a ledger in doubt: a copy, a damaged one, one of an older format.
 
-    Its runs are closed and never answered again. Each counts as if the device had taken
+    Its runs are closed and never answered again. Each counts as if the client had taken
     part as often as was agreed, because what was said after a copy was made is unknown.
     """
     from tacit.ledger.decisions import accept
@@ -153,11 +153,11 @@ def forget(
 
 
 def _told(file: Path) -> Told:
-    from tacit.ledger.durable import DeviceLedger
+    from tacit.ledger.durable import ClientLedger
     from tacit.reporting.ledger import Told
     from tacit.runtime.ledger import statements
 
-    with DeviceLedger(file, create=False) as ledger:
+    with ClientLedger(file, create=False) as ledger:
         return Told(
             tuple(ledger.entries()),
             statements(ledger),

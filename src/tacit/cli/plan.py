@@ -65,7 +65,7 @@ def plan(
 
 
 def _cost(assembled: Any) -> dict[str, Any]:
-    """Bytes that one device sends and receives."""
+    """Bytes that one client sends and receives."""
     from tacit.transport.codec import broadcast_size, wire_size
 
     method, plan = assembled.method, assembled.plan
@@ -104,11 +104,11 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
         style="bold",
     )
     out.print(
-        f"devices: {cost['population']:,}; rounds: {cost['rounds']:,}; asked in each: "
+        f"clients: {cost['population']:,}; rounds: {cost['rounds']:,}; asked in each: "
         f"about {cost['cohort_size']:,.0f}; channel: {assembled.plan.channel}"
     )
     out.print(
-        f"a device answers in {cost['rounds_a_device_expected']:,.2g} rounds on "
+        f"a client answers in {cost['rounds_a_device_expected']:,.2g} rounds on "
         f"average, in {cost['rounds_a_device_at_most']:,} at most; each time it sends "
         f"{cost['bytes_up_a_round']:,} bytes and receives "
         f"{cost['bytes_down_a_round']:,}; the finished model has "

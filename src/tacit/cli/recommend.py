@@ -1,4 +1,4 @@
-"""`tacit recommend`: one person's list, ranked as on the person's device."""
+"""`tacit recommend`: one user's list, ranked as on the user's device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def recommend(
     run: RunPath,
     user: Annotated[
         str | None,
-        typer.Option(help="A person of the simulated data set.", show_default=False),
+        typer.Option(help="A user of the simulated data set.", show_default=False),
     ] = None,
     history: Annotated[
         str | None,
@@ -33,11 +33,11 @@ def recommend(
     ] = "on_device",
     why: Annotated[
         bool,
-        typer.Option("--why", help="Say which of the person's items led to each."),
+        typer.Option("--why", help="Say which of the user's items led to each."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Recommend items to a person, by id or by history.
+    """Recommend items to a user, by id or by history.
 
     The model file and the history are all that is needed; nothing is sent anywhere.
     """

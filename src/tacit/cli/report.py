@@ -15,7 +15,7 @@ def report(
     run: RunPath,
     user: Annotated[
         str | None,
-        typer.Option(help="Show this person's list as well.", show_default=False),
+        typer.Option(help="Show this user's list as well.", show_default=False),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -27,10 +27,10 @@ def train(
     changes: Changes = [],  # noqa: B006
     json: Json = False,
 ) -> None:
-    """Simulate: train an experiment, evaluate it on the test people, write a report.
+    """Simulate: train an experiment, evaluate it on the test users, write a report.
 
     Randomness comes from the experiment's seed, so the figures can be had again and
-    protect nobody; a model for real people is made by `tacit release`. Ctrl-C at any
+    protect nobody; a model for real users is made by `tacit release`. Ctrl-C at any
     moment leaves a run that --resume continues.
     """
     run(experiment, out, changes, resume=resume, earlier=earlier, json=json)

@@ -1,4 +1,4 @@
-"""From a data set to what each device holds.
+"""From a data set to what each client holds.
 
     source -> Dataset (Interactions, Catalog, Profiles) -> split -> Shards
                        and, for news, Impressions

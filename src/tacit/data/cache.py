@@ -105,7 +105,7 @@ def read(place: Path, *, stamp: Stamp | None = None) -> Dataset | None:
 def write(dataset: Dataset, place: Path, *, stamp: Stamp) -> None:
     """Keep a data set at `place`, in one step; of two writers the last one wins.
 
-    It is as private as the people in it.
+    It is as private as the users in it.
     """
     _make_writable(place.parent)
     with draft_directory(place, is_private=True, replaces=True) as draft:

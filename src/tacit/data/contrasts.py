@@ -1,4 +1,4 @@
-"""What a device learns from impressions: a click beside candidates left unclicked."""
+"""What a client learns from impressions: a click beside candidates left unclicked."""
 
 from __future__ import annotations
 

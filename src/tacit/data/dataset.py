@@ -1,4 +1,4 @@
-"""A data set as it is used: the log, the catalog, the people, and what was shown."""
+"""A data set as it is used: the log, the catalog, the users, and what was shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tacit.errors import BadValue
 class Dataset:
     """Users × items and what is known of both; indices agree across the parts.
 
-    `listed` are all items as somebody declared them, apart from what people did: a
+    `listed` are all items as somebody declared them, apart from what users did: a
     publisher's table of films, a shop's own list. None: there is no such list, and the
     catalog was collected from the events.
     """

@@ -21,7 +21,7 @@ from tacit.data.splits import Split
 
 
 def input_digest(dataset: Dataset, split: Split) -> str:
-    """32 digits that change with any event, person or item, and with who trains."""
+    """32 digits that change with any event, user or item, and with who trains."""
     parts = {"dataset": dataset, "users": split.users, "train": split.train.log}
     return content_digest(parts)
 

@@ -22,7 +22,7 @@ from tacit.errors import BadValue
 
 @dataclass(frozen=True, eq=False)
 class Slates:
-    """What was put before people, not what they chose of it.
+    """What was put before users, not what they chose of it.
 
     Grouped by user; a user's slates stand in order of time, or without times in that of
     the file. A history is kept once for all slates that share it.

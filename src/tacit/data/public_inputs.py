@@ -1,6 +1,6 @@
 """What a released model would take from private events without saying so.
 
-The account protects what devices contribute. All else that goes into a model or stands
+The account protects what clients contribute. All else that goes into a model or stands
 beside it must be public: declared before anybody's data was looked at, or released
 under an account of its own.
 """
@@ -30,26 +30,26 @@ def undeclared(
     """What would not be public in a release, a sentence each, and what to do about it.
 
     `population` is what was declared, of all groups together. `protocol` is the paper
-    whose filters were used. What a person decides alone is not listed: to leave out
+    whose filters were used. What a user decides alone is not listed: to leave out
     events of a low value, or to stay away with too few of them.
     """
     found = [*_catalog(dataset, split)]
     if protocol is not None:
         found.append(
             f"data.protocol = '{protocol}' filters and divides the data as its paper "
-            "did, by counts over people; leave it out and set data.min_value and "
+            "did, by counts over users; leave it out and set data.min_value and "
             "data.min_interactions."
         )
     if population is None:
         found.append(
-            "The population is counted in the data, and one person more or less shows "
-            "in every mean; declare it with data.population, a number of people that "
+            "The population is counted in the data, and one user more or less shows "
+            "in every mean; declare it with data.population, a number of users that "
             "you would publish."
         )
     held_out = len(np.union1d(split.validation.users, split.test.users))
     if held_out:
         found.append(
-            f"The split holds out items of {held_out:,} people to measure with; a "
+            f"The split holds out items of {held_out:,} users to measure with; a "
             "metric of them would be a release of its own, and who is held out may "
             "depend on who else is there; set data.split = 'none', so that everyone "
             "trains on all they have."
@@ -61,7 +61,7 @@ def with_selected_items(dataset: Dataset, items: ArrayLike) -> Dataset:
     """The data set over items that a release of their own has chosen.
 
     They stand in the order of their ids and nothing else is known of them: in which
-    order people came upon them, and what they wrote beside them, was not released.
+    order users came upon them, and what they wrote beside them, was not released.
     """
     catalog, log = dataset.catalog, dataset.interactions
     if dataset.listed is not None or dataset.impressions is not None:
@@ -71,7 +71,7 @@ def with_selected_items(dataset: Dataset, items: ArrayLike) -> Dataset:
         )
     if catalog.features or catalog.titles != catalog.ids:
         raise BadValue(
-            f"titles and features in {dataset.name} are what people wrote in their "
+            f"titles and features in {dataset.name} are what users wrote in their "
             "events, and selecting items does not make them public; leave title and "
             "item_columns out"
         )
@@ -92,7 +92,7 @@ def _catalog(dataset: Dataset, split: Split) -> Iterator[str]:
     if listed is None:
         yield (
             f"The catalog of {dataset.name} is collected from the events, so it names "
-            "each item that a single person has, with its title and features; declare "
+            "each item that a single user has, with its title and features; declare "
             "the items in a table [data.csv.items], or have them selected under noise "
             "with [data.selection]."
         )

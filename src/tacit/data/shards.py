@@ -1,4 +1,4 @@
-"""What a cohort of devices holds: each its own history and nothing of the others."""
+"""What a cohort of clients holds: each its own history and nothing of the others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Shards:
     def of_history(
         cls, items: ArrayLike, *, n_items: int, value: float = 1.0
     ) -> Shards:
-        """One device that holds these items, all of the same value."""
+        """One client that holds these items, all of the same value."""
         held = arrays.integers(items, "items", below=n_items)
         owner, values = np.zeros(len(held), np.int64), np.full(len(held), value)
         log = Interactions.of_columns(
@@ -59,7 +59,7 @@ class Shards:
 
     @property
     def lengths(self) -> Int64[np.ndarray, "clients"]:
-        """How many events each device holds."""
+        """How many events each client holds."""
         return np.diff(self.offsets)
 
     @property
@@ -85,10 +85,10 @@ class Shards:
         return Shards(offsets, items, values, times[0] if times else None, self.n_items)
 
     def at_most(self, most: int, keys: Keys) -> Shards:
-        """At most `most` distinct items a device, each equally likely to stay.
+        """At most `most` distinct items a client, each equally likely to stay.
 
-        Bounds what one person can contribute. Of an item's repeats the first is kept,
-        and devices keep the order of their events.
+        Bounds what one user can contribute. Of an item's repeats the first is kept,
+        and clients keep the order of their events.
         """
         distinct = _firsts(self.owners, self.items)
         draws = keys.uniform_ragged(self.lengths)[distinct]

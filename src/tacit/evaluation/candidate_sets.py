@@ -1,4 +1,4 @@
-"""Protocols: among which candidates a person's targets are ranked.
+"""Protocols: among which candidates a user's targets are ranked.
 
 `FullRanking` is the main number. The others are here because papers used them; their
 numbers are larger and cannot be compared with a full ranking's, so each protocol's name
@@ -23,7 +23,7 @@ from tacit.keys import Key, Keys
 
 @dataclass(frozen=True)
 class FullRanking:
-    """Every item of the catalog that is not in the person's history."""
+    """Every item of the catalog that is not in the user's history."""
 
     @property
     def name(self) -> str:
@@ -37,12 +37,12 @@ class FullRanking:
 
 @dataclass(frozen=True)
 class EachTargetAlone:
-    """Each target by itself among the items that the person never touched.
+    """Each target by itself among the items that the user never touched.
 
-    Not among the candidates of a target: the history, what the person touched and
-    disliked, and the person's other targets. The first two are excluded here; other
+    Not among the candidates of a target: the history, what the user touched and
+    disliked, and the user's other targets. The first two are excluded here; other
     targets are taken out by the metrics that belong to this protocol (`hr_each@k`,
-    `ndcg_each@k`), so that one count serves all targets of a person.
+    `ndcg_each@k`), so that one count serves all targets of a user.
     Source: PrivRec, Section 3.3.
     """
 
@@ -52,7 +52,7 @@ class EachTargetAlone:
         return "each target alone"
 
     def excluded(self, people: Heldout) -> Ragged:
-        """What the person touched, other than targets."""
+        """What the user touched, other than targets."""
         if people.disliked is None:
             return people.history.histories
         return _joined(people.history.histories, people.disliked.histories)
@@ -60,9 +60,9 @@ class EachTargetAlone:
 
 @dataclass(frozen=True)
 class SampledCandidates:
-    """The person's targets and `n` other items, drawn without replacement.
+    """The user's targets and `n` other items, drawn without replacement.
 
-    None of the drawn is in the history or a target. All targets of a person stand in
+    None of the drawn is in the history or a target. All targets of a user stand in
     one list. A draw depends on the key and the user's number, not on who else is there.
     """
 
@@ -88,8 +88,8 @@ class SampledCandidates:
         items = np.nonzero(out)[1].astype(np.int32)
         return Ragged.of_lengths(out.sum(axis=1), items)
 
-    def draw(self, people: Heldout) -> Int64[np.ndarray, "people n"]:
-        """The drawn items, distinct within a person."""
+    def draw(self, people: Heldout) -> Int64[np.ndarray, "users n"]:
+        """The drawn items, distinct within a user."""
         taken = _taken(people)
         free = people.history.n_items - taken.lengths
         if (free < self.n).any():
@@ -105,7 +105,7 @@ class SampledCandidates:
 
 
 def _taken(people: Heldout) -> Ragged:
-    """History and targets of each person together, sorted and distinct."""
+    """History and targets of each user together, sorted and distinct."""
     both = _joined(people.history.histories, people.targets.histories)
     return distinct(both, people.history.n_items)
 
@@ -119,9 +119,9 @@ def _joined(one: Ragged, other: Ragged) -> Ragged:
 
 
 def _distinct_integers(
-    keys: Keys, n: int, *, below: Int64[np.ndarray, "people"]
-) -> Int64[np.ndarray, "people n"]:
-    """`n` different integers in [0, below) a person, every set equally likely.
+    keys: Keys, n: int, *, below: Int64[np.ndarray, "users"]
+) -> Int64[np.ndarray, "users n"]:
+    """`n` different integers in [0, below) a user, every set equally likely.
 
     Floyd's algorithm: draw from one more number each time; a repeat takes the new one.
     """

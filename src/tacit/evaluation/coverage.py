@@ -13,9 +13,9 @@ from tacit.evaluation.ranking import Scorer, Scores, score_matrix
 
 
 def coverage(score: Scorer, heldout: Heldout, *, k: int) -> float:
-    """The expected share of the catalog in at least one person's first k.
+    """The expected share of the catalog in at least one user's first k.
 
-    Where the k-th place is tied, each person's list is one of the possible ones at
+    Where the k-th place is tied, each user's list is one of the possible ones at
     random, independently of the others'. Scores everybody once more.
     """
     n_items = heldout.history.n_items
@@ -29,8 +29,8 @@ def coverage(score: Scorer, heldout: Heldout, *, k: int) -> float:
 
 def chance_of_first(
     scores: Scores, excluded: Ragged, k: int
-) -> Float64[np.ndarray, "people items"]:
-    """The probability that an item is among a person's first k candidates."""
+) -> Float64[np.ndarray, "users items"]:
+    """The probability that an item is among a user's first k candidates."""
     is_candidate = np.ones(scores.shape, bool)
     is_candidate[excluded.owners, excluded.values] = False
     ranked = np.where(is_candidate, scores, -np.inf)

@@ -1,4 +1,4 @@
-"""Held-out people made ready for ranking: checked, and in chunks that fit in memory."""
+"""Held-out users made ready for ranking: checked, and in chunks that fit in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBERS_AT_ONCE = 2**24
 
 
 def chunks(heldout: Heldout, *, width: int) -> Iterator[Heldout]:
-    """The people, checked, as many at a time as keep `width` numbers each in bounds."""
+    """The users, checked, as many at a time as keep `width` numbers each in bounds."""
     checked = _checked(heldout)
     size = max(1, _NUMBERS_AT_ONCE // max(1, width))
     for start in range(0, len(checked.users), size):
@@ -32,7 +32,7 @@ def chunks(heldout: Heldout, *, width: int) -> Iterator[Heldout]:
 
 
 def refuse_people(
-    people: Heldout, bad: Bool[np.ndarray, "people"], problem: str
+    people: Heldout, bad: Bool[np.ndarray, "users"], problem: str
 ) -> None:
     """Refuse if anybody is bad, and name the first."""
     if bad.any():
@@ -42,10 +42,10 @@ def refuse_people(
 
 
 def _checked(heldout: Heldout) -> Heldout:
-    """The same people with distinct targets, at least one a person."""
+    """The same users with distinct targets, at least one a user."""
     n_items = heldout.history.n_items
     if not len(heldout.users):
-        raise BadValue("nobody is held out; hold out at least one person")
+        raise BadValue("nobody is held out; hold out at least one user")
     if heldout.targets.n_items != n_items:
         raise BadValue(
             f"histories speak of {n_items} items, targets of {heldout.targets.n_items}"

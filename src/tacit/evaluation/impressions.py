@@ -5,7 +5,7 @@
     mrr, hr@k, …  as in `metrics.py`: `mrr` is 1 / place of the first clicked one
 
 An impression in which nothing or everything was clicked has no right order; it is left
-out of every metric and counted. Means are over impressions. A person's impressions
+out of every metric and counted. Means are over impressions. A user's impressions
 resemble each other, so standard errors are clustered by user.
 """
 

@@ -1,4 +1,4 @@
-"""Metrics of a ranking, a number a person; ties as their expected value.
+"""Metrics of a ranking, a number a user; ties as their expected value.
 
 Candidates with equal scores have no order, so every metric is its exact mean over all
 orders of the tied: a constant scorer gets what a random order gets, not luck.
@@ -11,7 +11,7 @@ orders of the tied: a constant scorer gets what a random order gets, not luck.
     mrr           1 / place of the first target
     auc           share of (target, other candidate) pairs in the right order
 
-Each target alone, without the person's other targets among its candidates (PrivRec):
+Each target alone, without the user's other targets among its candidates (PrivRec):
 
     hr_each@k     share of the targets that are in the first k
     ndcg_each@k   mean over targets of 1 / log2(place + 1), 0 beyond the first k
@@ -31,7 +31,7 @@ from tacit import check
 from tacit.errors import BadValue
 from tacit.evaluation.ranking import Ranks
 
-PerPerson = Float64[np.ndarray, "people"]
+PerPerson = Float64[np.ndarray, "users"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Measure:
         return self.kind in _EACH
 
     def __call__(self, ranks: Ranks) -> PerPerson:
-        """The metric of each person."""
+        """The metric of each user."""
         if self.k is None:
             return _WHOLE[self.kind](ranks)
         return _CUT[self.kind](ranks, self.k)
@@ -125,7 +125,7 @@ def mrr(ranks: Ranks) -> PerPerson:
 def auc(ranks: Ranks) -> PerPerson:
     """The share of target and non-target pairs in the right order, ties one half.
 
-    A person all of whose candidates are targets has no such pair and gets one half.
+    A user all of whose candidates are targets has no such pair and gets one half.
     """
     n = ranks.n_targets
     pairs = n * (ranks.n_candidates - n)
@@ -148,7 +148,7 @@ def ndcg_each(ranks: Ranks, k: int) -> PerPerson:
 
 
 def alone(ranks: Ranks) -> Ranks:
-    """Where each target stands when the person's other targets are no candidates."""
+    """Where each target stands when the user's other targets are no candidates."""
     own = _own_blocks(ranks)
     return Ranks(
         ranks.offsets,
@@ -158,7 +158,7 @@ def alone(ranks: Ranks) -> Ranks:
     )
 
 
-COVERAGE = "coverage"  # belongs to the catalog and to no person: `coverage.py`
+COVERAGE = "coverage"  # belongs to the catalog and to no user: `coverage.py`
 
 _CUT: Mapping[str, Callable[[Ranks, int], PerPerson]] = {
     "hr": hr,
@@ -187,7 +187,7 @@ def _hits(ranks: Ranks, k: int) -> PerPerson:
 
 
 def _gain(ranks: Ranks, k: int) -> PerPerson:
-    """The discounted gain of a person's targets in the first k places, summed."""
+    """The discounted gain of a user's targets in the first k places, summed."""
     gains = _gains(k)
     first, last = np.minimum(ranks.above, k), np.minimum(ranks.above + ranks.tied, k)
     return _sum((gains[last] - gains[first]) / ranks.tied, ranks)
@@ -203,17 +203,15 @@ def _sum(values: Float64[np.ndarray, "targets"], ranks: Ranks) -> PerPerson:
 
 
 class _Blocks(NamedTuple):
-    """A person's targets that are tied with each other, as seen by each of them."""
+    """A user's targets that are tied with each other, as seen by each of them."""
 
-    before: Int64[
-        np.ndarray, "targets"
-    ]  # of the person's targets, those that score more
+    before: Int64[np.ndarray, "targets"]  # of the user's targets, those that score more
     place: Int64[np.ndarray, "targets"]  # 0, 1, … within the block
     size: Int64[np.ndarray, "targets"]
 
 
 def _own_blocks(ranks: Ranks) -> _Blocks:
-    """Equal `above` of one person is an equal score, a smaller one a larger score."""
+    """Equal `above` of one user is an equal score, a smaller one a larger score."""
     if len(ranks.above) == len(ranks):  # one target each, and nothing to number
         zeros = np.zeros(len(ranks), np.int64)
         return _Blocks(zeros, zeros, zeros + 1)

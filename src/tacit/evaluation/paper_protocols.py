@@ -1,8 +1,8 @@
 """The papers' ways to judge, by name: data kept, split, candidates and metrics.
 
-    privrec   new people; half of each one's items adapts; each target alone
+    privrec   new users; half of each one's items adapts; each target alone
     dpvae     everyone's items divided 8:1:1; full ranking
-    fedvae    new people, a fifth of their items to find; items of training people only
+    fedvae    new users, a fifth of their items to find; items of training users only
     fmf-ldp   one random item of everyone, among 99 drawn ones
 
 A protocol is defined for the data sets that its paper used. Its figures stand beside
@@ -50,7 +50,7 @@ class NamedProtocol:
     min_people: int = 1  # who have an item
 
     def kept(self, dataset: Dataset) -> Dataset:
-        """What the paper keeps: one pass over items, then one over people."""
+        """What the paper keeps: one pass over items, then one over users."""
         log = dataset.interactions
         is_common = log.distinct().per_item >= self.min_people
         common = replace(dataset, interactions=log.keep(is_common[log.items]))
@@ -112,7 +112,7 @@ def _fedvae(
     min_value: float | None = None,
     min_interactions: int = 2,
 ) -> NamedProtocol:
-    # The paper's one set of held-out people validates and tests; here half does either.
+    # The paper's one set of held-out users validates and tests; here half does either.
     half = n_heldout // 2
     return NamedProtocol(
         "Polato 2021, Section V-A and Table II",

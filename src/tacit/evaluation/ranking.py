@@ -1,11 +1,11 @@
 """Ranks by counting: how many candidates stand above each target, how many beside it.
 
-Nothing is sorted. A target's rank needs only two counts over the person's candidates:
+Nothing is sorted. A target's rank needs only two counts over the user's candidates:
 `above` (scores strictly greater) and `tied` (scores equal, itself included). From these
 every metric follows, ties as their expected value (`metrics.py`).
 
-People are scored in chunks of at most 2**24 scores (64 MiB of float32), so memory does
-not grow with the number of people.
+Users are scored in chunks of at most 2**24 scores (64 MiB of float32), so memory does
+not grow with the number of users.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tacit.data.splits import Heldout
 from tacit.errors import BadValue
 from tacit.evaluation.heldout_users import chunks, refuse_people
 
-Users = Int64[np.ndarray, "people"]  # places in the data set's profiles
-Scores = Float[np.ndarray, "people items"]
+Users = Int64[np.ndarray, "users"]  # places in the data set's profiles
+Scores = Float[np.ndarray, "users items"]
 
 _COMPILED_FROM = 2**26  # comparisons; below this numpy is faster than loading numba
 _COMPARED_AT_ONCE = 2**22
@@ -33,7 +33,7 @@ _COMPARED_AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class Personal:
-    """A scorer that knows whom it ranks for, such as devices that keep a state."""
+    """A scorer that knows whom it ranks for, such as clients that keep a state."""
 
     score: Callable[[Users, Shards], Scores]
 
@@ -42,7 +42,7 @@ class Personal:
 class Factors:
     """A scorer whose score is an inner product; it is ranked without a score matrix."""
 
-    represent: Callable[[Users, Shards], Float[np.ndarray, "people factors"]]
+    represent: Callable[[Users, Shards], Float[np.ndarray, "users factors"]]
     items: Float[np.ndarray, "items factors"]
 
     @cached_property
@@ -55,7 +55,7 @@ Scorer = Callable[[Shards], Scores] | Personal | Factors
 
 
 class Candidates(Protocol):
-    """A protocol of evaluation: among which items a person's targets are ranked."""
+    """A protocol of evaluation: among which items a user's targets are ranked."""
 
     @property
     def name(self) -> str:
@@ -63,30 +63,30 @@ class Candidates(Protocol):
         ...
 
     def excluded(self, people: Heldout) -> Ragged:
-        """The items that are no candidates, for each person; repeats do not matter."""
+        """The items that are no candidates, for each user; repeats do not matter."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """For each target of each person, where it stands among the person's candidates."""
+    """For each target of each user, where it stands among the user's candidates."""
 
-    offsets: Int64[np.ndarray, "people_and_one"]
+    offsets: Int64[np.ndarray, "users_and_one"]
     above: Int64[np.ndarray, "targets"]
     tied: Int64[np.ndarray, "targets"]  # itself included
-    n_candidates: Int64[np.ndarray, "people"]
+    n_candidates: Int64[np.ndarray, "users"]
 
     def __len__(self) -> int:
         return len(self.n_candidates)
 
     @property
-    def n_targets(self) -> Int64[np.ndarray, "people"]:
-        """How many targets each person has."""
+    def n_targets(self) -> Int64[np.ndarray, "users"]:
+        """How many targets each user has."""
         return np.diff(self.offsets)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Ranks]) -> Ranks:
-        """The ranks of several chunks of people as one."""
+        """The ranks of several chunks of users as one."""
         lengths = np.concatenate([part.n_targets for part in parts])
         return cls(
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
@@ -122,8 +122,8 @@ def score_matrix(score: Scorer, people: Heldout) -> Scores:
 
 def _user_factors(
     score: Factors, people: Heldout
-) -> Float[np.ndarray, "people factors"]:
-    """The people's vectors, checked for shape, NaN and overflow."""
+) -> Float[np.ndarray, "users factors"]:
+    """The users's vectors, checked for shape, NaN and overflow."""
     vectors = score.represent(people.users, people.history)
     users = np.ascontiguousarray(vectors, score.items.dtype)
     _refuse_shape("user factors", users, (len(people.users), score.items.shape[1]))
@@ -154,7 +154,7 @@ class Counts(NamedTuple):
     above: Int64[np.ndarray, "targets"]
     tied: Int64[np.ndarray, "targets"]
     is_excluded: Bool[np.ndarray, "targets"]
-    n_excluded: Int64[np.ndarray, "people"]  # distinct items
+    n_excluded: Int64[np.ndarray, "users"]  # distinct items
 
 
 def count_ranks(scores: Scores, excluded: Ragged, targets: Ragged) -> Counts:
@@ -167,7 +167,7 @@ def count_ranks(scores: Scores, excluded: Ragged, targets: Ragged) -> Counts:
 
 
 def count_factor_ranks(
-    users: Float[np.ndarray, "people factors"],
+    users: Float[np.ndarray, "users factors"],
     items: Float[np.ndarray, "factors items"],
     excluded: Ragged,
     targets: Ragged,
@@ -200,7 +200,7 @@ def count_ranks_plain(scores: Scores, excluded: Ragged, targets: Ragged) -> Coun
 
 
 def _inner_products(
-    users: Float[np.ndarray, "people factors"],
+    users: Float[np.ndarray, "users factors"],
     items: Float[np.ndarray, "factors items"],
 ) -> Scores:
     scores = users[:, :1] * items[0]

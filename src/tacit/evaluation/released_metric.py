@@ -16,7 +16,7 @@ neither in H nor in M, and so are those who are absent.
 *Interval.* With noise of deviation d on both sums, the point (H, M) is farther than
 1.96 d from the line through (rate, 1 - rate) in 5 % of releases. So the rates whose
 line is nearer are a 95 % interval, exactly (Fieller 1954). It speaks of the noise only:
-other people would have another rate.
+other users would have another rate.
 
 *Budget.* If everyone is asked in every round, a run of noise multipliers z_i amounts to
 one of 1 / z² = Σ 1 / z_i². The plan's target has its z; the method learns with 1 - s of
@@ -74,7 +74,7 @@ _PEOPLE_AT_ONCE = 256  # a taste may be a whole network of its own
 _Z95 = 1.959963984540054
 _ROUNDING = 1e-9  # relative: noise that rounding of a sum of squares may lack
 
-Tally = Float64[np.ndarray, "people 2"]
+Tally = Float64[np.ndarray, "users 2"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class ReleasedMetric:
 
 @dataclass(frozen=True)
 class Released:
-    """A metric of private people, with its noise and the 95 % interval of that."""
+    """A metric of private users, with its noise and the 95 % interval of that."""
 
     name: str
     value: float
@@ -160,7 +160,7 @@ class Measured(SumMethod):
 
     @property
     def name(self) -> str:
-        """As in evaluations: with one target it is the share of people with a hit."""
+        """As in evaluations: with one target it is the share of users with a hit."""
         return f"hr@{self.metric.k}"
 
     def released(self, server: Server) -> Released:
@@ -329,7 +329,7 @@ def _of_inner(server: Server) -> Server:
 
 
 def _hits_and_misses(
-    scores: Scores, seen: Ragged, held: Int64[np.ndarray, "people"], *, k: int
+    scores: Scores, seen: Ragged, held: Int64[np.ndarray, "users"], *, k: int
 ) -> Tally:
     """The chances that a held-out item is among the first k, and that it is not."""
     has_one = held >= 0

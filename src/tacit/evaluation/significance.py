@@ -1,6 +1,6 @@
-"""Is one ranker better than another? A paired bootstrap over people.
+"""Is one ranker better than another? A paired bootstrap over users.
 
-With several seeds a person may be held out more than once. What is drawn is the person,
+With several seeds a user may be held out more than once. What is drawn is the user,
 with all of the person's differences: seeds do not turn one person into many.
 """
 
@@ -22,10 +22,10 @@ _DRAWN_AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of (a - b) over people, its interval, and how surprising it would be.
+    """The mean of (a - b) over users, its interval, and how surprising it would be.
 
     `p_value` is two-sided: how often a resample strays from the mean at least as far as
-    the mean strays from zero. It speaks of other people, not of other training runs.
+    the mean strays from zero. It speaks of other users, not of other training runs.
     """
 
     mean: float
@@ -43,7 +43,7 @@ def paired_bootstrap(
     resamples: int = 10_000,
     confidence: float = 0.95,
 ) -> dict[str, Difference]:
-    """For every metric, a minus b on the same people, with a percentile interval.
+    """For every metric, a minus b on the same users, with a percentile interval.
 
     Sequences have an evaluation a seed, in the same order.
     """
@@ -61,10 +61,10 @@ def paired_bootstrap(
 
 @dataclass(frozen=True, eq=False)
 class _People:
-    """The differences of each person, added up over the seeds that held them out."""
+    """The differences of each user, added up over the seeds that held them out."""
 
-    sums: Float64[np.ndarray, "people metrics"]
-    counts: Int64[np.ndarray, "people"]
+    sums: Float64[np.ndarray, "users metrics"]
+    counts: Int64[np.ndarray, "users"]
 
     @classmethod
     def of(cls, ours: Sequence[Evaluation], others: Sequence[Evaluation]) -> _People:
@@ -90,7 +90,7 @@ class _People:
     def resampled_means(
         self, resamples: int, key: Key
     ) -> Float64[np.ndarray, "resamples metrics"]:
-        """Means over people drawn with replacement."""
+        """Means over users drawn with replacement."""
         n, generator = len(self.counts), key.generator()
         step = max(1, _DRAWN_AT_ONCE // n)
         sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
@@ -98,7 +98,7 @@ class _People:
         return np.concatenate([self._means_of(drawn) for drawn in draws])
 
     def _means_of(
-        self, drawn: Int32[np.ndarray, "resamples people"]
+        self, drawn: Int32[np.ndarray, "resamples users"]
     ) -> Float64[np.ndarray, "resamples metrics"]:
         totals = np.stack([v[drawn].sum(axis=1) for v in self.sums.T], axis=1)
         found: Float64[np.ndarray, "resamples metrics"] = (
@@ -135,8 +135,8 @@ def _refuse_unpaired(ours: Sequence[Evaluation], others: Sequence[Evaluation]) -
     for a, b in zip(ours, others, strict=True):
         if not np.array_equal(a.users, b.users):
             raise BadValue(
-                f"the evaluations are of different people ({len(a)} and {len(b)}); "
-                "evaluate both rankers on the same held-out people"
+                f"the evaluations are of different users ({len(a)} and {len(b)}); "
+                "evaluate both rankers on the same held-out users"
             )
         _refuse_measured_otherwise(a, b)
         _refuse_measured_otherwise(a, ours[0])

@@ -1,4 +1,4 @@
-"""Groups of people by how much history a ranker sees of them."""
+"""Groups of users by how much history a ranker sees of them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _NAMES = ("few", "some", "many")
 
 
 def by_activity(
-    lengths: Int64[np.ndarray, "people"], *, edges: Sequence[int] | None = None
+    lengths: Int64[np.ndarray, "users"], *, edges: Sequence[int] | None = None
 ) -> Groups:
     """Groups by history length; a group begins at each edge, by default at tertiles.
 
-    Labels show the bounds. Equal lengths are never torn apart, so where many people
+    Labels show the bounds. Equal lengths are never torn apart, so where many users
     have the same length there may be fewer than three groups.
 
     >>> by_activity(np.array([2, 9, 4, 30]), edges=(5, 20)).labels
@@ -30,7 +30,7 @@ def by_activity(
     return Groups(_labels(begins.tolist()), np.searchsorted(begins, lengths, "right"))
 
 
-def _tertiles(lengths: Int64[np.ndarray, "people"]) -> list[int]:
+def _tertiles(lengths: Int64[np.ndarray, "users"]) -> list[int]:
     """The smallest lengths that begin the second and the last third."""
     thirds = np.quantile(lengths, [1 / 3, 2 / 3], method="lower") + 1
     return [int(x) for x in np.unique(thirds) if x <= lengths.max()]

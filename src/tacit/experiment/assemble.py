@@ -61,7 +61,7 @@ class Assembled:
 
     @property
     def plan(self) -> Plan:
-        """The plan that devices agree to."""
+        """The plan that clients agree to."""
         return self.simulation.plan
 
     @property
@@ -151,7 +151,7 @@ def _refuse_undeclared(experiment: Experiment, dataset: Dataset, split: Split) -
     if found:
         problems = "\n".join(f"  - {problem}" for problem in found)
         raise Refused(
-            f"a release takes nothing from people's events but what the account "
+            f"a release takes nothing from users's events but what the account "
             f"covers:\n{problems}"
         )
 
@@ -240,7 +240,7 @@ def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
     declared = data.declared_people
     if declared is not None and declared < len(dataset.profiles):
         raise BadValue(
-            f"data.population declares {declared:,} people, and the data have "
+            f"data.population declares {declared:,} users, and the data have "
             f"{len(dataset.profiles):,}; declare at least as many as may take part"
         )
 
@@ -248,7 +248,7 @@ def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
 def _with_selected_items(
     experiment: Experiment, dataset: Dataset, selected: Sequence[str] | None
 ) -> Dataset:
-    """Over the items that enough people name, under noise, if the experiment says so.
+    """Over the items that enough users name, under noise, if the experiment says so.
 
     Who has none of them left stays, with an empty history.
     """
@@ -264,7 +264,7 @@ def _with_selected_items(
     items = selection.select(selection.add_up(named), noise)
     if not len(items):
         raise Refused(
-            f"no item passes the threshold of {selection.people_needed:.1f} people in "
+            f"no item passes the threshold of {selection.people_needed:.1f} users in "
             "data.selection; raise failure, lower noise_multiplier, or declare items"
         )
     return with_selected_items(dataset, items)
@@ -338,7 +338,7 @@ _SPLITS: Mapping[SplitName, Callable[[DataSettings, Dataset, Key], Split]] = {
 
 @dataclass(frozen=True)
 class _Groups:
-    """How many people the plan speaks of, in all and by group; where those here are."""
+    """How many users the plan speaks of, in all and by group; where those here are."""
 
     population: int
     sizes: Mapping[str, int]
@@ -351,7 +351,7 @@ def _groups(experiment: Experiment, people: Profiles) -> _Groups:
     if declared is not None and (name is None) == isinstance(declared, Mapping):
         raise BadValue(
             f"data.population={declared} and privacy.groups={name!r} do not go "
-            "together; with groups declare how many people each has, else a number"
+            "together; with groups declare how many users each has, else a number"
         )
     if name is None:
         assert not isinstance(declared, Mapping)
@@ -362,9 +362,7 @@ def _groups(experiment: Experiment, people: Profiles) -> _Groups:
     assert isinstance(column, Category)
     codes = column.codes.astype(np.int64)
     if (codes < 0).any():
-        raise BadValue(
-            f"groups={name!r}: {int((codes < 0).sum())} people have no value"
-        )
+        raise BadValue(f"groups={name!r}: {int((codes < 0).sum())} users have no value")
     counts = np.bincount(codes, minlength=len(column.labels)).tolist()
     found = dict(zip(column.labels, counts, strict=True))
     sizes = declared if isinstance(declared, Mapping) else found

@@ -68,9 +68,9 @@ def write_report(
 def report_of(
     run: Finished, *, user: str | None = None, beside: Mapping[str, Json] | None = None
 ) -> Report:
-    """What `tacit report` shows; with `user`, that person's list as well.
+    """What `tacit report` shows; with `user`, that user's list as well.
 
-    `beside` has evaluations of other runs on the same people.
+    `beside` has evaluations of other runs on the same users.
     """
     result, experiment = run.result, run.experiment
     name = experiment.method_name
@@ -92,7 +92,7 @@ def report_of(
 
 
 def person_of(run: Finished, user: str, *, k: int = 10) -> Person:
-    """A simulated person's history and list, as their device would show them."""
+    """A simulated user's history and list, as their client would show them."""
     recommender = load(run.directory.path)
     held, catalog = holding_of(recommender, run.experiment, user), recommender.catalog
     titles = tuple(catalog.titles[i] for i in catalog.indices(held.ids(catalog)))
@@ -119,7 +119,7 @@ def _estimates(metrics: Mapping[str, Json]) -> dict[str, Estimate]:
 
 
 def _curve(run: Finished) -> Curve | None:
-    """The first metric on the validation people, round by round."""
+    """The first metric on the validation users, round by round."""
     if run.experiment.is_release:
         return None
     metric = run.experiment.evaluate.metrics[0]
@@ -131,7 +131,7 @@ def _curve(run: Finished) -> Curve | None:
     if not lines:
         return None
     values = tuple(Estimate(m["mean"], m["se"]) for _, m in lines)
-    return Curve(f"{metric} on validation people", tuple(r for r, _ in lines), values)
+    return Curve(f"{metric} on validation users", tuple(r for r, _ in lines), values)
 
 
 def _groups(judged: Mapping[str, Json]) -> dict[str, dict[str, dict[str, Estimate]]]:
@@ -157,7 +157,7 @@ def _facts(run: Finished) -> tuple[tuple[str, str], ...]:
         return (
             ("data", experiment.data.source),
             ("items", f"{run.n_items:,}"),
-            ("people who may take part", f"{run.card['data']['people']:,}"),
+            ("users who may take part", f"{run.card['data']['people']:,}"),
             ("rounds", str(len(rounds))),
         )
     asked = sum(line["simulation_only"]["asked"] for line in rounds)
@@ -169,10 +169,10 @@ def _facts(run: Finished) -> tuple[tuple[str, str], ...]:
         ("split", experiment.data.split),
         ("seed", str(experiment.run.seed)),
         ("rounds", str(len(rounds))),
-        ("devices asked, all rounds", f"{asked:,}"),
-        ("devices a second", "–" if speed is None else f"{speed:,.0f}"),
-        ("sent by devices", _bytes(counted["bytes_up"])),
-        ("sent to devices", _bytes(counted["bytes_down"])),
+        ("clients asked, all rounds", f"{asked:,}"),
+        ("clients a second", "–" if speed is None else f"{speed:,.0f}"),
+        ("sent by clients", _bytes(counted["bytes_up"])),
+        ("sent to clients", _bytes(counted["bytes_down"])),
     )
 
 

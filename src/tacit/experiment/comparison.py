@@ -1,7 +1,7 @@
-"""Methods × targets × seeds on the same held-out people, resumable line by line.
+"""Methods × targets × seeds on the same held-out users, resumable line by line.
 
     out/<method>[-epsilon-2]/seed-0[-draw-1]/   a whole run each, as of `tacit train`
-    out/baselines/<name>/seed-0.json            a baseline's numbers a person
+    out/baselines/<name>/seed-0.json            a baseline's numbers a user
 
 What is there is not made again, and what another comparison left there is refused.
 """
@@ -39,7 +39,7 @@ class Line:
     """A method at a target, or a baseline: an evaluation a seed.
 
     `target` is None where none was asked for. `provable` is the largest epsilon of any
-    seed, for a person's whole history and what is published; None if there is none.
+    seed, for a user's whole history and what is published; None if there is none.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """All lines, on the same people."""
+    """All lines, on the same users."""
 
     lines: tuple[Line, ...]
     seeds: tuple[int, ...]
@@ -77,7 +77,7 @@ class Comparison:
         return known[label]
 
     def differences(self, against: str) -> dict[str, dict[str, Difference]]:
-        """Every other line minus this one, with a paired bootstrap over people."""
+        """Every other line minus this one, with a paired bootstrap over users."""
         reference, key = self.line(against), Key.from_seed(0).at("compare", against)
         return {
             line.label: paired_bootstrap(
@@ -203,7 +203,7 @@ def _evaluation(document: Mapping[str, Any]) -> Evaluation:
 
 
 def _averaged(draws: Sequence[Evaluation]) -> Evaluation:
-    """Each person's mean over draws: other noise, the same people."""
+    """Each user's mean over draws: other noise, the same users."""
     first = draws[0]
     values = {
         name: np.mean([draw.values[name] for draw in draws], axis=0)
@@ -252,6 +252,6 @@ def _judged_seed(
         return Evaluation.from_json(kept["evaluation"])
     assembled = assemble(experiment)
     judged = judge_baseline(assembled, name, assembled.split.test, budget=budget)
-    kept = {"digest": digest, "evaluation": judged.to_json()}  # of each person
+    kept = {"digest": digest, "evaluation": judged.to_json()}  # of each user
     write_document(path, kept, is_private=True)
     return judged

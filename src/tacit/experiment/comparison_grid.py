@@ -43,7 +43,7 @@ class Grid:
     draws: int = 1
     changes: tuple[str, ...] = ()
     baselines: tuple[str, ...] | None = None  # None: those the experiments name
-    budget: int = 0  # settings of a baseline tried on validation people; 0: its own
+    budget: int = 0  # settings of a baseline tried on validation users; 0: its own
 
     def __post_init__(self) -> None:
         check.at_least(1, seeds=self.seeds, draws=self.draws)
@@ -166,7 +166,7 @@ def _seeded(table: dict[str, Any], seed: int, draw: int, path: Path) -> Experime
 
 
 def _refuse_other_people(contests: list[Contest]) -> None:
-    """Only what is measured alike on the same people can be compared."""
+    """Only what is measured alike on the same users can be compared."""
     first = contests[0].runs[0][0]
     for contest in contests[1:]:
         other = contest.runs[0][0]
@@ -175,7 +175,7 @@ def _refuse_other_people(contests: list[Contest]) -> None:
         if differ:
             raise BadValue(
                 f"{contests[0].name} and {contest.name} differ in "
-                f"{', '.join(differ)}; only what is measured alike on the same people "
+                f"{', '.join(differ)}; only what is measured alike on the same users "
                 "can be compared"
             )
 

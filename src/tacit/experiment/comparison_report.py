@@ -27,7 +27,7 @@ def comparison_of(
             ("protocol", found.lines[0].evaluations[0].protocol),
             ("seeds", ", ".join(map(str, found.seeds))),
             ("noise draws a seed", str(found.draws)),
-            ("test people a seed", f"{people:,}"),
+            ("test users a seed", f"{people:,}"),
         ),
         comparison=tuple(_contestant(line) for line in found.lines),
         tradeoff=_tradeoff(found),

@@ -1,4 +1,4 @@
-"""The method and its baselines on the same held-out people."""
+"""The method and its baselines on the same held-out users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tacit.results import Evaluation
 from tacit.runtime.rounds import State
 from tacit.serving.recommender import Recommender
 
-Users = Int64[np.ndarray, "people"]
+Users = Int64[np.ndarray, "users"]
 
 
 def judge(assembled: Assembled, state: State, heldout: Heldout) -> Evaluation:
@@ -29,9 +29,9 @@ def judge(assembled: Assembled, state: State, heldout: Heldout) -> Evaluation:
 def judge_baseline(
     assembled: Assembled, name: str, heldout: Heldout, *, budget: int = 0
 ) -> Evaluation:
-    """A baseline, fitted centrally on the training people's histories.
+    """A baseline, fitted centrally on the training users's histories.
 
-    With a `budget`, the best of so many settings on the validation people.
+    With a `budget`, the best of so many settings on the validation users.
     """
     key = root_key(assembled.experiment).at("baseline", name)
     ranker, split = baseline(name), assembled.split
@@ -43,9 +43,9 @@ def judge_baseline(
 
 
 def method_scorer(assembled: Assembled, state: State) -> Personal:
-    """Scores as each person's own device would compute them.
+    """Scores as each user's own device would compute them.
 
-    People who trained keep their private state; the others enrol as strangers do, with
+    Users who trained keep their private state; the others enrol as strangers do, with
     their own profile and nothing else.
     """
     method, split = assembled.method, assembled.split

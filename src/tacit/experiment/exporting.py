@@ -90,7 +90,7 @@ def _formula(recommender: Recommender) -> Formula:
     if not isinstance(method, Exportable):
         raise Refused(
             f"{type(method).__name__} has no formula from a history to scores, so a "
-            "device needs this package to rank with it. Methods that can be exported: "
+            "client needs this package to rank with it. Methods that can be exported: "
             f"{', '.join(exportable())}"
         )
     return method.formula(recommender.broadcast)
@@ -106,13 +106,13 @@ def _onnx_facts(content: bytes, precision: Precision) -> Json:
         "input": {
             "name": INPUT,
             **end,
-            "meaning": "a row a person: 1 at every item the person has, or its value "
+            "meaning": "a row a user: 1 at every item the user has, or its value "
             "where the method weighs values; else 0",
         },
         "output": {
             "name": OUTPUT,
             **end,
-            "meaning": "larger is better; leave out what the person has, and of equal "
+            "meaning": "larger is better; leave out what the user has, and of equal "
             "scores take the earlier item first",
         },
     }

@@ -122,17 +122,17 @@ def write_card(directory: RunDirectory, card: Json | None = None) -> Path:
 def _kinds(dataset: Dataset) -> Iterator[Json]:
     """Every kind of data there is, whose it is, and whether it is personal."""
     log = dataset.interactions
-    yield _kind("items a person chose", "the device", personal=True)
+    yield _kind("items a user chose", "the client", personal=True)
     if len(log) and float(log.values.min()) != float(log.values.max()):
-        yield _kind("how much: ratings or counts", "the device", personal=True)
+        yield _kind("how much: ratings or counts", "the client", personal=True)
     if log.times is not None:
-        yield _kind("when: times of choices", "the device", personal=True)
+        yield _kind("when: times of choices", "the client", personal=True)
     if dataset.impressions is not None:
-        yield _kind("what was shown, and clicked", "the device", personal=True)
+        yield _kind("what was shown, and clicked", "the client", personal=True)
     for name in log.contexts:
-        yield _kind(f"context of a choice: {name}", "the device", personal=True)
+        yield _kind(f"context of a choice: {name}", "the client", personal=True)
     for name in dataset.profiles.features:
-        yield _kind(f"profile: {name}", "the device", personal=True)
+        yield _kind(f"profile: {name}", "the client", personal=True)
     described = ", ".join(["titles", *dataset.catalog.features])
     yield _kind(f"items: {described}", "everyone", personal=False)
 

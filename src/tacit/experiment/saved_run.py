@@ -1,4 +1,4 @@
-"""A run that is there: its experiment, its model, what a simulated person holds."""
+"""A run that is there: its experiment, its model, what a simulated user holds."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _check_result(result: Mapping[str, Any]) -> None:
 
 
 def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> Holding:
-    """What the device of a simulated person holds: events, values, the profile."""
+    """What the client of a simulated user holds: events, values, the profile."""
     from tacit.experiment.assemble import load_dataset
 
     dataset = load_dataset(experiment)

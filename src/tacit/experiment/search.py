@@ -1,4 +1,4 @@
-"""Hyper-parameters chosen on validation people, with the same budget for everyone.
+"""Hyper-parameters chosen on validation users, with the same budget for everyone.
 
 A baseline that nobody tuned is not a baseline. Each declares in `GRID` what may be
 tried; a search tries all of it, or `budget` settings drawn at random where there are
@@ -28,7 +28,7 @@ Settings = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting, judged on the validation people."""
+    """One setting, judged on the validation users."""
 
     ranker: Ranker
     settings: Settings

@@ -53,10 +53,10 @@ SplitName = Literal[
 class DataSettings:
     """Which data set, what to keep of it, how to divide it.
 
-    `validation` and `test` are shares of the people if below 1, else how many; with
+    `validation` and `test` are shares of the users if below 1, else how many; with
     split = "ratio" they are shares of everyone's items. A paper's `protocol` decides
     what is kept, how it is divided and how it is judged, as the paper did.
-    `population` is how many people the plan speaks of, or how many of each public
+    `population` is how many users the plan speaks of, or how many of each public
     group: those who are not in the data are absent. Left out, it is counted.
     """
 
@@ -110,7 +110,7 @@ class DataSettings:
 
     @property
     def declared_people(self) -> int | None:
-        """How many people the plan speaks of, of all groups together, if declared."""
+        """How many users the plan speaks of, of all groups together, if declared."""
         sizes = self.population
         return sum(sizes.values()) if isinstance(sizes, Mapping) else sizes
 
@@ -180,7 +180,7 @@ class EvaluateSettings:
     metrics: tuple[str, ...] = ("ndcg@100", "recall@20", "recall@50")
     protocol: Literal["full", "sampled", "each-alone"] = "full"
     candidates: int = 99  # of the sampled protocol
-    every: int = 1  # rounds between looks at the validation people
+    every: int = 1  # rounds between looks at the validation users
     baselines: tuple[str, ...] = ("popularity",)
     release: Mapping[str, Any] | None = None  # a hit rate under the budget
 

@@ -87,7 +87,7 @@ def train(
     resume: bool = False,
     watch: Watch | None = None,
 ) -> Outcome:
-    """Train, evaluate on the test people and write every file of the run.
+    """Train, evaluate on the test users and write every file of the run.
 
     Interrupted at any moment, the same call with `resume=True` continues bit for bit.
     """
@@ -112,7 +112,7 @@ def train(
         save_model(_model(assembled, state), directory.model, directory.model_facts)
         evaluations = {}
         if not experiment.is_release:
-            watch.say("ranking for the test people")
+            watch.say("ranking for the test users")
             evaluations = judge_all(assembled, state, assembled.split.test)
         rounds = tuple(directory.rounds_logged())
         document = (
@@ -132,7 +132,7 @@ def train(
 def judge_all(
     assembled: Assembled, state: State, heldout: Heldout
 ) -> dict[str, Evaluation]:
-    """The method, then each baseline of the experiment, on the same people."""
+    """The method, then each baseline of the experiment, on the same users."""
     experiment = assembled.experiment
     own = {experiment.method_name: judge(assembled, state, heldout)}
     return own | {
@@ -214,7 +214,7 @@ def _refuse_other_inputs(inputs: dict[str, Any], directory: RunDirectory) -> Non
         raise Damaged(directory.inputs, f"it lacks one of {sorted(inputs)}")
     known = {key: began[key] for key in inputs}
     if known != inputs:
-        sizes = "{people:,} people and {items:,} items"
+        sizes = "{people:,} users and {items:,} items"
         raise BadRun(
             f"{directory.path} was begun with other data: {sizes.format(**known)} "
             f"then, {sizes.format(**inputs)} now, and not the same; the same noise "
@@ -306,7 +306,7 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
         nonlocal started
         seconds = time.perf_counter() - started
         if experiment.is_release:
-            return {}  # whatever is counted here is counted among private people
+            return {}  # whatever is counted here is counted among private users
         looked = _look(assembled, state, tally)
         started = time.perf_counter()
         counted = {name: getattr(tally, name) for name in _COUNTED}
@@ -327,7 +327,7 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
 
 
 def _look(assembled: Assembled, state: State, tally: Tally) -> dict[str, Any]:
-    """The validation people's metrics, every few rounds and after the last."""
+    """The validation users's metrics, every few rounds and after the last."""
     done, settings = tally.round + 1, assembled.experiment.evaluate
     is_last = assembled.method.is_over(state.server)
     if done % settings.every and not is_last:
@@ -394,7 +394,7 @@ def _result(
 
 
 def _released(assembled: Assembled, state: State) -> dict[str, Any]:
-    """What may be told of a release: nothing of private people but under noise."""
+    """What may be told of a release: nothing of private users but under noise."""
     told = plan_account(assembled)
     return {
         "method": assembled.experiment.method_name,
@@ -406,7 +406,7 @@ def _released(assembled: Assembled, state: State) -> dict[str, Any]:
 
 
 def in_short(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A result without the numbers of each person."""
+    """A result without the numbers of each user."""
     if not document["simulation"]:
         return {**document}
     held = {k: v for k, v in document[ONLY].items() if k != "evaluations"}

@@ -45,7 +45,7 @@ def _substitute(a, b):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _person(history, table, common, alpha, times, total, system, x):  # type: ignore[no-untyped-def]
-    """A person's factors into `x`; `times` then says how often an item is there.
+    """A user's factors into `x`; `times` then says how often an item is there.
 
     A row of `table` is v and the lower triangle of v vᵀ. Their sums over events have c
     for the triangle; for v, repeats add alpha and not one.

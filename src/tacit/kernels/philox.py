@@ -1,6 +1,6 @@
 """Philox-4x64-10; the twin of `keys._philox_plain`.
 
-Serial on purpose: numba's thread pools do not survive a fork, and a device or a worker
+Serial on purpose: numba's thread pools do not survive a fork, and a client or a worker
 process may fork or call from several threads. One core makes 10^8 words in a second.
 """
 

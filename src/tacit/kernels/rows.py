@@ -8,7 +8,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def weighted_rows(matrix, offsets, columns, values, out):  # type: ignore[no-untyped-def]
-    """Add to each person's row of `out` the matrix's rows `columns`, times `values`.
+    """Add to each user's row of `out` the matrix's rows `columns`, times `values`.
 
     The twin of `sparse @ matrix`; entries that are zero cost nothing.
     """

@@ -211,7 +211,7 @@ def _scan(user, index, seen, first_tile, last_tile, items, scores):  # type: ign
 
 @njit(cache=True)
 def scan_codes(user, index, seen, k):  # type: ignore[no-untyped-def]
-    """The best k of one person."""
+    """The best k of one user."""
     items, scores = np.empty(k, np.int32), np.empty(k, np.float64)
     n = _scan(user, index, seen, 0, len(index[1]), items, scores)
     return items[:n], scores[:n]
@@ -237,7 +237,7 @@ def scan_codes_in_runs(runs, user, index, seen, k):  # type: ignore[no-untyped-d
 
 @parallel()
 def scan_codes_each(users, index, offsets, seen, k):  # type: ignore[no-untyped-def]
-    """The best k of each person: items, scores, how many."""
+    """The best k of each user: items, scores, how many."""
     n_tiles = len(index[1])
     items = np.empty((len(users), k), np.int32)
     scores = np.empty((len(users), k), np.float64)

@@ -1,9 +1,9 @@
-"""What a device has said so far, what that amounts to, and when it says no more.
+"""What a client has said so far, what that amounts to, and when it says no more.
 
-    terms.py      what a device agrees to for a run: its releases, and when; as JSON
+    terms.py      what a client agrees to for a run: its releases, and when; as JSON
     budget.py     participations -> epsilon for each unit and view; caps
-    cohort.py     array form: every device of a simulation, a count a part of the run
-    durable.py    durable form: one device, one SQLite file
+    cohort.py     array form: every client of a simulation, a count a part of the run
+    durable.py    durable form: one client, one SQLite file
     decisions.py  what only its owner decides: to accept one in doubt, to erase
     snapshot.py   the file at one moment, and whether it can be relied on
     anchor.py     what the machine remembers of it outside the file
@@ -11,7 +11,7 @@
     records.py    what stands in it
     schema.py     its tables, and what makes a commit last
 
-Two forms, one rule: both ask `budget`, so a simulated device refuses exactly when a
+Two forms, one rule: both ask `budget`, so a simulated client refuses exactly when a
 real one does. What belongs here: events, counts, caps, bytes that must not be said
 twice. What does not: methods, plans and messages; `runtime.ledger` turns a method's
 releases into terms, and `runtime.device` ties a ledger to a real device.

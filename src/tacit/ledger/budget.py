@@ -135,7 +135,7 @@ def allowed_rounds(
     part: range | None = None,
     earlier: Sequence[int] = (),
 ) -> int:
-    """In how many rounds of a run a device may take part: all, or until a cap is met.
+    """In how many rounds of a run a client may take part: all, or until a cap is met.
 
     Of a run whose rounds are not alike, in how many of one `part`, after these
     `earlier` rounds of the others. `before` is what it took part in in other runs.

@@ -1,4 +1,4 @@
-"""The array form: how often each simulated device took part, and how often it may."""
+"""The array form: how often each simulated client took part, and how often it may."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tacit.ledger.terms import Terms
 
 @dataclass(frozen=True)
 class CohortLedger:
-    """One count a device; a device's number is its place.
+    """One count a client; a client's number is its place.
 
     The counts belong to the state of a run: a round that is played again from the same
     state is permitted again, says the same bytes and is counted once.
@@ -32,7 +32,7 @@ class CohortLedger:
     def __post_init__(self) -> None:
         if len(self.taken) != len(self.limits):
             raise BadValue(
-                f"counts of {len(self.taken)} devices and limits of "
+                f"counts of {len(self.taken)} clients and limits of "
                 f"{len(self.limits)}; they must agree"
             )
 
@@ -43,10 +43,10 @@ class CohortLedger:
         round: int,
         multipliers: Float64[np.ndarray, "asked"] | None = None,
     ) -> Bool[np.ndarray, "asked"]:
-        """Which of these devices stay within their caps if they take part once more.
+        """Which of these clients stay within their caps if they take part once more.
 
         Where a method chooses the noise of its rounds, `multipliers` are those of this
-        one, and what each device has left of the run's budget must cover them.
+        one, and what each client has left of the run's budget must cover them.
         """
         rows = arrays.integers(clients, "clients", below=len(self.taken))
         held = (self.taken[rows] < self.limits[rows]) & (round < self.rounds)
@@ -60,14 +60,14 @@ class CohortLedger:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """How often each device may take part in each part of a run, by its caps.
+    """How often each client may take part in each part of a run, by its caps.
 
-    The parts follow each other: what a device may in one depends on how often it took
+    The parts follow each other: what a client may in one depends on how often it took
     part in those before.
     """
 
     terms: Sequence[Terms]  # of each public group
-    groups: Int64[np.ndarray, "clients"]  # the place of each device's group there
+    groups: Int64[np.ndarray, "clients"]  # the place of each client's group there
     caps: Sequence[tuple[Cap, ...]]  # of each public group
     parts: tuple[range, ...]
     known: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Limits:
     def within(
         self, part: int, taken: Int64[np.ndarray, "clients parts"]
     ) -> Int64[np.ndarray, "clients"]:
-        """In how many rounds of a part each device may take part."""
+        """In how many rounds of a part each client may take part."""
         alike = self.groups
         for before, counts in zip(self.parts[:part], taken.T, strict=False):
             alike = alike * (len(before) + 1) + np.minimum(counts, len(before))
@@ -93,7 +93,7 @@ class Limits:
         return [*chain.from_iterable(each)]
 
     def _limit(self, group: int, *earlier: int) -> int:
-        """For a device that took part so often in each of the parts before."""
+        """For a client that took part so often in each of the parts before."""
         where = group, *earlier
         if where not in self.known:
             done = [part[:n] for part, n in zip(self.parts, earlier, strict=False)]

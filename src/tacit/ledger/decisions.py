@@ -20,7 +20,7 @@ from pathlib import Path
 from tacit.errors import BadData, Refused
 from tacit.ledger import anchor as anchors
 from tacit.ledger.anchor import Agreed, Anchor, Mark
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Doubt
 from tacit.ledger.rows import TABLES, Row, Rows
 from tacit.ledger.schema import (
@@ -73,7 +73,7 @@ def erase(path: Path, *, keep_ledger: bool = False) -> int:
         path.unlink(missing_ok=True)
         anchors.drop(was_here.id)
         return 0
-    with DeviceLedger(path, create=False) as ledger:
+    with ClientLedger(path, create=False) as ledger:
         unsent, link = ledger.waiting(), ledger.link
         ledger.forget(keep_ledger=keep_ledger)
     if not keep_ledger:
@@ -87,7 +87,7 @@ def _begin_anew(path: Path, *, as_written: bool) -> Accepted:
     """An empty ledger in which every run of the lost one counts in full."""
     evidence = anchors.at_place(path)
     if evidence is None:
-        raise BadData(path, None, "no such file; a device makes its ledger itself")
+        raise BadData(path, None, "no such file; a client makes its ledger itself")
     _check_no_evidence(path, (evidence,), GONE, as_written=as_written)
     rows = _accepted({one.name: {} for one in TABLES}, (evidence,), path=path)
     with in_one_sentence(path):

@@ -57,7 +57,7 @@ class _Answered:
     multiplier: float | None
 
 
-class DeviceLedger:
+class ClientLedger:
     """What one client has said and may still say. One process at a time writes."""
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
@@ -70,7 +70,7 @@ class DeviceLedger:
         """Let go of the file."""
         self._file.close()
 
-    def __enter__(self) -> DeviceLedger:
+    def __enter__(self) -> ClientLedger:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""What stands in a device's ledger, as its owner and its device read it."""
+"""What stands in a client's ledger, as its owner and its client read it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tacit.release import Release
 
 
 class Refusal(StrEnum):
-    """Why a device said no."""
+    """Why a client said no."""
 
-    OTHER_PLAN = "a plan, method or noise that this device did not agree to"
+    OTHER_PLAN = "a plan, method or noise that this client did not agree to"
     OTHER_LAYOUT = "a broadcast that does not look as was agreed"
     OTHER_PHASE = "a phase that the plan does not have in that round"
     OTHER_QUESTION = "a second, different question for a round that was answered"

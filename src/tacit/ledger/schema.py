@@ -1,4 +1,4 @@
-"""The tables of a device's ledger file, and the settings that make a commit last.
+"""The tables of a client's ledger file, and the settings that make a commit last.
 
 runs      what was agreed, with the private state of this client
 answers   one row per round that was answered: to which question, with which bytes, and
@@ -89,7 +89,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
             _check_not_lost(path)
             touch(path)
         elif not path.is_file():
-            raise BadData(path, None, "no such file; a device makes its ledger itself")
+            raise BadData(path, None, "no such file; a client makes its ledger itself")
         connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
         try:
             format_ = _check(connection, path, create=create)
@@ -173,7 +173,7 @@ def _sentence(error: Exception) -> str:
         if name.startswith(beginning):
             return f"{error}; {remedy}"
     return (
-        f"is not a device's ledger, or a damaged one: {error}; put the last copy of "
+        f"is not a client's ledger, or a damaged one: {error}; put the last copy of "
         "it back and run `tacit ledger accept`, or remove the file and run it to begin "
         "anew with all runs closed"
     )
@@ -181,8 +181,8 @@ def _sentence(error: Exception) -> str:
 
 _REMEDIES = {
     "SQLITE_FULL": "nothing was said. Make room and try again",
-    "SQLITE_READONLY": "nothing was said. A device must be able to write its ledger",
-    "SQLITE_PERM": "nothing was said. A device must be able to write its ledger",
+    "SQLITE_READONLY": "nothing was said. A client must be able to write its ledger",
+    "SQLITE_PERM": "nothing was said. A client must be able to write its ledger",
     "SQLITE_CANTOPEN": "nothing was said. Look at the folder and its permissions",
     "SQLITE_IOERR": "nothing was said. Look at the disk and try again",
     "SQLITE_BUSY": "another process holds the ledger. Try again when it has ended",
@@ -201,7 +201,7 @@ def touch(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         said = (
-            f"cannot be opened: {error.strerror or error}; a device must be able to "
+            f"cannot be opened: {error.strerror or error}; a client must be able to "
             "write its ledger"
         )
         raise BadData(path, None, said) from error
@@ -228,7 +228,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, create: bool) -> int:
     version = format_of(connection)
     [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master")
     if application != APPLICATION and (tables or not create):
-        raise BadData(path, None, "is not a device's ledger")
+        raise BadData(path, None, "is not a client's ledger")
     if tables and version not in (FORMAT, *OLDER):
         raise BadData(path, None, f"has format {version}; this program reads {FORMAT}")
     return version if tables else 0

@@ -5,11 +5,11 @@ on a trusted sum
     clipping             joint L2 and L1 bounds over whole trees
     gaussian             Gaussian sums; the same on one device
     laplace              Laplace sums, bounded in L1
-    skellam              integer sums; noise that devices can add in shares
+    skellam              integer sums; noise that clients can add in shares
     adaptive_clip        a clip that follows a quantile of the norms
-    personal_budgets     public groups of people with budgets of their own
+    personal_budgets     public groups of users with budgets of their own
     banded_noise         noise correlated over rounds, for training without sampling
-    item_selection       the items that enough people have, where none are declared
+    item_selection       the items that enough users have, where none are declared
 on one device
     randomized_response  one of k values
     flipped_bits         every bit of a row
@@ -27,7 +27,7 @@ what is claimed and what is done cannot part. What does not: who is sampled and 
 many rounds (`sampling` wraps the event of one round), what an event costs
 (`accounting`), what a server makes of a noisy sum (`aggregation`).
 
-A *central* mechanism trusts whoever sums: devices send bounded contributions, and the
+A *central* mechanism trusts whoever sums: clients send bounded contributions, and the
 channel adds the noise before the server sees the total. Bounded alone is not private.
 
 Before: a device's `local_update` made a raw update. After: `transport` carries what

@@ -4,7 +4,7 @@ S     the clip of a round; public        γ        the share of updates left unc
 b     1 if a norm is <= S, else 0        σ_b      the noise on the sum of the bits
 z     what the accountant is told        z_D      the noise multiplier of the update
 
-device  1  send the clipped update and b - 1/2, with b from before the clip
+client  1  send the clipped update and b - 1/2, with b from before the clip
 sum     2  add N(0, (z_D S)²) to the updates and N(0, σ_b²) to the bits
 server  3  S ← S exp(-η (b̄ + 1/2 - γ)),  b̄ = noisy sum of bits / planned cohort size
 
@@ -105,11 +105,11 @@ class ClippedSumWithBits:
 
 @dataclass(frozen=True)
 class AdaptiveClip:
-    """The rule by which the clip moves, and the limits that devices agreed to.
+    """The rule by which the clip moves, and the limits that clients agreed to.
 
     Guarantee: that of `ClippedSumWithBits` in every round; moving the clip is
         post-processing of its noisy bits.
-    Assumes: as `ClippedSumWithBits`; devices refuse a clip outside [least, most].
+    Assumes: as `ClippedSumWithBits`; clients refuse a clip outside [least, most].
     Source: Andrew, Thakkar, McMahan and Ramaswamy 2021, Algorithm 1.
     """
 
@@ -131,7 +131,7 @@ class AdaptiveClip:
         """The mechanism of a round whose Broadcast says `clip`; refuses other clips."""
         if not self.least <= clip <= self.most:
             raise Refused(
-                f"clip={clip} is not in [{self.least}, {self.most}], which devices "
+                f"clip={clip} is not in [{self.least}, {self.most}], which clients "
                 "agreed to at enrolment"
             )
         return ClippedSumWithBits(clip, self.noise_multiplier, self.bit_noise)

@@ -5,8 +5,8 @@ z_t   fresh normal noise of round t
 x_t   z_t - c_1 x_{t-1} - … - c_{p-1} x_{t-p+1}: what is added to the sum of round t
 
 The sums of all rounds with this noise are C⁻¹ (C sums + z), C the banded matrix of c:
-one Gaussian release of C sums. A person who takes part at most k times, p rounds apart
-or more, meets columns of C that do not overlap, so zeroing that person out moves C sums
+one Gaussian release of C sums. A user who takes part at most k times, p rounds apart
+or more, meets columns of C that do not overlap, so zeroing that user out moves C sums
 by at most clip · sqrt(k) · ‖c‖. Later rounds take back a part of earlier noise, so
 weights, which add rounds up, suffer less than from fresh noise.
 """
@@ -38,7 +38,7 @@ class BandedNoise:
     Guarantee: *all rounds of a run together* are one Gaussian release of
         `noise_multiplier` for a whole user under zero_out; replace_one doubles the
         sensitivity. Nothing is gained by sampling, nothing lost by its absence.
-    Assumes: a trusted sum; devices keep to the schedule's participations and separation
+    Assumes: a trusted sum; clients keep to the schedule's participations and separation
         themselves; `clip` is public.
     Source: Choquette-Choo et al. 2023 (banded matrices); the coefficients:
         Fichtenberger, Henzinger and Upadhyay 2023.
@@ -94,7 +94,7 @@ class BandedNoise:
 
     @property
     def sensitivity(self) -> float:
-        """What zeroing one person out of all rounds moves C sums by, at the most."""
+        """What zeroing one user out of all rounds moves C sums by, at the most."""
         return self.clip * self.schedule.sensitivity
 
     @property

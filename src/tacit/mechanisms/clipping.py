@@ -9,7 +9,7 @@ An update that is not finite counts as zero: one NaN would tell everyone that it
 took part. So does one so large or so unevenly factored that floats cannot scale it
 within `SLACK`: every result is measured, none is trusted.
 
-To bound how much history a device uses, before any norm, there is `Shards.at_most`.
+To bound how much history a client uses, before any norm, there is `Shards.at_most`.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class FlippedBits:
     """Reports every bit of a row of `dimension`, each by randomised response.
 
     Guarantee: `epsilon` pure local DP for one bit; `dimension * epsilon` for the row,
-    which is what a person's whole history is.
+    which is what a user's whole history is.
     Assumes: nothing of the row.
     Source: Warner 1965; Gao et al. 2020 for histories.
     """

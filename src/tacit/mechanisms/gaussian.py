@@ -59,7 +59,7 @@ class GaussianSum:
         return clip_by_norm(tree, self.clip)
 
     def enforce(self, tree: Tree) -> Tree:
-        """The same for reports that arrive: a device may lie."""
+        """The same for reports that arrive: a client may lie."""
         return self.bound(tree)
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
@@ -87,7 +87,7 @@ class GaussianSum:
 
 @dataclass(frozen=True)
 class LocalGaussian:
-    """A clipped update with normal noise of the device's own.
+    """A clipped update with normal noise of the client's own.
 
     Guarantee: each report is a Gaussian release of `noise_multiplier` = sigma / clip
         for a whole user, whoever sees it: server and relay too. Under replace_one two
@@ -126,7 +126,7 @@ class LocalGaussian:
         )
 
     def most_reports(self, *, epsilon: float, delta: float) -> int:
-        """How many reports stay within a budget, under zero_out: the device's filter.
+        """How many reports stay within a budget, under zero_out: the client's filter.
 
         n reports are one of noise_multiplier / sqrt(n).
 

@@ -1,11 +1,11 @@
-"""Which items there are, where nobody declared them: those that enough people have.
+"""Which items there are, where nobody declared them: those that enough users have.
 
     client   1  name at most k of one's items, chosen by one's own coins
              2  of j named items each weighs floor(R / sqrt(j)) steps, R steps being 1
     sum      3  add whole Gaussian noise of deviation z R to every named item
              4  publish the items whose noisy sum reaches the threshold T
 
-An item that only one person named has no sum without that person. It must not pass: T
+An item that only one user named has no sum without that user. It must not pass: T
 is so high that none of up to k such items does, but with a probability that the account
 takes from its delta.
 """
@@ -30,7 +30,7 @@ from tacit.keys import Key, Keys
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
-STEPS = 2**16  # R: what a person weighs in all, in whole steps; a power of two
+STEPS = 2**16  # R: what a user weighs in all, in whole steps; a power of two
 _MOST_NAMED = 2**16
 
 Sums = Int64[np.ndarray, "items"]
@@ -39,22 +39,22 @@ Noise = Callable[[int], Int64[np.ndarray, "n"]]  # so many whole draws
 
 @dataclass(frozen=True)
 class ItemSelection:
-    """The items that enough people have, found under noise.
+    """The items that enough users have, found under noise.
 
     Guarantee: a Gaussian release of `noise_multiplier` for a whole user, under
         zero_out, and a failure of probability `failure`: an item that the user alone
         has passes the threshold.
     Assumes: a trusted sum that publishes the selected items in an order of its own; the
         noise is round(z R g) of a normal g. Contributions, sums and threshold are whole
-        numbers, with squares of at most R² a person, so that x + round(z R g) is
+        numbers, with squares of at most R² a user, so that x + round(z R g) is
         round(x + z R g): what is published follows from the Gaussian mechanism.
     Source: Gopi et al. 2020, "Differentially Private Set Union", the weighted Gaussian
         algorithm and its threshold.
     """
 
-    most: int  # k: items that one person names at the most
+    most: int  # k: items that one user names at the most
     noise_multiplier: float  # z
-    failure: float  # probability that an item of one person alone is published
+    failure: float  # probability that an item of one user alone is published
 
     def __post_init__(self) -> None:
         check.count(most=self.most)
@@ -66,7 +66,7 @@ class ItemSelection:
     # client
 
     def name(self, shards: Shards, keys: Keys) -> Shards:
-        """At most `most` distinct items of each person, by the person's own coins."""
+        """At most `most` distinct items of each user, by the user's own coins."""
         return shards.at_most(self.most, keys)
 
     # sum
@@ -114,7 +114,7 @@ class ItemSelection:
     def threshold(self) -> int:
         """The least whole sum that is published.
 
-        Of j items that one person alone named, each passes if its noise reaches
+        Of j items that one user alone named, each passes if its noise reaches
         T - w_j - 1/2 before it is rounded; that any does has probability `failure` at
         the most, whatever j is.
         """
@@ -138,5 +138,5 @@ class ItemSelection:
 
     @property
     def people_needed(self) -> float:
-        """About how many people must name an item, and nothing else, for it to pass."""
+        """About how many users must name an item, and nothing else, for it to pass."""
         return self.threshold / STEPS

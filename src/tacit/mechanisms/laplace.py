@@ -43,7 +43,7 @@ class LaplaceSum:
         return clip_by_l1_norm(tree, self.clip)
 
     def enforce(self, tree: Tree) -> Tree:
-        """The same for reports that arrive: a device may lie."""
+        """The same for reports that arrive: a client may lie."""
         return self.bound(tree)
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:

@@ -1,10 +1,10 @@
-"""People with budgets of their own, by public groups.
+"""Users with budgets of their own, by public groups.
 
 sample   one noise for all; a group with a smaller budget is asked more rarely
 scale    all are asked alike; a group with a smaller budget is clipped harder
 
-A person's epsilon follows from the group's own rate and multiplier. The group is chosen
-by the person or taken from public facts, never from data: who is in which group is
+A user's epsilon follows from the group's own rate and multiplier. The group is chosen
+by the user or taken from public facts, never from data: who is in which group is
 visible in the account. Nothing here is computed from anybody's update.
 
 Source: Boenisch, Mühl, Dziedzic, Rinberg and Papernot 2023, `Sample` and `Scale`.
@@ -92,7 +92,7 @@ class ByClip:
     def enforce(self, tree: Tree) -> Tree:
         """Reports that arrive, clipped to the largest group's clip.
 
-        A sum does not know groups: a device that lies about its own loses only its own
+        A sum does not know groups: a client that lies about its own loses only its own
         smaller epsilon.
         """
         return self.bound(tree)
@@ -132,7 +132,7 @@ class ByClip:
 
 def _check_named(groups: Mapping[str, float]) -> None:
     if not groups:
-        raise BadValue("no group is named; a person needs one")
+        raise BadValue("no group is named; a user needs one")
 
 
 def _of_group(values: Mapping[str, float], group: str) -> float:

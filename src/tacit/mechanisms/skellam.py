@@ -1,6 +1,6 @@
 """Integer sums with Skellam noise: what secure aggregation can add up.
 
-device    encode   clip, put on a grid of `resolution` steps a unit, round at random
+client    encode   clip, put on a grid of `resolution` steps a unit, round at random
 sum       add      Skellam noise, the difference of two Poissons: integers stay integers
 server    estimate back to the update's units
 
@@ -148,12 +148,12 @@ class SkellamSum:
 
 @dataclass(frozen=True)
 class SkellamShares:
-    """The noise of a `SkellamSum`, drawn by the devices themselves in equal shares.
+    """The noise of a `SkellamSum`, drawn by the clients themselves in equal shares.
 
     Skellam noise adds up exactly, so no party need be trusted with all of it.
 
-    Guarantee: that of `whole`, against server and `colluders` devices together.
-    Assumes: secure aggregation hides all but the sum; at least `least_clients` devices
+    Guarantee: that of `whole`, against server and `colluders` clients together.
+    Assumes: secure aggregation hides all but the sum; at least `least_clients` clients
         add their share, of whom at most `colluders` tell it to the server.
     Source: Agarwal, Kairouz and Liu 2021.
     """
@@ -173,7 +173,7 @@ class SkellamShares:
 
     @property
     def variance(self) -> float:
-        """The variance of one device's share, in squared steps."""
+        """The variance of one client's share, in squared steps."""
         return self.whole.variance / (self.least_clients - self.colluders)
 
     def privatize(self, tree: Tree, keys: Keys) -> Tree:

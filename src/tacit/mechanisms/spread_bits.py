@@ -5,7 +5,7 @@ coordinate is drawn and becomes a randomised bit (`one_bit`). The server reads a
 ±size (e^eps + 1) / (e^eps - 1), size the number of coordinates in its part: d/k.
 
 Coordinates are distinct, and unlike those of `OneBit` they are drawn independently of
-each other. So the j-th bits of n people are n reports from one randomizer that looks at
+each other. So the j-th bits of n users are n reports from one randomizer that looks at
 nothing else, and the bits of different parts are independent given the vector: a
 shuffler that mixes all bits mixes `count` independent batches of n, and each is
 amplified as a batch of n. For coordinates drawn without replacement that is not known.

@@ -1,9 +1,9 @@
 """What a mechanism of sums is.
 
-device    bound(update)       -> a contribution that moves the sum by a known amount
-channel   enforce(reports)    -> the same bound for devices that lie
+client    bound(update)       -> a contribution that moves the sum by a known amount
+channel   enforce(reports)    -> the same bound for clients that lie
           add(total, key)     -> the noisy sum; all that the server sees
-account   sensitivity, event  -> what one round's noisy sum costs one person
+account   sensitivity, event  -> what one round's noisy sum costs one user
 
 Sums are divided by the *planned* size of the cohort, after the noise, and that is free.
 """

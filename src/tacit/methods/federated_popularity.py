@@ -9,7 +9,7 @@
              2  send v, protected
     server   3  add the reports
     ranking  4  score(item) = s, the same for everyone; with public content s times how
-                alike the item is to what the person has
+                alike the item is to what the user has
 
     mechanism    protected by
     none         nothing
@@ -17,7 +17,7 @@
     local        PrivUnitG on the client
     local_item   one item, by randomised response over the catalog, on the client
 
-A unit vector has L2 norm 1 whatever the history, so one person moves a round's sum by
+A unit vector has L2 norm 1 whatever the history, so one user moves a round's sum by
 at most 1, and everyone counts the same. The strongest cheap rival at a small epsilon.
 """
 

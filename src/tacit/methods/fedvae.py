@@ -1,7 +1,7 @@
 """FedVAE: a Mult-VAE trained by gradients of clients that hold one example each.
 
     ω = (φ, θ)   the network: encoder and decoder       R   users a round
-    r_u          a person's 0/1 history                 T   rounds; t counts epochs
+    r_u          a user's 0/1 history                 T   rounds; t counts epochs
     g_u          the gradient of u's loss               f, m  attackers, kept reports
     η, β₁, β₂, ε  Adam's                                γ, δ  boost and its decay
     β            the weight of the KL term
@@ -100,7 +100,7 @@ class FedVae(SumMethod):
     dropout: float = 0.5
     beta: float = 0.2
     beta_rounds: int = 0  # rounds over which β rises from 0; 0: it is fixed
-    loss: Literal["sum", "mean"] = "sum"  # over a person's items
+    loss: Literal["sum", "mean"] = "sum"  # over a user's items
     local_passes: int = 1
     local_rate: float = 0.0  # of a client's own steps between its passes
     # the server's step

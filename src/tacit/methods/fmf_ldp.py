@@ -5,16 +5,16 @@ Filtering With Implicit Feedback", RecSys 2021. A round is an epoch of the paper
 
     V        item factors, M × F                      (the server's; everyone sees it)
     r, p, c  how often, whether at all, 1 + alpha r    (a client's own)
-    x        the person's factors                      (never leaves; made anew from V)
+    x        the user's factors                      (never leaves; made anew from V)
     g        the gradient of V, M × F, d = M F numbers  (raw)
 
     server   1  V at random, mean m, deviation s                  Algorithm 2, line 1
     client   2  x = (Vᵀ C V + user_ridge I)⁻¹ Vᵀ C p             line 4, Eq. 4
              3  g = -2 c (p - x·v) x, where it is asked for       line 5, Eq. 5
              4  send g, protected                                 lines 6 and 7
-    server   5  the mean of all reports over the people planned   line 11, Eq. 9
+    server   5  the mean of all reports over the users planned   line 11, Eq. 9
              6  V - gamma (mean + 2 lambda V), 20 times            line 12
-    ranking  7  score = x·v on the device, for new people too
+    ranking  7  score = x·v on the device, for new users too
 
     mode    mechanism   line 4
     sound   none        g as it is: federated collaborative filtering (FCF)
@@ -65,12 +65,12 @@ from tacit.method import (
 from tacit.models.implicit_factors import ImplicitFactors, descend
 from tacit.privacy import LocalBits, PublishedVotes
 
-_RATE, _VOTES_RATE = 0.1, 1e-3  # what served validation people best; bits: the paper's
+_RATE, _VOTES_RATE = 0.1, 1e-3  # what served validation users best; bits: the paper's
 
 
 @dataclass(frozen=True)
 class FmfLdp(SumMethod):
-    """Learns item factors from protected gradients; people stay on their devices."""
+    """Learns item factors from protected gradients; users stay on their devices."""
 
     mechanisms: ClassVar[Mechanisms] = {
         "none": Unprotected,
@@ -172,7 +172,7 @@ class FmfLdp(SumMethod):
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """Line 2; a person who took no part in the training has factors as well."""
+        """Line 2; a user who took no part in the training has factors as well."""
         return Tastes(Tree.dense(person=self._told(broadcast).people(shards)))
 
     def score(

@@ -1,12 +1,12 @@
 """Gram: two noisy sums and one spectrum. Our own method, and the default.
 
-    x     a person's history over the catalog: 1 an item, or a weight
-    c     the sum of x / |x| over people, with noise                (everyone sees it)
+    x     a user's history over the catalog: 1 an item, or a weight
+    c     the sum of x / |x| over users, with noise                (everyone sees it)
     head  the H items with the largest c; the rest is the tail
     w     max(c, 1)^-a on the head: less for what everyone has
     p     c w / |c w|: the direction of popularity
     y     x w / |x w| on the head;   r = y - (y·p) p;   z = r / |r|
-    G     the sum of z zᵀ over people, with noise                   (everyone sees it)
+    G     the sum of z zᵀ over users, with noise                   (everyone sees it)
     V, f  its directions; f = (xi - rest) / (xi + lambda N), xi what a direction has
           without the noise (`models.spectrum`), rest what any has
 
@@ -34,7 +34,7 @@ z of norm 1 or less: what made it (weights, content, a fold) does not matter. No
 s / sqrt(2) on every number of the half is, once mirrored, noise of deviation s on the
 diagonal and s / sqrt(2) beside it, which `models.spectrum` removes.
 
-What follows from people and noise alone (H, lambda, the share of the budget that
+What follows from users and noise alone (H, lambda, the share of the budget that
 counts) is decided in `gram_heuristics.py`. Local reports: let each client speak `once`.
 """
 
@@ -427,7 +427,7 @@ class Gram(SumMethod):
         return f"relates the {width:,} most frequent items{shared}{kept}; {expect}"
 
     def edge(self, plan: Plan, *, side: int) -> float:
-        """The largest eigenvalue that noise makes, over the number of people."""
+        """The largest eigenvalue that noise makes, over the number of users."""
         return self.evidence(plan, size=side * (side + 1) // 2).edge(side)
 
     def evidence(self, plan: Plan, *, size: int) -> Evidence:
@@ -469,7 +469,7 @@ class Gram(SumMethod):
 
     def _rows(
         self, shards: Shards, items: Int64[np.ndarray, "columns"] | None = None
-    ) -> Float64[np.ndarray, "people columns"]:
+    ) -> Float64[np.ndarray, "users columns"]:
         return rows(
             shards, items=items, weighting=self.weighting, half_life=self.half_life
         )

@@ -1,4 +1,4 @@
-"""What follows from people and noise alone: the head, the budget, what to expect.
+"""What follows from users and noise alone: the head, the budget, what to expect.
 
 Nothing here looks at data, so all of it is known before anything is spent. The figures
 were found on MovieLens 1M and are not tuned per epsilon (docs/methods/gram.md).
@@ -18,22 +18,22 @@ COUNT_SHARE = 0.1  # of the budget, for the counting: the least, and rarely more
 _COUNT_MORE = 8.0  # times the noise's edge, up to all but the least
 _RIDGE, _RIDGE_POWER, _RIDGE_NOISE = 1.2, -0.35, 0.1
 _CONTENT_SHARE = 8  # one in so many directions of the head lies within content
-_HEAD, _PEOPLE_TO_NOISE = 600, 4743.0  # the head is 600 where people / s is 4743
+_HEAD, _PEOPLE_TO_NOISE = 600, 4743.0  # the head is 600 where users / s is 4743
 _FEWEST_HEAD = 16
 _POPULARITY, _BROAD = 0.06, 0.02  # shares at the noise's edge
 _EXPECT = (  # where tastes begin to be learnt
     (
         _POPULARITY,
-        "popularity, the same for everyone; it takes more people or more epsilon",
+        "popularity, the same for everyone; it takes more users or more epsilon",
     ),
-    (_BROAD, "broad tastes; more people or a larger epsilon would bring finer ones"),
+    (_BROAD, "broad tastes; more users or a larger epsilon would bring finer ones"),
     (0.0, "personal lists"),
 )
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a sum of relations rests on: how many people, under how much noise."""
+    """What a sum of relations rests on: how many users, under how much noise."""
 
     people: float
     variance: float  # of the noise on its diagonal
@@ -68,13 +68,13 @@ class Evidence:
         return math.sqrt(self.variance)
 
     def edge(self, side: int) -> float:
-        """The largest eigenvalue that noise makes, over the number of people."""
+        """The largest eigenvalue that noise makes, over the number of users."""
         return noise_edge(side, self.deviation) / self.people
 
     def weight_beside(self, other: Evidence) -> float:
         """What to multiply this sum by before the other is added to it.
 
-        Of all weights a, a = people / variance makes the most of the two: the people
+        Of all weights a, a = users / variance makes the most of the two: the users
         counted, over the deviation of the noise, are then the root of the sum of both
         squares (Cauchy and Schwarz), so neither sum is ever worse off for the other.
         Without noise everyone counts once.
@@ -85,7 +85,7 @@ class Evidence:
 
 
 def head_size(known: Evidence, *, most: int) -> int:
-    """How many items can be related: more people or less noise, more items."""
+    """How many items can be related: more users or less noise, more items."""
     if known.variance == 0:
         return most
     size = _HEAD * math.sqrt(known.people / known.deviation / _PEOPLE_TO_NOISE)
@@ -98,10 +98,10 @@ def count_share(edge: float) -> float:
 
 
 def ridge(known: Evidence, *, n_items: int, side: int) -> float:
-    """Lambda: how much of what a direction has is chance, a person.
+    """Lambda: how much of what a direction has is chance, a user.
 
-    Few people or few items leave more to chance, and so does noise. Found on catalogs
-    of 100 to 3,500 items and 700 to 40,000 people (docs/methods/gram.md).
+    Few users or few items leave more to chance, and so does noise. Found on catalogs
+    of 100 to 3,500 items and 700 to 40,000 users (docs/methods/gram.md).
     """
     sampled = _RIDGE * (n_items * known.people) ** _RIDGE_POWER
     return float(sampled + _RIDGE_NOISE * known.edge(side))
@@ -122,5 +122,5 @@ def outlook(edge: float) -> str:
     expect = next(words for least, words in _EXPECT if edge > least)
     return (
         "a taste stands out from the noise if it makes up "
-        f"{edge:.1%} of what people have in common: expect {expect}"
+        f"{edge:.1%} of what users have in common: expect {expect}"
     )

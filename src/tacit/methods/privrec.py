@@ -21,7 +21,7 @@
     S                S exp(-α₄ (b̄ - γ))               S - α₄ (b̄ - γ), with a floor
     noise            inside α₃, over secure_sum       outside α₃, by the server
 
-No id of a person or an item enters the network: people without a history and items that
+No id of a user or an item enters the network: users without a history and items that
 nobody has touched are scored like any other, and items of the same features tie. In
 sound mode some rounds may count first (`count_rounds`): a client sends its likes, a row
 of length 1, and the logarithm of their noisy sum is one more feature of the items.
@@ -73,7 +73,7 @@ from tacit.method import (
 from tacit.models.feature_mlp import (
     Activation,
     Blueprint,
-    Devices,
+    Cohort,
     Dislikes,
     Labelling,
     Schedule,
@@ -207,7 +207,7 @@ class PrivRec(SumMethod):
         return self._blueprint.public_shape(catalog)
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
-        """What a person has told of themselves; it stays here."""
+        """What a user has told of themselves; it stays here."""
         return self._blueprint.told_by(profiles)
 
     def update(
@@ -219,10 +219,10 @@ class PrivRec(SumMethod):
         keys: Keys,
     ) -> Tree:
         """Line 1, for all at once; while counting the likes, of length 1."""
-        device = self.devices(broadcast)
+        cohort = self.cohort(broadcast)
         if phase.name == "counts":
-            return Tree.dense(counts=unit(rows(device.labelling.liked(shards))))
-        return device.movement(clients.state, shards, self._schedule, keys)
+            return Tree.dense(counts=unit(rows(cohort.labelling.liked(shards))))
+        return cohort.movement(clients.state, shards, self._schedule, keys)
 
     # server
 
@@ -267,13 +267,13 @@ class PrivRec(SumMethod):
     ) -> Tastes:
         """Line 5: adapted weights, folded to what ranking needs of them."""
         how = replace(self._schedule, epochs=self.adapt_epochs, rate=self.adapt_rate)
-        return Tastes(self.devices(broadcast).taste(clients.state, shards, how, keys))
+        return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 5, on the device."""
-        return self.devices(broadcast).scores(person.tree, candidates.items)
+        return self.cohort(broadcast).scores(person.tree, candidates.items)
 
     # what can be learnt
 
@@ -312,9 +312,9 @@ class PrivRec(SumMethod):
 
     # details
 
-    def devices(self, broadcast: Broadcast) -> Devices:
+    def cohort(self, broadcast: Broadcast) -> Cohort:
         """The network that a broadcast tells of, and how clients read a history."""
-        return self._blueprint.devices(broadcast.weights, self._labelling)
+        return self._blueprint.cohort(broadcast.weights, self._labelling)
 
     @property
     def _blueprint(self) -> Blueprint:

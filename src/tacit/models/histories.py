@@ -23,11 +23,11 @@ def rows(
     items: Int64[np.ndarray, "columns"] | None = None,
     weighting: Weighting = "once",
     half_life: float | None = None,
-) -> Float64[np.ndarray, "people columns"]:
-    """A row a person over some items, in the order given, or over all of them.
+) -> Float64[np.ndarray, "users columns"]:
+    """A row a user over some items, in the order given, or over all of them.
 
     With a `half_life` in days an event counts 2^(-age / half_life); its age is the time
-    to the person's own last event. Without times it changes nothing.
+    to the user's own last event. Without times it changes nothing.
     """
     columns = np.arange(shards.n_items) if items is None else items
     place = np.full(shards.n_items, -1)

@@ -1,10 +1,10 @@
-"""Matrix factorisation for clicks: people in closed form, items by gradient.
+"""Matrix factorisation for clicks: users in closed form, items by gradient.
 
     V       items × factors, a row v an item
-    r       how often an item is in a person's history
+    r       how often an item is in a user's history
     p       1 where r > 0, else 0
     c       1 + alpha r: how much a preference is trusted
-    x       (Vᵀ C V + ridge I)⁻¹ Vᵀ C p             Eq. 4: the person's factors
+    x       (Vᵀ C V + ridge I)⁻¹ Vᵀ C p             Eq. 4: the user's factors
     g       -2 c (p - x·v) x, a row an item          Eqs. 5 and 6: the items' gradient
 
 Equations of Minto et al. 2021, after Hu, Koren and Volinsky 2008 and Ammad-ud-din et
@@ -24,7 +24,7 @@ from tacit.data.shards import Shards
 from tacit.errors import Refused
 from tacit.models.onnx_graph import HISTORIES, Formula
 
-_COMPILED_FROM = 200_000  # people times items; below, numpy needs a few milliseconds
+_COMPILED_FROM = 200_000  # users times items; below, numpy needs a few milliseconds
 _TRAINS_COMPILED_FROM = 500  # items
 
 Items = Float64[np.ndarray, "items factors"]
@@ -35,7 +35,7 @@ Values = Float64[np.ndarray, "clients count"]
 
 @dataclass(frozen=True, eq=False)
 class ImplicitFactors:
-    """Item factors, and what devices compute with them."""
+    """Item factors, and what clients compute with them."""
 
     items: Items
     alpha: float
@@ -62,7 +62,7 @@ class ImplicitFactors:
         return out
 
     def parts(self, shards: Shards, item: int) -> Float64[np.ndarray, "events"]:
-        """How much each event of one person adds to x·v of an item; they add up to it.
+        """How much each event of one user adds to x·v of an item; they add up to it.
 
         x is linear in the rows of the history once Vᵀ C V is known.
         """
@@ -134,7 +134,7 @@ class ImplicitFactors:
     def _systems(
         self, counts: sp.csr_array
     ) -> Float64[np.ndarray, "clients factors factors"]:
-        """Vᵀ C V + ridge I of each person: what all share, and the touched rows."""
+        """Vᵀ C V + ridge I of each user: what all share, and the touched rows."""
         f = self.items.shape[1]
         outer = (self.items[:, :, None] * self.items[:, None, :]).reshape(-1, f * f)
         return self._common() + self.alpha * (counts @ outer).reshape(-1, f, f)
@@ -156,7 +156,7 @@ def _nothing(shards: Shards) -> Coordinates:
 
 
 def _counts(shards: Shards) -> sp.csr_array:
-    """How often each item is in each history; people × items."""
+    """How often each item is in each history; users × items."""
     shape = (len(shards), shards.n_items)
     ones = np.ones(len(shards.items))
     made = sp.csr_array((ones, shards.items, shards.offsets), shape, copy=True)

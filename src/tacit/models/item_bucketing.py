@@ -32,17 +32,17 @@ class Fold:
     n_rows: int
 
     def folded(
-        self, x: Float64[np.ndarray, "people items"]
-    ) -> Float64[np.ndarray, "people rows"]:
-        """P x for every person."""
+        self, x: Float64[np.ndarray, "users items"]
+    ) -> Float64[np.ndarray, "users rows"]:
+        """P x for every user."""
         places = (np.arange(len(self.rows)), self.rows)
         matrix = csr_array((self.shares, places), shape=(len(self.rows), self.n_rows))
         return np.asarray(x @ matrix)
 
     def unfolded(
-        self, y: Float64[np.ndarray, "people rows"]
-    ) -> Float64[np.ndarray, "people items"]:
-        """Pᵀ y for every person."""
+        self, y: Float64[np.ndarray, "users rows"]
+    ) -> Float64[np.ndarray, "users items"]:
+        """Pᵀ y for every user."""
         return y[:, self.rows] * self.shares
 
 

@@ -30,8 +30,8 @@ _TIES = 1e-9  # what the order by count adds to a score
 _HAIR_MORE = 1 + 1e-12
 _BLOCK = 128  # rows that stay in a cache between two looks
 
-Rows = Float64[np.ndarray, "people columns"]
-Folded = Float64[np.ndarray, "people rows"]  # the same columns where none are shared
+Rows = Float64[np.ndarray, "users columns"]
+Folded = Float64[np.ndarray, "users rows"]  # the same columns where none are shared
 
 
 def head_of(
@@ -79,7 +79,7 @@ class Relations:
             Content(arrays.get("labels", nothing), arrays.get("numbers", nothing)),
         )
 
-    def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "people"]]:
+    def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "users"]]:
         """What of each history over the head is not popularity (r), and y·p."""
         x *= self.weights
         y = unit(x)
@@ -114,7 +114,7 @@ class Relations:
         x *= (scale / norms)[:, None]
         x -= np.multiply.outer(popular * scale, self.popularity)
 
-    def loads(self, r: Rows) -> Float64[np.ndarray, "people rank"]:
+    def loads(self, r: Rows) -> Float64[np.ndarray, "users rank"]:
         """How much of each direction there is in r, by its strength."""
         return (self._folded(r) @ self.vectors) * self.strengths
 
@@ -130,12 +130,12 @@ class Relations:
 
     def score(
         self,
-        loads: Float64[np.ndarray, "people rank"],
-        popular: Float64[np.ndarray, "people 1"],
-        alike: Float64[np.ndarray, "people items_or_none"],
+        loads: Float64[np.ndarray, "users rank"],
+        popular: Float64[np.ndarray, "users 1"],
+        alike: Float64[np.ndarray, "users items_or_none"],
         *,
         weight: float,
-    ) -> Float64[np.ndarray, "people items"]:
+    ) -> Float64[np.ndarray, "users items"]:
         """All items; `alike` has no columns where content plays no part.
 
         Ties go by count, and so does everything for somebody without a history.
@@ -175,7 +175,7 @@ class Relations:
     def reasons(
         self, x: Rows, items: Int64[np.ndarray, "events"], target: int
     ) -> Float64[np.ndarray, "events"]:
-        """What each of a person's items brings to the taste part of a score.
+        """What each of a user's items brings to the taste part of a score.
 
         The score is linear in y. Popularity speaks for an item whoever asks, so it is
         no reason; nor is anything for an item of the tail.

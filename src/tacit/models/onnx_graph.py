@@ -1,11 +1,11 @@
 """A computation written down, for programs that have neither Python nor this package.
 
-    x = HISTORIES.held()                              # (people, items)
+    x = HISTORIES.held()                              # (users, items)
     scores = (x.unit(least=0.5) @ weights).tanh()     # nothing is computed yet
 
 A formula is a tree of steps that begins at `HISTORIES` and at constants. Steps have
 the names and the meaning of ONNX's operators, so that `serving.export` writes them as
-they stand. Rows are people, and nobody's scores depend on who else is in the batch.
+they stand. Rows are users, and nobody's scores depend on who else is in the batch.
 """
 
 from __future__ import annotations
@@ -139,4 +139,4 @@ class Formula:
 Operand = Formula | Array | float
 
 HISTORIES = Formula("Input")
-"""What comes in: a row a person, above zero at each item that the person has."""
+"""What comes in: a row a user, above zero at each item that the user has."""

@@ -6,7 +6,7 @@ in on average. A client that speaks once is in one of the phases only, and spend
 everything there.
 
 Clients that protect their own reports share a target epsilon among their messages. Of a
-person's k votes about d coordinates the noise is (d / k) coth²(eps / 2). With a total
+user's k votes about d coordinates the noise is (d / k) coth²(eps / 2). With a total
 of k eps that is least at eps = 2.18 a vote. Where a relay mixes, the total grows as
 sqrt(k e^eps) instead, and it is least at sinh(eps) = 2, eps = 1.44.
 """
@@ -173,7 +173,7 @@ def rates_for_targets(plan: Plan, phases: Sequence[Phase]) -> PoissonByGroup:
 
 
 def _alone(plan: Plan, rate: float, target: float) -> Plan:
-    """A plan whose people are all of one kind."""
+    """A plan whose users are all of one kind."""
     return replace(plan, sampler=Poisson(rate), groups={}, target_epsilon=target)
 
 

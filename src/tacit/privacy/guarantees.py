@@ -4,7 +4,7 @@ unprotected   nothing protects the reports
 summed        noise on a sum, added by somebody trusted or by the server
 local         every client protects its own report
 shuffled      the same, and a relay mixes the messages
-set_of_items  the items that enough people have, found before the first round
+set_of_items  the items that enough users have, found before the first round
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
     """Cells of local reports that a relay cuts into messages of `epsilon` each.
 
     Whoever sees what the relay delivers does not know whose a message is. That is worth
-    something only if enough people are mixed: the plan's `min_contributors`, below
+    something only if enough users are mixed: the plan's `min_contributors`, below
     which the relay delivers nothing. A relay that sides with the server undoes it.
 
-    Assumes: a person's messages are independent of each other, given their data, and
+    Assumes: a user's messages are independent of each other, given their data, and
     the j-th of everyone comes from the same randomizer.
     """
     from tacit.accounting.events import ShuffledDpEvent, pure_local
@@ -120,7 +120,7 @@ def set_of_items(plan: Plan, event: DpEvent) -> Release:
             "size has one under replace_one; use another sampler"
         )
     reason = "Gaussian mechanism on sums of named items, and a threshold that one "
-    reason += "person's items pass with a small probability (Gopi et al. 2020)"
+    reason += "user's items pass with a small probability (Gopi et al. 2020)"
     cells = whole_run(plan, event, reason=reason)
     return Release("set of items", "everyone", "once, before the first round", cells)
 

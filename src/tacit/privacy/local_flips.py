@@ -1,6 +1,6 @@
 """Every client sends its whole history with every bit flipped now and then.
 
-The paper (Gao et al. 2020) states the epsilon of one bit. A person is protected by that
+The paper (Gao et al. 2020) states the epsilon of one bit. A user is protected by that
 times the number of items, and that is the field here, so that nobody reads one for the
 other.
 """

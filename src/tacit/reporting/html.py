@@ -22,12 +22,12 @@ from tacit.text import in_html
 from tacit.version import __version__
 
 SIMULATED = (
-    "All devices ran on one machine with seeded randomness: these figures describe a "
-    "simulation, not a release to real people."
+    "All clients ran on one machine with seeded randomness: these figures describe a "
+    "simulation, not a release to real users."
 )
 RELEASED = (
     "This is a release: its randomness came from the operating system and is "
-    "forgotten. No figure here was measured on people but with noise, under what is "
+    "forgotten. No figure here was measured on users but with noise, under what is "
     "promised to them below."
 )
 
@@ -103,8 +103,8 @@ def _tradeoff(tradeoff: Tradeoff) -> str:
 
 def _differences(pairs: tuple[Paired, ...]) -> str:
     note = (
-        '<p class="quiet">People are drawn with replacement, each with all of their '
-        "differences; the interval speaks of other people, not of other seeds.</p>\n"
+        '<p class="quiet">Users are drawn with replacement, each with all of their '
+        "differences; the interval speaks of other users, not of other seeds.</p>\n"
     )
     metrics = dict.fromkeys(pair.metric for pair in pairs)
     by_metric = ([p for p in pairs if p.metric == metric] for metric in metrics)
@@ -125,7 +125,7 @@ def _groups(groups: Groups) -> str:
     metrics = list(dict.fromkeys(name for group in groups.values() for name in group))
     first = elements.figure(
         plots.by_group(groups, metrics[0]),
-        f"{metrics[0]} for groups of people by activity, with one standard error.",
+        f"{metrics[0]} for groups of users by activity, with one standard error.",
     )
     numbers = (
         elements.table(tables.by_group(groups, name), heads=1) for name in metrics
@@ -142,7 +142,7 @@ def _person(person: Person) -> str:
         f'<ul class="history">\n{history}</ul>\n</div>\n'
         f"<div>\n{elements.table(tables.recommendations(person))}</div>\n</div>\n"
     )
-    return elements.section("person", "One person's list", body)
+    return elements.section("person", "One user's list", body)
 
 
 def _origin(report: Report) -> str:

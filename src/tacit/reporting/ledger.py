@@ -1,4 +1,4 @@
-"""What left a device, as tables and as a page for the person it belongs to."""
+"""What left a device, as tables and as a page for the user it belongs to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TITLE = "What left this device, and how much it says about me"
 
 @dataclass(frozen=True)
 class Told:
-    """All that a device's ledger has to say, as plain data."""
+    """All that a client's ledger has to say, as plain data."""
 
     entries: tuple[Entry, ...]
     totals: tuple[Statement, ...]
@@ -30,7 +30,7 @@ class Told:
 
 
 def entries_table(entries: Sequence[Entry]) -> tables.Table:
-    """Every release with its events, for people who know the field."""
+    """Every release with its events, for users who know the field."""
     header = ("when", "run", "round", "what", "to whom", "user: event", "arrived")
     rows = tuple(
         (
@@ -58,17 +58,17 @@ def caps_table(caps: Sequence[Cap], totals: Sequence[Statement]) -> tables.Table
 
 
 def refusals_table(told: Told) -> tables.Table:
-    """How often the device said no."""
+    """How often the client said no."""
     header = ("reason", "how often", "last")
     rows = tuple((why, str(n), last) for _, why, n, last in told.refusals)
-    return tables.Table("What this device refused", header, rows, frozenset({1}))
+    return tables.Table("What this client refused", header, rows, frozenset({1}))
 
 
 def in_doubt(doubt: str) -> str:
     """What to know first of a ledger that is not relied on, and what to do."""
     return (
         f"This ledger is not relied on: {doubt}. What it lists is unverified, no "
-        "figure is proven, and the device says no to everything until its owner "
+        "figure is proven, and the client says no to everything until its owner "
         "decides: tacit ledger accept FILE."
     )
 
@@ -91,7 +91,7 @@ _CHOICES = (
     "Set a limit: tacit ledger cap FILE --epsilon 2. From then on this device says no "
     "before the limit is passed.",
     "Leave: tacit ledger forget FILE --keep-ledger. Private state and reports on this "
-    "device are erased; this list stays.",
+    "client are erased; this list stays.",
     "Erase everything: tacit ledger forget FILE. This list goes too.",
     "What has left cannot be called back. How much it can say is bounded by the "
     "figures above, and it does not grow.",
@@ -121,7 +121,7 @@ def _meaning(told: Told) -> str:
 
 def _limits(told: Told) -> str:
     if not told.caps:
-        return elements.notice("I have set no limit: this device answers as agreed.")
+        return elements.notice("I have set no limit: this client answers as agreed.")
     return elements.listing(_limit(cap, told.totals) for cap in told.caps)
 
 
@@ -155,7 +155,7 @@ def _refused(told: Told) -> str:
         "These requests were answered with silence; nothing left for them."
     )
     body = note + elements.table(refusals_table(told), heads=1)
-    return elements.section("refused", "What this device refused", body)
+    return elements.section("refused", "What this client refused", body)
 
 
 def _hidden(release: Release) -> str:

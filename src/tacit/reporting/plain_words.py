@@ -12,7 +12,7 @@ from tacit.statement import Statement
 _LARGEST = 20.0  # whose factor, half a billion, is still written out
 
 WHO = {
-    View.RELEASE: "Other people, who see what is published",
+    View.RELEASE: "Other users, who see what is published",
     View.SERVER: "The server",
     View.COLLUSION: "The server together with whoever relays or adds reports",
 }
@@ -36,15 +36,15 @@ def released(metric: Mapping[str, Any]) -> str:
     name, value, people = metric["name"], metric["value"], metric["people"]
     return (
         f"{name} {value:.4f}, between {metric['low']:.4f} and {metric['high']:.4f} by "
-        f"95 % of the noise: the last item of about {people:,} people who trained was "
+        f"95 % of the noise: the last item of about {people:,} users who trained was "
         "held out"
     )
 
 
 def in_words(totals: Sequence[Statement]) -> list[str]:
-    """A sentence for each who might look, about a person's whole history.
+    """A sentence for each who might look, about a user's whole history.
 
-    What a guarantee says: whatever somebody believed of a person before, the odds
+    What a guarantee says: whatever somebody believed of a user before, the odds
     change at most by the factor e^epsilon, except with probability delta.
     """
     mine = [line for line in totals if line.unit is Unit.USER]
@@ -63,13 +63,13 @@ def _verdict(line: Statement) -> str:
     if line.standing is not Standing.PROVEN or line.epsilon is None:
         return f"no promise; {line.reason}."
     without = (
-        "if that person had not taken part"
+        "if that user had not taken part"
         if line.adjacency is Adjacency.ZERO_OUT
-        else "if that person had any other history"
+        else "if that user had any other history"
     )
     assumed = "" if line.assumes == "nothing" else f" This assumes: {line.assumes}."
     return (
-        f"whatever they guess about one person from this, they would guess almost as "
+        f"whatever they guess about one user from this, they would guess almost as "
         f"well {without}: odds change at most {times(line.epsilon)}"
         f"{_except(line.delta)}.{assumed}"
     )

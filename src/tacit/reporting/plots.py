@@ -101,14 +101,14 @@ def tradeoff(shown: Tradeoff) -> str:
     axes.set_xscale("log", base=2)
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axes.minorticks_off()
-    axes.set_xlabel("epsilon (a person's whole history; smaller is more private)")
+    axes.set_xlabel("epsilon (a user's whole history; smaller is more private)")
     axes.set_ylabel(_label(shown.metric))
     _legend(figure, len(shown.series))
     return _svg(figure, f"tradeoff {shown.metric}")
 
 
 def by_group(groups: Groups, metric: str) -> str:
-    """For each group of people a bar a method, with standard errors."""
+    """For each group of users a bar a method, with standard errors."""
     cells = [metrics.get(metric, {}) for metrics in groups.values()]
     methods = list(dict.fromkeys(method for row in cells for method in row))
     if not methods:

@@ -17,22 +17,22 @@ from tacit.statement import Statement
 Json = Mapping[str, Any]
 
 _NOTES = (
-    "What this model learned from, what left people's devices, who saw it, and what "
-    "is promised to each person.",
+    "What this model learned from, what left users's devices, who saw it, and what "
+    "is promised to each user.",
 )
 _SIMULATED = (
     "This was a simulation: randomness came from a seed, so no promise below holds for "
-    "real people. A release draws its randomness from the operating system.",
+    "real users. A release draws its randomness from the operating system.",
 )
 _RELEASED = (
     "This is a release: randomness came from the operating system and is forgotten, "
     "sums and noise are whole numbers, and the model may be published.",
 )
 _EPSILON = (
-    "Epsilon bounds what anybody can learn about one person from what they see: the "
+    "Epsilon bounds what anybody can learn about one user from what they see: the "
     "odds of any guess change at most by the factor e^epsilon, except with probability "
     "delta. Smaller is better; 0 would be nothing at all. A promise holds for the unit "
-    "(a person, or one interaction), the view (who looks) and the horizon that it "
+    "(a user, or one interaction), the view (who looks) and the horizon that it "
     "names, and for no other."
 )
 _PLAIN = {
@@ -46,10 +46,10 @@ _LOW_BITS = (
     "numbers",
 )
 _NOT_COVERED = (
-    "that a device took part, when, and how long it computed",
-    "hyper-parameters chosen by looking at private people",
+    "that a client took part, when, and how long it computed",
+    "hyper-parameters chosen by looking at private users",
     "whatever else the operator collects outside this system",
-    "what is true of people whether or not they took part",
+    "what is true of users whether or not they took part",
 )
 
 
@@ -96,7 +96,7 @@ def _facts(card: Json) -> tuple[tuple[str, str], ...]:
     return (
         ("method", card["method"]["name"]),
         ("data", data["source"]),
-        ("people who may take part", f"{data['people']:,}"),
+        ("users who may take part", f"{data['people']:,}"),
         ("items", f"{data['items']:,}"),
         ("rounds begun, of planned", f"{card['rounds_begun']} of {budget['rounds']}"),
         ("made with", f"Tacit {card['tacit']}"),
@@ -191,17 +191,17 @@ def _budget(card: Json) -> str:
         f"{'' if delta is None else f' at delta {delta}'}. "
         "A run whose account would pass its target is refused before it begins.",
         f"Rounds: {budget['rounds']} planned, {card['rounds_begun']} begun; about "
-        f"{budget['cohort_size']:,.0f} devices in each, chosen by {budget['sampler']}; "
-        f"one device in at most {budget['most_participations']}.",
+        f"{budget['cohort_size']:,.0f} clients in each, chosen by {budget['sampler']}; "
+        f"one client in at most {budget['most_participations']}.",
         f"Reports travel over the channel '{budget['channel']}'.",
-        "Training again on the same people spends again:",
+        "Training again on the same users spends again:",
     )
     again = [
         (str(line["runs"]), str(said.view), said.group, tables.epsilon(said))
         for line in budget["retraining"]
         for said in _lines([{k: v for k, v in line.items() if k != "runs"}])
     ]
-    header = ("trainings", "view", "group", "epsilon of a person")
+    header = ("trainings", "view", "group", "epsilon of a user")
     caption = "What training so many times composes to"
     table = tables.Table(caption, header, tuple(again))
     return elements.listing(facts) + elements.table(table, heads=1)

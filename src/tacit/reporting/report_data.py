@@ -47,7 +47,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Person:
-    """One person's history and list, as the device shows them."""
+    """One user's history and list, as the client shows them."""
 
     name: str
     history: tuple[str, ...]
@@ -65,7 +65,7 @@ class Tradeoff:
 
 @dataclass(frozen=True)
 class Paired:
-    """One method minus another on the same people, with its interval."""
+    """One method minus another on the same users, with its interval."""
 
     method: str
     against: str

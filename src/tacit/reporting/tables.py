@@ -69,7 +69,7 @@ def comparison(contenders: Sequence[Contender]) -> Table:
 
 
 def differences(pairs: Sequence[Paired]) -> Table:
-    """Methods minus one other, for one metric, with 95 % intervals over people."""
+    """Methods minus one other, for one metric, with 95 % intervals over users."""
     rows = tuple(
         (
             p.method,

@@ -1,4 +1,4 @@
-"""Rounds, played: cohorts drawn, devices asked, deliveries aggregated, state kept.
+"""Rounds, played: cohorts drawn, clients asked, deliveries aggregated, state kept.
 
 What belongs here: the round (written once), simulation of a population, one real device
 with its ledger, checkpoints, run directories. What does not: any particular method; a

@@ -1,15 +1,15 @@
 """One real device: broadcast bytes in, report bytes out, its ledger in the loop.
 
-    device = Device(path, method, plan, catalog=catalog, history=shard)
+    client = Device(path, method, plan, catalog=catalog, history=shard)
     for parcel in device.pending():          # after a crash: what may not have arrived
         send(parcel.report)
         device.delivered(parcel.round)
-    report = device.participate(message)     # None: the device says no
+    report = device.participate(message)     # None: the client says no
     if report is not None:
         send(report)
         device.delivered(round)
 
-The same `participate` as in simulation, on a cohort of one. What makes a device real:
+The same `participate` as in simulation, on a cohort of one. What makes a client real:
 
 0  a broadcast is held against the layout that was agreed, unseen by any history;
 1  the ledger permits and is charged, on the disk, before the history is touched;
@@ -39,7 +39,7 @@ from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
-from tacit.ledger.durable import DeviceLedger, question_digest
+from tacit.ledger.durable import ClientLedger, question_digest
 from tacit.ledger.records import Answer, Joined, Refusal
 from tacit.ledger.terms import write_terms
 from tacit.method import (
@@ -60,13 +60,13 @@ from tacit.tree import Tree
 _FAILURES = 16  # the last ones, kept for the owner
 
 
-class Device:
-    """A person's own device in one run; it joins when it is first made.
+class Client:
+    """A user's own device in one run; it joins when it is first made.
 
     `catalog` is the public one: what broadcasts and reports look like follows from it.
     `run` names the run, by default the digest of what was agreed. Training again under
     the same plan is another run and needs another name: under the old one it would ask
-    the same rounds again, and devices refuse that.
+    the same rounds again, and clients refuse that.
 
     A computation that takes longer than `deadline`, in seconds, contributes nothing:
     how long it takes may depend on the history, and waiting for ever would tell.
@@ -90,7 +90,7 @@ class Device:
     ) -> None:
         check.positive(deadline=deadline)
         if len(history) != 1:
-            raise BadValue(f"history of {len(history)} people; a device has one owner")
+            raise BadValue(f"history of {len(history)} users; a client has one owner")
         self.method, self.plan, self.history = method, plan, history
         if history.n_items != len(catalog):
             raise BadValue(
@@ -107,7 +107,7 @@ class Device:
         # For the owner: nobody else hears of them. As texts, because an exception holds
         # on to the history and to the key of the noise.
         self.failures: deque[str] = deque(maxlen=_FAILURES)
-        self.ledger = DeviceLedger(path)
+        self.ledger = ClientLedger(path)
         try:
             self._join(profile or Profiles(Strings.of(["me"])))
         except BaseException:
@@ -115,9 +115,9 @@ class Device:
             raise
 
     def participate(self, message: bytes) -> bytes | None:
-        """The report that answers a broadcast; None if the device says no.
+        """The report that answers a broadcast; None if the client says no.
 
-        The report is on the disk when it is returned. Asked the same again, the device
+        The report is on the disk when it is returned. Asked the same again, the client
         gives the same bytes; asked something else for the same round, it says no.
         """
         if len(message) > self.agreement.most_bytes:
@@ -193,7 +193,7 @@ class Device:
                 self.ledger.refuse(self.run, why)
                 return None
             joined = self.ledger.joined(self.run)
-            if joined is None:  # accepted since this device was made in doubt
+            if joined is None:  # accepted since this client was made in doubt
                 self.ledger.refuse(self.run, Refusal.LEFT)
                 return None
             said = self.ledger.answer(self.run, broadcast.round)
@@ -225,7 +225,7 @@ class Device:
         return Refusal.LEFT if joined.state is None else None
 
     def _refusal(self, broadcast: Broadcast) -> Refusal | None:
-        """Why the device would not even look whether it has budget left."""
+        """Why the client would not even look whether it has budget left."""
         if self.ledger.doubt is not None:
             return Refusal.DOUBT
         if broadcast.agreement != self.agreement.digest:

@@ -1,7 +1,7 @@
 """A method's releases as terms of a ledger, and what a ledger has spent as statements.
 
-terms_of(method, plan)     before: what a device agrees to
-caps_of(plan, group)       the group's target, as a cap that devices keep
+terms_of(method, plan)     before: what a client agrees to
+caps_of(plan, group)       the group's target, as a cap that clients keep
 statements(ledger)         after: what a real device's releases amount to
 run_statements(terms, …)   the same for a device that took part in these rounds
 """
@@ -13,7 +13,7 @@ from collections.abc import Collection
 from tacit import check
 from tacit.errors import BadValue
 from tacit.ledger.budget import Cap, Taken, counted, made
-from tacit.ledger.durable import DeviceLedger
+from tacit.ledger.durable import ClientLedger
 from tacit.ledger.terms import Terms
 from tacit.method import Method
 from tacit.plan import Plan
@@ -37,7 +37,7 @@ def terms_of(
     group: str | None = None,
     releases: tuple[Release, ...] | None = None,
 ) -> Terms:
-    """What a device of this public group agrees to; by default of the only group."""
+    """What a client of this public group agrees to; by default of the only group."""
     group = _group(plan, group)
     made = (*plan.before, *method.releases(plan)) if releases is None else releases
     return Terms(
@@ -51,7 +51,7 @@ def terms_of(
 
 
 def caps_of(plan: Plan, group: str) -> tuple[Cap, ...]:
-    """The group's target, as every device keeps it: for a user, in the release view."""
+    """The group's target, as every client keeps it: for a user, in the release view."""
     target = plan.target_of(group)
     if target is None:
         return ()
@@ -59,7 +59,7 @@ def caps_of(plan: Plan, group: str) -> tuple[Cap, ...]:
     return (Cap(target, delta, view=View.RELEASE),)
 
 
-def statements(ledger: DeviceLedger) -> tuple[Statement, ...]:
+def statements(ledger: ClientLedger) -> tuple[Statement, ...]:
     """A line for each unit and view, at the delta of the owner's cap if any.
 
     Where there is none, or it is too large for a guarantee, at one that is not. A

@@ -45,12 +45,12 @@ class Population:
     channel: Channel
     ledger: Ledger
     parts: tuple[range, ...]  # of the run, within which its rounds are alike
-    chunk: int | None = None  # devices at a time; None: as many as CHUNK_BYTES allow
+    chunk: int | None = None  # clients at a time; None: as many as CHUNK_BYTES allow
     limits: Limits | None = None  # rounds each may take part in
     budgets: Float64[np.ndarray, "clients"] | None = None  # 1/z² of the run, if chosen
 
     def ledger_at(self, state: State) -> Ledger:
-        """What devices ask that have taken part as often as the state says."""
+        """What clients ask that have taken part as often as the state says."""
         if self.limits is None:
             return self.ledger
         part, rounds = self.part_of(state.server.round), state.server.plan.rounds
@@ -95,20 +95,20 @@ def play_round(
     method.agreement(server.plan, server.catalog).check(broadcast)
     context = method.context(server, broadcast, draws.channel)
     context = replace(context, secret=draws.noise)
-    devices = _Devices(
+    clients = _Cohort(
         method, state, population, cohort, draws.clients, context, broadcast
     )
-    delivery = population.channel.carry(devices.chunks(), context)
+    delivery = population.channel.carry(clients.chunks(), context)
     after = method.aggregate(server, delivery, context)
     secrets = state.secrets
     if secrets is not None:
         secrets = None if method.is_over(after) else secrets.of_next_round()
-    changed = State(after, devices.after(), devices.taken, devices.spent, secrets)
-    return changed, devices.tally(server.round)
+    changed = State(after, clients.after(), clients.taken, clients.spent, secrets)
+    return changed, clients.tally(server.round)
 
 
 def chunk_size(layout: Layout, *, limit: int = CHUNK_BYTES) -> int:
-    """How many devices fit into `limit` bytes of reports; at least one.
+    """How many clients fit into `limit` bytes of reports; at least one.
 
     >>> from tacit.transport.messages import Slot
     >>> chunk_size(Layout({"votes": Slot("uint8", (1_000,))}), limit=50_000)
@@ -161,7 +161,7 @@ def _cohort(
     return chosen[np.argsort(lengths, kind="stable")]
 
 
-class _Devices:
+class _Cohort:
     """The cohort at work; keeps the devices' new state as chunks are read."""
 
     def __init__(

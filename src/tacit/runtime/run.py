@@ -4,7 +4,7 @@
     model.safetensors  model.json  privacy-card.json  report.html
     checkpoint/state.safetensors
 
-In every round, in this order: the ledger says that the round has begun, devices speak,
+In every round, in this order: the ledger says that the round has begun, clients speak,
 the metrics get a line, the checkpoint is replaced. Killed in between, a run resumes at
 its checkpoint: a spent round is never forgotten, and the same round played again says
 the same bytes, so it is not spent twice.
@@ -44,7 +44,7 @@ from tacit.statement import Past
 Facts = Mapping[str, Any]
 Observe = Callable[[State, Tally], Facts]
 
-ONLY = "simulation_only"  # has all that is computed from private people
+ONLY = "simulation_only"  # has all that is computed from private users
 _OLD_DRAFT = re.compile(r"\..+\.[0-9]+\.part")  # as an earlier version named them
 _ONCE_OUTSIDE = ("metrics", "clients_per_second", "bytes_up", "bytes_down")
 
@@ -92,7 +92,7 @@ class RunDirectory:
 
     @property
     def model_facts(self) -> Path:
-        """What a device needs to know beside the weights."""
+        """What a client needs to know beside the weights."""
         return self.path / "model.json"
 
     @property
@@ -102,7 +102,7 @@ class RunDirectory:
 
     @property
     def report(self) -> Path:
-        """The page for people."""
+        """The page for users."""
         return self.path / "report.html"
 
     @property
@@ -270,7 +270,7 @@ class _Spending:
         return self.told[n, begun]
 
     def _most_after(self, state: State) -> int:
-        """The rounds that any device can have taken part in after the next one."""
+        """The rounds that any client can have taken part in after the next one."""
         part = self.simulation.population.part_of(state.server.round)
         limits = self.simulation.limits.within(part, state.taken)
         after = state.taken.sum(axis=1) + (state.taken[:, part] < limits)

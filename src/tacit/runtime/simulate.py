@@ -1,4 +1,4 @@
-"""A whole federation on one machine: the same round, thousands of devices at a time."""
+"""A whole federation on one machine: the same round, thousands of clients at a time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RELEASE_ASSUMES = (
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """A method, a plan and people; `start`, then `step` until the plan is done.
+    """A method, a plan and users; `start`, then `step` until the plan is done.
 
     Stepping is a function of the state alone: whoever holds the state of round t gets
     the same round t + 1, bit for bit, whether the run was interrupted or not. That is
@@ -60,25 +60,25 @@ class Simulation:
     key: Key
     groups: Int64[np.ndarray, "clients"] | None = None
     chunk: int | None = None
-    ledger: Ledger | None = None  # None: devices keep the caps by their own counts
+    ledger: Ledger | None = None  # None: clients keep the caps by their own counts
     caps: tuple[Cap, ...] | None = None  # None: the plan's target, if it has one
     channel: Channel | None = None  # None: the plan's, by name
     earlier: Earlier | None = None  # what the server starts from, if not from nothing
-    absent: int = 0  # people of the plan who have no device: they contribute nothing
+    absent: int = 0  # users of the plan who have no client: they contribute nothing
     is_release: bool = False  # rounds draw from the operating system and sum exactly
 
     def __post_init__(self) -> None:
         here = self.plan.population - self.absent
         if self.absent < 0 or {len(self.profiles), len(self.shards)} != {here}:
             raise BadValue(
-                f"the plan speaks of {self.plan.population} people, profiles of "
+                f"the plan speaks of {self.plan.population} users, profiles of "
                 f"{len(self.profiles)}, shards of {len(self.shards)}, and "
                 f"{self.absent} are absent; they must agree"
             )
         if self.absent and isinstance(self.plan.sampler, FixedSize):
             raise BadValue(
                 f"a cohort of fixed size cannot be drawn while {self.absent} of "
-                f"{self.plan.population} people are absent: those who are here would "
+                f"{self.plan.population} users are absent: those who are here would "
                 "be asked more often than the account says; use poisson"
             )
         if self.chunk is not None:
@@ -146,7 +146,7 @@ class Simulation:
 
     @cached_property
     def population(self) -> Population:
-        """The devices, each with a key of its own."""
+        """The clients, each with a key of its own."""
         keys = self.key.at("clients").each(np.arange(len(self.shards)))
         carrier = self.channel or channel(self.plan.channel)
         ledger = Unmetered() if self.ledger is None else self.ledger
@@ -166,7 +166,7 @@ class Simulation:
 
     @cached_property
     def terms(self) -> list[Terms]:
-        """What the devices of each public group agree to."""
+        """What the clients of each public group agree to."""
         return [
             terms_of(self.method, self.plan, group=group, releases=self.releases)
             for group in self.plan.groups
@@ -174,13 +174,13 @@ class Simulation:
 
     @cached_property
     def parts(self) -> tuple[range, ...]:
-        """Stretches of rounds in which devices say the same kind of thing."""
+        """Stretches of rounds in which clients say the same kind of thing."""
         made = (release.rounds for release in self.releases)
         return stretches(self.plan.rounds, made)
 
     @cached_property
     def limits(self) -> Limits:
-        """How often each device may take part; without caps if a ledger decides."""
+        """How often each client may take part; without caps if a ledger decides."""
         return Limits(self.terms, self._codes, self._caps, self.parts)
 
     @property
@@ -191,7 +191,7 @@ class Simulation:
 
     @property
     def _budgets(self) -> Float64[np.ndarray, "clients"] | None:
-        """What each device may spend in 1/z², where the method chooses its noise."""
+        """What each client may spend in 1/z², where the method chooses its noise."""
         totals = [terms.total_multiplier for terms in self.terms]
         known = [z**-2.0 for z in totals if z is not None]
         return np.array(known)[self._codes] if known else None
@@ -226,9 +226,9 @@ class Simulation:
         missing = [size - found[name] for name, size in self.plan.groups.items()]
         if min(missing) < 0 or sum(missing) != self.absent:
             raise BadValue(
-                f"groups has {len(codes)} people, {found}; the plan says {n}, "
+                f"groups has {len(codes)} users, {found}; the plan says {n}, "
                 f"{dict(self.plan.groups)}, of whom {self.absent} are absent: give "
-                "every person's place in it"
+                "every user's place in it"
             )
 
 
@@ -246,7 +246,7 @@ def check_plan(method: Method, plan: Plan) -> None:
             )
         if not reader.is_plain_sum and _is_central(method.releases(plan)):
             raise Refused(
-                f"{name} looks at reports before the noise: one person could move the "
+                f"{name} looks at reports before the noise: one user could move the "
                 "result by more than a clip; use Mean, or robust statistics over sums "
                 "that are noisy already"
             )

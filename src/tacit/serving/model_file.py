@@ -43,7 +43,7 @@ _WEIGHTS, _CATALOG = "weights/", "catalog"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What a device needs to rank: method and settings by name, weights, catalog."""
+    """What a client needs to rank: method and settings by name, weights, catalog."""
 
     method: Mapping[str, Any]  # `name` and the method's hyper-parameters
     privacy: Mapping[str, Any] | None  # `mechanism` and its fields; None: format 1

@@ -1,7 +1,7 @@
 """A formula as an ONNX file: what a device runs that has neither Python nor tacit.
 
-    history   (people, items)   in: above zero at each item that the person has
-    scores    (people, items)   out: larger is better
+    history   (users, items)   in: above zero at each item that the user has
+    scores    (users, items)   out: larger is better
 
 The steps are written as they stand (`models.formula`); torch takes no part. Constants
 are cast to the precision of the file, and equal formulas give equal bytes.
@@ -23,7 +23,7 @@ from tacit.version import __version__
 Precision = Literal["float32", "float64"]
 
 INPUT, OUTPUT = "history", "scores"
-OPSET = 17  # of 2022: runtimes that devices have today know all of it
+OPSET = 17  # of 2022: runtimes that clients have today know all of it
 _IR_VERSION = 8  # the file format that came with it
 _MOST_BYTES = 2**31 - 2**20  # a file is one message, which protobuf ends at 2 GiB
 

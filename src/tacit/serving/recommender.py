@@ -28,7 +28,7 @@ _PEOPLE_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One line of a person's list."""
+    """One line of a user's list."""
 
     id: str
     title: str
@@ -37,7 +37,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Reason:
-    """Something a person has, and its share in a recommendation."""
+    """Something a user has, and its share in a recommendation."""
 
     id: str
     title: str
@@ -46,7 +46,7 @@ class Reason:
 
 @dataclass(frozen=True, eq=False)
 class Holding:
-    """What one device holds of its person: events as they were, and a profile."""
+    """What one client holds of its user: events as they were, and a profile."""
 
     shard: Shards  # of one device, over the model's catalog
     profile: Profiles
@@ -58,7 +58,7 @@ class Holding:
 
 @dataclass(frozen=True, eq=False)
 class Recommender:
-    """A trained model as a device holds it."""
+    """A trained model as a client holds it."""
 
     method: Method
     broadcast: Broadcast
@@ -69,8 +69,8 @@ class Recommender:
     ) -> list[Recommendation]:
         """The best `k` items for someone with this history, without what they have.
 
-        Given as item ids, all of them liked and nothing known of the person; as all
-        that a device holds; or as the `taste` that was made of either. Whichever it is
+        Given as item ids, all of them liked and nothing known of the user; as all
+        that a client holds; or as the `taste` that was made of either. Whichever it is
         stays in this process.
         """
         check.at_least(1, k=k)
@@ -86,7 +86,7 @@ class Recommender:
         """What `recommend` makes of a history first, to be made once for many lists.
 
         Worth it where the method adapts on the device. With `keep`, a file of this
-        device: the taste in it if it is of this model and history, else it is made
+        client: the taste in it if it is of this model and history, else it is made
         anew and replaces what was there.
         """
         held = self._held(history)
@@ -122,9 +122,9 @@ class Recommender:
     def score(
         self, shards: Shards, clients: Clients, keys: Keys | None = None
     ) -> Scores:
-        """A score for each person and item of the catalog.
+        """A score for each user and item of the catalog.
 
-        A few hundred people at a time: a taste may be a whole network of its own.
+        A few hundred users at a time: a taste may be a whole network of its own.
         """
         own = keys or Key.from_os().each(np.arange(len(shards)))
         every, parts = Candidates.all_of(self.catalog), []
@@ -173,7 +173,7 @@ class Recommender:
 def stranger(
     method: Method, n: int = 1, *, profiles: Profiles | None = None
 ) -> Clients:
-    """Devices that have never taken part: enrolled now, by default told nothing."""
+    """Clients that have never taken part: enrolled now, by default told nothing."""
     people = _nobody(n) if profiles is None else profiles
     keys = Key.from_os().each(np.arange(len(people)))
     zeros = np.zeros(len(people), np.int64)

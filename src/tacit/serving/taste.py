@@ -1,4 +1,4 @@
-"""A person's taste: made once on the device, ranked by as often as a list is wanted.
+"""A user's taste: made once on the device, ranked by as often as a list is wanted.
 
 Kept in a file it outlives the process. The file belongs to the owner of the device, as
 the ledger does, and stays there: a taste has no codec. It says which model and which
@@ -33,10 +33,10 @@ _FACTS = "taste"  # the file's one entry of metadata: its origin, a checksum
 
 @dataclass(frozen=True, eq=False)
 class Taste:
-    """What a device knows of its person under one model; never leaves."""
+    """What a client knows of its user under one model; never leaves."""
 
-    tastes: Tastes  # of one person
-    histories: Ragged  # what the person has, which is not shown again
+    tastes: Tastes  # of one user
+    histories: Ragged  # what the user has, which is not shown again
     model: str  # the digest of the model it was made with
 
 
@@ -52,7 +52,7 @@ def model_digest(method: Method, broadcast: Broadcast) -> str:
 
 
 def origin(model: str, shard: Shards, *, profile: Profiles) -> str:
-    """Changes with the model and with anything that the device holds of its person."""
+    """Changes with the model and with anything that the client holds of its user."""
     log, events = describe(shard.log, "log")
     person, told = describe(profile, "profile")
     facts = {"model": model, "log": json.dumps(log), "profile": json.dumps(person)}
@@ -89,7 +89,7 @@ def _read(path: Path, origin: str) -> Tastes | None:
         raise BadData(
             path,
             None,
-            f"is no taste that a device kept: {error!r}; give another file, or delete "
+            f"is no taste that a client kept: {error!r}; give another file, or delete "
             "it and it is made anew",
         ) from error
     arrays = found.arrays

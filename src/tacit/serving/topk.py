@@ -1,8 +1,8 @@
-"""The best k items of a person, exactly, without those already seen.
+"""The best k items of a user, exactly, without those already seen.
 
     top_k(scores, seen, k=10)                  from rows of scores
     FactorIndex.of(items).best(user, seen)     from factors, one query at a time
-    FactorIndex.of(items).top_k(users, seen)   from factors, many people
+    FactorIndex.of(items).top_k(users, seen)   from factors, many users
 
 Lists run from the largest score down; of equal scores the smaller index comes first. A
 list is shorter than k where fewer items are unseen.
@@ -33,7 +33,7 @@ _MOST_FACTORS = 8000  # so that coarse scores fit in 16 bits
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """One person's list."""
+    """One user's list."""
 
     items: Int32[np.ndarray, "places"]
     scores: Float[np.ndarray, "places"]
@@ -41,9 +41,9 @@ class Best:
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """The lists of several people, end to end."""
+    """The lists of several users, end to end."""
 
-    offsets: Int64[np.ndarray, "people_and_one"]
+    offsets: Int64[np.ndarray, "users_and_one"]
     items: Int32[np.ndarray, "places"]
     scores: Float[np.ndarray, "places"]
 
@@ -56,12 +56,12 @@ class Lists:
         return Best(self.items[row], self.scores[row])
 
 
-def top_k(scores: Float[np.ndarray, "people items"], seen: Ragged, *, k: int) -> Lists:
-    """Each person's best k from a row of scores."""
+def top_k(scores: Float[np.ndarray, "users items"], seen: Ragged, *, k: int) -> Lists:
+    """Each user's best k from a row of scores."""
     check.count(k=k)
     if np.isnan(scores).any():
         row = int(np.isnan(scores).any(axis=1).argmax())
-        raise BadValue(f"person in row {row} has a NaN score")
+        raise BadValue(f"user in row {row} has a NaN score")
     sorted_seen = _sorted(seen, *scores.shape)
     if scores.size < _COMPILED_FROM:
         return top_k_plain(scores, sorted_seen, k=k)
@@ -70,7 +70,7 @@ def top_k(scores: Float[np.ndarray, "people items"], seen: Ragged, *, k: int) ->
 
 
 def top_k_plain(
-    scores: Float[np.ndarray, "people items"], seen: Ragged, *, k: int
+    scores: Float[np.ndarray, "users items"], seen: Ragged, *, k: int
 ) -> Lists:
     """The plain twin of the scans: a stable sort."""
     order = np.argsort(-scores, axis=1, kind="stable")
@@ -90,7 +90,7 @@ class FactorIndex:
     The copy has one byte a factor, so a scan reads a quarter of the memory. How far a
     coarse score can be off is known (Cauchy-Schwarz), and whatever might still belong
     in the list is scored exactly: lists are the same as from a full scan. Scores are
-    summed in double precision in one fixed order: every device gets the same bits.
+    summed in double precision in one fixed order: every client gets the same bits.
     """
 
     factors: Float32[np.ndarray, "items factors"]
@@ -119,7 +119,7 @@ class FactorIndex:
     def best(
         self, user: Float32[np.ndarray, "factors"], seen: ArrayLike, *, k: int = 10
     ) -> Best:
-        """One person's best k: what a device asks."""
+        """One user's best k: what a client asks."""
         if k < 1 or user.shape != self.factors.shape[1:]:
             self._check(np.atleast_2d(user), k)  # says what is wrong
         held = np.array(seen, np.int32)
@@ -132,12 +132,12 @@ class FactorIndex:
 
     def top_k(
         self,
-        users: Float32[np.ndarray, "people factors"],
+        users: Float32[np.ndarray, "users factors"],
         seen: Ragged,
         *,
         k: int = 10,
     ) -> Lists:
-        """Each person's best k."""
+        """Each user's best k."""
         self._check(users, k)
         held = _sorted(seen, len(users), len(self.factors))
         rows, most = np.ascontiguousarray(users, np.float32), min(k, len(self.factors))
@@ -145,8 +145,8 @@ class FactorIndex:
         return _lists(*scan(rows, self._index, *_flat(held), most))
 
     def scores(
-        self, users: Float32[np.ndarray, "people factors"]
-    ) -> Float64[np.ndarray, "people items"]:
+        self, users: Float32[np.ndarray, "users factors"]
+    ) -> Float64[np.ndarray, "users items"]:
         """Every score; the plain twin of the scans is `top_k_plain` of these."""
         sums = np.zeros((4, len(users), len(self.factors)))
         n = self.factors.shape[1]
@@ -162,13 +162,13 @@ class FactorIndex:
 
     @cached_property
     def _scan(self) -> Callable[[Any, tuple[Any, ...], Any, int], tuple[Any, Any]]:
-        """One person's scan, on as many threads as it can use."""
+        """One user's scan, on as many threads as it can use."""
         runs = min(_THREADS, len(self.codes) // _TILES_A_THREAD)
         if runs < 2:
             return _kernels().scan_codes
         return partial(_kernels().scan_codes_in_runs, runs)
 
-    def _check(self, users: Float32[np.ndarray, "people factors"], k: int) -> None:
+    def _check(self, users: Float32[np.ndarray, "users factors"], k: int) -> None:
         check.count(k=k)
         if users.shape[1] != self.factors.shape[1]:
             raise BadValue(
@@ -177,7 +177,7 @@ class FactorIndex:
             )
         if not np.isfinite(users).all():
             row = int((~np.isfinite(users).all(axis=1)).argmax())
-            raise BadValue(f"person in row {row} has a factor that is not finite")
+            raise BadValue(f"user in row {row} has a factor that is not finite")
 
 
 def _tiles(
@@ -200,7 +200,7 @@ def _lengths(
 def _sorted(seen: Ragged, n_people: int, n_items: int) -> Ragged:
     """The same rows in ascending order, checked."""
     if len(seen) != n_people:
-        raise BadValue(f"seen items of {len(seen)} people, scores of {n_people}")
+        raise BadValue(f"seen items of {len(seen)} users, scores of {n_people}")
     items = seen.values
     if len(items) and not 0 <= items.min() <= items.max() < n_items:
         raise BadValue(f"seen items must be in [0, {n_items})")
@@ -224,5 +224,5 @@ def _lists(items: Any, scores: Any, filled: Any) -> Lists:
     return Lists(_offsets(filled), items[is_filled], scores[is_filled])
 
 
-def _offsets(lengths: Int64[np.ndarray, "people"]) -> Int64[np.ndarray, "people_and_1"]:
+def _offsets(lengths: Int64[np.ndarray, "users"]) -> Int64[np.ndarray, "users_and_1"]:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

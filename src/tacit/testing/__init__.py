@@ -3,7 +3,7 @@
     statistics          assertions on random samples, with a stated false-alarm rate
     contract            what every method must keep; inherit `MethodContract`
     mechanism_contract  what every mechanism of sums must keep
-    device              one real device process: broadcast bytes in, Report bytes out
+    client              one real device process: broadcast bytes in, Report bytes out
     toy                 a tiny method that uses every seam
 
 What belongs here: checks that authors of methods outside this package can run too. What

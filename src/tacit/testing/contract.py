@@ -7,7 +7,7 @@
         def check_learnt(self, score, world) -> None:
             ...  # a small world with a known answer
 
-The world is small on purpose: a dozen people, one with no history, one with everything,
+The world is small on purpose: a dozen users, one with no history, one with everything,
 one who repeats an item. pytest collects the rest.
 """
 
@@ -53,7 +53,7 @@ from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Poisson
 from tacit.statement import account
-from tacit.testing.client_process import Device, answer_in_a_process
+from tacit.testing.client_process import Client, answer_in_a_process
 from tacit.testing.hostile_broadcasts import not_agreed, within
 from tacit.transport.channels import Delivery, Each, RoundContext
 from tacit.transport.codec import (
@@ -71,7 +71,7 @@ _STEPS = ("_spend", "_append", "save_checkpoint")  # of a round, in their order
 
 @dataclass(frozen=True, eq=False)
 class SmallWorld:
-    """People and items of a contract test."""
+    """Users and items of a contract test."""
 
     catalog: Catalog
     profiles: Profiles
@@ -79,28 +79,28 @@ class SmallWorld:
 
     @classmethod
     def of(cls, histories: list[list[int]], *, n_items: int) -> SmallWorld:
-        """One person a history."""
+        """One user a history."""
         users = np.repeat(np.arange(len(histories)), [len(h) for h in histories])
         items = np.array([item for h in histories for item in h], np.int64)
         log = Interactions.of_columns(
             users, items, n_users=len(histories), n_items=n_items
         )
-        people = Strings.of(f"person {i}" for i in range(len(histories)))
+        people = Strings.of(f"user {i}" for i in range(len(histories)))
         catalog = Catalog.of_ids([f"item {i}" for i in range(n_items)])
         return cls(catalog, Profiles(people), Shards.of(log))
 
 
 def mixed_world() -> SmallWorld:
-    """Thirteen people of every kind and twenty items."""
+    """Thirteen users of every kind and twenty items."""
     draws = Key.from_seed(1).generator()
     some = [sorted(draws.choice(20, size=n, replace=False)) for n in range(2, 12)]
     return SmallWorld.of([[], list(range(20)), [3, 3, 7, 3], *some], n_items=20)
 
 
 def checkerboard() -> SmallWorld:
-    """Two kinds of people: even ones like even items, odd ones odd items.
+    """Two kinds of users: even ones like even items, odd ones odd items.
 
-    Every person lacks one item of their kind: the answer that is to be found.
+    Every user lacks one item of their kind: the answer that is to be found.
     """
     kinds = [[i for i in range(12) if i % 2 == p % 2] for p in range(24)]
     histories = [[i for i in h if i != h[p % 6]] for p, h in enumerate(kinds)]
@@ -139,10 +139,10 @@ class MethodContract(ABC):
         """The plan of the other tests."""
         return Plan(len(world.shards), rounds=self.rounds, sampler=Poisson(0.6))
 
-    # one device
+    # one client
 
     def test_a_cohort_equals_one_device_at_a_time(self) -> None:
-        """A device never notices who else is in the batch."""
+        """A client never notices who else is in the batch."""
         round_ = self._round()
         after, reports, _ = round_.ask(np.arange(len(round_.shards)))
         alone = [round_.ask(np.array([row])) for row in range(len(round_.shards))]
@@ -155,14 +155,14 @@ class MethodContract(ABC):
         """Broadcast bytes in, report bytes out, in a process that shares nothing."""
         round_ = self._round()
         row = np.array([2])
-        device = Device(
+        client = Client(
             self.method(),
             round_.clients.take(row),
             round_.shards.take(row),
             round_.keys[row],
         )
         after, messages = answer_in_a_process(
-            device, encode_broadcast(round_.broadcast)
+            client, encode_broadcast(round_.broadcast)
         )
         here, reports, _ = round_.ask(row)
         received = decode_reports(round_.broadcast, messages, round_.layout)

@@ -59,7 +59,7 @@ class MechanismContract(ABC):
         """The mechanism under test, for updates of `shapes`."""
 
     def contributions(self, tree: Tree, keys: Keys) -> Tree:
-        """What the devices send."""
+        """What the clients send."""
         return self.mechanism().bound(tree)
 
     def noise_multiplier(self) -> float:

@@ -3,9 +3,9 @@
 V, b   item factors and biases (server)      u   user vector (stays on the device)
 x      0/1 history                           e   u Vᵀ + b - x
 
-device   1  u solves min |u Vᵀ + b - x|² + ridge |u|²
+client   1  u solves min |u Vᵀ + b - x|² + ridge |u|²
 2  the gradient of V is e ⊗ u (kept as factors), of b it is e
-3  b's part gets a little noise of the device's own
+3  b's part gets a little noise of the client's own
 server   4  mean over the planned cohort, then a step of the optimizer
 """
 
@@ -40,7 +40,7 @@ from tacit.tree import Dense, Factored, Tree
 
 @dataclass(frozen=True)
 class ToyFactors(Method):
-    """Federated factors of a few dimensions; for tests, not for people."""
+    """Federated factors of a few dimensions; for tests, not for users."""
 
     factors: int = 2
     ridge: float = 0.1
@@ -54,7 +54,7 @@ class ToyFactors(Method):
         return Server(plan, catalog, 0, weights, self.optimizer.start(weights))
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
-        """A random user vector and how often the device took part."""
+        """A random user vector and how often the client took part."""
         rounds = np.zeros(len(profiles), np.int64)
         return Tree.dense(u=keys.normal(self.factors), rounds=rounds)
 

@@ -1,4 +1,4 @@
-"""What crosses between devices and server: messages, their bytes, and the channels.
+"""What crosses between clients and server: messages, their bytes, and the channels.
 
 What belongs here: the three messages that may be encoded (`Broadcast`, `Reports`,
 `Queries`), the codec, and channels, which carry a cohort's reports and decide what

@@ -4,7 +4,7 @@
     shuffle      messages in random order, senders gone            -> Unlinked
     secure_sum   the sum, with the round's noise already in it     -> Sum
 
-`Each` is read once and lazily: a chunk of devices computes when the aggregator asks for
+`Each` is read once and lazily: a chunk of clients computes when the aggregator asks for
 it, so the memory of a round is one chunk, whatever the size of the cohort.
 
 `secure_sum` is an ideal functionality in this version: somebody trusted sums and adds
@@ -83,13 +83,13 @@ class Channel(Protocol):
         ...
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
-        """Deliver what the devices say."""
+        """Deliver what the clients say."""
         ...
 
 
 @dataclass(frozen=True)
 class Direct:
-    """Each device speaks to the server itself: the server sees every report."""
+    """Each client speaks to the server itself: the server sees every report."""
 
     name: str = "direct"
     delivers: type[Delivery] = Each
@@ -139,7 +139,7 @@ class SecureSum:
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """Fold the reports, add the noise, forget the rest.
 
-        Reports are bounded here as well: a device that lies moves the sum no further
+        Reports are bounded here as well: a client that lies moves the sum no further
         than an honest one.
         """
         return Sum(summed((chunk.tree for chunk in chunks if len(chunk)), context))

@@ -1,8 +1,8 @@
 """The only three things that may be encoded; all else stays where it is.
 
 Broadcast     server -> everyone    what everyone may see
-Reports  devices -> channel    all that a cohort says in a round
-Queries  devices -> server     all that a cohort asks when the server ranks
+Reports  clients -> channel    all that a cohort says in a round
+Queries  clients -> server     all that a cohort asks when the server ranks
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Reports:
-    """What the devices of a cohort say in a round; axis 0 is the client."""
+    """What the clients of a cohort say in a round; axis 0 is the client."""
 
     tree: Tree
 
@@ -88,7 +88,7 @@ class Reports:
 
 @dataclass(frozen=True)
 class Queries:
-    """What devices ask where the server ranks; axis 0 is the client."""
+    """What clients ask where the server ranks; axis 0 is the client."""
 
     tree: Tree
 

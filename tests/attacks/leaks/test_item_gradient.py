@@ -12,7 +12,7 @@ from tacit.release import Standing, Unit, View
 
 @pytest.fixture(scope="module")
 def histories() -> Histories:
-    """200 people, 60 items, a few popular ones; nobody without items."""
+    """200 users, 60 items, a few popular ones; nobody without items."""
     rng = np.random.default_rng(0)
     shares = np.linspace(0.4, 0.05, 60)
     drawn = (rng.random((200, 60)) < shares).astype(np.uint8)

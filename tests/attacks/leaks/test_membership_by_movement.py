@@ -54,7 +54,7 @@ def is_within(score: Score) -> bool:
 def test_it_is_installed_and_runs_for_privrec_alone() -> None:
     assert "membership_by_movement" in leaks.known()
     assert MembershipByMovement().method == "privrec"
-    assert "16 federations of 20 people" in MembershipByMovement().question
+    assert "16 federations of 20 users" in MembershipByMovement().question
 
 
 def test_bare_updates_tell_who_took_part(attempts: tuple[Attempt, ...]) -> None:

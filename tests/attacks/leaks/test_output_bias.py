@@ -30,7 +30,7 @@ OUTPUT = "decoder/1"
 
 @pytest.fixture(scope="module")
 def histories() -> Histories:
-    """Ten items a person at the median; some are popular, nobody has none."""
+    """Ten items a user at the median; some are popular, nobody has none."""
     shares = np.linspace(0.6, 0.05, ITEMS)
     drawn = np.random.default_rng(0).random((PEOPLE, ITEMS)) < shares
     drawn[:, 0] |= ~drawn.any(axis=1)

@@ -18,7 +18,7 @@ def shards(histories):
     )
 
 
-# person 1 has item 0, person 2 shall find it: it is nothing to the other two
+# user 1 has item 0, user 2 shall find it: it is nothing to the other two
 PEOPLE = Heldout(
     np.arange(4), shards([[4], [0], [4], [4]]), shards([[1], [1], [0], [1]])
 )

@@ -1,4 +1,4 @@
-"""Attackers among honest devices: how many, who, and that nothing else changes."""
+"""Attackers among honest clients: how many, who, and that nothing else changes."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """A small, sound release of every source, written by hand.
 
-A source that is listed here takes part in the fuzzing of `test_fuzz.py`. Three people
+A source that is listed here takes part in the fuzzing of `test_fuzz.py`. Three users
 and three items are enough, with something outside ASCII in every file that may have it.
 """
 

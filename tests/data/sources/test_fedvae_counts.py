@@ -45,7 +45,7 @@ def by_the_rule(real, name: str) -> Interactions:
 
 
 def of_training_items(log: Interactions, held_out: int) -> np.ndarray:
-    """Items of training people and everybody's ratings of them, for many draws."""
+    """Items of training users and everybody's ratings of them, for many draws."""
     drawn = []
     for turn in range(DRAWS):
         people = Key.from_seed(turn).generator().permutation(log.n_users)

@@ -57,4 +57,4 @@ def test_the_real_one(real):
     trusts = found.profiles.features["trusts"].codes
     assert (
         len(trusts.values) == 1778
-    )  # of 1,853; the others are by people who rated none
+    )  # of 1,853; the others are by users who rated none

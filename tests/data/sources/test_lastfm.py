@@ -67,4 +67,4 @@ def test_the_real_one(real):
     assert (len(tags.values), (tags.lengths > 0).sum()) == (73_358, 20_665)
     friends = found.profiles.features["friends"]
     assert len(friends.codes.values) == 25_434
-    assert friends.labels == found.profiles.ids  # so a code is a place among the people
+    assert friends.labels == found.profiles.ids  # so a code is a place among the users

@@ -93,7 +93,7 @@ def test_a_generated_set_ignores_places_and_leaves_no_trace(tmp_path):
     assert not cache.entry(cache.folder(), "synthetic").exists()
 
 
-FROM_EVENTS = {"steam-200k", "filmtrust", "citeulike-a"}  # or from what people tagged
+FROM_EVENTS = {"steam-200k", "filmtrust", "citeulike-a"}  # or from what users tagged
 
 
 @pytest.mark.parametrize("name", sorted(RELEASES))

@@ -1,4 +1,4 @@
-"""Small data sets to divide, and what must hold of every held-out person."""
+"""Small data sets to divide, and what must hold of every held-out user."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def parts(split: Split) -> list[Shards]:
 
 
 def found(held: Heldout) -> dict[int, list[int]]:
-    """The targets of each person."""
+    """The targets of each user."""
     return dict(zip(held.users.tolist(), rows(held.targets), strict=True))
 
 
 def check_heldout(dataset: Dataset, held: Heldout, *, hidden: list[set[int]]) -> None:
-    """History and targets share nothing and together are what the person has."""
+    """History and targets share nothing and together are what the user has."""
     log = dataset.interactions
     own = rows(Shards.of(log))
     assert len(held.users) == len(held.history) == len(held.targets)

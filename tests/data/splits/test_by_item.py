@@ -71,7 +71,7 @@ def test_the_last_event_counts_not_the_first():
 
 
 def test_ties_in_time_are_broken_evenly():
-    """500 people with four tied items, each left out with probability 1/4.
+    """500 users with four tied items, each left out with probability 1/4.
 
     Counts are Binomial(500, 1/4); by Hoeffding 8 of them (test and validation) are all
     within 60 of 125 but for a chance of 16 exp(-2 * 60**2 / 500) < 1e-5.
@@ -132,7 +132,7 @@ def test_ten_items_are_divided_eight_one_one():
 
 
 def test_every_item_is_equally_often_left_out():
-    """600 people with five items, one of which tests: counts are Binomial(600, 1/5).
+    """600 users with five items, one of which tests: counts are Binomial(600, 1/5).
 
     By Hoeffding 10 of them (test and validation) are all within 65 of 120 but for a
     chance of 20 exp(-2 * 65**2 / 600) < 2e-5.

@@ -62,7 +62,7 @@ def test_one_third_of_fifteen_items_is_five_not_four():
 @pytest.mark.parametrize(
     ("sizes", "problem"),
     [
-        ({"n_validation": 5, "n_test": 16}, "20 of 20 people can be held out"),
+        ({"n_validation": 5, "n_test": 16}, "20 of 20 users can be held out"),
         ({"n_validation": 10, "n_test": 10}, "leave somebody to train on"),
         ({"n_validation": 0, "n_test": 1}, "n_validation=0 must be >= 1"),
         ({"n_validation": 1, "n_test": -1}, "n_test=-1 must be >= 1"),
@@ -193,7 +193,7 @@ def test_people_with_nothing_to_find_train():
 
 
 def test_every_item_is_equally_often_hidden():
-    """400 of 800 people with four items, two of them hidden: Binomial(400, 1/2) each.
+    """400 of 800 users with four items, two of them hidden: Binomial(400, 1/2) each.
 
     By Hoeffding four counts are all within 50 of 200 but for a chance of
     8 exp(-2 * 50**2 / 400) < 3e-5.
@@ -211,10 +211,10 @@ def test_every_item_is_equally_often_hidden():
 @pytest.mark.parametrize(
     ("shares", "problem"),
     [
-        ({"train_share": 0.9, "validation_share": 0.1}, "leave none of 20 people"),
+        ({"train_share": 0.9, "validation_share": 0.1}, "leave none of 20 users"),
         ({"train_share": 1.0}, "train_share=1.0"),
         ({"validation_share": 0.0}, "validation_share=0.0"),
-        ({"min_target_value": 6.0}, "0 of 20 people can be held out"),
+        ({"min_target_value": 6.0}, "0 of 20 users can be held out"),
     ],
 )
 def test_shares_that_do_not_fit_are_refused(shares, problem):

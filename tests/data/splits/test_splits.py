@@ -22,7 +22,7 @@ SPLITS: list[Callable[..., Split]] = [
     partial(adapt_half, train_share=0.4, validation_share=0.2),
     partial(adapt_half, train_share=0.4, validation_share=0.2, min_target_value=43),
 ]
-# Eight people with eight items twice each, which all splits can divide.
+# Eight users with eight items twice each, which all splits can divide.
 PEOPLE = [[(item, time - item) for time in (8, 16) for item in range(8)]] * 8
 
 

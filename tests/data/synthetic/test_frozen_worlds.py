@@ -21,7 +21,7 @@ def made(**changes) -> Frozen:
 
 
 def test_a_slice_of_the_world_is_what_it_was_when_it_was_frozen():
-    """A person does not depend on how many others there are, so this is its start."""
+    """A user does not depend on how many others there are, so this is its start."""
     log = replace(LIKE_FMF_LDP, users=150).dataset().interactions
     assert len(log) == 24_424
     assert digest_of(log) == "e1b729756e343040dc424c1a5c3e8156"

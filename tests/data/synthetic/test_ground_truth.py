@@ -36,7 +36,7 @@ def ndcg(score, split: Split) -> np.ndarray:
 def test_no_baseline_comes_near_the_oracle(demo, baseline: Ranker, at_most):
     """NDCG@100 measured: popularity 0.294, EASE 0.500, oracle 0.575.
 
-    Paired over 300 people, the gap is more than 8 standard errors.
+    Paired over 300 users, the gap is more than 8 standard errors.
     """
     oracle, split = demo
     best = ndcg(Factors(oracle.represent, oracle.items), split)

@@ -15,7 +15,7 @@ WEIGHTS = np.array([30.0, 4.0, 1.0, 0.5, 2.0])
 
 
 def twins(weights: np.ndarray, n: int) -> Oracle:
-    """`n` people for whom items have these weights."""
+    """`n` users for whom items have these weights."""
     return Oracle(np.ones((n, 1)), np.log(weights)[:, None])
 
 

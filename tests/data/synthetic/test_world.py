@@ -30,7 +30,7 @@ def dense(shards: Shards) -> np.ndarray:
 
 
 def recall(split: Split, scores: np.ndarray, k: int = 20) -> float:
-    """The mean share of a test person's targets among the k best unseen items."""
+    """The mean share of a test user's targets among the k best unseen items."""
     unseen = np.where(dense(split.test.history) > 0, -np.inf, scores)
     best = np.argsort(-unseen, axis=1)[:, :k]
     targets = dense(split.test.targets)
@@ -60,7 +60,7 @@ def test_personal_rankings_beat_popularity_and_truth_beats_all(demo):
 
 
 def test_demographics_matter(demo):
-    """People of the same group share more taste than others."""
+    """Users of the same group share more taste than others."""
     world, dataset, _ = demo
     chances = np.log(world.truth(np.arange(400)))
     alike = np.corrcoef(chances - chances.mean(axis=0))
@@ -272,7 +272,7 @@ def test_what_is_kept():
 
 
 def test_the_world_like_movielens_1m_has_its_popularity(real_data, tmp_path):
-    """Shares of people who have an item, at these places of the sorted catalog."""
+    """Shares of users who have an item, at these places of the sorted catalog."""
     real = load("movielens-1m", where=real_data, cache=tmp_path).interactions
     ours = replace(LIKE_MOVIELENS_1M, users=2_000).dataset().interactions
     assert real.n_items == ours.n_items

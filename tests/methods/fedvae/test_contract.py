@@ -19,7 +19,7 @@ class FedVaeContract(MethodContract):
         return Plan(len(world.shards), rounds=30)
 
     def check_learnt(self, score, world):
-        """What a person lacks comes before the other kind's items."""
+        """What a user lacks comes before the other kind's items."""
         scores = score(world.shards)
         owned = np.zeros(scores.shape, bool)
         owned[world.shards.owners, world.shards.items] = True

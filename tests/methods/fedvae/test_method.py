@@ -83,7 +83,7 @@ def test_reports_are_factors_and_their_size_says_how_many_fit():
 
 @pytest.mark.parametrize("privacy", [Unprotected(), CentralGaussian(1.0)])
 def test_a_round_allocates_no_gradient_a_person(privacy):
-    """200 people and 104,000 weights: written out they would be 166 MB."""
+    """200 users and 104,000 weights: written out they would be 166 MB."""
     world = mixed_world()
     n_items, people = 500, 200
     rng = np.random.default_rng(0)
@@ -101,7 +101,7 @@ def test_a_round_allocates_no_gradient_a_person(privacy):
 
 @pytest.mark.parametrize(("boost", "decay"), [(0.0, 0.9), (3.0, 0.9), (3.0, 1.0)])
 def test_the_boost_counts_epochs_from_one(boost, decay):
-    """13 people, 5 a round: an epoch has three rounds, since 2 x 5 < 13."""
+    """13 users, 5 a round: an epoch has three rounds, since 2 x 5 < 13."""
     method = FedVae(mode="paper", boost=boost, decay=decay, **SMALL)
     made = simulation(method, plan=Plan(13, rounds=9, sampler=FixedSize(5)))
     state = made.start()

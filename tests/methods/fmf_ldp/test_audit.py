@@ -14,7 +14,7 @@ from tacit.privacy import LocalBits
 from tacit.tree import Tree
 
 PLAN = Plan(1000, rounds=2)
-# Factors so large and a clip so small that gradients of different people are cut.
+# Factors so large and a clip so small that gradients of different users are cut.
 CUT = {"factors": 1, "init_mean": 0.5, "init_deviation": 0.1}
 VOTES = {"epsilon": 0.5, "votes": 2, "clip": 0.05}
 HONEST = FmfLdp(privacy=LocalBits(**VOTES), **CUT)

@@ -21,7 +21,7 @@ class TestBare(MethodContract):
         return Plan(len(world.shards), rounds=40)
 
     def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
-        """Even people like even items: the one they lack stands above all odd ones."""
+        """Even users like even items: the one they lack stands above all odd ones."""
         own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
         scores = score(world.shards)
         lowest = np.where(own, scores, np.inf).min(axis=1)

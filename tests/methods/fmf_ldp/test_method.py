@@ -16,7 +16,7 @@ from tacit.methods.fmf_ldp import FmfLdp
 from tacit.models.implicit_factors import ImplicitFactors
 from tacit.plan import Plan
 from tacit.privacy import LocalBits, PublishedVotes, Unprotected
-from tacit.runtime.client import Device
+from tacit.runtime.client import Client
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Once
 from tacit.serving.recommender import Recommender
@@ -29,7 +29,7 @@ KINDS = {
     "whole": FmfLdp(privacy=LocalPrivUnit(epsilon=4.0)),
     "paper": FmfLdp(mode="paper", privacy=PublishedVotes(epsilon=1.0, votes=10)),
 }
-WORLD = mixed_world()  # of thirteen people, the first has nothing, the second all
+WORLD = mixed_world()  # of thirteen users, the first has nothing, the second all
 
 
 def simulation(method, world=WORLD, *, seed=0, **plan):
@@ -102,7 +102,7 @@ def test_the_loss_falls():
 def test_paper_mode_steps_k_times_as_far():
     """Nearly without flips, the mean of k reports with scale d is k times the mean.
 
-    Three coordinates and 60,000 people: four standard errors are 0.02 of the clip.
+    Three coordinates and 60,000 users: four standard errors are 0.02 of the clip.
     """
     world = SmallWorld.of([[0], [0, 1], [2]] * 20_000, n_items=3)
     common = {"factors": 1, "init_deviation": 0.5, "ridge": 0.0, "server_steps": 1}
@@ -123,7 +123,7 @@ def test_paper_mode_steps_k_times_as_far():
     np.testing.assert_allclose(paper, 3 * exact, atol=0.12e-3)
 
 
-# --- People and items of every kind --------------------------------------------------
+# --- Users and items of every kind --------------------------------------------------
 
 
 @pytest.mark.parametrize("method", KINDS.values(), ids=KINDS)
@@ -236,15 +236,15 @@ def test_a_device_refuses_before_its_cap_is_passed(tmp_path, kind, cap, spoken):
     method, plan = KINDS[kind], Plan(13, rounds=20)
     server = method.start(plan, WORLD.catalog, Key.from_seed(0))
     history = WORLD.shards.take([4])
-    device = Device(
+    client = Client(
         tmp_path / "ledger.db", method, plan, catalog=WORLD.catalog, history=history
     )
-    device.ledger.set_cap(Cap(cap, 0.0))
+    client.ledger.set_cap(Cap(cap, 0.0))
     said = [
-        device.participate(encode_broadcast(method.broadcast(replace(server, round=r))))
+        client.participate(encode_broadcast(method.broadcast(replace(server, round=r))))
         for r in range(4)
     ]
-    device.close()
+    client.close()
     assert [report is not None for report in said] == [r < spoken for r in range(4)]
 
 
@@ -268,7 +268,7 @@ def trained():
 
 
 def test_a_newcomer_folds_in_without_training():
-    """Two odd items are enough; the device needs the model and nothing else."""
+    """Two odd items are enough; the client needs the model and nothing else."""
     recommender = Recommender(*trained())
     listed = recommender.recommend(["item 1", "item 5"], k=4)
     assert {line.id for line in listed} == {"item 3", "item 7", "item 9", "item 11"}

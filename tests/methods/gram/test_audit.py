@@ -95,5 +95,5 @@ class BothTriangles(Gram):
     ids=["a long half", "both triangles"],
 )
 def test_a_matrix_without_its_half_is_caught(broken):
-    """One person moves it by 1, and the noise is that of 1 / sqrt(2)."""
+    """One user moves it by 1, and the noise is that of 1 / sqrt(2)."""
     assert failed(broken)

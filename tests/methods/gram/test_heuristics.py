@@ -1,4 +1,4 @@
-"""What follows from people and noise alone."""
+"""What follows from users and noise alone."""
 
 import math
 
@@ -13,7 +13,7 @@ evidence = st.builds(Evidence, some, some)
 
 
 def clarity(known):
-    """People over the deviation of the noise: what directions are told apart by."""
+    """Users over the deviation of the noise: what directions are told apart by."""
     return known.people / known.deviation
 
 

@@ -102,7 +102,7 @@ class TestLocal(GramContract):
         return Plan(len(world.shards), rounds=self.rounds, sampler=Once())
 
     def answer_world(self):
-        """Every person of the checkerboard forty times: noise needs a crowd."""
+        """Every user of the checkerboard forty times: noise needs a crowd."""
         few = checkerboard()
         people = np.tile(np.arange(24), 40)
         histories = [few.shards.histories[p].tolist() for p in people]
@@ -137,7 +137,7 @@ def sent_while_relating(method, updates):
 
 @pytest.mark.parametrize("scale", [0.0, 1e-12, 0.3, 1.0, 1e6])
 def test_no_report_moves_the_second_sum_by_more_than_one_over_root_two(scale):
-    """Also of devices that lie: one corner, all corners, huge, broken."""
+    """Also of clients that lie: one corner, all corners, huge, broken."""
     method = Gram(privacy=ONE, head=9)
     rng = np.random.default_rng(0)
     roots = np.concatenate(
@@ -267,7 +267,7 @@ def test_over_direct_the_server_has_no_guarantee():
 
 
 def test_popularity_is_taken_out_before_and_put_back_after():
-    """A person with nothing gets the tail order only; one with all has no residue."""
+    """A user with nothing gets the tail order only; one with all has no residue."""
     state = trained(Gram(head=12), world=checkerboard())
     method = Gram(head=12)
     broadcast = method.broadcast(state.server)
@@ -408,7 +408,7 @@ def test_content_smooths_what_is_sent_and_keeps_its_norm():
     told = method.broadcast(after.server)
     tastes = method.represent(told, after.clients, world.shards, keys)
     scores = method.score(told, tastes, Candidates.all_of(catalog))
-    # The noise hides everything; what is alike still finds each person's kind.
+    # The noise hides everything; what is alike still finds each user's kind.
     own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
     assert (
         np.where(own, scores, -np.inf).max(1) > np.where(own, -np.inf, scores).max(1)

@@ -29,7 +29,7 @@ CENTRAL = Gram(privacy=CentralGaussian())
 
 
 def world(n, seed):
-    """Some people of twenty items."""
+    """Some users of twenty items."""
     draws = np.random.default_rng(seed)
     sizes = draws.integers(2, 12, size=n)
     return SmallWorld.of(
@@ -62,7 +62,7 @@ def left(server):
 
 
 def test_one_cohort_and_then_another_equal_both_at_once():
-    """Without noise, under the same head; new people, or the same again."""
+    """Without noise, under the same head; new users, or the same again."""
     method = Gram(head=9, rank=5, weighting="values")
     first, second = world(30, 1), world(50, 2)
     old = run(method, first, rounds=2)

@@ -60,7 +60,7 @@ class PrivRecContract(MethodContract):
         return two_kinds()
 
     def check_learnt(self, score, world):
-        """A person of the even kind ranks every even item above every odd one."""
+        """A user of the even kind ranks every even item above every odd one."""
         scores = score(world.shards)
         own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
         worst_own = np.where(own, scores, np.inf).min(axis=1)
@@ -178,7 +178,7 @@ def test_a_history_changes_the_list_and_no_history_does_not():
     world = mixed()
     method = PrivRec(**{**FULL, **FAST, "positive_from": 3.0})
     state = last(simulation(method, world))
-    empty = world.shards.take(np.zeros(len(world.shards), int))  # person 0 has nothing
+    empty = world.shards.take(np.zeros(len(world.shards), int))  # user 0 has nothing
     broadcast, bare = tastes_of(method, state, world, empty)
     _, own = tastes_of(method, state, world, world.shards)
     global_bias = np.broadcast_to(
@@ -478,10 +478,10 @@ def test_candidates_have_no_value_and_a_usual_situation():
     world = mixed()
     method = PrivRec(**FULL, mode="paper", uses_value=True, positive_from=3.0)
     broadcast = method.broadcast(simulation(method, world).start().server)
-    devices = method.devices(broadcast)
-    usual = devices.usual_situation(world.shards)
+    cohort = method.cohort(broadcast)
+    usual = cohort.usual_situation(world.shards)
     assert not usual.numbers[:, -1].any()
-    found = devices.examples(
+    found = cohort.examples(
         strangers(method, Plan(13), 13).state,
         world.shards,
         Key.from_seed(0).each(np.arange(13)),

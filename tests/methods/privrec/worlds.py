@@ -1,4 +1,4 @@
-"""Small worlds whose items and people have features."""
+"""Small worlds whose items and users have features."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class TestContract(MethodContract):
         return Dplcf(neighbors=5)
 
     def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
-        """The item a person lacks of their kind is above all of the other kind."""
+        """The item a user lacks of their kind is above all of the other kind."""
         scores = score(world.shards)
         people, items = np.arange(24)[:, None], np.arange(12)
         own = items % 2 == people % 2
@@ -81,7 +81,7 @@ def test_a_person_counts_once_over_rounds_in_which_each_speaks_once():
 
 
 def test_similarities_under_noise_are_near_the_exact_ones():
-    """8,000 people, 2 a bit: a pair's share has deviation 0.005, allowed is 0.05."""
+    """8,000 users, 2 a bit: a pair's share has deviation 0.005, allowed is 0.05."""
     draws = Key.from_seed(3).generator()
     likes = draws.random(8_000) < 0.5
     held = draws.random((8_000, 6)) < np.where(likes[:, None], 0.8, 0.2)
@@ -118,7 +118,7 @@ def test_devices_are_told_of_neighbors_when_all_have_spoken():
 
 @pytest.mark.parametrize(("sampler", "times"), [(Once(), 1), (Everyone(), 4)])
 def test_the_budget_is_that_of_a_whole_history(sampler, times):
-    """2.5 a bit on 9,781 items is 24,452.5 for a person, and is printed as that."""
+    """2.5 a bit on 9,781 items is 24,452.5 for a user, and is printed as that."""
     plan = Plan(100, 4, sampler)
     method = Dplcf(privacy=LocalFlips(2.5 * 9_781))
     told = account(plan, method.releases(plan)).totals

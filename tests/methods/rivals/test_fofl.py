@@ -55,7 +55,7 @@ class TestContract(MethodContract):
         Knows().test_a_small_world_with_a_known_answer_is_learnt()
 
     def check_learnt(self, score, world):
-        """What a person lacks of their kind stands above the other kind, mostly."""
+        """What a user lacks of their kind stands above the other kind, mostly."""
         scores = score(world.shards)
         own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
         held = world.shards.log.matrix().toarray() > 0

@@ -51,7 +51,7 @@ class TestContract(MethodContract):
         Knows().test_a_small_world_with_a_known_answer_is_learnt()
 
     def check_learnt(self, score, world):
-        """A person of the even kind ranks every even item above every odd one."""
+        """A user of the even kind ranks every even item above every odd one."""
         scores = score(world.shards)
         own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
         worst_own = np.where(own, scores, np.inf).min(axis=1)

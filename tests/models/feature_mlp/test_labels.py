@@ -29,7 +29,7 @@ def test_stars_below_are_negatives():
 
 
 def test_or_are_left_out():
-    """Person 2 likes nothing and learns nothing; nobody draws what they touched."""
+    """User 2 likes nothing and learns nothing; nobody draws what they touched."""
     lengths, rows, made = found(positive_from=4.0, negatives=2, dislikes="unused")
     assert lengths == [6, 0, 0]
     assert rows[:2] == [(1, 1.0), (2, 1.0)]

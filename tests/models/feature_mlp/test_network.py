@@ -10,7 +10,7 @@ from tacit.models.feature_mlp import Encoded, Fields, Network, torch_twin
 
 
 def in_torch(net, stacked, people, situations, items):
-    """The logits of each person for all items, by the twin."""
+    """The logits of each user for all items, by the twin."""
     n = len(items)
     each = np.repeat(np.arange(len(people)), n)
     inputs = {

@@ -1,11 +1,11 @@
-"""Mult-VAE as the paper writes it: one person at a time, by autograd."""
+"""Mult-VAE as the paper writes it: one user at a time, by autograd."""
 
 import numpy as np
 import torch
 
 
 def gradient(network, weights, held, passes, person, *, beta, is_mean=False, rate=0.0):
-    """The mean gradient of one person, of `passes` local steps."""
+    """The mean gradient of one user, of `passes` local steps."""
     start = {name: torch.tensor(value) for name, value in weights.items()}
     total = {name: torch.zeros_like(value) for name, value in start.items()}
     for one in passes:

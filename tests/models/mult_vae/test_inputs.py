@@ -1,4 +1,4 @@
-"""Sparse rows of length 1, and draws that belong to their person."""
+"""Sparse rows of length 1, and draws that belong to their user."""
 
 import numpy as np
 import pytest

@@ -31,7 +31,7 @@ from tacit.keys import Key
 
 __all__ = ["Attempt", "Finding", "Histories", "Leak", "Score", "known", "run"]
 
-Histories = UInt8[np.ndarray, "people items"]  # 1 where a person has the item
+Histories = UInt8[np.ndarray, "users items"]  # 1 where a user has the item
 
 FORBIDDEN = {"frappe": "its terms forbid to find out who is in it"}
 
@@ -78,7 +78,7 @@ def run(
     people: int = 600,
     where: Path | None = None,
 ) -> tuple[Finding, ...]:
-    """Run attacks on at most `people` of a data set's people.
+    """Run attacks on at most `people` of a data set's users.
 
     If none is named: all that need no method, and those on `method` if it is given.
     `where` is the archive, as for `sources.load`. Frappe is refused: its terms.
@@ -117,7 +117,7 @@ def _found() -> dict[str, EntryPoint]:
 
 
 def _histories(source: str, *, people: int, where: Path | None, key: Key) -> Histories:
-    """Some people who have at least two items, drawn without replacement."""
+    """Some users who have at least two items, drawn without replacement."""
     check.count(people=people)
     for name, reason in FORBIDDEN.items():
         if source.lower().startswith(name):

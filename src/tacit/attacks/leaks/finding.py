@@ -60,7 +60,7 @@ class Finding:
 def stated(
     plan: Plan, cells: Cells, *, what: str, seen_by: str, view: View
 ) -> Statement:
-    """What is promised to a person, against whoever has this view."""
+    """What is promised to a user, against whoever has this view."""
     release = Release(what, seen_by, "once", cells)
     lines = account(plan, (release,)).releases
     [line] = [s for s in lines if (s.unit, s.view) == (Unit.USER, view)]

@@ -40,13 +40,13 @@ from tacit.tree import Tree
 
 FOUND = "share of the history found"
 
-Matrix = Float64[np.ndarray, "people items"]
-Each = Float64[np.ndarray, "people 1"]
+Matrix = Float64[np.ndarray, "users items"]
+Each = Float64[np.ndarray, "users 1"]
 
 
 @dataclass(frozen=True)
 class ItemGradient:
-    """Guess a history from the gradient that its device sends in one round."""
+    """Guess a history from the gradient that its client sends in one round."""
 
     epsilons: tuple[float, ...] = (8.0, 1.0)
     clip: float = 3.0  # public; about the root of a short history
@@ -54,7 +54,7 @@ class ItemGradient:
     name: str = "item_gradient"
     method: str | None = None
     question: str = (
-        "The server gets a device's item gradient. Which items are in the history?"
+        "The server gets a client's item gradient. Which items are in the history?"
     )
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class ItemGradient:
 
 @dataclass(frozen=True, eq=False)
 class _Target:
-    """The people, the public model, and what the attacker knows besides."""
+    """The users, the public model, and what the attacker knows besides."""
 
     histories: Histories
     shares: Float64[np.ndarray, "items"]  # q, the public model
@@ -124,7 +124,7 @@ class _Target:
         middle = self.kept * (self.shares - 0.5)
         return self.kept * (middle - reports) / variance
 
-    def found(self, evidence: Matrix) -> Float64[np.ndarray, "people"]:
+    def found(self, evidence: Matrix) -> Float64[np.ndarray, "users"]:
         """The share of each history among as many of the likeliest items."""
         prior = np.log(self.shares) - np.log1p(-self.shares)
         order = np.argsort(-(prior + evidence), axis=1, kind="stable")
@@ -231,9 +231,9 @@ class SomeBits:
 
     def _log_chance(
         self,
-        said: Bool[np.ndarray, "people count"],
-        values: Float64[np.ndarray, "people count"],
-    ) -> Float64[np.ndarray, "people count"]:
+        said: Bool[np.ndarray, "users count"],
+        values: Float64[np.ndarray, "users count"],
+    ) -> Float64[np.ndarray, "users count"]:
         lean = math.tanh(self.mechanism.epsilon / 2) * values
         return np.log(np.where(said, 1.0 + lean, 1.0 - lean) / 2)
 

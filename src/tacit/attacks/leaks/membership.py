@@ -1,14 +1,14 @@
-"""Membership by loss: did this person take part in training?
+"""Membership by loss: did this user take part in training?
 
-An item-item model is a function of G = sum of x x' / |x|² over the people who trained
+An item-item model is a function of G = sum of x x' / |x|² over the users who trained
 it. From G follow weights that reconstruct a history from itself (EASE, Steck 2019):
 
     P = (G + ridge)⁻¹,   B_ij = -P_ij / P_jj,   B_ii = 0,   loss(x) = |x - x B|² / |x|²
 
-A model with about as many items as people remembers those it has seen, so their loss is
-smaller. The attacker holds the model and a person's history, and guesses from the loss.
+A model with about as many items as users remembers those it has seen, so their loss is
+smaller. The attacker holds the model and a user's history, and guesses from the loss.
 
-Everyone trains by a fair coin. x x' / |x|² has norm 1, so a person moves G by at most
+Everyone trains by a fair coin. x x' / |x|² has norm 1, so a user moves G by at most
 1, and noise on G is a Gaussian mechanism whose trade-off between right and wrong
 alarms is that of N(0, 1) against N(1/z, 1) (Dong, Roth and Su 2022). No attack passes
 
@@ -40,8 +40,8 @@ AUC, CAUGHT = "AUC", "found at 1 % false alarms"
 FALSE_ALARMS = 0.01
 
 Gram = Float64[np.ndarray, "items items"]
-Units = Float64[np.ndarray, "people items"]
-Losses = Float64[np.ndarray, "people"]
+Units = Float64[np.ndarray, "users items"]
+Losses = Float64[np.ndarray, "users"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class MembershipByLoss:
     name: str = "membership_by_loss"
     method: str | None = None
     question: str = (
-        "A participant holds the model and somebody's history. Did that person train?"
+        "A participant holds the model and somebody's history. Did that user train?"
     )
 
     def __post_init__(self) -> None:
@@ -108,7 +108,7 @@ def reconstruction_loss(units: Units, gram: Gram, *, ridge: float) -> Losses:
     return np.square(units - units @ weights).sum(axis=1)
 
 
-def auc(scores: Losses, is_member: Bool[np.ndarray, "people"]) -> float:
+def auc(scores: Losses, is_member: Bool[np.ndarray, "users"]) -> float:
     """How often a member scores above an outsider; ties count one half."""
     members, outsiders = int(is_member.sum()), int((~is_member).sum())
     places = rankdata(scores)[is_member].sum() - members * (members + 1) / 2
@@ -117,7 +117,7 @@ def auc(scores: Losses, is_member: Bool[np.ndarray, "people"]) -> float:
 
 def caught(
     scores: Losses,
-    is_member: Bool[np.ndarray, "people"],
+    is_member: Bool[np.ndarray, "users"],
     *,
     false_alarms: float = FALSE_ALARMS,
 ) -> float:
@@ -129,7 +129,7 @@ def caught(
     return float((scores[is_member] > threshold).mean())
 
 
-def _units(histories: Histories, *, items: int) -> Float64[np.ndarray, "people kept"]:
+def _units(histories: Histories, *, items: int) -> Float64[np.ndarray, "users kept"]:
     """Histories over the most popular items, each of norm 1 or empty."""
     popular = np.argsort(-histories.sum(axis=0), kind="stable")[:items]
     kept = histories[:, np.sort(popular)].astype(np.float64)

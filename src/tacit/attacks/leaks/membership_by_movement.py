@@ -38,12 +38,12 @@ _FEATURES, _LABELS = 3, 64  # invented; they tell nearly all items apart
 class MembershipByMovement:
     """Guess who took part in PrivRec's training from the models of all its rounds.
 
-    Federations are small, since few people hide each other least.
+    Federations are small, since few users hide each other least.
     """
 
     epsilons: tuple[float, ...] = (8.0, 1.0)
     delta: float = 1e-6
-    federations: int = 16  # or as many as there are people for
+    federations: int = 16  # or as many as there are users for
     people: int = 20  # in each, and half of them are asked in a round
     rounds: int = 8
     name: str = "membership_by_movement"
@@ -61,8 +61,8 @@ class MembershipByMovement:
         """What is asked, and among how many."""
         return (
             "A participant sees PrivRec's model in every round and holds somebody's "
-            "history. Did that person take part? At most "
-            f"{self.federations} federations of {self.people} people."
+            "history. Did that user take part? At most "
+            f"{self.federations} federations of {self.people} users."
         )
 
     def attack(self, histories: Histories, key: Key) -> tuple[Attempt, ...]:
@@ -74,7 +74,7 @@ class MembershipByMovement:
         )
 
     def dealt(self, histories: Histories) -> Federations:
-        """The people of each federation."""
+        """The users of each federation."""
         check.at_least(2 * self.people, people=len(histories), remedy="two federations")
         n = min(self.federations, len(histories) // self.people)
         return histories[: n * self.people].reshape(n, self.people, -1)

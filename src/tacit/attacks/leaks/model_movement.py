@@ -1,22 +1,22 @@
-"""Membership by movement: did this person take part? From the models of all rounds.
+"""Membership by movement: did this user take part? From the models of all rounds.
 
     m_t    how far the model of everyone moved in round t, from one broadcast to the
-    next u_t    what the person's device would have sent in round t, computed from its
+    next u_t    what the user's device would have sent in round t, computed from its
     broadcast
-           by the method's own code; what a device draws, the attacker draws anew
+           by the method's own code; what a client draws, the attacker draws anew
     v_l    the mean square of m_t over the weights of leaf l
 
 A member's report is a part of m_t in some of the rounds, an outsider's in none. All
-else in m_t is noise to the attacker: other people's reports, and real noise if there is
+else in m_t is noise to the attacker: other users's reports, and real noise if there is
 any. It differs by leaf, and m_t itself says how loud it is: v_l. The score is the
 matched filter for such noise,
 
     sum over t of  sum_l <u_t, m_t>_l / v_l  over  sqrt(sum_l |u_t|²_l / v_l)
 
-It takes what a participant sees, the person's history, and nothing of anybody else. A
+It takes what a participant sees, the user's history, and nothing of anybody else. A
 server's step multiplies m_t and cancels.
 
-Everyone is enrolled, and a fair coin of their own says whose device takes part: the
+Everyone is enrolled, and a fair coin of their own says whose client takes part: the
 others refuse in every round and count as nothing. That is what `zero_out` compares, so
 a guarantee bounds what any attack finds (`trade_off`).
 """
@@ -51,8 +51,8 @@ CAUGHT_MORE = "found at 5 % false alarms"
 MORE_ALARMS = 0.05
 
 Federations = UInt8[np.ndarray, "federations each items"]  # histories of each
-Scores = Float64[np.ndarray, "*people"]  # of one federation after another
-Members = Bool[np.ndarray, "*people"]
+Scores = Float64[np.ndarray, "*users"]  # of one federation after another
+Members = Bool[np.ndarray, "*users"]
 
 _EYES = Unit.USER, View.RELEASE  # whom it is about, and who looks
 _RESAMPLES = 200
@@ -71,7 +71,7 @@ class Form:
 def attack_movement(form: Form, federations: Federations, key: Key) -> Attempt:
     """Train each federation and ask of everyone in it whether they took part.
 
-    Figures are of all people together; errors are over federations, by bootstrap.
+    Figures are of all users together; errors are over federations, by bootstrap.
     """
     check.at_least(2, federations=len(federations), remedy="errors are over them")
     played = [_played(form, some, key.at(n)) for n, some in enumerate(federations)]
@@ -91,7 +91,7 @@ def attack_movement(form: Form, federations: Federations, key: Key) -> Attempt:
 
 def likeness(
     reports: Tree, before: Broadcast, after: Broadcast
-) -> Float64[np.ndarray, "people"]:
+) -> Float64[np.ndarray, "users"]:
     """How much each report looks like a part of what moved the model."""
     product, square = np.zeros(len(reports)), np.zeros(len(reports))
     dense = reports.to_dense()
@@ -108,7 +108,7 @@ def likeness(
 
 def _played(
     form: Form, histories: Histories, key: Key
-) -> tuple[Float64[np.ndarray, "people"], Bool[np.ndarray, "people"]]:
+) -> tuple[Float64[np.ndarray, "users"], Bool[np.ndarray, "users"]]:
     """Everyone's score in one federation, and who took part."""
     is_member = key.at("coins").generator().random(len(histories)) < 0.5
     method, place = form.method, place_of(histories, form.features)
@@ -137,7 +137,7 @@ def _broadcasts(run: Simulation) -> Iterator[Broadcast]:
 class _Only:
     """The ledger of a federation in which only some take part."""
 
-    is_member: Bool[np.ndarray, "people"]
+    is_member: Bool[np.ndarray, "users"]
 
     def permits(
         self,
@@ -158,7 +158,7 @@ class _Measure:
     chance: float
 
     def score(self, scores: Scores, is_member: Members, key: Key) -> Score:
-        """Of all people, with the bootstrap's error over federations."""
+        """Of all users, with the bootstrap's error over federations."""
         n = len(scores)
         again = key.generator().integers(0, n, (_RESAMPLES, n))
         found = [self._of_all(scores[rows], is_member[rows]) for rows in again]

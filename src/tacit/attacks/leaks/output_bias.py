@@ -1,4 +1,4 @@
-"""History from the output layer of what a device of a softmax model really sends.
+"""History from the output layer of what a client of a softmax model really sends.
 
     t    a history of n items, 0 or 1 an item     p    the model's guess; it adds to 1
     b    the gradient at the scores of a multinomial loss: b = n p - t
@@ -11,7 +11,7 @@ model: h gives p, the largest b / p is n, and n p - b is t. A clip scales b; nei
 minds.
 
 Over `secure_sum` the server has a noisy sum. The attacker then knows everyone else's
-report and of this person n, p, h and how much was clipped; it ranks items by
+report and of this user n, p, h and how much was clipped; it ranks items by
 
     log(q / (1 - q)) + log(Pr[column | t_i = 1] / Pr[column | t_i = 0])
 
@@ -43,8 +43,8 @@ from tacit.tree import Factored, Tree
 PRECISION, RECALL = "precision", "recall"  # by sign; of a sum, by odds
 KNOWING = "recall, knowing the model"
 
-Guess = Bool[np.ndarray, "people items"]
-Matrix = Float64[np.ndarray, "people items"]
+Guess = Bool[np.ndarray, "users items"]
+Matrix = Float64[np.ndarray, "users items"]
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ def attack_output(form: Form, histories: Histories, key: Key) -> Attempt:
 
 @dataclass(frozen=True, eq=False)
 class _Target:
-    """The people, and the round in which all of them are about to speak."""
+    """The users, and the round in which all of them are about to speak."""
 
     form: Form
     histories: Histories
     broadcast: Broadcast
     context: RoundContext
-    updates: Tree  # what devices computed
+    updates: Tree  # what clients computed
     reports: Tree  # what they send
 
     @classmethod
@@ -143,15 +143,15 @@ class _Target:
         np.put_along_axis(guess, order, np.arange(order.shape[1]) < lengths, axis=1)
         return guess
 
-    def precision(self, guess: Guess) -> Float64[np.ndarray, "people"]:
+    def precision(self, guess: Guess) -> Float64[np.ndarray, "users"]:
         """The share of each guess that is true; 0 of a guess of nothing."""
         return self._hits(guess) / np.maximum(guess.sum(axis=1), 1)
 
-    def recall(self, guess: Guess) -> Float64[np.ndarray, "people"]:
+    def recall(self, guess: Guess) -> Float64[np.ndarray, "users"]:
         """The share of each history that is guessed."""
         return self._hits(guess) / self.histories.sum(axis=1)
 
-    def _hits(self, guess: Guess) -> Int64[np.ndarray, "people"]:
+    def _hits(self, guess: Guess) -> Int64[np.ndarray, "users"]:
         return (guess & (self.histories == 1)).sum(axis=1)
 
     def _seen(self, row: int, key: Key) -> Float[np.ndarray, "inputs items"]:
@@ -167,7 +167,7 @@ class _Target:
         if not isinstance(leaf, Factored) or leaf.left.shape[1] != 1:
             raise BadValue(
                 f"{self.form.label}: leaf '{self.form.leaf}' must be one outer product "
-                "a device; use one local pass and no groups"
+                "a client; use one local pass and no groups"
             )
         return leaf
 
@@ -185,6 +185,6 @@ def _said(form: Form) -> Statement:
 
 
 def _score(
-    each: Float64[np.ndarray, "people"], chance: Float64[np.ndarray, "people"]
+    each: Float64[np.ndarray, "users"], chance: Float64[np.ndarray, "users"]
 ) -> Score:
     return Score(float(each.mean()), standard_error(each), float(chance.mean()))

@@ -1,4 +1,4 @@
-"""Histories as the devices that a run needs."""
+"""Histories as the clients that a run needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Place = tuple[Catalog, Profiles, Shards]
 
 
 def place_of(histories: Histories, features: Features | None = None) -> Place:
-    """The same people as devices; nothing is known of them, of items the features."""
+    """The same users as clients; nothing is known of them, of items the features."""
     people, items = (Strings.of([*map(str, range(n))]) for n in histories.shape)
     users, held = np.nonzero(histories)
     n_users, n_items = histories.shape

@@ -5,7 +5,7 @@ wrong ones (Kairouz, Oh and Viswanath 2015):
 
     right(a) <= min over e of  e^e a + d(e)  and  1 - e^-e (1 - a - d(e))
 
-Where everyone is in or out by a coin of their own this holds for the mean over people
+Where everyone is in or out by a coin of their own this holds for the mean over users
 as well, since the bound is concave.
 """
 
@@ -30,7 +30,7 @@ Shares = Float64[np.ndarray, "shares"]
 
 @dataclass(frozen=True, eq=False)
 class TradeOff:
-    """The best that can be told of a person from one release, by any attack."""
+    """The best that can be told of a user from one release, by any attack."""
 
     deltas: Float64[np.ndarray, "epsilons"]
 

@@ -1,11 +1,11 @@
-"""Devices that lie: what they send, how it gets among honest reports, what it does.
+"""Clients that lie: what they send, how it gets among honest reports, what it does.
 
     honest reports -> Infiltrated, where an Attack replaces some -> channel -> server
 
     channel = Infiltrated(Direct(), Scaled(-10.0), share=0.1)
     Simulation(method, plan, …, channel=channel)
 
-An attacker is a device that ignores `local_update` and sends whatever passes the layout
+An attacker is a client that ignores `local_update` and sends whatever passes the layout
 of its method's reports. Attackers see all honest reports of the round and agree among
 themselves; they cannot change what others send, nor break a trusted sum.
 

@@ -26,7 +26,7 @@ class Attack(Protocol):
     """A frozen dataclass that forges reports."""
 
     def forge(self, own: Tree, *, honest: Tree, key: Key) -> Tree:
-        """What devices send that honestly would have sent `own`; axis 0 is the client.
+        """What clients send that honestly would have sent `own`; axis 0 is the client.
 
         `honest` is what everyone else sends in the round.
         """
@@ -105,7 +105,7 @@ class Promote:
 
 @dataclass(frozen=True)
 class EveryGroup:
-    """The same in all groups: a device that does not draw one, but claims them all."""
+    """The same in all groups: a client that does not draw one, but claims them all."""
 
     attack: Attack
 

@@ -1,4 +1,4 @@
-"""How many people are shown an item that they never chose."""
+"""How many users are shown an item that they never chose."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tacit.results import Metric
 
 
 def exposure(score: Scorer, heldout: Heldout, item: int, *, k: int = 10) -> Metric:
-    """The share of people with the item in their first k, of those it is nothing to.
+    """The share of users with the item in their first k, of those it is nothing to.
 
-    These are the people who have it neither in their history nor among their targets.
+    These are the users who have it neither in their history nor among their targets.
     Where the k-th place is tied, the chance that the item is among the first.
     """
     check.count(k=k)

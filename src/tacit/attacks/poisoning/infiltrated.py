@@ -21,7 +21,7 @@ class Infiltrated:
     """Replaces a share of the reports by what attackers send, then carries all.
 
     Attackers are drawn anew in every round, exactly `share` of the cohort to the
-    nearest device. They know all reports, so all are held at once, as factors. What
+    nearest client. They know all reports, so all are held at once, as factors. What
     they send must be as declared; nothing else about it is checked.
     """
 
@@ -43,7 +43,7 @@ class Infiltrated:
         return self.channel.delivers
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
-        """Deliver what honest devices and attackers say."""
+        """Deliver what honest clients and attackers say."""
         return self.channel.carry(self._mixed(chunks, context), context)
 
     def _mixed(

@@ -47,7 +47,7 @@ def texts(ids: Ids) -> Strings:
 
 
 def anyone(users: Places) -> tuple[Ids, Profiles]:
-    """Whoever occurs, ascending, for releases that tell nothing of people."""
+    """Whoever occurs, ascending, for releases that tell nothing of users."""
     ids = np.unique(users)
     return ids, Profiles(texts(ids))
 

@@ -1,4 +1,4 @@
-"""Times as people write them, as whole seconds since 1970."""
+"""Times as users write them, as whole seconds since 1970."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CiteULike (citeulike-a): which articles people keep, with tags and citations.
+"""CiteULike (citeulike-a): which articles users keep, with tags and citations.
 
 Source: H. Wang, B. Chen and W.-J. Li, "Collaborative Topic Regression with Social
 Regularization for Tag Recommendation", IJCAI 2013. Lines are counted from zero: line n

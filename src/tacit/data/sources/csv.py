@@ -1,7 +1,7 @@
 """Any table of events: a line for each, with a column for the user and for the item.
 
-Ids are strings. People are numbered in the order of their first line. So are items,
-unless a second table lists them: then its rows are the catalog, whatever people have.
+Ids are strings. Users are numbered in the order of their first line. So are items,
+unless a second table lists them: then its rows are the catalog, whatever users have.
 Memory holds the columns of numbers and one batch of text.
 """
 

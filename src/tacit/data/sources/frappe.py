@@ -1,4 +1,4 @@
-"""Frappe: which apps people used, how often, and in what situation.
+"""Frappe: which apps users used, how often, and in what situation.
 
 Source: L. Baltrunas, K. Church, A. Karatzoglou and N. Oliver, "Frappe: Understanding
 the Usage and Perception of Mobile App Recommendations In-The-Wild", arXiv:1505.03014.
@@ -121,7 +121,7 @@ SOURCES = {
         home="https://www.baltrunas.info/research-menu/frappe",
         terms=(
             "Research use with acknowledgement; no redistribution without permission; "
-            "no attempt to identify people; no commercial use without permission."
+            "no attempt to identify users; no commercial use without permission."
         ),
         citation=(
             "Linas Baltrunas, Karen Church, Alexandros Karatzoglou and Nuria Oliver. "

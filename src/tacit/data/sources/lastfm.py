@@ -1,9 +1,9 @@
-"""Last.fm (HetRec 2011): how often people played their artists, their tags and friends.
+"""Last.fm (HetRec 2011): how often users played their artists, their tags and friends.
 
 Source: I. Cantador, P. Brusilovsky and T. Kuflik, "2nd Workshop on Information
 Heterogeneity and Fusion in Recommender Systems (HetRec 2011)", RecSys 2011, and the
 readme of the release. There are no times of listening. A tag is kept with the event of
-the person who gave it; tags on artists that the person has no event with are left out.
+the user who gave it; tags on artists that the user has no event with are left out.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def _tags(
     members: Members,
     users: Places,
     items: Places,
-    people: Int64[np.ndarray, "people"],
+    people: Int64[np.ndarray, "users"],
     artists: Int64[np.ndarray, "artists"],
 ) -> Categories:
-    """The tags of each event: those its person gave its artist."""
+    """The tags of each event: those its user gave its artist."""
     listing, labels = Listing(), []
     for row in plain_rows(members, "tags.dat", _TAGS):
         listing.add(row, "tagID")

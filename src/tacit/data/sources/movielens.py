@@ -1,7 +1,7 @@
 """MovieLens: five stars, from a hundred thousand ratings to thirty-two million.
 
 Source: F. M. Harper and J. A. Konstan, "The MovieLens Datasets: History and Context",
-ACM TiiS 5(4), 2015, and the README of each release. Only people and movies with at
+ACM TiiS 5(4), 2015, and the README of each release. Only users and movies with at
 least one rating are in the data set, in the order of their tables. Repeated ratings are
 kept.
 """

@@ -1,4 +1,4 @@
-"""The tables beside MovieLens ratings: movies and people, in each release's dialect.
+"""The tables beside MovieLens ratings: movies and users, in each release's dialect.
 
 Tables are small, so they are read a line at a time. Every table gives its numeric ids
 and what is known of each row, in the order of the file.

@@ -22,7 +22,7 @@ class Source(Protocol):
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """What users call it."""
 
     @property
     def home(self) -> str:

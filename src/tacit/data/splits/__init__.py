@@ -1,14 +1,14 @@
-"""Who trains, who is held out, and which of a held-out person's items are the answer.
+"""Who trains, who is held out, and which of a held-out user's items are the answer.
 
-    by_item    everyone trains; some of each person's items are left out
+    by_item    everyone trains; some of each user's items are left out
                leave_one_out, ratio
-    by_person  some people never train; part of their items is shown, part to be found
+    by_person  some users never train; part of their items is shown, part to be found
                new_users, adapt_half
                everyone_trains holds nobody out
 
 An item is held out with all its repeats, so no target occurs in its own history;
-histories keep repeats, order, times and contexts. A person's draws are addressed by the
-person's place in the data set and depend on nobody else's events.
+histories keep repeats, order, times and contexts. A user's draws are addressed by the
+user's place in the data set and depend on nobody else's events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Splits in which everyone trains and some of each person's items are left out."""
+"""Splits in which everyone trains and some of each user's items are left out."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def ratio(
     shares: tuple[float, float, float] = (0.8, 0.1, 0.1),
     key: Key,
 ) -> Split:
-    """Each person's items divided at random: to train, to validate, to test.
+    """Each user's items divided at random: to train, to validate, to test.
 
-    Of n distinct items `int(share * n)`, at least one, are left out for each; people
+    Of n distinct items `int(share * n)`, at least one, are left out for each; users
     with fewer than three only train. The history to test with includes the items to
     validate. Source: 8:1:1 is DP-VAE's (Section 4.1.1), which does not say whether it
-    divides each person's ratings or all at once, nor how.
+    divides each user's ratings or all at once, nor how.
     """
     _check_shares(shares)
     pairs = Pairs(dataset.interactions)

@@ -1,4 +1,4 @@
-"""Splits by person: held-out people never train, or nobody is held out at all."""
+"""Splits by user: held-out users never train, or nobody is held out at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tacit.data.splits.split import Split
 from tacit.errors import BadValue
 from tacit.keys import Key
 
-Users = Int64[np.ndarray, "people"]
+Users = Int64[np.ndarray, "users"]
 
 
 def new_users(
@@ -28,13 +28,13 @@ def new_users(
     catalog: Literal["all", "training"] = "all",
     key: Key,
 ) -> Split:
-    """People the model never saw: part of each one's items folds in, part is to find.
+    """Users the model never saw: part of each one's items folds in, part is to find.
 
-    Of a held-out person's n distinct items `int(target_share * n)`, at least one, are
-    targets. People with a single item cannot be held out; they train. Items that only
-    held-out people have stay in the catalog and may be targets, unless it is
+    Of a held-out user's n distinct items `int(target_share * n)`, at least one, are
+    targets. Users with a single item cannot be held out; they train. Items that only
+    held-out users have stay in the catalog and may be targets, unless it is
     `"training"`: then they are dropped, the others are numbered anew, targets are drawn
-    from what is left, and held-out people left with a single item are dropped too.
+    from what is left, and held-out users left with a single item are dropped too.
     """
     check.count(n_validation=n_validation, n_test=n_test)
     check.fraction(target_share=target_share)
@@ -65,13 +65,13 @@ def adapt_half(
     min_target_value: float | None = None,
     key: Key,
 ) -> Split:
-    """People the model never saw: half of each one's items adapts it, half is hidden.
+    """Users the model never saw: half of each one's items adapts it, half is hidden.
 
-    Shares are of all people with an event; who neither trains nor validates tests. Of n
+    Shares are of all users with an event; who neither trains nor validates tests. Of n
     distinct items `n // 2`, drawn at random, are hidden; they are targets if one of
-    their events has at least `min_target_value`, else `disliked`. People who would have
+    their events has at least `min_target_value`, else `disliked`. Users who would have
     nothing to find cannot be held out; they train.
-    Source: PrivRec, Section 3.3, which holds out a fifth, has no validation people and
+    Source: PrivRec, Section 3.3, which holds out a fifth, has no validation users and
     says of the halves only that they are even.
     """
     check.fraction(train_share=train_share, validation_share=validation_share)
@@ -86,7 +86,7 @@ def adapt_half(
     if n_test < 1:
         raise BadValue(
             f"train_share={train_share} and validation_share={validation_share} leave "
-            f"none of {n} people to test; lower them"
+            f"none of {n} users to test; lower them"
         )
     people = _drawn(
         pairs,
@@ -119,12 +119,12 @@ class _People:
     test: Int64[np.ndarray, "test"]
 
     def only(self, fit: Bool[np.ndarray, "users"]) -> _People:
-        """The same without the held-out people who are not fit."""
+        """The same without the held-out users who are not fit."""
         validation, test = (who[fit[who]] for who in (self.validation, self.test))
         if not len(validation) or not len(test):
             raise BadValue(
                 "nobody to validate or nobody to test has two items that training "
-                "people have; hold out others or use catalog='all'"
+                "users have; hold out others or use catalog='all'"
             )
         return _People(self.clients, validation, test)
 
@@ -137,7 +137,7 @@ def _drawn(
     n_test: int,
     key: Key,
 ) -> _People:
-    """Held-out people from those who are fit; everyone else with an event trains."""
+    """Held-out users from those who are fit; everyone else with an event trains."""
     order = _shuffled(np.flatnonzero(fit), key)
     n_held = n_validation + n_test
     is_client = pairs.per_user > 0
@@ -145,7 +145,7 @@ def _drawn(
     if len(order) < n_held or not is_client.any():
         raise BadValue(
             f"n_validation={n_validation} and n_test={n_test} must leave somebody to "
-            f"train on; {len(order)} of {np.count_nonzero(pairs.per_user)} people can "
+            f"train on; {len(order)} of {np.count_nonzero(pairs.per_user)} users can "
             "be held out"
         )
     test, validation = np.sort(order[:n_test]), np.sort(order[n_test:n_held])
@@ -176,7 +176,7 @@ def _split(
     targets: Mask,
     disliked: Mask | None = None,
 ) -> Split:
-    """Training people with all they have, held-out people without what is hidden."""
+    """Training users with all they have, held-out users without what is hidden."""
     seen = ~targets if disliked is None else ~targets & ~disliked
     return Split(
         people.clients,

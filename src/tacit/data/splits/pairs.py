@@ -69,18 +69,18 @@ class Pairs:
         high[self.of_events[is_high]] = True
         return high
 
-    def shards(self, users: Int64[np.ndarray, "people"], mask: Mask) -> Shards:
+    def shards(self, users: Int64[np.ndarray, "users"], mask: Mask) -> Shards:
         """The events of these users' pairs in `mask`, repeats included."""
         return Shards.of(self.log.keep(mask[self.of_events]).take_users(users))
 
     def heldout(
         self,
-        people: Int64[np.ndarray, "people"],
+        people: Int64[np.ndarray, "users"],
         seen: Mask,
         targets: Mask,
         disliked: Mask | None = None,
     ) -> Heldout:
-        """These people with histories that keep repeats and targets that do not."""
+        """These users with histories that keep repeats and targets that do not."""
         return Heldout(
             people,
             self.shards(people, seen),
@@ -88,7 +88,7 @@ class Pairs:
             None if disliked is None else self._firsts(people, disliked),
         )
 
-    def _firsts(self, users: Int64[np.ndarray, "people"], mask: Mask) -> Shards:
+    def _firsts(self, users: Int64[np.ndarray, "users"], mask: Mask) -> Shards:
         """The first event of each of these users' pairs in `mask`."""
         is_first = np.zeros(len(self.log), bool)
         is_first[self._found[1][mask]] = True

@@ -13,13 +13,13 @@ from tacit.data.shards import Shards
 
 @dataclass(frozen=True, eq=False)
 class Heldout:
-    """People to rank for: what the ranker may see of each, and what it must find.
+    """Users to rank for: what the ranker may see of each, and what it must find.
 
-    `disliked` is hidden as the targets are, but not to be found: the person touched
+    `disliked` is hidden as the targets are, but not to be found: the user touched
     these items and rated them low. None where a split makes no such difference.
     """
 
-    users: Int64[np.ndarray, "people"]  # places in the data set's profiles
+    users: Int64[np.ndarray, "users"]  # places in the data set's profiles
     history: Shards
     targets: Shards
     disliked: Shards | None = None

@@ -13,9 +13,9 @@ from tacit.data.strings import Strings
 
 
 def checkerboard(users: int, items: int, groups: int) -> Dataset:
-    """People of a group have exactly its items.
+    """Users of a group have exactly its items.
 
-    User i and item j are of the groups `i % groups` and `j % groups`. A person takes
+    User i and item j are of the groups `i % groups` and `j % groups`. A user takes
     the items in order of their number, a second apart.
     """
     check.at_least(1, groups=groups)

@@ -59,7 +59,7 @@ def digest_of(log: Interactions) -> str:
     return digest.hexdigest()
 
 
-# As many people and items as leave 75,040 and 9,781, the sizes of the paper, with at
+# As many users and items as leave 75,040 and 9,781, the sizes of the paper, with at
 # least 60 events each; activity and popularity are those of MovieLens 1M.
 LIKE_FMF_LDP = replace(LIKE_MOVIELENS_1M, users=112_600, items=12_400)
 
@@ -69,7 +69,7 @@ def _frozen(name: str, title: str, world: World, *, digest: str) -> Frozen:
         name=name,
         title=title,
         home="made by this package from a seed",
-        terms="None: no real person is in it.",
+        terms="None: no real user is in it.",
         citation="None needed.",
         make=partial(world.dataset, name),
         stamp=world.stamp if world.is_large else None,
@@ -88,7 +88,7 @@ SOURCES = {
         ),
         _frozen(
             "synthetic-fmf-ldp-small",
-            "The first 6,040 people of synthetic-fmf-ldp, frozen",
+            "The first 6,040 users of synthetic-fmf-ldp, frozen",
             replace(LIKE_FMF_LDP, users=6_040),
             digest="7d6fa462ce72f6edeb8b6bd179e44fc9",
         ),

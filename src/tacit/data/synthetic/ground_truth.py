@@ -10,17 +10,17 @@ from jaxtyping import Float64, Int64
 
 from tacit.data.shards import Shards
 
-Users = Int64[np.ndarray, "people"]
-Weights = Float64[np.ndarray, "people items"]
+Users = Int64[np.ndarray, "users"]
+Weights = Float64[np.ndarray, "users items"]
 
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
     """The ranker that knows everyone's taste.
 
-    The weight of an item for a person is exp(person · item), and a next pick is one of
+    The weight of an item for a user is exp(user · item), and a next pick is one of
     the items not picked so far, with probability proportional to its weight. Heavier
-    items are likelier to be among a person's other picks whatever the history, so no
+    items are likelier to be among a user's other picks whatever the history, so no
     ranker of unfiltered events has a better expected metric.
 
     Evaluate it as `ranking.Factors(oracle.represent, oracle.items)`, or for the
@@ -35,8 +35,8 @@ class Oracle:
         return np.ascontiguousarray(self.items.T)
 
     def weights(self, users: Users) -> Weights:
-        """The weight of every item for some people."""
-        # Not a matrix product: its rounding depends on how many people are asked for.
+        """The weight of every item for some users."""
+        # Not a matrix product: its rounding depends on how many users are asked for.
         weights = np.einsum("uf,fi->ui", self.people[users], self._transposed)
         return np.exp(weights, out=weights)
 
@@ -58,6 +58,6 @@ class Oracle:
 
     def represent(
         self, users: Users, history: Shards
-    ) -> Float64[np.ndarray, "people factors"]:
-        """The people's factors; a history says nothing that they do not."""
+    ) -> Float64[np.ndarray, "users factors"]:
+        """The users's factors; a history says nothing that they do not."""
         return self.people[users]

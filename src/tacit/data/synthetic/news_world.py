@@ -9,7 +9,7 @@ shown candidates picks them one after the other with probability proportional to
 so `NewsWorld.truth` can say how good a ranking of an impression could possibly be. News
 are numbered in order of publication, and candidates are drawn from the latest ones.
 Histories are picks of the four weeks before. Everything follows from the seed; a
-person's draws depend on nobody else, and nothing is users × news.
+user's draws depend on nobody else, and nothing is users × news.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key, Keys
 
 _STRENGTH = 5.0  # how much taste counts beside popularity
-_SPREAD = 0.6  # of the logarithm of how much people read and are shown
+_SPREAD = 0.6  # of the logarithm of how much users read and are shown
 _CLICKS = (0.7, 0.9)  # one click up to the first share, two up to the second, or three
 _FEWEST_SHOWN = 3
 _RECENT = 0.05  # share of all news that candidates are drawn from
@@ -47,7 +47,7 @@ _WEEKS_READ = 0.8  # share of the span before the first impression
 _BLOCK = 500_000  # candidates drawn at a time
 _VERSION = 1  # raise it when the same world would come out differently
 
-People = Int64[np.ndarray, "people"]
+People = Int64[np.ndarray, "users"]
 Moments = Float64[np.ndarray, "moments"]  # shares of the span
 Column = NDArray[Any]
 
@@ -65,7 +65,7 @@ class NewsWorld:
     rank: int = 8
     popularity_exponent: float = 0.7
     position_bias: float = 0.0  # 0: the place in the list does not matter, as in MIND
-    cold: float = 0.02  # share of people without a history
+    cold: float = 0.02  # share of users without a history
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class NewsWorld:
             raise BadValue(f"news={self.news} must be at least 5 × shown={self.shown}")
 
     def dataset(self, name: str = "synthetic-news") -> Dataset:
-        """The log, the catalog, the people and the impressions of this world."""
+        """The log, the catalog, the users and the impressions of this world."""
         impressions, catalog = self._impressions(), self._catalog()
         profiles = Profiles(_ids("U", self.users))
         log = clicks(impressions)
@@ -163,7 +163,7 @@ class NewsWorld:
         )
 
     def _blocks(self) -> Iterator[People]:
-        """Some people at a time, so that memory holds a bounded number of draws."""
+        """Some users at a time, so that memory holds a bounded number of draws."""
         each = self.shown * max(self.impressions_per_user, self.history)
         size = max(1, int(_BLOCK / each))
         yield from np.split(np.arange(self.users), range(size, self.users, size))
@@ -255,14 +255,14 @@ def _source(name: str, title: str, world: NewsWorld, *, kept: bool) -> Generated
         name=name,
         title=title,
         home="made by this package from a seed",
-        terms="None: no real person is in it.",
+        terms="None: no real user is in it.",
         citation="None needed.",
         make=partial(world.dataset, name),
         stamp={"world": repr(world), "version": _VERSION} if kept else None,
     )
 
 
-# As many people, news, impressions and candidates as MIND-small's training part.
+# As many users, news, impressions and candidates as MIND-small's training part.
 LIKE_MIND_SMALL = NewsWorld(
     users=50_000, news=65_000, impressions_per_user=3.14, shown=37.2, history=32.5
 )

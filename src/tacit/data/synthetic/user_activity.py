@@ -1,4 +1,4 @@
-"""What people do in an invented world: how many picks, of what, when, how they rate."""
+"""What users do in an invented world: how many picks, of what, when, how they rate."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ Numbers = Float64[np.ndarray, "n"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Activity:
-    """How much people do, and how often they come back to an item."""
+    """How much users do, and how often they come back to an item."""
 
     people: People
     items: Items
     oracle: Oracle
     mean: float
-    spread: float  # of the logarithm of how many events people have
+    spread: float  # of the logarithm of how many events users have
     fewest: int
     repeats: float
 
     def log(self) -> Interactions:
-        """Everybody's events; threads share the people out, which changes nothing."""
+        """Everybody's events; threads share the users out, which changes nothing."""
         n = self.people.n
         groups = np.split(np.arange(n), range(_PEOPLE, n, _PEOPLE))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return _joined(list(pool.map(self.events, groups)))
 
-    def events(self, users: Int64[np.ndarray, "people"]) -> Interactions:
-        """What some people do."""
+    def events(self, users: Int64[np.ndarray, "users"]) -> Interactions:
+        """What some users do."""
         keys = self.people.keys[users]
         counts = self.counts(keys)
         items = pick(self.oracle, users, counts=counts, keys=keys.at("picks"))
@@ -68,8 +68,8 @@ class Activity:
             n_items=self.items.n,
         )
 
-    def counts(self, keys: Keys) -> Int64[np.ndarray, "people"]:
-        """How many items each person picks: log-normal, at most half of all."""
+    def counts(self, keys: Keys) -> Int64[np.ndarray, "users"]:
+        """How many items each user picks: log-normal, at most half of all."""
         draw = keys.at("count").normal(1)[:, 0]
         factor = np.exp(self.spread * draw - self.spread**2 / 2)
         counts = np.rint(self.mean * factor).astype(np.int64)
@@ -84,7 +84,7 @@ class Activity:
 
 
 def _stays(keys: Keys) -> tuple[Numbers, Numbers]:
-    """When each person comes and how long they stay, in shares of the year."""
+    """When each user comes and how long they stay, in shares of the year."""
     draw = keys.at("stay").uniform(2)
     start = 0.8 * draw[:, 0]
     return start, (1 - start) * (0.1 + 0.9 * draw[:, 1])
@@ -96,7 +96,7 @@ def _stars(liking: Numbers, noise: Numbers) -> Numbers:
 
 
 def _joined(logs: Sequence[Interactions]) -> Interactions:
-    """The people of several logs, one after another."""
+    """The users of several logs, one after another."""
     return Interactions(
         offsets_of(np.concatenate([log.per_user for log in logs])),
         np.concatenate([log.items for log in logs]),

@@ -1,4 +1,4 @@
-"""The people and the items of an invented world: tastes, directions, popularity."""
+"""The users and the items of an invented world: tastes, directions, popularity."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Directions = Float64[np.ndarray, "rows rank"]
 
 @dataclass(frozen=True)
 class People:
-    """People with tastes, of which `demographics` is the share that groups explain."""
+    """Users with tastes, of which `demographics` is the share that groups explain."""
 
     key: Key
     n: int
@@ -45,8 +45,8 @@ class People:
         return _ids("u", self.n)
 
     @cached_property
-    def groups(self) -> dict[str, Int64[np.ndarray, "people"]]:
-        """The label of each person, for each of the things people tell."""
+    def groups(self) -> dict[str, Int64[np.ndarray, "users"]]:
+        """The label of each user, for each of the things users tell."""
         return {
             name: self.keys.at(name).integers(1, below=len(labels))[:, 0]
             for name, labels in _GROUPS.items()
@@ -54,7 +54,7 @@ class People:
 
     @cached_property
     def tastes(self) -> Directions:
-        """What each person likes."""
+        """What each user likes."""
         shared = np.zeros((self.n, self.rank))
         for name, labels in _GROUPS.items():
             of_label = _directions(self.key.at("labels", name), len(labels), self.rank)

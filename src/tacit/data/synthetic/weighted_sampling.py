@@ -1,4 +1,4 @@
-"""Picks without replacement, by weight, for many people and many items."""
+"""Picks without replacement, by weight, for many users and many items."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tacit.keys import Keys
 _WEIGHTS = 2**19  # held at a time: 4 MiB
 _TRIES = 2  # draws a pick; who likes few things, or picks very many, needs more
 
-Users = Int64[np.ndarray, "people"]
-Counts = Int64[np.ndarray, "people"]
+Users = Int64[np.ndarray, "users"]
+Counts = Int64[np.ndarray, "users"]
 
 
 def pick(
     oracle: Oracle, users: Users, *, counts: Counts, keys: Keys, tries: int = _TRIES
 ) -> Int64[np.ndarray, "picks"]:
-    """`counts[i]` different items of person i in the order of picking, end to end.
+    """`counts[i]` different items of user i in the order of picking, end to end.
 
     Each is one of the items left, with probability proportional to its weight. Drawing
     with replacement and passing over repeats does that: given that a draw is none of
@@ -51,7 +51,7 @@ def pick(
 def _draw(
     oracle: Oracle, users: Users, n: Counts, *, keys: Keys
 ) -> Int64[np.ndarray, "draws"]:
-    """`n[i]` items of person i by weight, with replacement."""
+    """`n[i]` items of user i by weight, with replacement."""
     size = max(1, _WEIGHTS // len(oracle.items))
     starts, uniform = offsets_of(n), keys.uniform_ragged(n)
     drawn = np.empty(len(uniform), np.int64)

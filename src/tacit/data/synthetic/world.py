@@ -1,15 +1,15 @@
 """An invented world with a known answer: who likes what, and how much, is a formula.
 
-A person's taste is a direction, partly given by who they are and partly their own. An
+A user's taste is a direction, partly given by who they are and partly their own. An
 item has a direction near those of its topics, and a popularity that falls with its
-rank. People pick items without replacement with probability proportional to
+rank. Users pick items without replacement with probability proportional to
 
     exp(strength * taste · direction) * popularity
 
 so `World.oracle` can say how good a ranking could possibly be. Everything follows from
-the seed; a person's draws depend on nobody else.
+the seed; a user's draws depend on nobody else.
 
-A world is made some people at a time: memory holds the finished columns and little
+A world is made some users at a time: memory holds the finished columns and little
 more. Time grows with users × items, for every weight is computed once.
 """
 
@@ -62,10 +62,10 @@ class World:
     popularity_exponent: float = 0.7
     popularity_decay: float = 0.0  # cuts the tail off: exp(-decay) at the last rank
     topics: int = 8
-    demographics: float = 0.4  # share of a taste that follows from who a person is
+    demographics: float = 0.4  # share of a taste that follows from who a user is
     repeats: float = 0.05  # share of all ratings that are second ones
     fewest_events: int = 5  # anybody has
-    activity_spread: float = 0.6  # of the logarithm of how many events people have
+    activity_spread: float = 0.6  # of the logarithm of how many events users have
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class World:
             )
 
     def dataset(self, name: str = "synthetic") -> Dataset:
-        """The log, the catalog and the people of this world."""
+        """The log, the catalog and the users of this world."""
         log, catalog = self._activity.log(), self._items.catalog()
         return Dataset(name, log, catalog, self._people.profiles(), listed=catalog)
 
@@ -125,11 +125,11 @@ class World:
         items = _places(of.catalog.ids, self._items.ids)
         return Oracle(self._oracle.people[users], self._oracle.items[items])
 
-    def truth(self, of: Dataset | ArrayLike) -> Float64[np.ndarray, "people items"]:
+    def truth(self, of: Dataset | ArrayLike) -> Float64[np.ndarray, "users items"]:
         """The probability that an item is the next pick of someone who has none yet.
 
         `of` is a data set of this world, filtered or not, or the numbers of some users;
-        columns are the data set's items, or all items. People × items at once: of a
+        columns are the data set's items, or all items. Users × items at once: of a
         large world ask for some users, or the `oracle`.
         """
         if not isinstance(of, Dataset):
@@ -186,7 +186,7 @@ def _source(name: str, title: str, world: World) -> Generated:
         name=name,
         title=title,
         home="made by this package from a seed",
-        terms="None: no real person is in it.",
+        terms="None: no real user is in it.",
         citation="None needed.",
         make=partial(world.dataset, name),
         stamp=world.stamp if world.is_large else None,

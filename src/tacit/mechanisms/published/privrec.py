@@ -126,7 +126,7 @@ class PublishedSum:
         return self.clipping.update_sigma(self.clip) / self.step
 
     def next_clip(self, total: Arrays, *, planned: float) -> float:
-        """Line 11, from the noisy bits of M = `planned` devices; may be below zero."""
+        """Line 11, from the noisy bits of M = `planned` clients; may be below zero."""
         mean = float(total[BIT]) / planned
         return self.clipping.next_bound(self.clip, noisy_mean=mean)
 

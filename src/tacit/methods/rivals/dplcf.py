@@ -1,13 +1,13 @@
 """DPLCF: histories with flipped bits, item similarities, neighbors on the device.
 
-    M     items            x    a person's row of M bits, 1 for an item held
+    M     items            x    a user's row of M bits, 1 for an item held
     ε'    of one bit       ε    of a row: M ε'
     r     x with every bit flipped with chance q = 1 / (e^ε' + 1)           (leaves)
     s, S  the sums of r and of r rᵀ                                     (the server's)
     c, C  unbiased estimates of how many have an item, or both of two
     k     neighbors an item keeps
 
-    device   1  send r
+    client   1  send r
     server   2  add r to s, r rᵀ to S
              3  similarity(i, j) = C / (sqrt(c_i c_j) + d σ), never below zero
              4  keep the k nearest of every item                       (all see them)
@@ -21,7 +21,7 @@ nobody has; the damping d is ours: without it pairs of rare items are all noise.
     none        nothing
     local       randomised response on every bit, on the client
 
-Pairs of one person's items are related, so single reports are read: no sum will do.
+Pairs of one user's items are related, so single reports are read: no sum will do.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Dplcf(Method):
         if plan.cohort_size * plan.rounds > _MOST_REPORTS:
             raise Refused(
                 f"{plan.cohort_size * plan.rounds:,.0f} reports are planned and DPLCF "
-                f"counts exactly up to {_MOST_REPORTS:,}; ask fewer people"
+                f"counts exactly up to {_MOST_REPORTS:,}; ask fewer users"
             )
         nearest: Arrays = {
             "near": np.zeros((m, k), np.int32),
@@ -117,7 +117,7 @@ class Dplcf(Method):
         return Server(plan, catalog, 0, nearest, memory)
 
     def broadcast(self, server: Server) -> Broadcast:
-        """The neighbors once all have spoken; before that devices need nothing."""
+        """The neighbors once all have spoken; before that clients need nothing."""
         agreed = self.agreement(server.plan, server.catalog).digest
         if self.is_over(server):
             return Broadcast(server.round, agreed, server.weights, NO_PHASE)
@@ -252,7 +252,7 @@ class PairCounts:
         """What was counted before, and what is delivered now."""
         if not isinstance(delivery, Each):
             raise Refused(
-                f"DPLCF relates the items of one person and cannot read "
+                f"DPLCF relates the items of one user and cannot read "
                 f"{type(delivery).__name__}; use the channel 'direct'"
             )
         said: Int64[np.ndarray, "items"] = memory["said"].copy()

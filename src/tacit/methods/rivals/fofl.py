@@ -1,16 +1,16 @@
-"""FOFL-SELF: Reptile over item ids; nothing is known of people or items.
+"""FOFL-SELF: Reptile over item ids; nothing is known of users or items.
 
     θ₀, θ_τ  weights, of everyone and of client τ       Δ_τ  θ_τ - θ₀          (leaves)
     α₁, α    rate of a client, step of the server
 
-    device   1  θ_τ = θ₀; passes over mini-batches: θ_τ -= α₁ ∇ loss
+    client   1  θ_τ = θ₀; passes over mini-batches: θ_τ -= α₁ ∇ loss
              2  send Δ_τ
     server   3  θ₀ += α (mean of Δ_τ), or Adam along it
     ranking  4  adapt θ₀ on the device to its history; score items by their ids
 
-A person is what the device learns: the network has no input for one. An item that no
-device has, or drew as a negative, keeps its random embedding. Nothing protects Δ_τ: it
-moves the rows of what the device had or drew, and no others.
+A user is what the client learns: the network has no input for one. An item that no
+client has, or drew as a negative, keeps its random embedding. Nothing protects Δ_τ: it
+moves the rows of what the client had or drew, and no others.
 
 Source: A. Jalalirad, M. Scavuzzo, C. Capota and M. Sprague, "A Simple and Efficient
 Federated Recommender System", 2019, as PrivRec (Wang et al. 2021, Section 4.1) compares
@@ -54,7 +54,7 @@ from tacit.method import (
 from tacit.models.feature_mlp import (
     Activation,
     Blueprint,
-    Devices,
+    Cohort,
     Dislikes,
     Labelling,
     Schedule,
@@ -120,7 +120,7 @@ class Fofl(SumMethod):
         keys: Keys,
     ) -> Tree:
         """Lines 1 and 2, for all clients at once."""
-        return self._devices(broadcast).movement(
+        return self.cohort(broadcast).movement(
             clients.state, shards, self._schedule, keys
         )
 
@@ -150,13 +150,13 @@ class Fofl(SumMethod):
     ) -> Tastes:
         """Line 4: adapted weights, folded to what ranking needs of them."""
         how = replace(self._schedule, epochs=self.adapt_epochs, rate=self.adapt_rate)
-        return Tastes(self._devices(broadcast).taste(clients.state, shards, how, keys))
+        return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 4, on the device."""
-        return self._devices(broadcast).scores(person.tree, candidates.items)
+        return self.cohort(broadcast).scores(person.tree, candidates.items)
 
     # details
 
@@ -181,8 +181,9 @@ class Fofl(SumMethod):
     def _optimizer(self) -> ServerOptimizer:
         return BY_NAME[self.server_step](self.step)
 
-    def _devices(self, broadcast: Broadcast) -> Devices:
-        return self._blueprint.devices(broadcast.weights, self._labelling)
+    def cohort(self, broadcast: Broadcast) -> Cohort:
+        """What clients make of a broadcast."""
+        return self._blueprint.cohort(broadcast.weights, self._labelling)
 
 
 def _by_id(catalog: Catalog) -> Catalog:

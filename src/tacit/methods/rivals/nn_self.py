@@ -2,7 +2,7 @@
 
     θ₀       weights of everyone                        α, β  inner rate, server's step
 
-    device   1  divide the history: support and query
+    client   1  divide the history: support and query
              2  θ' = θ₀ - α ∇ loss(support; θ₀), a few times
              3  send g = ∇_θ₀ loss(query; θ'), second derivatives and all     (leaves)
     server   4  θ₀ -= β (mean of g), or Adam along it
@@ -51,7 +51,7 @@ from tacit.method import (
 from tacit.models.feature_mlp import (
     Activation,
     Blueprint,
-    Devices,
+    Cohort,
     Dislikes,
     Labelling,
     Schedule,
@@ -117,7 +117,7 @@ class NnSelf(SumMethod):
         return self._blueprint.public_shape(catalog)
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
-        """What a person has told of themselves; it stays here."""
+        """What a user has told of themselves; it stays here."""
         return self._blueprint.told_by(profiles)
 
     def update(
@@ -129,11 +129,11 @@ class NnSelf(SumMethod):
         keys: Keys,
     ) -> Tree:
         """Lines 1 to 3, for all clients at once."""
-        device = self._devices(broadcast)
-        examples = device.examples(clients.state, shards, keys.at("negatives"))
+        cohort = self.cohort(broadcast)
+        examples = cohort.examples(clients.state, shards, keys.at("negatives"))
         found = meta_gradients(
-            device.network,
-            device.weights,
+            cohort.network,
+            cohort.weights,
             examples,
             inner=self._inner,
             keys=keys.at("halves"),
@@ -166,13 +166,13 @@ class NnSelf(SumMethod):
     ) -> Tastes:
         """Line 5: adapted weights, folded to what ranking needs of them."""
         how = Schedule(self.adapt_epochs, self.batch, self.adapt_rate)
-        return Tastes(self._devices(broadcast).taste(clients.state, shards, how, keys))
+        return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 5, on the device."""
-        return self._devices(broadcast).scores(person.tree, candidates.items)
+        return self.cohort(broadcast).scores(person.tree, candidates.items)
 
     # details
 
@@ -201,5 +201,6 @@ class NnSelf(SumMethod):
     def _optimizer(self) -> ServerOptimizer:
         return BY_NAME[self.server_step](self.step)
 
-    def _devices(self, broadcast: Broadcast) -> Devices:
-        return self._blueprint.devices(broadcast.weights, self._labelling)
+    def cohort(self, broadcast: Broadcast) -> Cohort:
+        """What clients make of a broadcast."""
+        return self._blueprint.cohort(broadcast.weights, self._labelling)

@@ -1,4 +1,4 @@
-"""A multi-layer network over features of people, situations and items; no ids.
+"""A multi-layer network over features of users, situations and items; no ids.
 
     describing what is there to know of items
     inputs     features -> rows of one table of embeddings, and numbers
@@ -6,7 +6,7 @@
     items      the catalog as the network reads it, a part of every broadcast
     blueprint  a network before its catalog is known
     labels     histories as labelled examples
-    devices    a broadcast, profiles and histories in; movement or adapted weights out
+    clients    a broadcast, profiles and histories in; movement or adapted weights out
     examples   what clients learn from
     client     one client's gradient step
     compiled   the steps of many, by a kernel
@@ -15,11 +15,11 @@
     central    all data in one place, by torch
     torch_twin the same network for those who differentiate with torch
 
-numpy throughout, except for the last three: a device adapts and ranks without torch.
+numpy throughout, except for the last three: a client adapts and ranks without torch.
 """
 
 from tacit.models.feature_mlp.blueprint import Blueprint
-from tacit.models.feature_mlp.cohort import Devices
+from tacit.models.feature_mlp.cohort import Cohort
 from tacit.models.feature_mlp.examples import Examples
 from tacit.models.feature_mlp.inputs import Encoded, Fields
 from tacit.models.feature_mlp.labels import Dislikes, Labelling
@@ -30,7 +30,7 @@ from tacit.models.feature_mlp.training import train
 __all__ = [
     "Activation",
     "Blueprint",
-    "Devices",
+    "Cohort",
     "Dislikes",
     "Encoded",
     "Examples",

@@ -12,7 +12,7 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.features import Feature, Numeric
 from tacit.errors import BadMessage
 from tacit.keys import Key
-from tacit.models.feature_mlp.cohort import VALUE, Devices
+from tacit.models.feature_mlp.cohort import VALUE, Cohort
 from tacit.models.feature_mlp.inputs import Fields
 from tacit.models.feature_mlp.item_description import described
 from tacit.models.feature_mlp.items import Items
@@ -78,8 +78,8 @@ class Blueprint:
         weights = {n: PublicSlot(self.dtype, s) for n, s in network.shapes.items()}
         return {**weights, **self.read(catalog).public_shape(rows=network.n_rows)}
 
-    def devices(self, told: Arrays, labelling: Labelling) -> Devices:
-        """What devices make of weights and items that they are told."""
+    def cohort(self, told: Arrays, labelling: Labelling) -> Cohort:
+        """What clients make of weights and items that they are told."""
         items = Items.heard(told, first=self._first_item_row, dtype=self.dtype)
         network = self._network(items.fields)
         own = {name: told[name] for name in network.shapes}
@@ -89,10 +89,10 @@ class Blueprint:
                     f"'{name}' has shape {own[name].shape}; items with these labels "
                     f"need {shape}"
                 )
-        return Devices(network, own, items, labelling)
+        return Cohort(network, own, items, labelling)
 
     def told_by(self, profiles: Profiles) -> Tree:
-        """What each person has told of themselves, for their device to keep."""
+        """What each user has told of themselves, for their device to keep."""
         columns = self._person.columns(profiles.features, len(profiles))
         return Tree.dense(**columns)
 

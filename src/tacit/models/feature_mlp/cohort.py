@@ -1,4 +1,4 @@
-"""What devices make of a broadcast, their profiles and their histories."""
+"""What clients make of a broadcast, their profiles and their histories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VALUE = "value"  # of an event, as the last number of its situation; paper mode 
 
 
 @dataclass(frozen=True, eq=False)
-class Devices:
+class Cohort:
     """The network as everyone knows it, and how a history is read."""
 
     network: Network
@@ -32,7 +32,7 @@ class Devices:
     labelling: Labelling
 
     def examples(self, told: Tree, shards: Shards, keys: Keys) -> Examples:
-        """What the devices learn from; `told` is what each keeps of its person."""
+        """What the clients learn from; `told` is what each keeps of its user."""
         found = self.labelling.of(shards, keys)
         situations = self._situations(shards).take(found.events)
         if self._uses_value:  # what never happened has no value
@@ -49,7 +49,7 @@ class Devices:
     def movement(
         self, told: Tree, shards: Shards, schedule: Schedule, keys: Keys
     ) -> Tree:
-        """How far each device moves from the weights of everyone."""
+        """How far each client moves from the weights of everyone."""
         start = self.weights
         found = train(
             self.network,
@@ -81,14 +81,14 @@ class Devices:
 
     def scores(
         self, taste: Tree, items: Int64[np.ndarray, "candidates"]
-    ) -> Float[np.ndarray, "people candidates"]:
+    ) -> Float[np.ndarray, "users candidates"]:
         """Logits from what `taste` gave; they order as the probabilities do."""
         folded = {name: taste[name] for name in taste.leaves}
         kinds = self.network.lookup(self.items.kinds)
         return self.network.logits(folded, kinds)[:, self.items.kind_of[items]]
 
     def usual_situation(self, shards: Shards) -> Encoded:
-        """The mean of each device's situations; candidates have no value yet."""
+        """The mean of each client's situations; candidates have no value yet."""
         mean = usual(self._situations(shards), shards)
         if self._uses_value:
             mean.numbers[:, -1] = 0.0

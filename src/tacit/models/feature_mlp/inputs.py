@@ -1,4 +1,4 @@
-"""What is known of people, situations or items, as a network reads it.
+"""What is known of users, situations or items, as a network reads it.
 
     a category        a row of the table of embeddings
     several           the mean of their rows
@@ -24,7 +24,7 @@ from tacit.data.features import Categories, Category, Feature, Features, Numeric
 from tacit.errors import BadValue
 from tacit.tree import Array
 
-Column = Feature | Array | None  # an array is what a device keeps: `Fields.columns`
+Column = Feature | Array | None  # an array is what a client keeps: `Fields.columns`
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Fields:
         return embedding * len(self.categories) + len(self.numbers)
 
     def columns(self, features: Features, n: int) -> dict[str, Array]:
-        """What a device keeps of its features: codes, 0/1 rows over labels, numbers.
+        """What a client keeps of its features: codes, 0/1 rows over labels, numbers.
 
         A feature that is not there is unknown for all `n`.
         """

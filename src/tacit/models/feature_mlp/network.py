@@ -1,9 +1,9 @@
 """The network: shapes, starting weights, and scores in numpy.
 
-    x₀ = [person; situation; item]    h₁ = a(x₀ W₁ + b₁) … h_N    logit = h_N W_o + b_o
+    x₀ = [user; situation; item]    h₁ = a(x₀ W₁ + b₁) … h_N    logit = h_N W_o + b_o
 
-W₁ is kept in three blocks of rows, one a side: a person's part is computed once for all
-of that person's examples, an item's once for everybody (`fold`).
+W₁ is kept in three blocks of rows, one a side: a user's part is computed once for all
+of that user's examples, an item's once for everybody (`fold`).
 
 Weights are named arrays. With a leading axis they are those of several clients.
 """
@@ -156,7 +156,7 @@ class Network:
         """All that ranking needs of clients' weights: the first layer is looked up.
 
         `table` has for every label of items what it adds to the first layer, then for
-        every number; `start` what the person and the situation add.
+        every number; `start` what the user and the situation add.
         """
         start = stacked[bias(1)].copy()
         for side, inputs in (("person", person), ("situation", situation)):

@@ -39,7 +39,7 @@ class Client:
     def learn(
         self, sides: Mapping[Side, Encoded], labels: Float[np.ndarray, "examples"]
     ) -> None:
-        """One pass, from what is known of the person and of the examples, in order."""
+        """One pass, from what is known of the user and of the examples, in order."""
         wanted = labels[:, None].astype(self.network.dtype)
         for first in range(0, len(labels), self.schedule.batch):
             some = slice(first, first + self.schedule.batch)
@@ -65,7 +65,7 @@ class Client:
     def _hidden(self, inputs: Mapping[Side, Array]) -> list[Array]:
         """What every layer gives, the logit last."""
         net, z = self.network, self.theta[bias(1)]
-        for side, x in inputs.items():  # a person's part is one row, for all examples
+        for side, x in inputs.items():  # a user's part is one row, for all examples
             z = x @ self.theta[block(side)] + z
         given = [net.active(z)]
         for layer in range(2, net.n_layers + 2):
@@ -123,5 +123,5 @@ class Client:
 
 
 def _at(side: Side, slope: Float[np.ndarray, "batch hidden"]) -> Array:
-    """Where a side's inputs are: all examples share those of the person."""
+    """Where a side's inputs are: all examples share those of the user."""
     return slope.sum(axis=0, keepdims=True) if side == "person" else slope

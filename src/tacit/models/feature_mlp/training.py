@@ -4,7 +4,7 @@ Clients stand on axis 0 of every array, one flat row of weights each. Micro-coho
 bound the memory and share the cores; a client's result does not depend on who else is
 there. A compiled kernel and its twin in numpy differ by rounding, so in a round it is
 always the kernel. Who adapts in order to rank takes it if there is much to do: one
-device need not wait for a compiler.
+client need not wait for a compiler.
 """
 
 from __future__ import annotations

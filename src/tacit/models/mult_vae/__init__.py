@@ -1,6 +1,6 @@
 """Mult-VAE (Liang et al. 2018): the network, its inputs, and a cohort's gradients.
 
-network    shapes, first weights, and the forward pass a device ranks with (numpy)
+network    shapes, first weights, and the forward pass a client ranks with (numpy)
 inputs     histories as sparse rows, and what a training pass drops and draws
 gradients  every client's gradient as factors, from one pass for all
 """

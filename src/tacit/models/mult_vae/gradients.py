@@ -1,7 +1,7 @@
 """Every client's gradient of the Mult-VAE loss, as factors, from one pass for all.
 
     a, b     a layer's input and the gradient at its output: the layer's own is a bᵀ
-    x, t     a person's input (normalised, some dropped) and 0/1 history of n items
+    x, t     a user's input (normalised, some dropped) and 0/1 history of n items
     p        softmax of the decoder's scores
     μ, v, e  mean and log variance of z, and a normal draw: z = μ + e exp(v / 2)
 
@@ -45,7 +45,7 @@ def gradients(
 ) -> Tree:
     """The mean over the passes of each client's gradient; a factored leaf a layer.
 
-    With `is_mean` a person's loss is divided by the number of their items. Whoever
+    With `is_mean` a user's loss is divided by the number of their items. Whoever
     holds nothing has a gradient of zero.
     """
     cohort = _Cohort(network, weights, held, rate)
@@ -216,7 +216,7 @@ class _Cohort:
         return np.concatenate([a, self.ones], 1)
 
     def _weights(self, is_mean: bool) -> Array:
-        """What a person's loss is multiplied with."""
+        """What a user's loss is multiplied with."""
         has_any = (self.lengths > 0).astype(self.dtype)
         return has_any / np.maximum(self.lengths, 1) if is_mean else has_any
 

@@ -15,17 +15,17 @@ from tacit.tree import Array
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Which of some items each person holds, once each, end to end."""
+    """Which of some items each user holds, once each, end to end."""
 
-    offsets: Int64[np.ndarray, "people_and_one"]
+    offsets: Int64[np.ndarray, "users_and_one"]
     columns: Int64[np.ndarray, "held"]
     n_items: int
     draws_at: Int64[np.ndarray, "held"]  # the event that each was taken from
-    lengths_drawn: Int64[np.ndarray, "people"]  # events a person, kept or not
+    lengths_drawn: Int64[np.ndarray, "users"]  # events a user, kept or not
 
     @classmethod
     def of(cls, shards: Shards, items: Int64[np.ndarray, "columns"]) -> Held:
-        """What people hold of `items`, which stand in columns in the order given."""
+        """What users hold of `items`, which stand in columns in the order given."""
         place = np.full(shards.n_items, -1)
         place[items] = np.arange(len(items))
         at, n = place[shards.items], max(1, len(items))
@@ -42,13 +42,13 @@ class Held:
         return len(self.offsets) - 1
 
     @property
-    def lengths(self) -> Int64[np.ndarray, "people"]:
-        """How many items each person holds."""
+    def lengths(self) -> Int64[np.ndarray, "users"]:
+        """How many items each user holds."""
         return np.diff(self.offsets)
 
     @property
     def owners(self) -> Int64[np.ndarray, "held"]:
-        """The person of each entry."""
+        """The user of each entry."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @property
@@ -70,11 +70,11 @@ class Pass:
     """One training pass of a cohort: inputs after dropout, and noise for the latent."""
 
     values: Float64[np.ndarray, "held"]
-    noise: Float64[np.ndarray, "people latent"]
+    noise: Float64[np.ndarray, "users latent"]
 
     @classmethod
     def drawn(cls, held: Held, keys: Keys, *, dropout: float, latent: int) -> Pass:
-        """Every person's own draws, whoever else is there.
+        """Every user's own draws, whoever else is there.
 
         An entry stays with probability 1 - dropout and is then that much larger.
         `latent` is 0 where nothing is sampled.

@@ -1,8 +1,8 @@
 """The network of Mult-VAE: its shapes, its first weights and its forward pass.
 
-    x    a history over the items, of length 1           (people, items)
+    x    a history over the items, of length 1           (users, items)
     z    where the encoder puts it: a mean μ, and a log variance while training
-    f    what the decoder makes of z: a score an item    (people, items)
+    f    what the decoder makes of z: a score an item    (users, items)
 
     encoder   items -> hidden … -> latent       tanh between layers
     decoder   latent -> … hidden -> items       the same widths backwards
@@ -98,8 +98,8 @@ class Network:
         return made
 
     def encode(
-        self, weights: Arrays, x: Shaped[np.ndarray, "people items"]
-    ) -> Float[np.ndarray, "people latent"]:
+        self, weights: Arrays, x: Shaped[np.ndarray, "users items"]
+    ) -> Float[np.ndarray, "users latent"]:
         """The means μ of histories of length 1."""
         out = x
         for name in self.encoder[:-1]:
@@ -107,8 +107,8 @@ class Network:
         return _through(weights[self.encoder[-1]][:, : self.latent], out)
 
     def decode(
-        self, weights: Arrays, z: Float[np.ndarray, "people latent"]
-    ) -> Float[np.ndarray, "people items"]:
+        self, weights: Arrays, z: Float[np.ndarray, "users latent"]
+    ) -> Float[np.ndarray, "users items"]:
         """A score for every item; the softmax of them is the model's guess."""
         out: Array = z
         for name in self.decoder[:-1]:

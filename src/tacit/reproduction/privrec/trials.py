@@ -149,7 +149,7 @@ def central(method: PrivRec, bench: Bench) -> Scorer:
     keys = key.each(split.users)
     server = method.start(plan, split.catalog, key)
     clients = enrol(method, plan, split.profiles.take(split.users), keys)
-    device = method.devices(method.broadcast(server))
+    device = method.cohort(method.broadcast(server))
     examples = device.examples(clients.state, split.train, keys.at("negatives"))
     own = CentralTraining().learnt(
         device.network, device.weights, examples, key=key.at("order")
@@ -211,7 +211,7 @@ def kinds_of(method: PrivRec, bench: Bench) -> Int32[np.ndarray, "items"]:
     """The kind of each item; a network over its features cannot tell two of a kind."""
     split = bench.split()
     server = method.start(Plan(len(split.users)), split.catalog, bench.key)
-    return method.devices(method.broadcast(server)).items.kind_of
+    return method.cohort(method.broadcast(server)).items.kind_of
 
 
 def on_devices(method: Method, server: Server, bench: Bench) -> Personal:
