@@ -83,7 +83,7 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 	  echo "Name another one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 	  echo "Creating $(VENV) ..."; $(PYTHON) -m venv --clear $(VENV); }
-	@echo "Installing tacit$(EXTRAS) into $(VENV), the first time only ..."
+	@echo "Installing tacit-recommender$(EXTRAS) into $(VENV), the first time only ..."
 	@$(PINNED) setuptools
 	@$(PINNED) --no-build-isolation --editable '.$(EXTRAS)'
 	@touch $@

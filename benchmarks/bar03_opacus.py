@@ -24,7 +24,7 @@ def measure(_quick: bool) -> list[Case]:
         from opacus.grad_sample import GradSampleModuleFastGradientClipping as Ghost
     except ImportError as error:
         raise RuntimeError(
-            "opacus is not installed: pip install 'tacit[bench]'"
+            "opacus is not installed: pip install 'tacit-recommender[bench]'"
         ) from error
 
     cohort = ready()

@@ -47,7 +47,7 @@ def test_the_branches_are_as_drawn():
         (
             MissingExtra("torch", "train"),
             "torch is not installed; it comes with the extra 'train': "
-            "pip install 'tacit[train]'",
+            "pip install 'tacit-recommender[train]'",
         ),
     ],
 )

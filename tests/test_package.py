@@ -1,4 +1,4 @@
-"""What `pip install tacit` gives: built, installed into an empty environment, run.
+"""What `pip install tacit-recommender` gives: built, installed into an empty environment, run.
 
 The wheel is built from a copy, so the checkout stays clean and workers do not collide.
 """
@@ -21,6 +21,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import tacit
+from tacit.version import DISTRIBUTION
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -89,6 +90,22 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert f"\nversion: {tacit.__version__}\n" in citation
 
 
+def test_every_install_command_names_this_distribution() -> None:
+    """`tacit` on the public index is another project: its code would be installed."""
+    assert PROJECT["name"] == DISTRIBUTION
+    folders = ("src", "docs", "benchmarks", "examples")
+    found = [path for name in folders for path in (ROOT / name).rglob("*.*")]
+    texts = [*ROOT.glob("*.md"), *(p for p in found if p.suffix in {".py", ".md"})]
+    stranger = re.compile(r"pip install ['\"]?tacit(?![-\w])")
+    assert [str(p) for p in texts if stranger.search(p.read_text("utf-8"))] == []
+
+
+def test_the_package_is_not_found_above_the_checkout() -> None:
+    """Beside a clone called `tacit`, an import finds the install, not the folder."""
+    assert not (ROOT / "tacit").exists()
+    assert not (ROOT / "__init__.py").exists()
+
+
 def test_every_dependency_is_pinned_within_its_bounds() -> None:
     lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
     pins = {r.name: r for r in map(Requirement, filter(PIN.match, lines))}
@@ -130,7 +147,7 @@ def test_the_wheel_holds_every_module(wheel: Path) -> None:
 @pytest.mark.slow
 def test_the_base_install_has_no_torch(installed: Path) -> None:
     names = run([str(installed / "python"), "-c", DISTRIBUTIONS]).lower().split()
-    assert "tacit" in names
+    assert DISTRIBUTION in names
     assert not {"torch", "pytest", "pandas"} & set(names)
 
 

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from tacit.version import DISTRIBUTION
+
 
 class TacitError(Exception):
     """Everything that Tacit raises on purpose."""
@@ -91,7 +93,7 @@ class MissingExtra(TacitError):
     def __str__(self) -> str:
         return (
             f"{self.module} is not installed; it comes with the extra '{self.extra}': "
-            f"pip install 'tacit[{self.extra}]'"
+            f"pip install '{DISTRIBUTION}[{self.extra}]'"
         )
 
 

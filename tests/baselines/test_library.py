@@ -13,7 +13,9 @@ from tacit.keys import Key
 
 def test_without_the_library_the_extra_is_named(shards, table, monkeypatch):
     monkeypatch.setitem(sys.modules, "implicit.cpu.als", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'tacit\[baselines\]'"):
+    with pytest.raises(
+        MissingExtra, match=r"pip install 'tacit-recommender\[baselines\]'"
+    ):
         Ials().fit(shards(table), key=Key.from_seed(0))
 
 

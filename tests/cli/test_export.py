@@ -171,7 +171,7 @@ def test_without_onnx_the_extra_is_named(tacit, runs, tmp_path, monkeypatch):
     run, out = runs("federated_popularity"), tmp_path / "device"
     answer = tacit("export", run, "--out", out)
     assert answer.code == 2
-    assert "pip install 'tacit[onnx]'" in answer.err
+    assert "pip install 'tacit-recommender[onnx]'" in answer.err
     assert not out.exists()
 
 

@@ -224,7 +224,7 @@ def test_a_model_beyond_what_a_file_holds_is_refused(monkeypatch):
 
 def test_without_onnx_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'tacit\[onnx\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'tacit-recommender\[onnx\]'"):
         to_onnx(HISTORIES, n_items=2)
 
 
