@@ -1,4 +1,4 @@
-"""What `pip install tacit-recommender` gives: built, installed into an empty environment, run.
+"""What `pip install tacit-recommender` gives: built, installed elsewhere, run.
 
 The wheel is built from a copy, so the checkout stays clean and workers do not collide.
 """
