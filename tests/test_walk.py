@@ -1,0 +1,83 @@
+"""docs/walk.md is the order in which a run enters the code."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+import tacit
+from tacit.cli.app import main
+
+PAGE = Path(__file__).parents[1] / "docs" / "walk.md"
+STEP = re.compile(r"^\| (\d+) \| `(\S+)` `(\S+)` \| (?:the same|`(\S+)` `(\S+)`) \|")
+ROOT = Path(tacit.__file__).parent
+
+EXPERIMENT = {
+    "data": {
+        "source": "synthetic",
+        "split": "new-users",
+        "validation": 20,
+        "test": 20,
+        "world": {"users": 120, "items": 40, "events_per_user": 8.0},
+    },
+    "privacy": {
+        "mechanism": "central",
+        "channel": "secure_sum",
+        "target_epsilon": 4.0,
+        "delta": 1e-5,
+    },
+    "run": {"seed": 0, "rounds": 2},
+    "evaluate": {"metrics": ["ndcg@10"], "baselines": ["popularity"]},
+}
+METHODS = {
+    "gram": {"name": "gram"},
+    "fedvae": {"name": "fedvae", "hidden": [4], "latent": 2},
+}
+
+
+def steps(method: str) -> list[tuple[str, str]]:
+    """The functions of the page's table, as (file, qualified name)."""
+    found = [m.groups() for m in map(STEP.match, PAGE.read_text().splitlines()) if m]
+    assert [int(number) for number, *_ in found] == list(range(1, len(found) + 1))
+    own = method == "fedvae"
+    return [(c, d) if own and c else (a, b) for _, a, b, c, d in found]
+
+
+def entered(method: str, out: Path, monkeypatch) -> list[tuple[str, str]]:
+    """The package's functions in the order in which a training enters them."""
+    seen: dict[tuple[str, str], None] = {}
+
+    def note(frame, event, _):
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(str(ROOT)):
+            place = Path(file).relative_to(ROOT).as_posix()
+            seen.setdefault((place, frame.f_code.co_qualname))
+
+    file = out / "experiment.toml"
+    file.write_text(tomli_w.dumps({**EXPERIMENT, "method": METHODS[method]}))
+    monkeypatch.setattr(
+        sys, "argv", ["tacit", "train", str(file), "--out", f"{out}/run"]
+    )
+    sys.setprofile(note)
+    with pytest.raises(SystemExit) as done:
+        main()
+    sys.setprofile(None)
+    assert not done.value.code
+    return list(seen)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_enters_the_functions_of_the_page_in_its_order(
+    method, tmp_path, monkeypatch
+):
+    walk = steps(method)
+    seen = entered(method, tmp_path, monkeypatch)
+    assert [step for step in walk if step not in seen] == []
+    assert [step for step in seen if step in walk] == walk
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_walk_is_short(method):
+    assert 30 <= len(steps(method)) <= 50
