@@ -32,7 +32,7 @@ def found() -> list[str]:
     return sorted(
         path.stem
         for path in _HERE.glob("[a-z]*.py")
-        if 'if __name__ == "__main__":' in path.read_text()
+        if 'if __name__ == "__main__":' in path.read_text().splitlines()
     )
 
 
