@@ -9,10 +9,12 @@ import os
 import pkgutil
 import platform
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import benchmarks
+from benchmarks import scripts
 from benchmarks.bar import Bar, Outcome
 from benchmarks.timing import Sgemm, smoke
 
@@ -25,7 +27,9 @@ def main() -> int:
         print(f"no such bar; there are {[bar.number for bar in found()]}")
         return 2
     if options.smoke:
-        return _try(bars)
+        wrong = [*_try(bars), *([] if options.only else scripts.broken())]
+        print("\n".join(wrong) or "every one of them runs")
+        return 1 if wrong else 0
     sgemm, outcomes = Sgemm(), []
     sgemm.take()
     for bar in bars:
@@ -43,15 +47,15 @@ def main() -> int:
     return _sum_up(outcomes, sgemm, options.out)
 
 
-def _try(bars: Sequence[Bar]) -> int:
-    """Run every bar once, small; 1 if any cannot be measured, whatever its ratio."""
-    with smoke():
-        outcomes = [bar.run(quick=True) for bar in bars]
-    broken = [outcome for outcome in outcomes if outcome.error is not None]
-    for outcome in broken:
-        print(f"bar {outcome.bar.number} does not run: {outcome.error}")
-    print(f"{len(bars) - len(broken)} of {len(bars)} bars run")
-    return 1 if broken else 0
+def _try(bars: Sequence[Bar]) -> Iterator[str]:
+    """Run every bar once, small; a line for each that cannot be measured at all."""
+    for bar in bars:
+        start = time.process_time()
+        with smoke():
+            outcome = bar.run(quick=True)
+        print(f"bar {bar.number}: {time.process_time() - start:.1f} s of processors")
+        if outcome.error is not None:
+            yield f"bar {bar.number} does not run: {outcome.error}"
 
 
 def found() -> list[Bar]:
@@ -67,7 +71,9 @@ def _options() -> argparse.Namespace:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="smaller sizes")
     size.add_argument(
-        "--smoke", action="store_true", help="run each bar once; no ratio is judged"
+        "--smoke",
+        action="store_true",
+        help="run each bar and script once, small; no ratio is judged",
     )
     parser.add_argument("--only", type=int, nargs="+", help="numbers of bars")
     parser.add_argument("--out", type=Path, default=Path("bench.json"))

@@ -1,6 +1,6 @@
 """Gram's local form beside the central one at its exchange rate: a table of its page.
 
-    python -m benchmarks.gram_local
+    python -m benchmarks.gram_local [--people 5000 50000] [--draws 20] [--test 2000]
 
 Invented worlds of 100 items; ten rounds of which three count; everyone speaks once.
 N reports of PrivUnitG have the noise of one central release at mu = kappa sqrt(N), so
@@ -9,6 +9,7 @@ both columns should agree within the spread of their draws.
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,8 +36,10 @@ DRAWS = {5_000: 20, 50_000: 5, 1_000_000: 2}
 
 def main() -> None:
     """Print a line for each world and epsilon."""
-    for people, draws in DRAWS.items():
-        split = world(people)
+    asked = _options()
+    for people in asked.people:
+        split = world(people, n_test=asked.test)
+        draws = DRAWS[people] if asked.draws is None else asked.draws
         for epsilon in (1.0, 2.0, 4.0, 8.0):
             both = np.array([[*pair(split, epsilon, seed)] for seed in range(draws)])
             error = both.std(axis=0, ddof=1) / math.sqrt(draws)
@@ -47,11 +50,22 @@ def main() -> None:
             print(f"{people:>9,} users, epsilon {epsilon:g}: {local} | {central}")
 
 
-def world(people: int) -> Split:
-    """Users of an invented world, 2,000 of them to test."""
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gram_local")
+    parser.add_argument("--people", type=int, nargs="+", default=[*DRAWS])
+    parser.add_argument("--draws", type=int, help="runs per world, at least 2")
+    parser.add_argument("--test", type=int, default=2000, help="users to test on")
+    asked = parser.parse_args()
+    if asked.draws is None and (others := {*asked.people} - {*DRAWS}):
+        parser.error(f"--people {sorted(others)} needs --draws")
+    return asked
+
+
+def world(people: int, *, n_test: int) -> Split:
+    """Users of an invented world, some of them to test."""
     made = World(users=people, items=ITEMS, events_per_user=12, rank=4, seed=1)
     key = Key.from_seed(0)
-    return new_users(made.dataset(), n_validation=200, n_test=2000, key=key)
+    return new_users(made.dataset(), n_validation=n_test // 10, n_test=n_test, key=key)
 
 
 def pair(split: Split, epsilon: float, seed: int) -> Iterator[float]:

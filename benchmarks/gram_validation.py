@@ -4,11 +4,12 @@
     TACIT_DATA=… python -m benchmarks.gram_validation reach
 
 NDCG@100 of protocol P1's 500 validation users, three seeds, one draw of noise each.
+Content is what the catalog tells of its items: genres and the year.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,8 +29,6 @@ from tacit.runtime.simulate import Simulation
 from tacit.runtime.warm_start import Earlier
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "ml-1m-gram.toml"
-SEEDS = (0, 1, 2)
-CONTENT = ("genres", "year")
 
 Row = tuple[str, float]
 
@@ -42,8 +41,8 @@ class Bench:
     seed: int
 
     @classmethod
-    def of(cls, seed: int) -> Bench:
-        return cls(assemble(read_experiment(EXPERIMENT, [f"run.seed={seed}"])), seed)
+    def of(cls, experiment: Path, seed: int) -> Bench:
+        return cls(assemble(read_experiment(experiment, [f"run.seed={seed}"])), seed)
 
     def run(
         self,
@@ -110,13 +109,14 @@ def refresh(bench: Bench) -> Iterator[Row]:
 def reach(bench: Bench) -> Iterator[Row]:
     """More items than rows."""
     everyone = np.arange(len(bench.assembled.split.users))
+    content = tuple(bench.assembled.split.catalog.features)
     for epsilon, rows in ((2.0, 360), (8.0, 600), (None, 600)):
         shapes = {
             "head alone": {"head": rows},
-            "with content": {"head": rows, "content": CONTENT},
-            "twice": {"head": rows, "reach": 2 * rows, "content": CONTENT},
-            "four times": {"head": rows, "reach": 4 * rows, "content": CONTENT},
-            "exact twice": {"head": 2 * rows, "content": CONTENT},
+            "with content": {"head": rows, "content": content},
+            "twice": {"head": rows, "reach": 2 * rows, "content": content},
+            "four times": {"head": rows, "reach": 4 * rows, "content": content},
+            "exact twice": {"head": 2 * rows, "content": content},
         }
         for name, shape in shapes.items():
             privacy = CentralGaussian() if epsilon else Unprotected()
@@ -125,15 +125,31 @@ def reach(bench: Bench) -> Iterator[Row]:
             yield f"{epsilon} {rows} {name}", found
 
 
-def main(study: Callable[[Bench], Iterator[Row]]) -> None:
-    found: dict[str, list[float]] = {}
-    for seed in SEEDS:
-        for name, value in study(Bench.of(seed)):
+STUDIES: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "refresh": refresh,
+    "reach": reach,
+}
+
+
+def main() -> None:
+    """Print the mean over seeds and its standard error, for each row of the study."""
+    asked, found = _options(), dict[str, list[float]]()
+    for seed in range(asked.seeds):
+        bench = Bench.of(asked.experiment, seed)
+        for name, value in STUDIES[asked.study](bench):
             found.setdefault(name, []).append(value)
     for name, values in found.items():
         error = np.std(values, ddof=1) / len(values) ** 0.5
         print(f"{name:32} {np.mean(values):.4f} ± {error:.4f}")
 
 
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gram_validation")
+    parser.add_argument("study", choices=[*STUDIES])
+    parser.add_argument("--experiment", type=Path, default=EXPERIMENT)
+    parser.add_argument("--seeds", type=int, default=3, help="at least 2")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    main({"refresh": refresh, "reach": reach}[sys.argv[1]])
+    main()

@@ -9,6 +9,7 @@ sums and the cipher's noise are used on users who are held out.
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,15 +21,17 @@ from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "ml-1m-gram.toml"
-SEEDS, DRAWS, EPSILONS = 3, 3, (1, 8)
+DRAWS, EPSILONS = 3, (1, 8)
 
 
 def main() -> None:
     """Print a table."""
+    asked = _options()
     print("| epsilon | simulation | release | difference, its standard error |")
     print("|---|---|---|---|")
     for epsilon in EPSILONS:
-        found = np.array([_of_seed(epsilon, seed) for seed in range(SEEDS)])
+        seeds = range(asked.seeds)
+        found = np.array([_of_seed(asked.experiment, epsilon, s) for s in seeds])
         simulated, released = found.reshape(-1, 2).T
         apart = released - simulated
         error = apart.std(ddof=1) / np.sqrt(len(apart))
@@ -39,9 +42,16 @@ def main() -> None:
         )
 
 
-def _of_seed(epsilon: float, seed: int) -> list[tuple[float, float]]:
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.release_gram")
+    parser.add_argument("--experiment", type=Path, default=EXPERIMENT)
+    parser.add_argument("--seeds", type=int, default=3)
+    return parser.parse_args()
+
+
+def _of_seed(experiment: Path, epsilon: float, seed: int) -> list[tuple[float, float]]:
     changes = [f"run.seed={seed}", f"privacy.target_epsilon={epsilon}"]
-    assembled = assemble(read_experiment(EXPERIMENT, changes))
+    assembled = assemble(read_experiment(experiment, changes))
     found = []
     for draw in range(DRAWS):
         both = []

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,6 +38,7 @@ from scipy.special import ndtri
 
 from tacit import arrays, cipher
 from tacit.errors import BadValue
+from tacit.kernels import dispatch
 
 Words = UInt64[np.ndarray, "clients 2"]
 Counters = UInt64[np.ndarray, "clients"]
@@ -47,9 +47,6 @@ Blocks = UInt64[np.ndarray, "clients blocks 4"]
 _DRAW, _DERIVE = 0, 1
 _MULTIPLY = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _BUMP = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
-_COMPILED_FROM = (
-    400_000  # blocks in all: numpy needs 100 ms for them, numba 300 to load
-)
 _blocks_so_far = 0  # asked for so far; both twins make the same
 
 
@@ -246,7 +243,7 @@ def _is_compiled_worth(blocks: int) -> bool:
     """Whether loading numba pays: it is loaded already, or many blocks were made."""
     global _blocks_so_far
     _blocks_so_far += blocks
-    return _blocks_so_far >= _COMPILED_FROM or "numba" in sys.modules
+    return dispatch.pays("philox.philox", _blocks_so_far)
 
 
 def _aes(

@@ -104,6 +104,25 @@ def test_at_most_keeps_first_events_of_so_many_distinct_items(lengths, most):
         assert client(alone, 0) == client(kept, i)
 
 
+def test_at_most_keeps_the_items_with_the_least_draws():
+    """Each event has a draw of its own, whether anybody has to leave items out."""
+    lengths, most = [9, 2, 30, 0, 7], 4
+    shards = shards_of(lengths, n_items=12)
+    keys = Key.from_seed(5).each(range(len(lengths)))
+    kept = shards.at_most(most, keys)
+    for i, n in enumerate(lengths):
+        items, draws = device(shards, i)[0], keys[[i]].uniform(n)[0]
+        firsts = [items.index(item) for item in dict.fromkeys(items)]
+        least = sorted(firsts, key=lambda place: draws[place])[:most]
+        assert device(kept, i)[0] == [items[place] for place in sorted(least)]
+
+
+def test_at_most_needs_one_key_per_device():
+    shards = shards_of([1, 2])
+    with pytest.raises(BadValue, match="1 keys for 2"):
+        shards.at_most(5, Key.from_seed(0).each([0]))
+
+
 def test_contexts_stay_with_their_device():
     tags = Categories.of([["a"], [], ["b", "c"]])
     log = Interactions.of_columns(

@@ -10,6 +10,7 @@ from tacit.evaluation import ranking
 from tacit.evaluation.candidate_sets import FullRanking
 from tacit.evaluation.ranking import Factors, Personal, rank
 from tacit.kernels import ranking as kernels
+from tacit.kernels.dispatch import TABLE
 
 FULL = FullRanking()
 
@@ -85,7 +86,8 @@ def test_chunks_and_twins_do_not_change_the_result(crowd, monkeypatch):
     )
     whole = rank(factors, heldout, candidates=FULL)
     monkeypatch.setattr(people_module, "_NUMBERS_AT_ONCE", 7 * 30)
-    monkeypatch.setattr(ranking, "_COMPILED_FROM", 0)
+    for name in ("ranking.count_ranks", "ranking.count_factor_ranks"):
+        monkeypatch.setitem(TABLE, name, TABLE[name].at(0))
     for score in (factors, matrix):
         parts = rank(score, heldout, candidates=FULL)
         for name in ("offsets", "above", "tied", "n_candidates"):

@@ -17,8 +17,8 @@ from scipy.optimize import minimize_scalar
 
 from tacit.accounting.epsilon import epsilon as account
 from tacit.errors import BadValue
+from tacit.kernels.dispatch import TABLE
 from tacit.keys import Key
-from tacit.mechanisms import one_bit
 from tacit.mechanisms.one_bit import (
     BEST_EPSILON,
     Bits,
@@ -239,6 +239,7 @@ def test_of_a_secret_no_compiled_generator_draws(monkeypatch):
     values = np.linspace(-1, 1, 12).reshape(3, 4)
     starts, sizes = np.array([0, 5]), np.array([5, 7])
     small = randomized_bits(values, keys, epsilon=1.0), one_of_each(keys, starts, sizes)
-    monkeypatch.setattr(one_bit, "_COMPILED_FROM", 0)
+    for name in ("one_bit.bits", "one_bit.places"):
+        monkeypatch.setitem(TABLE, name, TABLE[name].at(0))
     np.testing.assert_array_equal(small[0], randomized_bits(values, keys, epsilon=1.0))
     np.testing.assert_array_equal(small[1], one_of_each(keys, starts, sizes))

@@ -15,7 +15,8 @@ from mechanisms.local_audit import (
 
 from tacit.accounting.epsilon import epsilon as account
 from tacit.errors import BadValue
-from tacit.mechanisms import integer_coins, one_bit
+from tacit.kernels.dispatch import TABLE
+from tacit.mechanisms import integer_coins
 from tacit.mechanisms.one_bit import Bits, OneBit, one_of_each, randomized_bits
 from tacit.mechanisms.spread_bits import SpreadBits
 from tacit.testing.statistics import assert_frequencies
@@ -127,7 +128,8 @@ def test_twins_agree(n, count, seed, setting):
     found = []
     for limit in (2**62, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(one_bit, "_COMPILED_FROM", limit)
+            for name in ("one_bit.bits", "one_bit.places"):
+                patch.setitem(TABLE, name, TABLE[name].at(limit))
             bits = randomized_bits(values, keys, epsilon=epsilon, bound=bound)
             found.append((bits, one_of_each(keys, starts, sizes)))
     for one, other in zip(*found, strict=True):

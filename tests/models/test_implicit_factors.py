@@ -5,7 +5,7 @@ import pytest
 
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
-from tacit.models import implicit_factors
+from tacit.kernels.dispatch import TABLE
 from tacit.models.implicit_factors import ImplicitFactors, descend
 
 HISTORIES = [[], [2], [3, 3, 1, 3], [0, 1, 2, 3, 4, 5, 6], [6, 0]]
@@ -27,8 +27,8 @@ def model_of(alpha=0.7, ridge=0.5, factors=3, n_items=N_ITEMS):
 @pytest.fixture(params=["plain", "compiled"])
 def twin(request, monkeypatch):
     limit = {"plain": 2**62, "compiled": 0}[request.param]
-    for name in ("_COMPILED_FROM", "_TRAINS_COMPILED_FROM"):
-        monkeypatch.setattr(implicit_factors, name, limit)
+    for name in ("implicit_factors.solver", "implicit_factors.spread"):
+        monkeypatch.setitem(TABLE, name, TABLE[name].at(limit))
 
 
 def literal(model, history):
@@ -67,8 +67,8 @@ def test_twins_agree_on_a_thousand_people(monkeypatch):
     at = draw.integers(0, 1500, (500, 40)).astype(np.int32)
     found = {}
     for name, limit in {"plain": 2**62, "compiled": 0}.items():
-        for setting in ("_COMPILED_FROM", "_TRAINS_COMPILED_FROM"):
-            monkeypatch.setattr(implicit_factors, setting, limit)
+        for kernel in ("implicit_factors.solver", "implicit_factors.spread"):
+            monkeypatch.setitem(TABLE, kernel, TABLE[kernel].at(limit))
         found[name] = (
             model.people(shards),
             model.gradients_at(shards, at),

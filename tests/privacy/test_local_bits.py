@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.aggregation import votes as counting
 from tacit.aggregation.krum import Krum
 from tacit.aggregation.mean import Mean
 from tacit.aggregation.votes import Votes
 from tacit.errors import BadValue, Refused
+from tacit.kernels.dispatch import TABLE
 from tacit.keys import Key
-from tacit.mechanisms import one_bit
-from tacit.models import implicit_factors
 from tacit.models.implicit_factors import ImplicitFactors
 from tacit.phase import Phase
 from tacit.plan import Plan
@@ -70,8 +68,13 @@ def estimates(privacy, world, *, seeds):
     again = shards.take(np.tile(np.arange(PEOPLE), seeds))
     keys = Key.from_seed(0).each(np.arange(seeds * PEOPLE))
     with pytest.MonkeyPatch.context() as patch:
-        for module in (one_bit, implicit_factors, counting):
-            patch.setattr(module, "_COMPILED_FROM", 0)
+        for name in (
+            "one_bit.bits",
+            "one_bit.places",
+            "one_bit.tally",
+            "implicit_factors.solver",
+        ):
+            patch.setitem(TABLE, name, TABLE[name].at(0))
         at = privacy.coordinates(SIZE, keys.at("local_update"))
         update = Tree.dense(coordinates=at, values=model.gradients_at(again, at))
         reports = said(privacy, update, keys.at("privatize"))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from tacit.errors import BadValue
-from tacit.tree import Dense, Factored, Symmetric, Tree, add, halved, mirrored, stored
-from tacit.tree import factored as factored_leaf
+from tacit.kernels.dispatch import TABLE
+from tacit.tree import Dense, Factored, Symmetric, Tree, add, halved, mirrored
 
 REFUSED = (BadValue, jaxtyping.TypeCheckError)  # annotations are checked in tests
 some_examples = settings(deadline=None, max_examples=50)
@@ -390,7 +390,9 @@ def test_compiled_norms_are_the_plain_ones(dtype, monkeypatch):
     """To 1e-14 of the square: only the order of additions differs."""
     rows = draw(3, 7, 301, dtype=dtype)
     plain = Dense(rows).squared_norms()
-    monkeypatch.setattr(stored, "_COMPILED_FROM", 0)
+    monkeypatch.setitem(
+        TABLE, "squares.squared_rows", TABLE["squares.squared_rows"].at(0)
+    )
     np.testing.assert_allclose(Dense(rows).squared_norms(), plain, rtol=1e-14)
     broken = np.where(np.arange(7)[:, None] == [2], np.nan, rows)
     assert np.flatnonzero(np.isnan(Dense(broken).squared_norms())).tolist() == [2]
@@ -404,7 +406,7 @@ def test_a_sparse_left_side_sums_as_a_dense_one(monkeypatch):
     leaf = Factored(left, draw(3, 9, 2, 5), is_sparse=True)
     plain = leaf.sum()
     assert 0 < np.count_nonzero(left) < 0.05 * left.size
-    monkeypatch.setattr(factored_leaf, "_COMPILED_FROM", 0)
+    monkeypatch.setitem(TABLE, "rows.outer_sum", TABLE["rows.outer_sum"].at(0))
     np.testing.assert_allclose(leaf.sum(), plain, rtol=0, atol=1e-12)
     total = np.ones_like(plain)
     leaf.add_to(total)

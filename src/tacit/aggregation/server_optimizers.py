@@ -18,9 +18,8 @@ import numpy as np
 
 from tacit import check
 from tacit.errors import BadValue
+from tacit.kernels import dispatch
 from tacit.tree import Array, Arrays
-
-_COMPILED_FROM = 2**18  # numbers of all weights; below, numpy needs a millisecond
 
 Stepped = tuple[dict[str, Array], dict[str, Array]]
 
@@ -173,7 +172,7 @@ class _Step:
             (w, *(memory[f"adam/{m}/{n}"] for m in _MOMENTS), gradient[n])
             for n, w in weights.items()
         ]
-        if sum(w.size for w in weights.values()) < _COMPILED_FROM:
+        if not dispatch.pays("adam.adam", sum(w.size for w in weights.values())):
             made = [self.plain(*arrays) for arrays in given]
         else:
             with ThreadPoolExecutor(os.cpu_count()) as threads:

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Int32, Int64
 
 from tacit.errors import Refused
+from tacit.kernels import dispatch
 from tacit.transport.channels import Delivery, Each, RoundContext, Unlinked
 from tacit.tree import Array, Tree
 
 VOTES = "votes"  # the leaf of a report
-_COMPILED_FROM = 200_000  # votes
 
 Counts = Int64[np.ndarray, "dimension"]
 
@@ -40,7 +40,8 @@ def tally(votes: Int32[np.ndarray, "..."], dimension: int) -> Counts:
     A vote for no coordinate counts as none.
     """
     flat = votes.reshape(-1)
-    counted = _tally_plain if flat.size < _COMPILED_FROM else _tally_compiled()
+    is_large = dispatch.pays("one_bit.tally", flat.size)
+    counted = _tally_compiled() if is_large else _tally_plain
     counts = counted(flat, dimension)
     return counts[dimension + 1 :] - counts[:dimension][::-1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit import arrays
 from tacit.errors import BadValue
-
-_COMPILED_FROM = 300_000  # values; below, numpy needs a few milliseconds
-_WORTH_LOADING = 5_000_000  # below, numpy needs less than loading numba
+from tacit.kernels import dispatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +66,7 @@ class Ragged:
     ) -> list[NDArray[Any]]:
         """What stands at some rows of columns that are as long as `values`."""
         starts, offsets = self.offsets[rows], offsets_of(self.lengths[rows])
-        is_loaded = "numba" in sys.modules
-        if offsets[-1] < (_COMPILED_FROM if is_loaded else _WORTH_LOADING):
+        if not dispatch.pays("ragged.gather", int(offsets[-1])):
             places = self.places(rows)
             return [column[places] for column in columns]
         from tacit.kernels.ragged import gather  # loads numba

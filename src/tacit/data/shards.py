@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32, Int32, Int64
+from jaxtyping import Bool, Float32, Int32, Int64
 from numpy.typing import ArrayLike
 
 from tacit import arrays
@@ -13,6 +13,7 @@ from tacit.data import features
 from tacit.data.features import Features
 from tacit.data.interactions import Interactions
 from tacit.data.ragged import Ragged, offsets_of
+from tacit.errors import BadValue
 from tacit.keys import Keys
 
 
@@ -90,15 +91,41 @@ class Shards:
         Bounds what one user can contribute. Of an item's repeats the first is kept,
         and clients keep the order of their events.
         """
-        distinct = _firsts(self.owners, self.items)
-        draws = keys.uniform_ragged(self.lengths)[distinct]
-        owners = self.owners[distinct]
-        by_draw = distinct[np.lexsort((draws, owners))]
-        counts = np.bincount(owners, minlength=len(self))
-        place = np.arange(len(by_draw)) - np.repeat(np.cumsum(counts) - counts, counts)
-        kept = np.sort(by_draw[place < most])
-        lengths = np.bincount(self.owners[kept], minlength=len(self))
-        return self._pick(kept, lengths)
+        if len(keys) != len(self):
+            raise BadValue(f"{len(keys)} keys for {len(self)} devices; give one each")
+        is_kept = self._is_first()
+        counts = np.bincount(self.owners[is_kept], minlength=len(self))
+        crowded = np.flatnonzero(counts > most)
+        if len(crowded):  # a draw is a function of its key: nobody else needs one
+            is_kept[self._beyond(most, keys, crowded, is_kept)] = False
+        kept = np.flatnonzero(is_kept)
+        return self._pick(kept, np.minimum(counts, most))
+
+    def _is_first(self) -> Bool[np.ndarray, "events"]:
+        """Whether each event is the first that its device has of its item."""
+        cells = self.owners * self.n_items + self.items
+        order = np.argsort(cells, kind="stable")  # repeats keep their order
+        cells = cells[order]
+        is_first = np.ones(len(order), bool)
+        is_first[order[1:][cells[1:] == cells[:-1]]] = False
+        return is_first
+
+    def _beyond(
+        self,
+        most: int,
+        keys: Keys,
+        rows: Int64[np.ndarray, "crowded"],
+        is_first: Bool[np.ndarray, "events"],
+    ) -> Int64[np.ndarray, "dropped"]:
+        """The events of some devices whose draws are not among their `most` least."""
+        places = self.histories.places(rows)
+        distinct = is_first[places]
+        draws = keys[rows].uniform_ragged(self.lengths[rows])[distinct]
+        owners = np.repeat(np.arange(len(rows)), self.lengths[rows])[distinct]
+        counts = np.bincount(owners)
+        by_draw = places[distinct][np.lexsort((draws, owners))]
+        nth = np.arange(len(by_draw)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return by_draw[nth >= most]
 
     def leaving_last_out(self) -> tuple[Shards, Int64[np.ndarray, "clients"]]:
         """The histories without each one's last item, and which item that is.
@@ -125,13 +152,3 @@ class Shards:
             self.n_items,
             features.take(self.contexts, places),
         )
-
-
-def _firsts(
-    owners: Int64[np.ndarray, "events"], items: Int32[np.ndarray, "events"]
-) -> Int64[np.ndarray, "distinct"]:
-    """The first event of every pair of owner and item, ascending."""
-    order = np.lexsort((items, owners))  # stable: repeats keep their order
-    is_first = np.ones(len(order), bool)
-    is_first[1:] = (np.diff(owners[order]) != 0) | (np.diff(items[order]) != 0)
-    return np.sort(order[is_first])

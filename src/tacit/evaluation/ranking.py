@@ -23,11 +23,11 @@ from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue
 from tacit.evaluation.heldout_users import chunks, refuse_people
+from tacit.kernels import dispatch
 
 Users = Int64[np.ndarray, "users"]  # places in the data set's profiles
 Scores = Float[np.ndarray, "users items"]
 
-_COMPILED_FROM = 2**26  # comparisons; below this numpy is faster than loading numba
 _COMPARED_AT_ONCE = 2**22
 
 
@@ -159,7 +159,7 @@ class Counts(NamedTuple):
 
 def count_ranks(scores: Scores, excluded: Ragged, targets: Ragged) -> Counts:
     """Above and tied for each target, by whichever twin is faster."""
-    if len(targets.values) * scores.shape[1] < _COMPILED_FROM:
+    if not dispatch.pays("ranking.count_ranks", len(targets.values) * scores.shape[1]):
         return count_ranks_plain(scores, excluded, targets)
     from tacit.kernels import ranking  # loads numba
 
@@ -173,7 +173,7 @@ def count_factor_ranks(
     targets: Ragged,
 ) -> Counts:
     """As `count_ranks` on the inner products, which are never written down."""
-    if len(users) * items.size < _COMPILED_FROM:
+    if not dispatch.pays("ranking.count_factor_ranks", len(users) * items.size):
         return count_ranks_plain(_inner_products(users, items), excluded, targets)
     from tacit.kernels import ranking  # loads numba
 

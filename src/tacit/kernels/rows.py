@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import prange
+
+from tacit.kernels.threads import parallel
 
 
-@njit(cache=True, nogil=True)
+@parallel()
 def weighted_rows(matrix, offsets, columns, values, out):  # type: ignore[no-untyped-def]
     """Add to each user's row of `out` the matrix's rows `columns`, times `values`.
 
     The twin of `sparse @ matrix`; entries that are zero cost nothing.
     """
-    for person in range(len(offsets) - 1):
+    for person in prange(len(offsets) - 1):
         mine = out[person]
         for i in range(offsets[person], offsets[person + 1]):
             value = values[i]
@@ -22,7 +24,7 @@ def weighted_rows(matrix, offsets, columns, values, out):  # type: ignore[no-unt
                     mine[j] += value * theirs[j]
 
 
-@njit(cache=True, nogil=True)
+@parallel()
 def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
     """The twin of `out = left.T @ right`; zero entries of `left` cost nothing.
 
@@ -41,7 +43,7 @@ def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
             if left[i, row] != 0:
                 owners[places[row]] = i
                 places[row] += 1
-    for row in range(rows):
+    for row in prange(rows):
         mine = out[row]
         mine[:] = 0
         for place in range(ends[row], ends[row + 1]):

@@ -14,6 +14,7 @@ from jaxtyping import UInt64
 
 from tacit import check
 from tacit.accounting.calibration import gaussian_noise
+from tacit.kernels import dispatch
 from tacit.keys import Key, Keys
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.sum_mechanism import AddTo, Bounded, Fill, add_noise, filled
@@ -22,7 +23,6 @@ from tacit.tree import Array, Arrays, Dense, Tree
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import GaussianDpEvent
 
-_COMPILED_FROM = 2**19  # draws; below, numpy needs less than 10 ms
 _REMEDY = "use mechanism = 'none' to train without protection"
 
 
@@ -169,7 +169,7 @@ def standard_normal(key: Key, n: int) -> AddTo:
     """
     if key.secret is not None:
         return filled(_ciphered(key))
-    if n < _COMPILED_FROM:
+    if not dispatch.pays("normal.add_normal", n):
         generator = key.generator()
         return filled(lambda out: generator.standard_normal(out=out))
     from tacit.kernels.normal import add_normal  # loads numba

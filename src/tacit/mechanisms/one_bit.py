@@ -24,6 +24,7 @@ from jaxtyping import Float, Float64, Int32, Int64, UInt8
 
 from tacit import check
 from tacit.errors import BadValue
+from tacit.kernels import dispatch
 from tacit.keys import Keys
 from tacit.mechanisms import integer_coins
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 BEST_EPSILON = 2.1773  # a bit; least variance for a given total (smallest e coth²(e/2))
 _STEP = 2.0**-32  # of a draw: half a word
-_COMPILED_FROM = 200_000  # draws; below, numpy needs less than loading numba
 
 Coordinates = Int32[np.ndarray, "clients count"]
 Values = Float[np.ndarray, "clients count"]
@@ -139,7 +139,8 @@ def randomized_bits(
         raise BadValue(f"values of {len(values)} clients for {len(keys)} keys")
     own, exact = keys.at("bit"), np.ascontiguousarray(values, np.float64)
     least = integer_coins.flips(epsilon, bits=32) * _STEP
-    if keys.secret is not None or exact.size < _COMPILED_FROM:  # compiled is Philox
+    is_large = dispatch.pays("one_bit.bits", exact.size)
+    if keys.secret is not None or not is_large:  # compiled is Philox
         return _bits_plain(own, exact, bound, least)
     from tacit.kernels.one_bit import bits  # loads numba
 
@@ -167,7 +168,8 @@ def one_of_each(
 
     A number's chance is off by less than 2**-32.
     """
-    if keys.secret is not None or len(keys) * len(sizes) < _COMPILED_FROM:
+    is_large = dispatch.pays("one_bit.places", len(keys) * len(sizes))
+    if keys.secret is not None or not is_large:
         return _places_plain(keys, starts, sizes)
     from tacit.kernels.one_bit import places  # loads numba
 

@@ -114,7 +114,7 @@ class FederatedPopularity(SumMethod):
         """Lines 1 and 2: at most `max_votes` distinct items of each history."""
         drawn = shards.at_most(self.max_votes, keys)
         votes = np.zeros((len(shards), shards.n_items), np.float32)
-        votes[drawn.owners, drawn.items] = 1
+        votes.reshape(-1)[drawn.owners * shards.n_items + drawn.items] = 1
         return Tree.dense(votes=unit(votes) if self.privacy.is_private else votes)
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:

@@ -22,10 +22,8 @@ from jaxtyping import Float64, Int32
 
 from tacit.data.shards import Shards
 from tacit.errors import Refused
+from tacit.kernels import dispatch
 from tacit.models.onnx_graph import HISTORIES, Formula
-
-_COMPILED_FROM = 200_000  # users times items; below, numpy needs a few milliseconds
-_TRAINS_COMPILED_FROM = 500  # items
 
 Items = Float64[np.ndarray, "items factors"]
 People = Float64[np.ndarray, "clients factors"]
@@ -43,7 +41,9 @@ class ImplicitFactors:
 
     def people(self, shards: Shards) -> People:
         """Everyone's factors; zero without a history."""
-        is_small = len(shards) * len(self.items) < _COMPILED_FROM
+        is_small = not dispatch.pays(
+            "implicit_factors.solver", len(shards) * len(self.items)
+        )
         return self._solved(shards, _nothing(shards), is_small)[0]
 
     def gradients_at(self, shards: Shards, coordinates: Coordinates) -> Values:
@@ -101,7 +101,7 @@ class ImplicitFactors:
     @property
     def _trains_plain(self) -> bool:
         """By the catalog, which is public: who else trains must not matter."""
-        return len(self.items) < _TRAINS_COMPILED_FROM
+        return not dispatch.pays("implicit_factors.spread", len(self.items))
 
     def _solved_plain(
         self, shards: Shards, coordinates: Coordinates

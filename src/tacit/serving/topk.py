@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from tacit import check
 from tacit.data.ragged import Ragged
 from tacit.errors import BadValue
+from tacit.kernels import dispatch
 
-_COMPILED_FROM = 2**21  # scores; below this numpy is faster than loading numba
 _THREADS = os.cpu_count() or 1
 _TILE, _GROUP = 1024, 8  # as in `kernels/topk.py`
 _TILES_A_THREAD = 4  # 4,096 items; for fewer, waking a thread costs more
@@ -63,7 +63,7 @@ def top_k(scores: Float[np.ndarray, "users items"], seen: Ragged, *, k: int) -> 
         row = int(np.isnan(scores).any(axis=1).argmax())
         raise BadValue(f"user in row {row} has a NaN score")
     sorted_seen = _sorted(seen, *scores.shape)
-    if scores.size < _COMPILED_FROM:
+    if not dispatch.pays("topk.scan_rows", scores.size):
         return top_k_plain(scores, sorted_seen, k=k)
     rows, most = np.ascontiguousarray(scores), min(k, scores.shape[1])
     return _lists(*_kernels().scan_rows(rows, *_flat(sorted_seen), most))

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64, Shaped
 
 from tacit.errors import BadValue
+from tacit.kernels import dispatch
 from tacit.tree.dense import Dense
 from tacit.tree.stored import (
     Array,
@@ -19,8 +20,6 @@ from tacit.tree.stored import (
     is_whole,
     squared_rows,
 )
-
-_COMPILED_FROM = 2**9  # rows; below, a dense product is as fast
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +99,7 @@ class Factored:
         left, right = (
             flat_rank(f.astype(self.total_type, copy=False)) for f in self._both
         )
-        if not self.is_sparse or self.shape[0] < _COMPILED_FROM:
+        if not self.is_sparse or not dispatch.pays("rows.outer_sum", self.shape[0]):
             return left.T @ right
         from tacit.kernels.rows import outer_sum  # loads numba
 

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float64, Shaped
 from numpy.typing import NDArray
 
+from tacit.kernels import dispatch
+
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Change = Callable[[Array], Array]
-
-_COMPILED_FROM = 2**10  # numbers in a row; below, numpy needs 2 us for one
 
 
 def as_float(factors: Array, like: Array) -> Array:
@@ -29,7 +29,7 @@ def squared_rows(
     How it is computed follows from the layout of a row, never from how many there are:
     a client's clip does not depend on who else is there.
     """
-    is_short = rows.shape[1] < _COMPILED_FROM
+    is_short = not dispatch.pays("squares.squared_rows", rows.shape[1])
     if is_short or rows.dtype.kind != "f" or rows.dtype.itemsize < 4:
         return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     from tacit.kernels.squares import squared_rows as compiled  # loads numba

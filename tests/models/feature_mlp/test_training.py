@@ -8,6 +8,7 @@ import pytest
 from models.feature_mlp.small import LENGTHS, examples, keys, literal, network
 
 from tacit.errors import BadValue
+from tacit.kernels.dispatch import TABLE
 from tacit.keys import Key
 from tacit.models.feature_mlp import Schedule, train, training
 
@@ -25,7 +26,9 @@ def assert_close(found, expected):
 def either(request, monkeypatch):
     """Both twins."""
     least = 0 if request.param == "compiled" else 10**9
-    monkeypatch.setattr(training, "_COMPILED_FROM", least)
+    monkeypatch.setitem(
+        TABLE, "feature_mlp.train", TABLE["feature_mlp.train"].at(least)
+    )
 
 
 @pytest.mark.usefixtures("either")
@@ -58,9 +61,11 @@ def test_the_kernel_equals_its_twin(monkeypatch, dtype):
     net = network(embedding=64, widths=(64, 32, 16, 8), dtype=dtype)
     start, given = net.start(START), examples(net, (70, 3, 0, 33))
     schedule = Schedule(epochs=2, batch=32, rate=0.05, pull=0.1)
-    monkeypatch.setattr(training, "_COMPILED_FROM", 10**9)
+    monkeypatch.setitem(
+        TABLE, "feature_mlp.train", TABLE["feature_mlp.train"].at(10**9)
+    )
     plain = train(net, start, given, schedule=schedule, keys=keys(4))
-    monkeypatch.setattr(training, "_COMPILED_FROM", 0)
+    monkeypatch.setitem(TABLE, "feature_mlp.train", TABLE["feature_mlp.train"].at(0))
     found = train(net, start, given, schedule=schedule, keys=keys(4))
     digits = {"float32": 1e-5, "float64": 1e-12}[dtype]
     for name, value in plain.items():
@@ -69,7 +74,7 @@ def test_the_kernel_equals_its_twin(monkeypatch, dtype):
 
 def test_memory_is_that_of_micro_cohorts(monkeypatch):
     """Twenty micro-cohorts need what two need, one a thread, at any moment."""
-    monkeypatch.setattr(training, "_COMPILED_FROM", 0)
+    monkeypatch.setitem(TABLE, "feature_mlp.train", TABLE["feature_mlp.train"].at(0))
     monkeypatch.setattr(training, "_THREADS", 2)
     net = network(embedding=64, widths=(64, 32, 16, 8))
     start, schedule = net.start(START), Schedule(epochs=1)

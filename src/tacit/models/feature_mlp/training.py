@@ -18,6 +18,7 @@ from jaxtyping import Float, Int64
 from threadpoolctl import threadpool_limits
 
 from tacit.data.ragged import Ragged
+from tacit.kernels import dispatch
 from tacit.keys import Keys
 from tacit.models.feature_mlp.compiled_pass import Compiled
 from tacit.models.feature_mlp.examples import Examples
@@ -27,7 +28,6 @@ from tacit.models.feature_mlp.schedule import Schedule
 from tacit.tree import Array, Arrays
 
 MICRO_COHORT = 32  # clients whose weights are there at a time, for each thread
-_COMPILED_FROM = 5_000  # examples, once a pass; below, numpy needs a tenth of a second
 _THREADS = os.cpu_count() or 1
 
 Clients = Int64[np.ndarray, "some"]
@@ -58,7 +58,7 @@ def train(
     parts = np.split(order, range(MICRO_COHORT, len(order), MICRO_COHORT))
     if is_compiled is None:
         work = len(examples.items) * schedule.epochs
-        is_compiled = len(examples) > 1 and work >= _COMPILED_FROM
+        is_compiled = len(examples) > 1 and dispatch.pays("feature_mlp.train", work)
     given = network, home, examples, schedule
     learn = Compiled(*given).learn if is_compiled else _plain(*given)
 

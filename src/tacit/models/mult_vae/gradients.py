@@ -26,11 +26,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tacit.kernels import dispatch
 from tacit.models.mult_vae.inputs import Held, Pass
 from tacit.models.mult_vae.network import Network
 from tacit.tree import Array, Arrays, Factored, Tree
-
-_COMPILED_FROM = 2**18  # weights of the first layer; below, a dense product is as fast
 
 
 def gradients(
@@ -129,7 +128,7 @@ class _Cohort:
         x = np.zeros((len(held), held.n_items + 1), self.dtype)
         x[self.owners, held.columns] = one.values
         x[:, -1] = 1.0
-        if matrix.size < _COMPILED_FROM:  # public; who else is there does not matter
+        if not dispatch.pays("rows.weighted_rows", matrix.size):
             return x, x @ matrix
         from tacit.kernels.rows import weighted_rows  # loads numba
 

@@ -1,0 +1,53 @@
+"""The programs beside the bars, and a tiny run of each for `--smoke`.
+
+A bar is measured by every `make bench`; a script makes one table of a page and runs
+once in a while. So a script that no longer runs would be noticed by the next person who
+needs its table. Here each of them runs once with small sizes, in a process of its own
+and through its command line, in some seconds.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_GRAM = ("--experiment", str(_HERE / "smoke-gram.toml"), "--seeds", "2")
+
+TINY: dict[str, tuple[tuple[str, ...], ...]] = {
+    "audit_mutants": (("--only", "single precision", "--seeds", "1"),),
+    "fuzz": (("--inputs", "100", "--least", "2"),),
+    "gram_local": (("--people", "300", "--draws", "2", "--test", "40"),),
+    "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
+    "kills": (("--times", "6"),),
+    "release_gram": (_GRAM,),
+}
+"""For each script the arguments of its smallest real runs."""
+
+
+def found() -> list[str]:
+    """The modules of this folder that are programs, by name; bars are not."""
+    return sorted(
+        path.stem
+        for path in _HERE.glob("[a-z]*.py")
+        if 'if __name__ == "__main__":' in path.read_text().splitlines()
+    )
+
+
+def broken() -> Iterator[str]:
+    """What went wrong, one line per script that does not run as it should."""
+    for name in found():
+        for arguments in TINY.get(name, ()):
+            done = subprocess.run(
+                [sys.executable, "-m", f"benchmarks.{name}", *arguments],
+                cwd=_HERE.parent,
+                capture_output=True,
+                text=True,
+            )
+            if done.returncode:
+                last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+                yield f"{name} {' '.join(arguments)} does not run: {' '.join(last)}"
+            elif not done.stdout:
+                yield f"{name} {' '.join(arguments)} prints nothing"
