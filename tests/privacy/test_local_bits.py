@@ -12,6 +12,7 @@ from tacit.aggregation import votes as counting
 from tacit.aggregation.krum import Krum
 from tacit.aggregation.mean import Mean
 from tacit.aggregation.votes import Votes
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms import one_bit
@@ -21,7 +22,6 @@ from tacit.phase import Phase
 from tacit.plan import Plan
 from tacit.privacy import LocalBits, PublishedVotes
 from tacit.sampling import Once
-from tacit.testing.contract import SmallWorld
 from tacit.transport.channels import Each, RoundContext
 from tacit.transport.messages import Reports, Slot
 from tacit.tree import Tree
@@ -40,7 +40,7 @@ def world():
     histories = [draw.choice(ITEMS, n, replace=False).tolist() for n in sizes]
     items = 0.3 + 0.3 * draw.standard_normal((ITEMS, FACTORS))
     model = ImplicitFactors(items, 0.5, 1.0)
-    return model, SmallWorld.of(histories, n_items=ITEMS).shards
+    return model, FederatedData.of_histories(histories, n_items=ITEMS).shards
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tacit.audit.report_isolation import check_alone
 from tacit.audit.sampled_cohorts import check_cohorts
 from tacit.audit.server_replay import check_replay
 from tacit.audit.shuffler_minimum import check_minimum
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Method
@@ -49,7 +49,7 @@ def audit(
     The method has its noise already. Of `plan`, delta and the public groups count: the
     audit plays rounds of its own, in an invented place, in which everyone is asked.
     """
-    method = method.for_catalog(small_place(20).catalog)
+    method = method.for_catalog(small_data(20).catalog)
     own = _own_plan(method, plan, group)
     plan = playable(method, plan)
     claims = read_claims(method, own, group=group)

@@ -32,7 +32,8 @@ from tacit.audit.canaries import (
     probes,
 )
 from tacit.audit.noise_units import Flat, Units
-from tacit.audit.small_world import Place, place_for
+from tacit.audit.small_world import data_for
+from tacit.data.federated_data import FederatedData
 from tacit.keys import Key, Keys
 from tacit.method import Method, Unmetered, participate
 from tacit.plan import Plan
@@ -119,8 +120,8 @@ def observe(
 ) -> Observed:
     """Play the rounds of `plan` with canaries for its whole population."""
     n = plan.population
-    place = place_for(method, plan, coordinates=n + FREE).people(n)
-    stage = _Stage(method, plan, place, key, group)
+    data = data_for(method, plan, coordinates=n + FREE).repeated(n)
+    stage = _Stage(method, plan, data, key, group)
     state, rounds = stage.simulation.start(), list[Round]()
     while not method.is_over(state.server):
         state, seen = stage.round(state)
@@ -133,9 +134,9 @@ class _Stage:
     """A simulation of canaries, and what is needed to read it."""
 
     def __init__(
-        self, method: Method, plan: Plan, place: Place, key: Key, group: str
+        self, method: Method, plan: Plan, data: FederatedData, key: Key, group: str
     ) -> None:
-        self.method, self.place, self.key = method, place, key
+        self.method, self.data, self.key = method, data, key
         self.group, self.code = group, [*plan.groups].index(group)
         self.n, self.tap = plan.population, Tapped(SecureSum())
         coins = key.at("coins").each(np.arange(self.n)).uniform(1)
@@ -147,9 +148,9 @@ class _Stage:
         return Simulation(
             planted(self.method, lambda now, n: self.canaries[now](n)),
             plan,
-            self.place.catalog,
-            self.place.profiles,
-            self.place.shards,
+            self.data.catalog,
+            self.data.profiles,
+            self.data.shards,
             self.key.at("run"),
             groups=np.full(self.n, self.code, np.int64),
             chunk=_CHUNK,
@@ -178,7 +179,7 @@ class _Stage:
     def _template(self, state: State) -> Tree:
         """What one client computes in this round: the shape of every update."""
         broadcast, keys = self.method.broadcast(state.server), self._keys([0])
-        clients, shards = state.clients.take([0]), self.place.shards.take([0])
+        clients, shards = state.clients.take([0]), self.data.shards.take([0])
         return self.method.local_update(broadcast, clients, shards, keys)[1].tree
 
     def _plant(self, round: int, template: Tree, limits: dict[str, float]) -> None:
@@ -208,7 +209,7 @@ class _Stage:
             method,
             self.method.broadcast(state.server),
             state.clients.take(rows),
-            self.place.shards.take(rows),
+            self.data.shards.take(rows),
             self._keys(rows),
             ledger=Unmetered(),
         )

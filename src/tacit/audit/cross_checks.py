@@ -22,7 +22,7 @@ import numpy as np
 from tacit.accounting.epsilon import compose
 from tacit.audit import closed_forms
 from tacit.audit.checks import Check
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Method
@@ -66,14 +66,14 @@ class _Books:
     @cached_property
     def runtime(self) -> Simulation:
         """The run as it would be played; what it tells of itself is read."""
-        place, plan = small_place(_FEW).people(self.plan.population), self.plan
+        data, plan = small_data(_FEW).repeated(self.plan.population), self.plan
         sizes = [*plan.groups.values()]
         return Simulation(
             self.method,
             plan,
-            place.catalog,
-            place.profiles,
-            place.shards,
+            data.catalog,
+            data.profiles,
+            data.shards,
             Key.from_seed(0),
             groups=np.repeat(np.arange(len(sizes)), sizes),
         )

@@ -23,7 +23,7 @@ from tacit.audit.canaries import Only
 from tacit.audit.checks import Check
 from tacit.audit.lower_bounds import variance_interval
 from tacit.audit.lying_reports import EXACT, FLOATING, contexts, is_exact
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.keys import Key
 from tacit.method import Method, Server
 from tacit.plan import Plan
@@ -85,14 +85,14 @@ class _Tap:
 def _seen(method: Method, plan: Plan, key: Key, path: str, present: int) -> _Seen:
     groups = {g: _PEOPLE if size else 0 for g, size in plan.groups.items()}
     plan = replace(plan, population=_PEOPLE, groups=groups, channel="secure_sum")
-    place, tap = small_place(_FEW).people(_PEOPLE), _Tap()
+    data, tap = small_data(_FEW).repeated(_PEOPLE), _Tap()
     code = int(np.argmax([*groups.values()]))
     simulation = Simulation(
         method,
         plan,
-        place.catalog,
-        place.profiles,
-        place.shards,
+        data.catalog,
+        data.profiles,
+        data.shards,
         key.at("run"),
         groups=np.full(_PEOPLE, code, np.int64),
         ledger=Only(np.arange(_PEOPLE) < present),

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.audit.checks import Check
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
@@ -44,7 +44,7 @@ def check_empty_report(method: Method, plan: Plan) -> Check:
 
 def _gap(method: Method, plan: Plan, channel: Channel) -> float:
     """How far a further report of zeros moves what the server keeps, in any round."""
-    key, catalog, gaps = Key.from_seed(1), small_place(_FEW).catalog, list[float]()
+    key, catalog, gaps = Key.from_seed(1), small_data(_FEW).catalog, list[float]()
     plan = replace(plan, channel=channel.name)
     server = method.start(plan, catalog, key.at("start"))
     while not method.is_over(server):

@@ -21,7 +21,7 @@ from tacit.audit.canaries import probes
 from tacit.audit.checks import Check
 from tacit.audit.empty_report import ones
 from tacit.audit.noise_units import stated_noise
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.mechanisms.sum_mechanism import SumMechanism
@@ -60,7 +60,7 @@ def check_liars(method: Method, plan: Plan, *, key: Key) -> Iterator[Check]:
 def contexts(method: Method, plan: Plan, key: Key) -> list[RoundContext]:
     """What each kind of round has agreed on, in a small place."""
     plan = replace(plan, channel="secure_sum")
-    server = method.start(plan, small_place(_FEW).catalog, key.at("start"))
+    server = method.start(plan, small_data(_FEW).catalog, key.at("start"))
     kinds: dict[str, RoundContext] = {}
     while not method.is_over(server):
         context = _context(method, server, key)

@@ -26,7 +26,7 @@ from tacit.audit.lower_bounds import (
     normal_p_value,
     variance_interval,
 )
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT
@@ -157,7 +157,7 @@ def check_bits(seen: Observed) -> Iterator[Check]:
 
 def is_bare(method: Method, plan: Plan) -> bool:
     """Whether the channel is given no noise at all."""
-    server = method.start(plan, small_place(_FEW).catalog, Key.from_seed(0))
+    server = method.start(plan, small_data(_FEW).catalog, Key.from_seed(0))
     return method.noise(method.broadcast(server), plan) is None
 
 

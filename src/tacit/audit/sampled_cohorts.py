@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float, Int64
 from scipy.stats import binom
 
 from tacit.audit.checks import Check
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import gaussian_event
 from tacit.method import Method
@@ -114,14 +114,14 @@ def _asked(method: Method, plan: Plan, key: Key) -> Asked:
 def _run(
     method: Method, plan: Plan, rounds: int, key: Key
 ) -> Iterator[tuple[int, Int64[np.ndarray, "asked"]]]:
-    place, heard = small_place(_FEW).people(plan.population), _Heard()
+    data, heard = small_data(_FEW).repeated(plan.population), _Heard()
     code = int(np.argmax([*plan.groups.values()]))
     simulation = Simulation(
         method,
         plan,
-        place.catalog,
-        place.profiles,
-        place.shards,
+        data.catalog,
+        data.profiles,
+        data.shards,
         key,
         groups=np.full(plan.population, code, np.int64),
         ledger=heard,

@@ -35,9 +35,9 @@ from tacit import check
 from tacit.attacks.leaks import Histories
 from tacit.attacks.leaks.finding import Attempt, Score
 from tacit.attacks.leaks.membership import AUC, CAUGHT, FALSE_ALARMS, auc, caught
-from tacit.attacks.leaks.place import place_of
 from tacit.attacks.leaks.trade_off import TradeOff
 from tacit.data.features import Features
+from tacit.data.federated_data import FederatedData
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
@@ -111,10 +111,17 @@ def _played(
 ) -> tuple[Float64[np.ndarray, "users"], Bool[np.ndarray, "users"]]:
     """Everyone's score in one federation, and who took part."""
     is_member = key.at("coins").generator().random(len(histories)) < 0.5
-    method, place = form.method, place_of(histories, form.features)
-    ledger = _Only(is_member)
-    run = Simulation(method, form.plan, *place, key.at("run"), ledger=ledger)
-    clients, (_, _, shards) = run.start().clients, place
+    method, data = form.method, FederatedData.of_matrix(histories, form.features)
+    run = Simulation(
+        method,
+        form.plan,
+        data.catalog,
+        data.profiles,
+        data.shards,
+        key.at("run"),
+        ledger=_Only(is_member),
+    )
+    clients, shards = run.start().clients, data.shards
     own = key.at("attacker").each(np.arange(len(histories)))
     score = np.zeros(len(histories))
     for before, after in pairwise(_broadcasts(run)):

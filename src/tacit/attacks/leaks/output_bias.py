@@ -27,7 +27,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 
 from tacit.attacks.leaks import Histories
 from tacit.attacks.leaks.finding import Attempt, Score, stated
-from tacit.attacks.leaks.place import place_of
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import Method
@@ -88,15 +88,17 @@ class _Target:
 
     @classmethod
     def of(cls, form: Form, histories: Histories, key: Key) -> _Target:
-        method, (catalog, profiles, shards) = form.method, place_of(histories)
-        run = Simulation(method, form.plan, catalog, profiles, shards, key)
+        method, data = form.method, FederatedData.of_matrix(histories)
+        run = Simulation(
+            method, form.plan, data.catalog, data.profiles, data.shards, key
+        )
         state = run.start()
         while state.server.round < form.round:
             state, _ = run.step(state)
         broadcast, clients = method.broadcast(state.server), state.clients
         own = run.population.keys.at("round", broadcast.round)
         _, updates = method.local_update(
-            broadcast, clients, shards, own.at("local_update")
+            broadcast, clients, data.shards, own.at("local_update")
         )
         reports = method.privatize(broadcast, clients, updates, own.at("privatize"))
         context = method.context(state.server, broadcast, key.at("channel"))
