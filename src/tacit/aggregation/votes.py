@@ -13,7 +13,7 @@ from tacit.transport.channels import Delivery, Each, RoundContext, Unlinked
 from tacit.tree import Array, Tree
 
 VOTES = "votes"  # the leaf of a report
-_COMPILED_FROM = 200_000  # votes
+_COMPILED_FROM = 200_000  # votes; for fewer, loading numba is not worth its time
 
 Counts = Int64[np.ndarray, "dimension"]
 
@@ -42,6 +42,7 @@ def tally(votes: Int32[np.ndarray, "..."], dimension: int) -> Counts:
     flat = votes.reshape(-1)
     counted = _tally_plain if flat.size < _COMPILED_FROM else _tally_compiled()
     counts = counted(flat, dimension)
+    # Index dimension + v counts vote v: +1 … +d on the right, -1 … -d mirrored.
     return counts[dimension + 1 :] - counts[:dimension][::-1]
 
 
