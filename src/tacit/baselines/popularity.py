@@ -21,7 +21,7 @@ class Popularity:
     GRID: ClassVar[Grid] = {}
 
     def fit(self, train: Shards, *, key: Key) -> FittedPopularity:
-        """Count."""
+        """Counts, for every item, the users who have it; nothing is random."""
         counts = np.asarray(people_by_items(train).sum(axis=0), np.float32)
         return FittedPopularity(counts)
 
