@@ -53,7 +53,7 @@ def _gap(method: Method, plan: Plan, channels: tuple[Channel, ...]) -> float:
         one, other = (_after(method, server, c, fresh) for c in channels)
         gaps += [distance(one.weights, other.weights)]
         gaps += [distance(one.memory, other.memory)]
-        server = other
+        server = other  # both are alike, or the check has failed already
     return max(gaps)
 
 

@@ -54,6 +54,7 @@ def _gap(method: Method, plan: Plan, channel: Channel) -> float:
         layout = context.layout
         one, two = (
             method.aggregate(server, channel.carry(reports, context), context)
+            # The same key for both, so that their noise is the same.
             for reports in ([ones(layout)], [ones(layout), _zeros(layout)])
         )
         gaps += [distance(one.weights, two.weights), distance(one.memory, two.memory)]
@@ -72,7 +73,7 @@ def distance(one: Arrays, other: Arrays) -> float:
 
 
 def _zeros(layout: Layout) -> Reports:
-    """One report of zeros."""
+    """One report of this layout, all zeros."""
     leaves = {
         name: slot.leaf(
             {part: np.zeros((1, *s), slot.dtype) for part, s in slot.parts().items()}
@@ -83,6 +84,6 @@ def _zeros(layout: Layout) -> Reports:
 
 
 def ones(layout: Layout) -> Reports:
-    """One report of ones."""
+    """One report of this layout, all ones."""
     zeros = _zeros(layout).tree.leaves.items()
     return Reports(Tree({name: leaf.map(np.ones_like) for name, leaf in zeros}))

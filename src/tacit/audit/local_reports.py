@@ -30,7 +30,7 @@ from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.transport.messages import Layout
 
-_ITEMS = 4
+_ITEMS = 4  # 16 histories, and reports of few kinds: every event is frequent
 _HISTORIES: dict[str, list[int]] = {
     "no item": [],
     "the first item": [0],
@@ -42,7 +42,7 @@ _HISTORIES: dict[str, list[int]] = {
 def check_local_reports(
     method: Method, plan: Plan, claims: Claims, *, key: Key, tick: Tick = lambda: None
 ) -> Iterator[Check]:
-    """Every check of reports that clients protect themselves; none if none is."""
+    """Every check of reports that clients protect themselves, if there are any."""
     if claims.report_epsilon is None and claims.report_mu is None:
         return
     data = small_data(_ITEMS)
@@ -54,6 +54,7 @@ def check_local_reports(
         when = "" if len(kinds) == 1 else f", round {server.round}"
         yield replace(found, name=found.name + when)
         tick()
+    # The same clients in two rounds: keys that forget the round repeat their noise.
     keys, same = key.at("twice").each(np.arange(PILOT)), data.all_holding([0], PILOT)
     yield check_fresh(*(_said(method, one, same, keys) for one in servers[-2:]))
     tick()
@@ -78,7 +79,8 @@ def _servers(method: Method, plan: Plan, data: FederatedData, key: Key) -> list[
 
 
 def _of_each_kind(method: Method, servers: list[Server]) -> list[Server]:
-    """The first of the rounds whose reports look alike."""
+    """The servers before the first round of each kind of report."""
+    # Reversed, so that the first round of a kind is the one that stays in the table.
     kinds = {repr(_layout(method, server)): server for server in reversed(servers)}
     return [*reversed(kinds.values())]
 
@@ -103,7 +105,7 @@ def _said(method: Method, server: Server, data: FederatedData, keys: Keys) -> Sa
         clients,
         data.shards,
         keys,
-        ledger=Unmetered(),
+        ledger=Unmetered(),  # far more reports than any budget allows
     )
     dense = reports.tree.to_dense()
     rows = [dense[name].reshape(len(keys), -1) for name in dense.leaves]

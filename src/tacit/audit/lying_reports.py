@@ -58,7 +58,7 @@ def check_liars(method: Method, plan: Plan, *, key: Key) -> Iterator[Check]:
 
 
 def contexts(method: Method, plan: Plan, key: Key) -> list[RoundContext]:
-    """What each kind of round has agreed on, in a small place."""
+    """The context of each kind of round, with a small catalog."""
     plan = replace(plan, channel="secure_sum")
     server = method.start(plan, small_data(_FEW).catalog, key.at("start"))
     kinds: dict[str, RoundContext] = {}
@@ -134,7 +134,7 @@ class _Path:
         return delivery.total
 
     def distance(self, one: Arrays, other: Arrays) -> float:
-        """In sensitivities: over the noise, times the multiplier of the event."""
+        """The L2 distance of two totals in sensitivities: noise over its multiplier."""
         squares = 0.0
         for name in one:
             gap = np.subtract(one[name], other[name], dtype=np.float64)

@@ -22,7 +22,7 @@ from tacit.method import Clients, Method, Unmetered, enrol, participate
 from tacit.plan import Plan
 from tacit.transport.messages import Broadcast
 
-_FEW, _PEOPLE = 20, 12
+_FEW, _PEOPLE = 20, 12  # items and users, where any number does
 _SAME = 1e-4  # of the largest number of a report, or of 1
 
 
@@ -49,6 +49,7 @@ class _Stage:
         self.data = small_data(_FEW).repeated(_PEOPLE)
         server = method.start(plan, self.data.catalog, key.at("start"))
         self.broadcast: Broadcast = method.broadcast(server)
+        # All in the one group that has members.
         codes = np.full(_PEOPLE, np.argmax([*plan.groups.values()]), np.int64)
         people, catalog = self.data.profiles, self.data.catalog
         self.clients: Clients = enrol(

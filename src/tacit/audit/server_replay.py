@@ -38,7 +38,7 @@ from tacit.transport.channels import (
 from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Array, Arrays
 
-_FEW, _PEOPLE = 20, 12
+_FEW, _PEOPLE = 20, 12  # items and users, where any number does
 _HELD = [0, 3, 4]  # what everybody has in the second run
 _SAME = 1e-9  # what rounding may change, relatively
 
@@ -75,7 +75,7 @@ def _gap(
     other = data.all_holding(_HELD, _PEOPLE)
     gaps = [0.0]
     for nobody in (False, True):
-        fresh = copy.deepcopy(method)
+        fresh = copy.deepcopy(method)  # a method that remembers forgets it here
         found = _played(fresh, plan, other, key, again, nobody=nobody)
         gaps += [_apart(one, two) for one, two in zip(first, found, strict=True)]
     return max(gaps)

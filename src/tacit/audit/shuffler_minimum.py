@@ -28,7 +28,7 @@ from tacit.transport.channels import Unlinked
 
 _FEW = 20  # items, where any number does
 _LEAST = 6  # contributors that the plan promises
-_PEOPLE = 9
+_PEOPLE = 9  # more than the minimum, so that fewer can take part
 
 
 def check_minimum(
