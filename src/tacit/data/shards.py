@@ -32,7 +32,7 @@ class Shards:
 
     @classmethod
     def of(cls, log: Interactions) -> Shards:
-        """Hand each user's events to that user's device."""
+        """Each user's events, given to that user's client."""
         columns = (log.offsets, log.items, log.values, log.times)
         return cls(*columns, log.n_items, log.contexts)
 
@@ -69,11 +69,11 @@ class Shards:
 
     @property
     def histories(self) -> Ragged:
-        """The items of each device."""
+        """The items of each client, repeats included."""
         return Ragged(self.offsets, self.items)
 
     def take(self, rows: ArrayLike) -> Shards:
-        """Some of the devices, in the order given."""
+        """Some of the clients, in the order given."""
         chosen = arrays.rows(rows, len(self))
         if self.contexts:
             return self._pick(self.histories.places(chosen), self.lengths[chosen])
@@ -85,7 +85,7 @@ class Shards:
         return Shards(offsets, items, values, times[0] if times else None, self.n_items)
 
     def at_most(self, most: int, keys: Keys) -> Shards:
-        """At most `most` distinct items a client, each equally likely to stay.
+        """At most `most` distinct items per client, each equally likely to stay.
 
         Bounds what one user can contribute. Of an item's repeats the first is kept,
         and clients keep the order of their events.
@@ -93,10 +93,11 @@ class Shards:
         distinct = _firsts(self.owners, self.items)
         draws = keys.uniform_ragged(self.lengths)[distinct]
         owners = self.owners[distinct]
+        # A client's draws follow from its key alone, so its choice tells of no other.
         by_draw = distinct[np.lexsort((draws, owners))]
         counts = np.bincount(owners, minlength=len(self))
-        place = np.arange(len(by_draw)) - np.repeat(np.cumsum(counts) - counts, counts)
-        kept = np.sort(by_draw[place < most])
+        rank = np.arange(len(by_draw)) - np.repeat(np.cumsum(counts) - counts, counts)
+        kept = np.sort(by_draw[rank < most])
         lengths = np.bincount(self.owners[kept], minlength=len(self))
         return self._pick(kept, lengths)
 

@@ -41,7 +41,8 @@ _APPS_LAYOUT = Layout(
     "\t",
     header=True,
 )
-_UNKNOWN = "unknown"
+_UNKNOWN = "unknown"  # how the release writes a missing value
+# Prices in other money cannot be compared with dollars, so they count as unknown.
 _DOLLARS = re.compile(r"\$([0-9]{1,6}(\.[0-9]{1,2})?)")
 _OTHER_MONEY = re.compile(r"€\s[0-9]+,[0-9]{2}|[0-9]+,[0-9]{2}\s(€|руб\.)")
 

@@ -18,15 +18,15 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What Tacit calls it."""
+        """The name by which Tacit knows the data set."""
 
     @property
     def title(self) -> str:
-        """What users call it."""
+        """The name under which people know the data set."""
 
     @property
     def home(self) -> str:
-        """Its home page."""
+        """The address of the publisher's page."""
 
     @property
     def terms(self) -> str:
@@ -34,7 +34,7 @@ class Source(Protocol):
 
     @property
     def citation(self) -> str:
-        """What to cite."""
+        """The publication that users of the data set should cite."""
 
     @property
     def archives(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Source(Protocol):
         download: bool = False,
         progress: Progress | None = None,
     ) -> Dataset:
-        """The data set itself."""
+        """The parsed data set, from the cache if it is there."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Archived:
         """Read from the cache, else parsed from the archive, else downloaded first.
 
         Where no archive is to be found, an entry parsed earlier serves as well, unless
-        a place was given: then it must be there.
+        a path was given: then the archive must be there.
         """
         folder = cached.folder(cache)
         downloads = cached.downloads(folder)

@@ -54,9 +54,9 @@ def _purchases(rows: Iterator[Row]) -> tuple[list[Purchase], list[float]]:
         purchase = (row.whole("user"), row["game"])
         if not row["game"].strip():
             row.refuse("game", "a title")
-        row.one_of("last", ("0",))
+        row.one_of("last", ("0",))  # a column without meaning, always 0
         if row.one_of("behavior", ("purchase", "play")) == "purchase":
-            row.one_of("value", ("1.0",))
+            row.one_of("value", ("1.0",))  # a purchase always says 1.0
             bought.append(purchase)
             hours.append(0.0)
         elif is_played or purchase != bought[-1]:
