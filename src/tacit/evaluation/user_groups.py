@@ -32,6 +32,7 @@ def by_activity(
 
 def _tertiles(lengths: Int64[np.ndarray, "users"]) -> list[int]:
     """The smallest lengths that begin the second and the last third."""
+    # "lower" gives a length that occurs; a group begins just above it.
     thirds = np.quantile(lengths, [1 / 3, 2 / 3], method="lower") + 1
     return [int(x) for x in np.unique(thirds) if x <= lengths.max()]
 
