@@ -71,7 +71,7 @@ def _score(user, factors, item):  # type: ignore[no-untyped-def]
 def _score_tile(user, factors, start, stop, tile):  # type: ignore[no-untyped-def]
     """As `_score` for a run of items, but for the last factor: bit for bit its sums.
 
-    Two factors a pass halve the traffic of the tile; four were not faster.
+    Two factors per pass halve the traffic of the tile; four were not faster.
     """
     n, f, last = stop - start, 1, len(user) - 1
     if last == 0:

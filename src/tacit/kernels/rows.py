@@ -29,6 +29,7 @@ def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
     A row of `out` at a time: it stays in the nearest cache while it is added to.
     """
     people, rows = left.shape
+    # A counting sort of the entries that are not zero, by row.
     ends = np.zeros(rows + 1, np.int64)
     for i in range(people):
         for row in range(rows):
@@ -44,8 +45,8 @@ def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
     for row in range(rows):
         mine = out[row]
         mine[:] = 0
-        for place in range(ends[row], ends[row + 1]):
-            person = owners[place]
-            value, theirs = left[person, row], right[person]
+        for entry in range(ends[row], ends[row + 1]):
+            owner = owners[entry]
+            value, theirs = left[owner, row], right[owner]
             for j in range(len(theirs)):
                 mine[j] += value * theirs[j]
