@@ -288,7 +288,7 @@ class Measured(SumMethod):
 
     @property
     def liked(self) -> float:
-        """The inner method's least value of an event that counts as liked."""
+        """The inner method's value of an item that somebody names, and likes."""
         return self.inner.liked
 
     def represent(
