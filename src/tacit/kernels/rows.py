@@ -12,9 +12,9 @@ def weighted_rows(matrix, offsets, columns, values, out):  # type: ignore[no-unt
 
     The twin of `sparse @ matrix`; entries that are zero cost nothing.
     """
-    for person in range(len(offsets) - 1):
-        mine = out[person]
-        for i in range(offsets[person], offsets[person + 1]):
+    for user in range(len(offsets) - 1):
+        mine = out[user]
+        for i in range(offsets[user], offsets[user + 1]):
             value = values[i]
             if value != 0:
                 theirs = matrix[columns[i]]

@@ -45,15 +45,15 @@ def scan_rows(rows, offsets, seen, k):  # type: ignore[no-untyped-def]
     items = np.empty((len(rows), k), np.int32)
     scores = np.empty((len(rows), k), rows.dtype)
     filled = np.zeros(len(rows), np.int64)
-    for person in prange(len(rows)):
+    for p in prange(len(rows)):
         n = 0
         for item in range(rows.shape[1]):
-            score = rows[person, item]
-            if n == k and score <= scores[person, k - 1]:
+            score = rows[p, item]
+            if n == k and score <= scores[p, k - 1]:
                 continue
-            if not _holds(seen, offsets[person], offsets[person + 1], item):
-                n = _insert(items[person], scores[person], n, item, score)
-        filled[person] = n
+            if not _holds(seen, offsets[p], offsets[p + 1], item):
+                n = _insert(items[p], scores[p], n, item, score)
+        filled[p] = n
     return items, scores, filled
 
 
