@@ -52,7 +52,7 @@ class Ease:
         """Solve for the weights; nothing is random."""
         x = sp.csr_array(people_by_items(train).astype(self.precision))
         gram = _gram(x)
-        gram[np.diag_indices_from(gram)] += self.regularization
+        gram[np.diag_indices_from(gram)] += self.regularization  # G + λI, in place
         p = _inverse_in_place(gram)
         p /= -np.diag(p)[None, :].copy()  # a copy: the division changes the diagonal
         np.fill_diagonal(p, 0.0)

@@ -34,4 +34,5 @@ class FittedPopularity:
 
     def score(self, history: Shards) -> Scores:
         """The counts, for everyone; a read-only view of one row."""
+        # No copy per user: what is ranked is the same row for all.
         return np.broadcast_to(self.counts, (len(history), len(self.counts)))

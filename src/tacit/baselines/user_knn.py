@@ -59,4 +59,5 @@ class FittedUserKnn:
             count=self.neighbors,
             shrinkage=self.shrinkage,
         )
+        # (users, neighbors) times (neighbors, items): only neighbors' rows are read.
         return np.asarray((near @ self.people).toarray())
