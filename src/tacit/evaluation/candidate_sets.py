@@ -101,6 +101,7 @@ class SampledCandidates:
         keys = self.key.at("sampled candidates").each(people.users)
         numbers = _distinct_integers(keys, self.n, below=free)
         rows = np.broadcast_to(np.arange(len(numbers))[:, None], numbers.shape)
+        # Numbers among the free items become items by stepping over taken ones.
         return skip_taken(numbers, rows, taken)
 
 

@@ -38,7 +38,7 @@ def evaluate(
     of_catalog = {name: m for name, m in measures.items() if m.kind == COVERAGE}
     _refuse_partial_coverage(of_catalog, protocol)
     _refuse_mixed(measures, protocol)
-    ranks = rank(score, heldout, candidates=protocol)
+    ranks = rank(score, heldout, candidates=protocol)  # once, for all metrics
     return Evaluation(
         protocol.name,
         heldout.users,

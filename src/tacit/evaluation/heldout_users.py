@@ -50,7 +50,7 @@ def _checked(heldout: Heldout) -> Heldout:
         raise BadValue(
             f"histories speak of {n_items} items, targets of {heldout.targets.n_items}"
         )
-    targets = _distinct(heldout.targets)
+    targets = _distinct(heldout.targets)  # a target counts once, however often
     refuse_people(heldout, targets.lengths == 0, "has no target; leave them out")
     return replace(heldout, targets=targets)
 

@@ -196,6 +196,7 @@ def _gain(ranks: Ranks, k: int) -> PerPerson:
 
 def _gains(k: int) -> Float64[np.ndarray, "k_and_one"]:
     """The gain of the first 0, 1, …, k places together."""
+    # 1 / log2(rank + 1) at ranks 1, 2, … (Järvelin and Kekäläinen 2002)
     return np.concatenate([[0.0], np.cumsum(1.0 / np.log2(np.arange(k) + 2.0))])
 
 

@@ -76,9 +76,9 @@ class _People:
             ]
         )
         users = np.concatenate([a.users for a in ours])
-        _, person, counts = np.unique(users, return_inverse=True, return_counts=True)
+        _, which, counts = np.unique(users, return_inverse=True, return_counts=True)
         sums = np.zeros((len(counts), len(names)))
-        np.add.at(sums, person, differences)
+        np.add.at(sums, which, differences)
         return cls(sums, counts)
 
     @property

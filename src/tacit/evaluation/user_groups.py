@@ -40,6 +40,6 @@ def _tertiles(lengths: Int64[np.ndarray, "users"]) -> list[int]:
 def _labels(begins: list[int]) -> tuple[str, ...]:
     closed = [f"{a}-{b - 1}" for a, b in zip([0, *begins], begins, strict=False)]
     bounds = [*closed, f"{begins[-1] if begins else 0}+"]
-    if len(bounds) != len(_NAMES):
+    if len(bounds) != len(_NAMES):  # words are for three groups, else bounds alone
         return tuple(bounds)
     return tuple(f"{n} ({b})" for n, b in zip(_NAMES, bounds, strict=True))
