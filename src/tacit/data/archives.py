@@ -100,6 +100,7 @@ def stamp(archive: Path) -> Stamp:
     """
     if archive.is_file():
         return {"archive": archive.name, "files": [["", *_size_and_digest(archive)]]}
+    # Sorted: the order in which a disk lists files must not change the stamp.
     found = sorted(path for path in archive.rglob("*") if path.is_file())
     listed: list[list[int | str]] = [
         [path.relative_to(archive).as_posix(), *_size_and_digest(path)]
@@ -191,7 +192,7 @@ def _receive(url: str, part: Path, progress: Progress) -> None:
                 out.write(block)
                 done += len(block)
                 progress(done, total)
-    if total is not None and done < total:
+    if total is not None and done < total:  # urllib ends without a word of it
         raise OSError(f"the connection closed after {done:,} of {total:,} bytes")
 
 
@@ -211,7 +212,7 @@ def _verify(download: Download, part: Path) -> None:
     with part.open("rb") as file:
         found = hashlib.file_digest(file, algorithm).hexdigest()
     if found != expected:
-        part.unlink()
+        part.unlink()  # to continue it would only append to bytes that are wrong
         raise BadData(
             download.url,
             None,

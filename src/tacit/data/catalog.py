@@ -24,6 +24,7 @@ class Catalog:
     features: Features = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # An item is a row number, so all columns must have the same rows.
         _same_length(len(self.ids), {"titles": self.titles, **self.features})
 
     @classmethod

@@ -72,6 +72,6 @@ def _describe(value: object, path: str, columns: Columns) -> object:
         names = [field.name for field in dataclasses.fields(part)]
         parts = {n: _describe(getattr(value, n), f"{path}.{n}", columns) for n in names}
         return {"part": part.__name__, "fields": parts}
-    if value is None or isinstance(value, str | int):
+    if value is None or isinstance(value, str | int):  # what JSON gives back as it was
         return {"value": value}
     raise BadValue(f"{path} is a {type(value).__name__}, which cannot be kept")

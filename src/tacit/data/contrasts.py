@@ -40,6 +40,7 @@ def contrasts(impressions: Impressions, *, k: int, keys: Keys) -> Contrasts:
     is_example = clicked & (n_left > 0)[owners]
     rows = owners[is_example]
     per_user = np.bincount(impressions.users[rows], minlength=len(keys))
+    # Impressions are grouped by user, and so are these draws.
     uniform = keys.uniform_ragged(per_user * k).reshape(-1, k)
     picked = left.offsets[rows][:, None] + _distinct(uniform, n_left[rows])
     return Contrasts(rows, shown.values[is_example], left.values[picked])

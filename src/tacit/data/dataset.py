@@ -52,6 +52,7 @@ class Dataset:
                 f"{self.name} has no list of items: its catalog is collected from the "
                 "events; give one, such as a table [data.csv.items]"
             )
+        # From the index among events to the index in the whole list.
         renumbering = self.listed.indices(list(self.catalog.ids)).astype(np.int32)
         n_items, shown = len(self.listed), self.impressions
         log = self.interactions
@@ -85,7 +86,7 @@ class Dataset:
             log = self._valued(min_value)
         # Distinct items: a repeat does not make a user more active.
         users = np.flatnonzero(log.distinct().per_user >= min_interactions)
-        log = log.take_users(users)
+        log = log.take_users(users)  # items are counted among those who stay
         shown, is_left = self.impressions, (log.per_item > 0) | keep_items
         if shown is not None:
             shown = shown.take_users(users)

@@ -30,7 +30,7 @@ class Category:
         """Number the distinct values in sorted order; an empty string is unknown."""
         # Sorted, so that codes do not depend on the order of the rows.
         labels = sorted(set(values) - {""})
-        number = {label: i for i, label in enumerate(labels)} | {"": -1}
+        number = {label: i for i, label in enumerate(labels)} | {"": -1}  # unknown
         return cls(np.array([number[v] for v in values], np.int32), Strings.of(labels))
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class Categories:
     def indicator(self) -> Float32[np.ndarray, "rows labels"]:
         """A dense matrix, rows × labels: 1.0 where a row has a label."""
         out = np.zeros((len(self), len(self.labels)), np.float32)
-        out[self.codes.owners, self.codes.values] = 1.0
+        out[self.codes.owners, self.codes.values] = 1.0  # a repeated label counts once
         return out
 
 
@@ -91,7 +91,7 @@ class Numeric:
 
     def __post_init__(self) -> None:
         arrays.typed(np.float32, values=self.values)
-        if np.isinf(self.values).any():
+        if np.isinf(self.values).any():  # NaN is legal: it means unknown
             raise BadValue("a number is infinite; write NaN where it is unknown")
 
     def __len__(self) -> int:
@@ -151,7 +151,7 @@ class Text:
         return Text(self.texts.take(rows))
 
 
-Feature = Category | Categories | Numeric | Vectors | Text
+Feature = Category | Categories | Numeric | Vectors | Text  # what `columns` can keep
 Features = Mapping[str, Feature]
 
 

@@ -39,6 +39,7 @@ class FederatedData:
             n_users=len(histories),
             n_items=n_items,
         )
+        # Readable ids: they stand in the messages of failing contract tests.
         users = Strings.of(f"user {i}" for i in range(len(histories)))
         catalog = Catalog.of_ids([f"item {i}" for i in range(n_items)])
         return cls(catalog, Profiles(users), Shards.of(log))

@@ -49,7 +49,7 @@ class Slates:
         columns = (self.users, self.shown, self.history_of, self.times)
         if len({len(column) for column in columns if column is not None}) > 1:
             raise BadValue("the columns of slates differ in length")
-        if (np.diff(self.users) < 0).any():
+        if (np.diff(self.users) < 0).any():  # `take_users` counts on it
             raise BadValue("slates must be grouped by user; use Impressions.of_columns")
 
     def __len__(self) -> int:
@@ -68,6 +68,7 @@ class Slates:
         n_users: int,
     ) -> Slates:
         """Slates in the rows `places`, given to these users, with their histories."""
+        # Histories that no slate left needs are dropped: they are private.
         rows, history_of = np.unique(self.history_of[places], return_inverse=True)
         return Slates(
             users,
@@ -243,6 +244,7 @@ def _history_clicks(
     code = users * slates.n_items + read.values
     kept = is_first[read.owners]
     later = np.flatnonzero(~kept)
+    # Of later histories the first occurrence of each pair, unless it is known.
     new, where = np.unique(code[later], return_index=True)
     kept[later[where[~np.isin(new, np.concatenate([code[kept], clicked]))]]] = True
     return users[kept], read.values[kept]

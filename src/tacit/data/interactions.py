@@ -142,7 +142,7 @@ class Interactions:
         ones = np.ones(len(once), np.float32)
         shape = (self.n_users, self.n_items)
         made = sp.csr_array((ones, once.items, once.offsets), shape=shape)
-        made.sort_indices()
+        made.sort_indices()  # events stand in order of time, not of items
         return made
 
 

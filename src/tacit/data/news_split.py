@@ -56,7 +56,7 @@ def by_time(
         raise BadValue(
             f"validation_from={validation_from} must be before test_from={test_from}"
         )
-    later = times >= second_cut
+    later = times >= second_cut  # the moment itself belongs to the test
     return _split(
         dataset, train=times < first, validation=(times >= first) & ~later, test=later
     )
@@ -100,6 +100,7 @@ def _split(
                 f"{_span(impressions)}"
             )
     trained = impressions.keep(train)
+    # Clients are users with a training impression; the others are only evaluated.
     users = np.flatnonzero(trained.per_user > 0)
     held = trained.take_users(users)
     return NewsSplit(

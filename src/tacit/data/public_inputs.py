@@ -46,6 +46,7 @@ def undeclared(
             "in every mean; declare it with data.population, a number of users that "
             "you would publish."
         )
+    # A user may validate and test, and counts once.
     held_out = len(np.union1d(split.validation.users, split.test.users))
     if held_out:
         found.append(
@@ -103,7 +104,7 @@ def _catalog(dataset: Dataset, split: Split) -> Iterator[str]:
             f"listed for {dataset.name}: those that somebody has; set data.items = "
             "'declared'."
         )
-    elif content_digest(catalog) != content_digest(listed):
+    elif content_digest(catalog) != content_digest(listed):  # by content, not identity
         yield (
             f"Titles or features of the catalog are not those that are listed for "
             f"{dataset.name}; take both from the same table."

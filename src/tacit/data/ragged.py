@@ -84,7 +84,7 @@ class Ragged:
         """The indices into `values` of the values of some rows."""
         chosen = arrays.rows(rows, len(self))
         lengths = self.lengths[chosen]
-        shift = self.offsets[chosen] - offsets_of(lengths)[:-1]
+        shift = self.offsets[chosen] - offsets_of(lengths)[:-1]  # old start less new
         return np.repeat(shift, lengths) + np.arange(lengths.sum(), dtype=np.int64)
 
 

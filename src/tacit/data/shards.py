@@ -75,7 +75,7 @@ class Shards:
     def take(self, rows: ArrayLike) -> Shards:
         """Some of the clients, in the order given."""
         chosen = arrays.rows(rows, len(self))
-        if self.contexts:
+        if self.contexts:  # columns of any kind; the fast path copies plain arrays
             return self._pick(self.histories.places(chosen), self.lengths[chosen])
         timed = () if self.times is None else (self.times,)
         items, values, *times = self.histories.columns_of(
@@ -110,6 +110,7 @@ class Shards:
         last, some = np.full(len(self), -1), self.lengths > 0
         last[some] = self.items[self.offsets[1:][some] - 1]
         others = self.owners[self.items != last[self.owners]]
+        # Somebody with one distinct item would be left with nothing to learn from.
         held = np.where(np.bincount(others, minlength=len(self)) > 0, last, -1)
         kept = np.flatnonzero(self.items != held[self.owners])
         lengths = np.bincount(self.owners[kept], minlength=len(self))

@@ -84,7 +84,7 @@ def batches(
             if full:
                 columns = {n: [row[k] for row in full] for n, k in picks.items()}
                 yield Batch(path, line, rows, columns)
-            line = 2 + reader.line_num
+            line = 2 + reader.line_num  # the header is line 1 and not the reader's
 
 
 def _first_line(path: Path, lines: Iterator[str]) -> str:
@@ -143,7 +143,7 @@ def _header(
     if not line.strip():
         raise BadData(path, 1, "is blank; the first line must name the columns")
     found = [(_cut(path, line, mark), mark) for mark in delimiter or DELIMITERS]
-    for header, mark in found:
+    for header, mark in found:  # in the order of DELIMITERS: the comma first
         if set(wanted) <= set(header):
             _refuse_many(path, header)
             _refuse_twins(path, header, wanted)

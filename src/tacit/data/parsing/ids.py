@@ -68,6 +68,7 @@ def match(
         problem = f"{what} {column[row]} is not in the table of {what}s"
         raise BadData(file, first + row, problem)
     occurs = np.bincount(place, minlength=len(ids)) > 0  # rows nobody names are dropped
+    # The running count gives each row that occurs its new number.
     return (np.cumsum(occurs) - 1)[place], np.flatnonzero(occurs)
 
 

@@ -113,6 +113,7 @@ def _columns(block: bytes, layout: Layout, line: int, file: str) -> list[NDArray
     text = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(text == _NEWLINE)
     starts = np.concatenate([[0], ends[:-1] + 1])
+    # All separators of the block in one scan; each line must have as many.
     separators = _separators(text, layout.separator.encode())
     found = np.diff(np.searchsorted(separators, ends), prepend=0)
     if (wrong := found != len(layout.columns) - 1).any():

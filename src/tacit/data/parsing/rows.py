@@ -19,6 +19,7 @@ from tacit.data.parsing.number_tables import MOST_DIGITS, Layout
 from tacit.data.parsing.quote import listed, quoted
 from tacit.errors import BadData
 
+# Stricter than `float`, which takes "1_000", "nan", "1e9" and blanks.
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 

@@ -34,6 +34,7 @@ def parse(archive: Path) -> Dataset:
     people = np.flatnonzero(kept.lengths)  # users who keep nothing have no events
     if not len(people):
         raise BadData(members.label("users.dat"), None, "nobody keeps an article")
+    # Articles that nobody keeps are dropped, and the others numbered anew.
     articles, items = np.unique(kept.values, return_inverse=True)
     log = Interactions.of_columns(
         np.searchsorted(people, kept.owners),

@@ -104,6 +104,7 @@ class CsvTable:
         _must_exist(self.path)
         if self.items is not None:
             _must_exist(self.items.path)
+        # Absolute paths: the same name in another folder is another data set.
         options = repr(self._moved(Path.resolve))
         digest = hashlib.blake2b(options.encode(), digest_size=8).hexdigest()
         place = cached.entry(cached.folder(cache), f"csv-{digest}")
@@ -165,7 +166,7 @@ class _Ids:
         texts = batch.columns[column]
         if "" in texts:
             batch.refuse(texts.index(""), f"column {column!r} is blank")
-        codes = map(self.numbers.__getitem__, texts)
+        codes = map(self.numbers.__getitem__, texts)  # in C: no Python loop per line
         self.codes.append(np.fromiter(codes, np.int64, len(texts)))
 
     def add_once(self, batch: Batch, column: str) -> None:

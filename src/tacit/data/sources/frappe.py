@@ -57,7 +57,7 @@ def parse(archive: Path) -> Dataset:
     listed, catalog = _catalog(members)
     user, app = _numbers(rows, "user"), _numbers(rows, "item")
     items, used = match(app, listed, what="app", file=file, first=2)
-    people, profiles = anyone(user)
+    people, profiles = anyone(user)  # the release tells nothing of its users
     log = Interactions.of_columns(
         find(user, people)[0],
         items,

@@ -97,7 +97,7 @@ def _tags(
     pairs, firsts = np.unique(users * len(artists) + items, return_index=True)
     event, is_event = find(by * len(artists) + to, pairs)
     is_kept = is_person & is_artist & is_event
-    owners = firsts[event[is_kept]]
+    owners = firsts[event[is_kept]]  # of repeated events the first has the tags
     return Categories(
         gather(codes[is_kept], owners, len(users)), Strings.of(labels).take(rows)
     )

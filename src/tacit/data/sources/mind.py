@@ -62,6 +62,7 @@ def _with_dev(name: str, dev: tuple[str, ...], train: Path) -> Dataset:
     """The training archive, and the first of the dev archives that lies beside it."""
     beside = [train.with_name(file) for file in dev]
     found = [("dev", _members(path)) for path in beside if path.exists()]
+    # The zip and its unpacked folder may both be there; one of them is enough.
     return read_parts([("train", _members(train)), *found[:1]], name=name)
 
 

@@ -78,6 +78,7 @@ class BehaviorTable:
 
     news: dict[str, int]
     people: dict[str, int] = field(default_factory=dict)
+    # Machine integers: lists of Python's would take several times the memory.
     users: array[int] = field(default_factory=lambda: array("i"))
     times: array[int] = field(default_factory=lambda: array("q"))
     shown: _Rows = field(default_factory=lambda: _Rows())
@@ -118,6 +119,7 @@ class BehaviorTable:
 
     def _history(self, user: int, text: str) -> int:
         """The row of this history; a user's repeated one is kept once."""
+        # By user: shared histories of different users stay apart.
         if (user, text) not in self._known:
             self._known[user, text] = self.histories.add(self._found(text.split()))
         return self._known[user, text]

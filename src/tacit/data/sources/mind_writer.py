@@ -71,5 +71,5 @@ def _check_ids(ids: Strings) -> None:
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    with draft(path, is_private=True) as out:
+    with draft(path, is_private=True) as out:  # histories of users stand in it
         out.writelines(f"{line}\n".encode() for line in lines)

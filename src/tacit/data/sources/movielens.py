@@ -62,6 +62,7 @@ def parse(name: str, release: _Format, archive: Path) -> Dataset:
     check_scale(stars, "rating", step=release.step, most=5, file=file, first=first)
     movie_ids, catalog = release.movies(members)
     people = anyone(user) if release.people is None else release.people(members)
+    # Movies and users without a rating are left out of the log's numbering.
     items, catalog_rows = match(movie, movie_ids, what="movie", file=file, first=first)
     users, people_rows = match(user, people[0], what="user", file=file, first=first)
     log = Interactions.of_columns(

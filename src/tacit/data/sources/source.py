@@ -94,7 +94,7 @@ class Archived:
             archive = archives.fetch(self.download, to, progress=progress)
         if archive is None:
             raise archives.missing(self, where=where, downloads=downloads)
-        found = archive
+        found = archive  # a name of its own, so that the closures below are typed
         return cached.through(
             place, stamp=lambda: self._stamp(found), build=lambda: self.parse(found)
         )
@@ -132,7 +132,7 @@ class Generated:
         progress: Progress | None = None,
     ) -> Dataset:
         """Made, or read from the cache if it is kept; `where` does not matter."""
-        if self.stamp is None:
+        if self.stamp is None:  # small enough to be made each time
             return self.make()
         place, stamp = cached.entry(cached.folder(cache), self.name), self.stamp
         return cached.through(place, stamp=lambda: stamp, build=self.make)

@@ -49,6 +49,7 @@ def _purchases(rows: Iterator[Row]) -> tuple[list[Purchase], list[float]]:
     """Who bought what, in order, and the hours in the line of play after each."""
     bought: list[Purchase] = []
     hours: list[float] = []
+    # A purchase and its play are two lines; the second is the first's context.
     is_played = True  # nothing to play before the first purchase
     for row in rows:
         purchase = (row.whole("user"), row["game"])

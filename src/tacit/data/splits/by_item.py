@@ -29,6 +29,7 @@ def leave_one_out(
     check.one_of(("random", "latest"), which=which)
     pairs = Pairs(dataset.interactions)
     draws = pairs.draws(key.at("leave one out"))
+    # `lexsort` takes its last key first: times, and draws where they are equal.
     keys = (draws,) if which == "random" else (draws, _last_times(pairs, dataset.name))
     one = (pairs.per_user >= _FEWEST).astype(np.int64)
     return _left_out(dataset, pairs, ranks=pairs.ranks(*keys), test=one, validate=one)
@@ -100,5 +101,5 @@ def _last_times(pairs: Pairs, name: str) -> Numbers:
     if pairs.log.times is None:
         raise BadValue(f"{name} has no times; use which='random'")
     last = np.full(len(pairs.users), np.iinfo(np.int64).min)
-    np.maximum.at(last, pairs.of_events, pairs.log.times)
+    np.maximum.at(last, pairs.of_events, pairs.log.times)  # repeats: the latest
     return last

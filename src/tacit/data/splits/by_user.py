@@ -77,7 +77,7 @@ def adapt_half(
     check.fraction(train_share=train_share, validation_share=validation_share)
     pairs = Pairs(dataset.interactions)
     ranks = pairs.ranks(pairs.draws(key.at("adapt half", "halves")))
-    is_hidden = ranks < (pairs.per_user // 2)[pairs.users]
+    is_hidden = ranks < (pairs.per_user // 2)[pairs.users]  # rounded down
     is_liked = pairs.reach(-np.inf if min_target_value is None else min_target_value)
     is_target, is_disliked = is_hidden & is_liked, is_hidden & ~is_liked
     n = int(np.count_nonzero(pairs.per_user))
@@ -149,6 +149,7 @@ def _drawn(
             f"train on; {len(order)} of {np.count_nonzero(pairs.per_user)} users can "
             "be held out"
         )
+    # Test users first: a larger validation set does not change who tests.
     test, validation = np.sort(order[:n_test]), np.sort(order[n_test:n_held])
     return _People(np.flatnonzero(is_client), validation, test)
 

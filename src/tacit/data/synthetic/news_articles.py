@@ -87,7 +87,7 @@ class Newsroom:
         of_topic = words.SUBTOPICS * words.EACH
         any_noun = draw.integers(of_topic, size=self.news)
         start = self.subtopics * words.EACH
-        topic_start = start // of_topic * of_topic
+        topic_start = start // of_topic * of_topic  # the topic's first noun
         return np.stack([start + first, start + other, topic_start + any_noun], axis=1)
 
     @cached_property

@@ -74,6 +74,7 @@ class Activity:
         draw = keys.at("count").normal(1)[:, 0]
         factor = np.exp(self.spread * draw - self.spread**2 / 2)
         counts = np.rint(self.mean * factor).astype(np.int64)
+        # At most half of all items: picks without replacement stay cheap.
         return np.clip(counts, self.fewest, self.items.n // 2)
 
     def _liking(
@@ -87,7 +88,7 @@ class Activity:
 def _stays(keys: Keys) -> tuple[Numbers, Numbers]:
     """When each user comes and how long they stay, in shares of the year."""
     draw = keys.at("stay").uniform(2)
-    start = 0.8 * draw[:, 0]
+    start = 0.8 * draw[:, 0]  # nobody comes in the last fifth of the year
     return start, (1 - start) * (0.1 + 0.9 * draw[:, 1])
 
 

@@ -124,6 +124,7 @@ class Items:
             titles.append(title(TOPICS[topic], seen[topic]))
             seen[topic] += 1
         topics = [[names[t] for t in dict.fromkeys(pair)] for pair in self.pairs]
+        # Most items are recent: the mean age is 15 years.
         age = self.key.at("years").generator().exponential(15.0, self.n)
         year = np.maximum(1950, 2022 - np.floor(age)).astype(np.float32)
         features: Features = {"topics": Categories.of(topics), "year": Numeric(year)}

@@ -43,7 +43,7 @@ def pick(
             users[lacks],
             counts=counts[lacks],
             keys=keys[lacks],
-            tries=4 * tries,
+            tries=4 * tries,  # the same draws first, so picks made before stay
         )
     return picks
 
