@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.aggregation.server_optimizers import Sgd
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
 from tacit.method import (
@@ -21,7 +22,7 @@ from tacit.method import (
     participate,
 )
 from tacit.plan import Plan
-from tacit.testing.contract import SmallWorld, mixed_world
+from tacit.testing.contract import mixed_world
 from tacit.testing.toy import ToyFactors
 from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Tree
@@ -316,5 +317,5 @@ def test_a_step_moves_what_the_gradient_has_and_keeps_the_rest():
 
 
 def test_all_candidates_are_the_catalog():
-    world = SmallWorld.of([[0]], n_items=3)
+    world = FederatedData.of_histories([[0]], n_items=3)
     assert Candidates.all_of(world.catalog).items.tolist() == [0, 1, 2]

@@ -10,6 +10,7 @@ import pytest
 
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.audit.audit_method import audit
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.ledger.durable import ClientLedger
@@ -38,7 +39,7 @@ from tacit.runtime.ledger import terms_of
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson
 from tacit.statement import account
-from tacit.testing.contract import MethodContract, SmallWorld, mixed_world
+from tacit.testing.contract import MethodContract, mixed_world
 from tacit.transport.channels import Each, RoundContext
 from tacit.transport.codec import encode_broadcast
 from tacit.transport.messages import Broadcast, Layout
@@ -104,7 +105,7 @@ class Greedy(CountThenChoose):
         return first, once, replace(twice, share=0.9)
 
 
-def plan_for(world: SmallWorld, **fields) -> Plan:
+def plan_for(world: FederatedData, **fields) -> Plan:
     given = {"rounds": 3, "channel": "secure_sum", "delta": 1e-6, "target_epsilon": 4.0}
     return Plan(len(world.shards), **{**given, **fields})
 
@@ -129,8 +130,8 @@ class TestContract(MethodContract):
         found = score(world.shards)[0]
         assert found[counts == counts.max()].min() > found[counts < counts.max()].max()
 
-    def answer_world(self) -> SmallWorld:
-        return SmallWorld.of([[0, 1], [1], [1, 2]], n_items=4)
+    def answer_world(self) -> FederatedData:
+        return FederatedData.of_histories([[0, 1], [1], [1, 2]], n_items=4)
 
 
 @pytest.mark.parametrize(("threshold", "rounds"), [(-math.inf, 2), (math.inf, 3)])

@@ -1,4 +1,4 @@
-"""`python -m tacit`."""
+"""The command line, as `python -m tacit`."""
 
 from tacit.cli import main
 

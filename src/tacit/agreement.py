@@ -53,7 +53,7 @@ class Agreement:
         updates: Sequence[Mapping[str, Slot]],
         reports: Sequence[Layout],
     ) -> Agreement:
-        """The agreement on these terms and layouts."""
+        """The agreement that covers these terms and layouts, with its digest."""
         covered = {
             "format": FORMAT,
             "terms": terms,
@@ -74,11 +74,12 @@ class Agreement:
                 f"{self.digest.hex()}: its plan, method, noise or layout is another"
             )
         last = len(self.broadcasts) - 1
-        place = last if broadcast.phase == NO_PHASE else broadcast.phase
-        if place > last or (place == last) != (broadcast.phase == NO_PHASE):
+        # The finished model belongs to no phase; its layout is the last.
+        number = last if broadcast.phase == NO_PHASE else broadcast.phase
+        if number > last or (number == last) != (broadcast.phase == NO_PHASE):
             raise BadMessage(f"a broadcast of phase {broadcast.phase} of {last}")
-        self.broadcasts[place].check(broadcast.weights)
-        broadcast.admitted.add(self.digest)
+        self.broadcasts[number].check(broadcast.weights)
+        broadcast.admitted.add(self.digest)  # in a simulation thousands ask the same
 
     def admits(self, broadcast: Broadcast) -> bool:
         """Whether `check` has nothing against a broadcast."""
@@ -95,7 +96,7 @@ class Agreement:
 
 
 def digest_of(value: object) -> bytes:
-    """16 bytes that change with anything in `value`."""
+    """A digest of 16 bytes that changes with anything in `value`."""
     text = json.dumps(described(value), sort_keys=True, ensure_ascii=False)
     return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
 

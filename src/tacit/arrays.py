@@ -16,7 +16,7 @@ from tacit.errors import BadValue
 
 
 def integer(value: object, name: str, *, least: int = 0, below: int) -> int:
-    """A whole number in [least, below)."""
+    """The value as an int; refuses what is not a whole number in [least, below)."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -38,14 +38,14 @@ def integers(
             f"{name} must be a list of whole numbers, "
             f"not {array.dtype} of shape {array.shape}"
         )
-    for extreme in (int(array.min()), int(array.max())):
+    for extreme in (int(array.min()), int(array.max())):  # Python's: no wrap-around
         if not least <= extreme < below:
             raise BadValue(f"{name}: {extreme} is not in [{least}, {below})")
     return array
 
 
 def rows(chosen: ArrayLike, n: int) -> Int64[np.ndarray, "rows"]:
-    """Which of `n` rows: places, in any order and as often as given, or a mask."""
+    """Indices below `n`, in any order and as often as given, or those of a mask."""
     array = np.asarray(chosen)
     if array.dtype != np.bool_:
         return integers(array, "rows", below=n).astype(np.int64)

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
     from cryptography.hazmat.primitives.ciphers.modes import CTR, ECB
 
-SECRET_BYTES = 32
-_BLOCK_BYTES = 16
+SECRET_BYTES = 32  # the key of AES-256
+_BLOCK_BYTES = 16  # of AES, whatever the key
 
 Blocks = UInt64[np.ndarray, "blocks 2"]
 
 
 def key_stream(secret: bytes) -> Callable[[int], bytes]:
-    """What gives the next bytes of counter mode, from counter 0."""
+    """A function that gives the next bytes of counter mode, from counter 0."""
     from cryptography.hazmat.primitives.ciphers import modes  # 10 ms to load
 
     encryptor = _encryptor(secret, modes.CTR(bytes(_BLOCK_BYTES)))
-    return lambda n: encryptor.update(bytes(n))
+    return lambda n: encryptor.update(bytes(n))  # zeros encrypted: the bare stream
 
 
 def blocks(secret: bytes, inputs: Blocks) -> Blocks:

@@ -32,7 +32,7 @@ LOG = logging.getLogger("tacit.files")
 def write_document(
     path: Path, document: Mapping[str, Any], *, is_private: bool = False
 ) -> None:
-    """Replace a document in one step."""
+    """Replaces the document in a file in one step, with its checksum."""
     write_json(path, sealed(document), is_private=is_private)
 
 
@@ -54,7 +54,7 @@ def sealed(document: Mapping[str, Any]) -> Json:
 
 
 def opened(path: Path, document: Mapping[str, Any]) -> Json:
-    """What was sealed; `path` is where it stood."""
+    """The document without its checksum, which must match; `path` is for errors."""
     rest = {name: value for name, value in document.items() if name != CHECKSUM}
     if document.get(CHECKSUM) != checksum_of(rest):
         raise Damaged(path, "its checksum does not match")
@@ -69,7 +69,7 @@ def checksum_of(document: Mapping[str, Any]) -> str:
 
 
 def digest_of(content: bytes | bytearray) -> str:
-    """32 digits of BLAKE2b."""
+    """32 hexadecimal digits of BLAKE2b over these bytes."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
@@ -91,10 +91,11 @@ def refuse_pipe(path: Path) -> None:
 def parsed(path: Path, content: bytes) -> Json:
     """The table in this JSON text, whatever it says; `path` is where it stood."""
     try:
+        # JSON has no NaN, and 1e999 would be read as infinity: both are refused.
         found = json.loads(
             content.decode(), parse_constant=_refuse, parse_float=_finite
         )
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # deep brackets end the recursion
         raise Damaged(path, f"it is no JSON: {error}") from error
     if not isinstance(found, dict):
         raise Damaged(path, f"{content[:40]!r} is not a table")

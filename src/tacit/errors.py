@@ -28,7 +28,7 @@ class TacitError(Exception):
 
 
 class BadValue(TacitError, ValueError):
-    """A value is not allowed."""
+    """A value is out of range, of the wrong kind, or not known."""
 
 
 class BadExperiment(BadValue):
@@ -36,7 +36,7 @@ class BadExperiment(BadValue):
 
     def __init__(self, where: str, problems: Sequence[str]) -> None:
         self.where, self.problems = where, tuple(problems)
-        super().__init__(where, self.problems)
+        super().__init__(where, self.problems)  # arguments as pickle hands them back
 
     def __str__(self) -> str:
         n = len(self.problems)
@@ -53,8 +53,8 @@ class BadData(TacitError):
         super().__init__(self.file, line, problem)
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}, line {self.line}"
-        return f"{place}: {self.problem}"
+        where = self.file if self.line is None else f"{self.file}, line {self.line}"
+        return f"{where}: {self.problem}"
 
 
 class MissingData(TacitError):

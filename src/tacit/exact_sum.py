@@ -1,6 +1,6 @@
 """Whole numbers instead of floats: reports, their limit, and the noise on their sum.
 
-    v   a report, no longer than its bound      r   steps a unit, a power of two
+    v   a report, no longer than its bound      r   steps per unit, a power of two
     c   r times the bound                       d   how many numbers v has
     L   the limit: a whole number               σ²  the variance of the noise, in steps
 
@@ -19,7 +19,7 @@ floating-point sum before the noise (Mironov 2012).
 The draws come from AES-256 in counter mode under a seed of 32 bytes, 16 bytes each: a
 sign and u in (0, ½) of 127 bits, and k = round(-σ Φ⁻¹(u)). Where double precision could
 round to the wrong side, the exact comparison of u with Φ decides. The distance to the
-ideal law is below (26 σ + 1) 2⁻¹²⁷ a number.
+ideal law is below (26 σ + 1) 2⁻¹²⁷ per number.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from tacit.errors import BadValue, Refused
 
 MOST_STEPS = 2**16  # r times the bound, where reports are written out
 TOO_LONG = 1 + 1e-9  # times the bound; what is longer counts as zero
-_DRAW_BYTES = 16
+_DRAW_BYTES = 16  # a sign and 127 bits
 _AT_ONCE = 2**18  # draws: 4 MiB of cipher text
 _NEAR = 1e-6  # of a half: there the exact comparison decides, and
 _ROUNDING = 1e-12  # so does it within this share of a draw; ndtri is good to 1e-15
-_DIGITS = 60
+_DIGITS = 60  # of the exact comparison; u itself has 39
 
 Steps = Int64[np.ndarray, "clients numbers"]
 
@@ -75,7 +75,7 @@ def limit(bound: float, n: int, *, steps: float) -> int:
 def encode(
     vectors: Float64[np.ndarray, "clients numbers"], bound: float, *, steps: float
 ) -> Steps:
-    """q, for each client; a vector that is not finite or too long counts as zero."""
+    """The whole numbers q of each client; zeros for vectors not finite or too long."""
     most = limit(bound, vectors.shape[1], steps=steps)
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.linalg.norm(vectors, axis=1)
@@ -130,18 +130,18 @@ def _rounded(
     is_near = np.abs(x - below - 0.5) < _NEAR + _ROUNDING * x
     for i in np.flatnonzero(is_near):
         whole = int(below[i])
-        place = 2 * (int(high[i]) * 2**64 + int(second[i])) + 1
-        k[i] = whole + _is_above_half(place, whole, variance)
+        exact = 2 * (int(high[i]) * 2**64 + int(second[i])) + 1  # u times 2¹²⁹
+        k[i] = whole + _is_above_half(exact, whole, variance)
     return np.where(first >> np.uint64(63) == 1, -k, k)
 
 
-def _is_above_half(place: int, whole: int, variance: int) -> bool:
-    """Whether -σ Φ⁻¹(place / 2¹²⁹) is above whole + ½, decided with 60 digits."""
+def _is_above_half(exact: int, whole: int, variance: int) -> bool:
+    """Whether -σ Φ⁻¹(exact / 2¹²⁹) is above whole + ½, decided with 60 digits."""
     mpmath = _mpmath()
     with mpmath.workdps(_DIGITS):
         half = mpmath.mpf(2 * whole + 1) / 2
         tail = mpmath.erfc(half / mpmath.sqrt(2 * mpmath.mpf(variance))) / 2
-        return bool(mpmath.mpf(place) / mpmath.mpf(2) ** 129 < tail)
+        return bool(mpmath.mpf(exact) / mpmath.mpf(2) ** 129 < tail)
 
 
 @cache

@@ -7,12 +7,12 @@
     locked                         keeps a second process out
     sweep, remove_directory        what is not needed any more
 
-A file is written beside its place, flushed, and renamed over it, so that whoever reads
-sees the old content or the new one. The draft has a name that nobody can guess, is made
-by this process (no link is followed) and has its final mode before its first byte:
-0600 for what is private, else 0644, both less the umask. Its writer holds a lock on it.
-A draft without a lock was left by a process that is dead, and the next one to write
-into the same folder removes it.
+A file is written beside its final path, flushed, and renamed over it, so that whoever
+reads sees the old content or the new one. The draft has a name that nobody can guess,
+is made by this process (no link is followed) and has its final mode before its first
+byte: 0600 for what is private, else 0644, both less the umask. Its writer holds a lock
+on it. A draft without a lock was left by a process that is dead, and the next one to
+write into the same folder removes it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def write_atomically(path: Path, content: bytes, *, is_private: bool = False) -> None:
     """Replace a file in one step; readers see the old content or the new.
 
-    A link that stands in its place is replaced, not followed. A private file is
+    A link of that name is replaced, not followed. A private file is
     readable by its owner alone, from its first byte on.
     """
     with draft(path, is_private=is_private) as file:
@@ -49,7 +49,7 @@ def write_atomically(path: Path, content: bytes, *, is_private: bool = False) ->
 
 
 def write_json(path: Path, document: object, *, is_private: bool = False) -> None:
-    """Replace a JSON file in one step."""
+    """Replaces a file by a document as JSON, in one step."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     # Half of a surrogate pair is no text, but JSON has an escape for it: this one.
     content = text.encode("utf-8", "backslashreplace")
@@ -84,28 +84,28 @@ def draft(path: Path, *, is_private: bool = False) -> Iterator[IO[bytes]]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    flush_directory(folder)
+    flush_directory(folder)  # the new name, too, survives a power cut
 
 
 @contextlib.contextmanager
 def draft_directory(
-    place: Path, *, is_private: bool = False, replaces: bool = False
+    path: Path, *, is_private: bool = False, replaces: bool = False
 ) -> Iterator[Path]:
     """A folder to fill that gets its name when the context ends without an error.
 
-    With `replaces` it takes the place of what stands there, else only that of an empty
-    folder. Write into it with `new_file`.
+    With `replaces` it replaces what stands there, else only an empty folder. Write into
+    it with `new_file`.
     """
-    parent = place.parent
-    with _naming(place):
+    parent = path.parent
+    with _naming(path):
         make_folders(parent)
         sweep(parent)
         handle, beside = _new_draft_directory(parent, is_private=is_private)
     try:
-        with _naming(place):
+        with _naming(path):
             yield beside
             os.fsync(handle)
-            _move_into(beside, place, replaces=replaces)
+            _move_into(beside, path, replaces=replaces)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
@@ -203,7 +203,7 @@ def _draft_name() -> str:
 
 
 def _new_draft(folder: Path, mode: int) -> tuple[int, Path]:
-    """A file of our own, open and locked."""
+    """A new draft file of this process, open and locked, and its path."""
     while True:
         path = folder / _draft_name()
         handle = os.open(path, _NEW, mode)
@@ -212,7 +212,7 @@ def _new_draft(folder: Path, mode: int) -> tuple[int, Path]:
 
 
 def _new_draft_directory(parent: Path, *, is_private: bool) -> tuple[int, Path]:
-    """A folder of our own, open and locked."""
+    """A new draft folder of this process, open and locked, and its path."""
     mode = PRIVATE | _ENTERED if is_private else PUBLIC | 0o111
     while True:
         path = parent / _draft_name()
@@ -263,11 +263,11 @@ def _opened(path: Path, flags: int, *, is_private: bool) -> int:
     return handle
 
 
-def _move_into(beside: Path, place: Path, *, replaces: bool) -> None:
-    """Rename a finished folder; what stands in its place becomes an old draft."""
+def _move_into(beside: Path, path: Path, *, replaces: bool) -> None:
+    """Renames a finished folder; what had its name becomes an abandoned draft."""
     while True:
         try:
-            os.rename(beside, place)
+            os.rename(beside, path)
         except OSError as error:
             taken = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
             if not replaces or error.errno not in taken:
@@ -275,7 +275,7 @@ def _move_into(beside: Path, place: Path, *, replaces: bool) -> None:
         else:
             return
         with contextlib.suppress(FileNotFoundError):  # another writer was quicker
-            _remove(place)
+            _remove(path)
 
 
 def _remove(path: Path) -> None:

@@ -7,7 +7,7 @@ state.
 
     root = Key.from_seed(7)                         # simulation
     root = Key.from_os()                            # clients, releases
-    keys = root.at("clients").each(client_numbers)  # one stream a client
+    keys = root.at("clients").each(client_numbers)  # one stream per client
     keys.at("round", 3).at("privatize").normal(5)   # (clients, 5)
 
 Two uses of one key are a bug: derive a key for each purpose.
@@ -44,7 +44,8 @@ Words = UInt64[np.ndarray, "clients 2"]
 Counters = UInt64[np.ndarray, "clients"]
 Blocks = UInt64[np.ndarray, "clients blocks 4"]
 
-_DRAW, _DERIVE = 0, 1
+_DRAW, _DERIVE = 0, 1  # domains: a draw never equals a derived key
+# Salmon et al. 2011, as in Random123 and numpy.
 _MULTIPLY = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _BUMP = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 _blocks_so_far = 0  # asked for so far; both twins make the same
@@ -74,6 +75,7 @@ class Key:
     def from_seed(cls, seed: int) -> Key:
         """A reproducible key, for simulation only."""
         number = arrays.integer(seed, "seed", least=-(2**63), below=2**64)
+        # Hashed, so that seeds 1, 2, 3 … do not give related keys.
         text = f"tacit seed {number}".encode()
         raw = hashlib.blake2b(text, digest_size=16).digest()
         return cls(np.frombuffer(raw, "<u8").astype(np.uint64))
@@ -98,7 +100,7 @@ class Key:
         return Keys(np.broadcast_to(self.words, (len(n), 2)), self.secret).at_each(n)
 
     def permutation(self, n: int) -> Int64[np.ndarray, "n"]:
-        """A random order: that of one draw for each."""
+        """A random order of 0 … n - 1: that of one draw for each."""
         return np.argsort(self.alone().bits(n)[0], kind="stable")
 
     def generator(self) -> np.random.Generator:
@@ -107,7 +109,7 @@ class Key:
         return np.random.Generator(np.random.Philox(key=words))
 
     def secret_of(self) -> bytes:
-        """32 bytes of this key's own: a secret for one purpose."""
+        """32 bytes that follow from this key: a secret for one purpose."""
         return self.alone().bits(4).astype("<u8").tobytes()
 
     def alone(self) -> Keys:
@@ -117,7 +119,7 @@ class Key:
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """One stream a client; axis 0 of every draw is the client."""
+    """One stream per client; axis 0 of every draw is the client."""
 
     words: Words = field(repr=False)
     secret: bytes | None = field(default=None, repr=False)  # of AES; None: Philox
@@ -146,7 +148,7 @@ class Keys:
         return Keys(np.ascontiguousarray(blocks[:, 0, :2]), self.secret)
 
     def bits(self, n: int) -> UInt64[np.ndarray, "clients n"]:
-        """64 random bits, `n` times a client."""
+        """Words of 64 random bits, `n` per client."""
         n = arrays.integer(n, "n", below=2**40)
         blocks = -(-n // 4)
         made = self._blocks(np.zeros(len(self), np.uint64), blocks, _DRAW)
@@ -175,13 +177,14 @@ class Keys:
 
         Nothing lies beyond ±8.21, where the normal has 2**-52 of its mass.
         """
+        # Centers of 2**52 cells: never 0 or 1, whose quantiles are infinite.
         open_unit = ((self.bits(n) >> np.uint64(12)) + 0.5) * 2.0**-52
         return np.asarray(ndtri(open_unit))
 
     def integers(
         self, n: int, *, below: int | ArrayLike
     ) -> Int64[np.ndarray, "clients n"]:
-        """Integers in [0, below); `below` is one number or one a client.
+        """Integers in [0, below); `below` is one number or one per client.
 
         By multiply-shift: a value's probability is off by less than 2**-64.
         """
@@ -222,7 +225,7 @@ def _number(step: str | int) -> int:
 
 
 def _unit(words: UInt64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
-    return (words >> np.uint64(11)) * 2.0**-53
+    return (words >> np.uint64(11)) * 2.0**-53  # as many bits as a float64 has
 
 
 def _positions(counts: Int64[np.ndarray, "clients"]) -> Int64[np.ndarray, "total"]:

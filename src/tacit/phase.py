@@ -93,10 +93,10 @@ def check_clip(phases: Sequence[Phase], **settings: float | None) -> None:
 
 
 def phase_of(phases: Sequence[Phase], round: int) -> int:
-    """The place of the phase that a round belongs to."""
-    for place, phase in enumerate(phases):
+    """The index of the phase that a round belongs to."""
+    for number, phase in enumerate(phases):
         if round in phase.rounds:
-            return place
+            return number
     raise Refused(f"round {round} belongs to none of the phases {named(phases)}")
 
 

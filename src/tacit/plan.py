@@ -78,7 +78,7 @@ class Plan:
         return self.target_epsilon
 
     def over(self, rounds: int) -> Plan:
-        """The same plan over so many rounds."""
+        """The same plan with this number of rounds."""
         return replace(self, rounds=rounds)
 
     @property

@@ -51,7 +51,7 @@ class Adjacency(StrEnum):
 
 
 class Standing(StrEnum):
-    """How much a figure is worth."""
+    """How well a figure is founded: proven, claimed by a paper, or not at all."""
 
     PROVEN = "PROVEN"  # a theorem or test is cited
     CLAIMED = "CLAIMED"  # a paper says so, we have not shown it
@@ -94,7 +94,7 @@ class Cell:
 
     @classmethod
     def none(cls, reason: str) -> Cell:
-        """No guarantee, and why."""
+        """The cell of a release without a guarantee, and the reason."""
         return cls(Standing.NONE, reason)
 
     @property
@@ -108,7 +108,7 @@ Cells = Mapping[CellName, Cell]
 
 @dataclass(frozen=True)
 class Release:
-    """One thing that leaves clients or is published."""
+    """One thing that leaves clients or is published, with its guarantees."""
 
     what: str
     seen_by: str
@@ -125,7 +125,7 @@ class Release:
             )
 
     def is_made_in(self, round: int) -> bool:
-        """Whether the round has it."""
+        """Whether the release is made in this round."""
         return self.rounds is None or round in self.rounds
 
     def times(self, rounds: Collection[int]) -> int:

@@ -1,6 +1,6 @@
-"""What an evaluation yields, as data: numbers a user, their means and their errors.
+"""What an evaluation yields, as data: numbers per user, their means and errors.
 
-    Evaluation      one ranker, one set of users: an array a metric
+    Evaluation      one ranker, one set of users: one array per metric
       .metrics()    name -> Metric(mean, standard error over users, how many)
       .by_group()   the same within each activity group
     pool([...])     several seeds -> name -> Pooled, with both standard errors, named
@@ -34,11 +34,11 @@ class Metric:
 
     @classmethod
     def of(cls, values: Float64[np.ndarray, "users"]) -> Metric:
-        """The mean of one value a user."""
+        """The mean of one value per user, with its standard error."""
         return cls(float(values.mean()), standard_error(values), len(values))
 
     def to_json(self) -> Json:
-        """`mean`, `se` and `n`."""
+        """The fields `mean`, `se` and `n` as plain data."""
         return {"mean": self.mean, "se": self.se, "n": self.n}
 
 
@@ -59,14 +59,16 @@ class Pooled:
 
     @property
     def se(self) -> float | None:
-        """Over seeds if there are several, else over users."""
+        """The standard error over seeds if there are several, else over users."""
         return self.se_people if self.se_seeds is None else self.se_seeds
 
     def to_json(self) -> Json:
-        """All fields, and `se` with what it is over."""
+        """All fields as plain data, and `se` with what it is over."""
         return {
             "mean": self.mean,
             "se": self.se,
+            # The words of these documents are kept: files of earlier versions have
+            # them.
             "se_over": "people" if self.se_seeds is None else "seeds",
             "se_seeds": self.se_seeds,
             "se_people": self.se_people,
@@ -80,7 +82,7 @@ class Groups:
     """Which labelled group each user belongs to."""
 
     labels: tuple[str, ...]
-    member_of: Int64[np.ndarray, "users"]  # places in `labels`
+    member_of: Int64[np.ndarray, "users"]  # indices into `labels`
 
     @classmethod
     def everyone(cls, n_people: int) -> Groups:
@@ -90,9 +92,9 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """One ranker judged on some users under a named protocol.
+    """One ranker evaluated on some users under a named protocol.
 
-    `values` has one number a user for each metric. `totals` has figures that belong
+    `values` has one number per user for each metric. `totals` has figures that belong
     to the whole catalog and to no user, such as coverage.
     """
 
@@ -123,8 +125,8 @@ class Evaluation:
     def by_group(self) -> dict[str, dict[str, Metric]]:
         """The mean of every metric within each group that has members."""
         members = {
-            label: self.groups.member_of == place
-            for place, label in enumerate(self.groups.labels)
+            label: self.groups.member_of == number
+            for number, label in enumerate(self.groups.labels)
         }
         return {
             label: {name: Metric.of(v[mine]) for name, v in self.values.items()}
@@ -187,7 +189,7 @@ def standard_error(values: Float64[np.ndarray, "n"]) -> float | None:
     """The standard error of the mean; None for a single value."""
     if len(values) < 2:
         return None
-    return float(values.std(ddof=1) / math.sqrt(len(values)))
+    return float(values.std(ddof=1) / math.sqrt(len(values)))  # unbiased variance
 
 
 def _pooled(seeds: Sequence[Metric]) -> Pooled:
@@ -197,6 +199,7 @@ def _pooled(seeds: Sequence[Metric]) -> Pooled:
     return Pooled(
         float(means.mean()),
         standard_error(means),
+        # Variances add over seeds, as if no user were held out twice.
         math.hypot(*errors) / len(seeds) if all_known else None,
         len(seeds),
         sum(metric.n for metric in seeds),

@@ -34,15 +34,15 @@ class Draw:
     """Who may be asked in a round: everyone's sampling key and group."""
 
     keys: Keys
-    codes: Int64[np.ndarray, "clients"]  # place of the client's group in the plan
+    codes: Int64[np.ndarray, "clients"]  # index of the client's group in the plan
     round: int
 
     def coins(self) -> Float64[np.ndarray, "clients"]:
-        """A uniform draw a client, fresh in every round."""
+        """One uniform draw per client, fresh in every round."""
         return self.keys.at("round", self.round).uniform(1)[:, 0]
 
     def own_round(self, rounds: int) -> Int64[np.ndarray, "clients"]:
-        """One round a client, the same whichever round asks."""
+        """One round per client, the same whichever round asks."""
         return self.keys.at("own round").integers(1, below=rounds)[:, 0]
 
 
@@ -50,7 +50,7 @@ class Sampler(Protocol):
     """Chooses cohorts; a frozen dataclass, so that it can be part of a plan."""
 
     def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
-        """The places of the clients who are asked in this round, ascending."""
+        """The indices of the clients who are asked in this round, ascending."""
         ...
 
     def expected(self, plan: Horizon) -> float:
@@ -89,7 +89,7 @@ class Poisson:
         return np.flatnonzero(draw.coins() < self.rate)
 
     def expected(self, plan: Horizon) -> float:
-        """Rate times population."""
+        """The planned cohort size: the rate times the population."""
         return self.rate * _population(plan)
 
     def most_participations(self, plan: Horizon) -> int:
@@ -155,16 +155,17 @@ class FixedSize:
     def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
         """The clients with the smallest draws."""
         self._fits(len(draw.keys))
+        # The smallest of independent draws: every set of this size is equally likely.
         order = np.argsort(draw.coins(), kind="stable")
         return np.sort(order[: self.size])
 
     def expected(self, plan: Horizon) -> float:
-        """The size itself."""
+        """The planned cohort size, which is the realised one too."""
         self._fits(_population(plan))
         return float(self.size)
 
     def most_participations(self, plan: Horizon) -> int:
-        """All rounds."""
+        """All rounds: nothing keeps a client from being drawn every time."""
         return plan.rounds
 
     def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
@@ -199,15 +200,15 @@ class Everyone:
     """All clients in every round."""
 
     def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
-        """Everyone."""
+        """The indices of all clients."""
         return np.arange(len(draw.keys))
 
     def expected(self, plan: Horizon) -> float:
-        """The population."""
+        """The planned cohort size: the whole population."""
         return float(_population(plan))
 
     def most_participations(self, plan: Horizon) -> int:
-        """All rounds."""
+        """All rounds of the plan, in each of which everyone is asked."""
         return plan.rounds
 
     def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
@@ -224,15 +225,16 @@ class Once:
         return np.flatnonzero(draw.own_round(plan.rounds) == draw.round)
 
     def expected(self, plan: Horizon) -> float:
-        """An equal share of the population."""
+        """The planned cohort size: the population over the rounds."""
         return _population(plan) / plan.rounds
 
     def most_participations(self, plan: Horizon) -> int:
-        """One."""
+        """One round, which the client draws by itself."""
         return 1
 
     def event(self, inner: DpEvent, *, group: str, plan: Horizon) -> DpEvent:
         """A single release, whatever the number of rounds."""
+        # Rounds have disjoint clients: parallel composition (McSherry 2009).
         return inner
 
 
@@ -243,11 +245,12 @@ def _population(plan: Horizon) -> int:
 def _poisson(rate: float, inner: DpEvent, plan: Horizon) -> DpEvent:
     from tacit.accounting.dp_events import PoissonSampledDpEvent
 
+    # Every round counts, in the cohort or not: whoever sees models sees no cohort.
     return composed(PoissonSampledDpEvent(rate, inner), plan.rounds)
 
 
 def composed(event: DpEvent, times: int) -> DpEvent:
-    """The same release so many times."""
+    """The event of `times` releases like this one."""
     from tacit.accounting.dp_events import SelfComposedDpEvent
 
     return event if times == 1 else SelfComposedDpEvent(event, times)

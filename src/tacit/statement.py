@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tacit.accounting.epsilon import Epsilon
 
 MOST_CENTRAL_DELTA = 1e-5  # and never more than 1 / (10 N)
-MOST_LOCAL_DELTA = 1e-6
+MOST_LOCAL_DELTA = 1e-6  # each client bears it alone: no crowd to be lost in
 _NEARLY = 1.01  # a pure figure this close is worth more than one with a delta
 
 
@@ -216,7 +216,7 @@ def _decided(
 ) -> Figure:
     bare = [cell for cell in cells if not cell.is_proven]
     reason = joined(cell.reason for cell in bare or cells)
-    if bare:
+    if bare:  # one release without a guarantee: nothing holds for the whole
         weakest = min((c.standing for c in bare), key=[*Standing][::-1].index)
         return Figure(None, delta, "none", weakest, reason, cells)
     try:
@@ -243,6 +243,7 @@ def _composed(
         return pure, 0.0
     at = _allowed(delta, cells, people)
     found = compose_once(events, delta=at)
+    # "ε = 1" says more than "ε = 0.995 at δ = 1e-6".
     is_near = pure.value is not None and pure.value <= _NEARLY * (found.value or 0.0)
     return (pure, 0.0) if is_near and not prefers_pure else (found, at)
 
@@ -284,7 +285,7 @@ class _Figures:
         what: str,
         group: str,
     ) -> Iterator[Statement]:
-        """A line for each unit and view."""
+        """One line per unit and view."""
         for unit, view in CELLS:
             yield self._line(own, past, unit, view, what=what, group=group)
 
@@ -347,6 +348,7 @@ class _Figures:
         return "; ".join(told)
 
     def _figure(self, held: Held, name: CellName, people: int) -> Figure:
+        # Most units and views hold equal cells, and a composition takes a while.
         known = repr(([held(other) for other in implying(name)], people))
         if known not in self.known:
             self.known[known] = figure(held, name, delta=self.plan.delta, people=people)
@@ -361,5 +363,5 @@ def _assuming(line: Statement, more: Sequence[str]) -> Statement:
 
 
 def joined(texts: Iterable[str]) -> str:
-    """Each text once, in the order of the first."""
+    """The distinct texts in the order of their first occurrence, with semicolons."""
     return "; ".join(dict.fromkeys(texts))

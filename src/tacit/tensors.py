@@ -51,7 +51,7 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Tensors:
-    """What a file holds."""
+    """The metadata and the arrays of one file."""
 
     metadata: Mapping[str, str]
     arrays: dict[str, NDArray[Any]]
@@ -90,6 +90,7 @@ def _read(
     found = {name: (e.dtype, e.shape) for name, e in entries.items()}
     if layout is not None and found != layout:
         raise Damaged(path, _differences(found, layout))
+    # One buffer for header and data: the digest is of the file as a whole.
     content = bytearray(size)
     content[: len(head)] = head
     with memoryview(content)[len(head) :] as data:
@@ -126,7 +127,7 @@ def _entries(header: bytes) -> tuple[dict[str, str], dict[str, Entry]]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) < len(pairs):
+    if len(found) < len(pairs):  # JSON lets the last one win, and hides the first
         raise ValueError("a name occurs twice")
     return found
 
@@ -146,7 +147,7 @@ def _entry(name: str, told: Mapping[str, Any]) -> Entry:
 
 
 def _check_places(entries: Mapping[str, Entry], size: int) -> None:
-    """One after the other, from the first byte to the last."""
+    """Refuses arrays that do not cover all bytes of the data, each once."""
     end = 0
     for entry in sorted(entries.values(), key=lambda e: (e.start, e.stop)):
         if entry.start != end:
@@ -161,6 +162,7 @@ def _array(content: bytearray, data: int, entry: Entry) -> NDArray[Any]:
     if not count:
         return np.empty(entry.shape, dtype)
     flat = np.frombuffer(content, dtype, count, data + entry.start)
+    # Aligned and writable: copied only where the header's length is odd.
     return np.require(flat.reshape(entry.shape), requirements=["A", "W"])
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.audit.canaries import Canaries, draw_places, planted, probes
+from tacit.audit.canaries import Canaries, draw_coordinates, planted, probes
 from tacit.keys import Key
 from tacit.testing.toy import ToyFactors
 from tacit.tree import Dense, Factored, Symmetric, Tree
@@ -47,14 +47,14 @@ def test_a_symmetric_canary_has_its_pair_and_the_two_diagonals():
 
 
 def test_places_are_distinct():
-    places = draw_places(TEMPLATE, 10, Key.from_seed(1))
+    places = draw_coordinates(TEMPLATE, 10, Key.from_seed(1))
     assert len(set(places.tolist())) == 10
     assert places.max() < 23
-    assert draw_places(TEMPLATE, 10, Key.from_seed(2)).tolist() != places.tolist()
+    assert draw_coordinates(TEMPLATE, 10, Key.from_seed(2)).tolist() != places.tolist()
 
 
 def test_half_of_the_coordinates_stay_free():
-    places = draw_places(TEMPLATE, 20, Key.from_seed(1))
+    places = draw_coordinates(TEMPLATE, 20, Key.from_seed(1))
     assert (places >= 0).sum() == 11
     assert len(places) == 20
     rows = laid_out(Canaries(TEMPLATE, places, SIZES)(np.arange(20)))

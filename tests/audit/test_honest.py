@@ -14,7 +14,7 @@ from audit.mutants import HONEST
 from audit.subjects import PLAN, POPULARITY, sums_of
 
 from tacit.audit.claims import read_claims
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.experiment.auditing import subjects_of
 from tacit.experiment.registry import method_names
 from tacit.keys import Key
@@ -39,7 +39,7 @@ def test_every_form_of_every_method_passes_what_is_quick(name):
     """What an audit asks but for canaries, many draws and many reports."""
     key = Key.from_seed(3)
     for subject in subjects_of(name):
-        method, plan = subject.method.for_catalog(small_place(20).catalog), subject.plan
+        method, plan = subject.method.for_catalog(small_data(20).catalog), subject.plan
         claims = read_claims(method, plan)
         promised = (claims.mu, claims.report_epsilon, claims.report_mu)
         if not any(promised):

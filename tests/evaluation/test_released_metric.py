@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, Refused
 from tacit.evaluation.metrics import hr
 from tacit.evaluation.ranking import Ranks, count_ranks
@@ -29,7 +30,7 @@ from tacit.release import EVERYONE, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, Once, Poisson
 from tacit.statement import account
-from tacit.testing.contract import MethodContract, ScoreFunction, SmallWorld
+from tacit.testing.contract import MethodContract, ScoreFunction
 from tacit.testing.toy import ToyFactors
 
 PEOPLE, ITEMS = 40, 12
@@ -51,11 +52,11 @@ def plan_of(rounds: int, epsilon: float = 4.0, people: int = PEOPLE) -> Plan:
     )
 
 
-def a_world(*, seed: int = 0, people: int = PEOPLE) -> SmallWorld:
+def a_world(*, seed: int = 0, people: int = PEOPLE) -> FederatedData:
     """Histories of two to six items; the first items are had by more."""
     rng = np.random.default_rng(seed)
     chances = 1.0 / np.arange(1, ITEMS + 1)
-    return SmallWorld.of(
+    return FederatedData.of_histories(
         [
             rng.choice(
                 ITEMS, rng.integers(2, 7), replace=False, p=chances / chances.sum()
@@ -67,7 +68,7 @@ def a_world(*, seed: int = 0, people: int = PEOPLE) -> SmallWorld:
 
 
 def played(
-    method: Measured, plan: Plan, world: SmallWorld, key: Key, *, is_release=False
+    method: Measured, plan: Plan, world: FederatedData, key: Key, *, is_release=False
 ):
     parts = (world.catalog, world.profiles, world.shards, key)
     simulation = Simulation(method, plan, *parts, is_release=is_release)
@@ -82,11 +83,13 @@ class TestContract(MethodContract):
         both = CentralGaussian(noise_multiplier={"votes": 1e-3, NAME: 1e-3})
         return Measured(inner, ReleasedMetric(k=2), privacy=both)
 
-    def answer_world(self) -> SmallWorld:
+    def answer_world(self) -> FederatedData:
         """Item i is held by everyone numbered i or higher; the last is held out."""
-        return SmallWorld.of([[*range(n + 1), 4] for n in range(4)], n_items=5)
+        return FederatedData.of_histories(
+            [[*range(n + 1), 4] for n in range(4)], n_items=5
+        )
 
-    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
         best = np.argsort(-score(world.shards), axis=1)[:, :4]
         assert best.tolist() == [[0, 1, 2, 3]] * 4
 
@@ -107,7 +110,9 @@ def test_training_never_sees_what_is_held_out(inner: SumMethod):
     plan = plan_of(3)
     method = measured(inner).calibrated(plan)
     world, others = (
-        SmallWorld.of([[n % 5, last, 5 + n % 3, last] for n in range(8)], n_items=ITEMS)
+        FederatedData.of_histories(
+            [[n % 5, last, 5 + n % 3, last] for n in range(8)], n_items=ITEMS
+        )
         for last in (11, 10)
     )
     server = method.start(plan, world.catalog, Key.from_seed(0))
@@ -164,7 +169,7 @@ def test_hits_are_those_of_the_evaluation():
 
 
 def test_who_has_one_item_is_neither_a_hit_nor_a_miss():
-    world = SmallWorld.of([[0], [], [1, 1], [0, 1]], n_items=3)
+    world = FederatedData.of_histories([[0], [], [1, 1], [0, 1]], n_items=3)
     plan = plan_of(2, people=4)
     method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
     server = method.start(plan, world.catalog, Key.from_seed(0))
@@ -176,7 +181,7 @@ def test_who_has_one_item_is_neither_a_hit_nor_a_miss():
 
 
 def test_a_score_that_is_no_number_stands_last():
-    world = SmallWorld.of([[0, 1]], n_items=8)
+    world = FederatedData.of_histories([[0, 1]], n_items=8)
     plan = plan_of(2, people=1)
     method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
     server = method.start(plan, world.catalog, Key.from_seed(0))

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from tacit.data.features import Categories
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import (
@@ -22,12 +23,7 @@ from tacit.release import Adjacency, Standing, Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, Once, Poisson
 from tacit.statement import account
-from tacit.testing.contract import (
-    MethodContract,
-    ScoreFunction,
-    SmallWorld,
-    checkerboard,
-)
+from tacit.testing.contract import MethodContract, ScoreFunction, checkerboard
 from tacit.transport.messages import Broadcast
 
 
@@ -35,15 +31,17 @@ class TestContract(MethodContract):
     def method(self) -> Method:
         return FederatedPopularity(max_votes=4)
 
-    def answer_world(self) -> SmallWorld:
+    def answer_world(self) -> FederatedData:
         """Item i is held by everyone numbered i or higher."""
-        return SmallWorld.of([list(range(n + 1)) for n in range(4)], n_items=4)
+        return FederatedData.of_histories(
+            [list(range(n + 1)) for n in range(4)], n_items=4
+        )
 
-    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
         assert np.argsort(-score(world.shards), axis=1).tolist() == [[0, 1, 2, 3]] * 4
 
 
-def share(method: FederatedPopularity, world: SmallWorld, plan: Plan) -> np.ndarray:
+def share(method: FederatedPopularity, world: FederatedData, plan: Plan) -> np.ndarray:
     simulation = Simulation(
         method, plan, world.catalog, world.profiles, world.shards, Key.from_seed(0)
     )
@@ -52,19 +50,19 @@ def share(method: FederatedPopularity, world: SmallWorld, plan: Plan) -> np.ndar
 
 
 def test_without_a_bound_that_bites_it_counts_people():
-    world = SmallWorld.of([[0, 1], [0], [0, 0, 2], []], n_items=3)
+    world = FederatedData.of_histories([[0, 1], [0], [0, 0, 2], []], n_items=3)
     assert share(FederatedPopularity(), world, Plan(4)).tolist() == [0.75, 0.25, 0.25]
 
 
 def test_once_over_many_rounds_counts_the_same_people():
-    world = SmallWorld.of([[0, 1], [0], [0, 0, 2], []], n_items=3)
+    world = FederatedData.of_histories([[0, 1], [0], [0, 0, 2], []], n_items=3)
     plan = Plan(4, rounds=5, sampler=Once())
     found = share(FederatedPopularity(), world, plan)
     np.testing.assert_allclose(found, [0.75, 0.25, 0.25])
 
 
 def test_nobody_votes_for_more_than_the_bound():
-    world = SmallWorld.of([list(range(50))] * 3, n_items=50)
+    world = FederatedData.of_histories([list(range(50))] * 3, n_items=50)
     found = share(FederatedPopularity(max_votes=7), world, Plan(3))
     assert found.sum() == pytest.approx(7.0)
 
@@ -75,7 +73,7 @@ def test_every_item_of_a_history_is_equally_likely_to_be_drawn():
     Item 0 is repeated: repeats must not raise its chance.
     """
     people = 20_000
-    world = SmallWorld.of([[0, 0, 0, 1, 2, 3, 4]] * people, n_items=5)
+    world = FederatedData.of_histories([[0, 0, 0, 1, 2, 3, 4]] * people, n_items=5)
     found = share(FederatedPopularity(max_votes=2), world, Plan(people))
     bound = np.sqrt(np.log(2 * 5 / 1e-9) / (2 * people))
     assert np.abs(found - 0.4).max() < bound
@@ -119,12 +117,12 @@ class TestLocalItem(TestContract):
     def method(self) -> Method:
         return FederatedPopularity(max_votes=4, privacy=LocalItem(epsilon=60.0))
 
-    def answer_world(self) -> SmallWorld:
+    def answer_world(self) -> FederatedData:
         """Items 0 to 3 are the only one of 8, 4, 2 and 1 users."""
         single = [[item] for item, n in enumerate([8, 4, 2, 1]) for _ in range(n)]
-        return SmallWorld.of(single, n_items=4)
+        return FederatedData.of_histories(single, n_items=4)
 
-    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
         order = np.argsort(-score(world.shards), axis=1)
         assert order.tolist() == [[0, 1, 2, 3]] * len(world.shards)
 
@@ -132,7 +130,7 @@ class TestLocalItem(TestContract):
 @pytest.mark.parametrize("level", LEVELS)
 def test_no_history_moves_a_report_past_its_bound(level):
     """Nobody, one item, everything: unit vectors have norm 1, items are one."""
-    world = SmallWorld.of([[], [3], list(range(40))], n_items=40)
+    world = FederatedData.of_histories([[], [3], list(range(40))], n_items=40)
     keys = Key.from_seed(0).each(np.arange(3))
     method = LEVELS[level]
     clients = enrol(method, Plan(3), world.profiles, keys)
@@ -218,7 +216,7 @@ def test_what_protects_it_has_a_name():
 
 def test_the_noise_in_the_sum_has_its_stated_scale():
     """Chi-square, false alarm 1e-9; sees the noise 7% off."""
-    world = SmallWorld.of([[0]] * 5, n_items=20_000)
+    world = FederatedData.of_histories([[0]] * 5, n_items=20_000)
     method = FederatedPopularity(privacy=CentralGaussian(3.0))
     plan = Plan(5, channel="secure_sum")
     found = share(method, world, plan)[1:] * 5 / 3.0

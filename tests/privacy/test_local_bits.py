@@ -11,6 +11,7 @@ import pytest
 from tacit.aggregation.krum import Krum
 from tacit.aggregation.mean import Mean
 from tacit.aggregation.votes import Votes
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, Refused
 from tacit.kernels.dispatch import TABLE
 from tacit.keys import Key
@@ -19,7 +20,6 @@ from tacit.phase import Phase
 from tacit.plan import Plan
 from tacit.privacy import LocalBits, PublishedVotes
 from tacit.sampling import Once
-from tacit.testing.contract import SmallWorld
 from tacit.transport.channels import Each, RoundContext
 from tacit.transport.messages import Reports, Slot
 from tacit.tree import Tree
@@ -38,7 +38,7 @@ def world():
     histories = [draw.choice(ITEMS, n, replace=False).tolist() for n in sizes]
     items = 0.3 + 0.3 * draw.standard_normal((ITEMS, FACTORS))
     model = ImplicitFactors(items, 0.5, 1.0)
-    return model, SmallWorld.of(histories, n_items=ITEMS).shards
+    return model, FederatedData.of_histories(histories, n_items=ITEMS).shards
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save
 
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadRun
 from tacit.keys import Key
 from tacit.method import Clients, Server
@@ -19,10 +20,9 @@ from tacit.runtime.checkpoint import (
     save_checkpoint,
 )
 from tacit.runtime.rounds import State
-from tacit.testing.contract import SmallWorld
 from tacit.tree import Dense, Factored, Tree
 
-WORLD = SmallWorld.of([[0], [1]], n_items=2)
+WORLD = FederatedData.of_histories([[0], [1]], n_items=2)
 PLAN = Plan(2, rounds=9)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.data.features import Category
+from tacit.data.federated_data import FederatedData
 from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
@@ -18,7 +19,6 @@ from tacit.runtime.checkpoint import parts_of
 from tacit.runtime.secrets import Secrets
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once, Poisson
-from tacit.testing.contract import SmallWorld
 from tacit.transport.channels import SecureSum, Sum
 
 PEOPLE, ITEMS, VICTIM = 50, 400, 7
@@ -32,7 +32,7 @@ def world(victim):
         for _ in range(PEOPLE)
     ]
     held[VICTIM] = victim
-    return SmallWorld.of(held, n_items=ITEMS)
+    return FederatedData.of_histories(held, n_items=ITEMS)
 
 
 def simulation(method, *, victim=(1, 2, 3), **settings):

@@ -10,6 +10,7 @@ from onnx_device import run
 
 from tacit.data.catalog import Catalog
 from tacit.data.features import Categories, Numeric, Vectors
+from tacit.data.federated_data import FederatedData
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import BadValue, MissingExtra, Refused
@@ -28,7 +29,6 @@ from tacit.serving import onnx_file
 from tacit.serving.onnx_file import to_onnx
 from tacit.serving.recommender import Recommender, stranger
 from tacit.serving.topk import top_k
-from tacit.testing.contract import SmallWorld
 from tacit.transport.messages import Broadcast
 
 N_ITEMS = 30
@@ -75,7 +75,7 @@ def trained(name: str) -> Recommender:
     method, items = METHODS[name], catalog()
     draws = Key.from_seed(5).generator()
     histories = [sorted(draws.choice(N_ITEMS, n % 9, False)) for n in range(30)]
-    world = SmallWorld.of(histories, n_items=N_ITEMS)
+    world = FederatedData.of_histories(histories, n_items=N_ITEMS)
     people = items, world.profiles, world.shards
     made = Simulation(method, Plan(30, rounds=2), *people, Key.from_seed(6))
     state = made.start()
@@ -94,7 +94,9 @@ def histories() -> Shards:
     """Nothing, everything, one item, and twenty users with a few."""
     draws = Key.from_seed(8).generator()
     some = [sorted(draws.choice(N_ITEMS, n, False)) for n in range(1, 21)]
-    world = SmallWorld.of([[], [*range(N_ITEMS)], [4], *some], n_items=N_ITEMS)
+    world = FederatedData.of_histories(
+        [[], [*range(N_ITEMS)], [4], *some], n_items=N_ITEMS
+    )
     return world.shards
 
 

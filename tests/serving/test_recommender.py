@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from tacit.data.catalog import Catalog
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
@@ -9,7 +10,6 @@ from tacit.methods.gram import Gram
 from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.serving.recommender import Recommender, stranger
-from tacit.testing.contract import SmallWorld
 from tacit.testing.toy import ToyFactors
 from tacit.transport.messages import Broadcast
 
@@ -70,7 +70,7 @@ def related() -> Recommender:
     """Items a and b go together, and c and d."""
     method = Gram(head=4, ridge=0.1)
     histories = [[0, 1], [0, 1], [2, 3], [2, 3], [0, 1, 2]]
-    world = SmallWorld.of(histories, n_items=4)
+    world = FederatedData.of_histories(histories, n_items=4)
     simulation = Simulation(
         method,
         Plan(len(histories), rounds=2),

@@ -6,10 +6,11 @@ from inspect import signature
 import numpy as np
 import pytest
 
+from tacit.data.federated_data import FederatedData
 from tacit.errors import TacitError
 from tacit.method import Method, Server, Updates
 from tacit.plan import Plan
-from tacit.testing.contract import MethodContract, ScoreFunction, SmallWorld
+from tacit.testing.contract import MethodContract, ScoreFunction
 from tacit.testing.toy import ToyFactors
 from tacit.transport.messages import Reports
 from tacit.tree import Dense, Tree
@@ -19,10 +20,10 @@ class TestToy(MethodContract):
     def method(self) -> Method:
         return ToyFactors()
 
-    def answer_plan(self, world: SmallWorld) -> Plan:
+    def answer_plan(self, world: FederatedData) -> Plan:
         return Plan(len(world.shards), rounds=60)
 
-    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
         """The one missing item of each user's kind is the best unseen one."""
         scores = score(world.shards)
         scores[world.shards.owners, world.shards.items] = -np.inf
@@ -109,7 +110,7 @@ def contract_of(broken: type[Method]) -> MethodContract:
         def method(self) -> Method:
             return made
 
-        def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+        def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
             raise AssertionError
 
     return Broken()

@@ -14,6 +14,6 @@
     published.py      bounds of the papers, to reproduce their tables
 
 dp-accounting (pinned) does the arithmetic of composition; what is here chooses, wraps
-its traps, and adds what it lacks. Every figure is an upper bound. The library takes a
-second to import, so only `events` imports it at once.
+its traps (T1 to T4, docs/privacy.md), and adds what it lacks. Every figure is an upper
+bound. The library takes a second to import, so only `events` imports it at once.
 """

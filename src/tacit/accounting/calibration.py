@@ -15,10 +15,10 @@ from tacit.errors import BadValue, Refused
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
-_PRECISION = 1e-4  # relative, of the noise
-_ROUGH = 1e-3  # the grid of the first search
-_NUDGE = 1.02  # between the two noises that tell how steep epsilon is
-_MOST_DOUBLINGS = 40
+_PRECISION = 1e-4  # of the noise found, relative to it
+_ROUGH = 1e-3  # the grid of the first search: a tenth of the points
+_NUDGE = 1.02  # ratio of the two noises between which the slope of epsilon is taken
+_MOST_DOUBLINGS = 40  # 2**40 either way from 1: no mechanism has such noise
 
 
 def gaussian_noise(target: float, *, delta: float) -> float:
@@ -42,7 +42,7 @@ def gaussian_epsilon(noise_multiplier: float, *, delta: float, count: int = 1) -
 
 
 def clipped_noise(noise_multiplier: float, *, bits: float) -> float:
-    """The noise for updates when a bit a client, for an adaptive clip, is paid too.
+    """The noise on updates when one bit per client, for an adaptive clip, is paid too.
 
     `bits` is the noise on the sum of bits b - 1/2, so its multiplier is 2 bits. Both
     together cost what `noise_multiplier` says; the accountant sees only that.
@@ -84,8 +84,12 @@ def calibrate(
         found = epsilon(
             make_event(noise), delta=delta, adjacency=adjacency, finest=finest
         ).value
+        # Without any epsilon: e^50 times too much, which no search comes near.
         return 50.0 if found is None else math.log(max(found, 1e-12) / target)
 
+    # The coarse grid overstates epsilon a little. One Newton step in logarithms
+    # corrects for that, so that the fine grid, which costs most, is asked only a few
+    # times.
     rough = _search(lambda z: excess(z, _ROUGH), start=1.0, factor=2.0)
     slope = (excess(rough * _NUDGE, _ROUGH) - excess(rough, _ROUGH)) / math.log(_NUDGE)
     ahead = -excess(rough, GRID) / slope if slope < 0 else 0.0
@@ -124,7 +128,7 @@ def _bracket(
         else:
             low, high = low / factor, low
             at[low] = excess(low)
-        factor **= 2 if factor < 2 else 1
+        factor **= 2 if factor < 2 else 1  # from a good guess, small steps come first
     raise Refused(
         f"no noise between {low:.3g} and {high:.3g} meets the target; "
         "does more noise lower this event's epsilon?"

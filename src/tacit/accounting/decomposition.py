@@ -30,11 +30,11 @@ class Part:
     adjacency: str
 
 
-Parts = dict[Part, int]  # how often each happens
+Parts = dict[Part, int]  # each elementary release -> how often it happens
 
 
 class NotPrivate(Exception):
-    """Some part protects nothing; the whole does not either."""
+    """One part protects nothing, so neither does the whole account."""
 
 
 def take_apart(releases: Iterable[tuple[DpEvent, str]]) -> Parts | None:
@@ -114,7 +114,7 @@ def _gaussian(event: Any) -> Any:
 
 def _laplace(event: Any) -> Any:
     check.not_negative(noise_multiplier=event.noise_multiplier)
-    if event.noise_multiplier == 0:
+    if event.noise_multiplier == 0:  # any positive one has the pure epsilon 1 / it
         raise NotPrivate
     return event
 
@@ -129,7 +129,7 @@ def _noisy(multiplier: float) -> float:
 def _randomized_response(event: Any) -> Any:
     from tacit.accounting.events import PureDpEvent, randomized_response_epsilon
 
-    if event.num_buckets == 1:
+    if event.num_buckets == 1:  # the only answer there is tells nothing
         return None
     epsilon = randomized_response_epsilon(
         event.noise_parameter, choices=event.num_buckets
@@ -148,6 +148,7 @@ def _poisson(event: Any) -> Any:
     check.rate(sampling_probability=rate)
     merged = _noisy(merged_multiplier(event.event, "a Poisson sample"))
     gaussian = dp.GaussianDpEvent(merged)
+    # At rate 1 nothing is sampled, and the exact formula of the Gaussian applies.
     return gaussian if rate == 1 else dp.PoissonSampledDpEvent(rate, gaussian)
 
 
@@ -190,7 +191,7 @@ def _padded(event: Any) -> Any:
 def merged_multiplier(event: Any, around: str) -> float:
     """The multiplier of the one Gaussian that several on the same sample amount to.
 
-    The library's loss accountant refuses a list here (trap T3).
+    The library's loss accountant refuses a list here (trap T3, docs/privacy.md).
     """
     from tacit.accounting import dp_events as dp
 
@@ -212,7 +213,7 @@ def _with_one_gaussian(found: Parts) -> Parts:
     """All Gaussians as one under `zero_out`: an exchange is a removal twice as far."""
     from tacit.accounting import dp_events as dp
 
-    rest, precision = {}, 0.0
+    rest, precision = {}, 0.0  # precision: 1/z², which adds up over Gaussians
     for part, count in found.items():
         if isinstance(part.event, dp.GaussianDpEvent):
             reach = distance(part.adjacency)
@@ -231,6 +232,7 @@ def without_failures(parts: Parts) -> tuple[Parts, float]:
     rest, log_success = {}, 0.0
     for part, count in parts.items():
         if isinstance(part.event, FailureDpEvent):
+            # In logarithms: 1 - 1e-12 a thousand times keeps all its digits.
             log_success += count * math.log1p(-part.event.probability)
         else:
             rest[part] = count
@@ -254,5 +256,5 @@ def delta_left(delta: float, failure: float) -> float:
 
 
 def distance(adjacency: str) -> float:
-    """How far a neighbour moves a sum, in bounds of one contribution."""
+    """How far a neighbouring data set moves a sum, in bounds of one contribution."""
     return 1.0 if adjacency == ZERO_OUT else 2.0

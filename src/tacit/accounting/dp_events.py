@@ -27,7 +27,7 @@ def _loaded() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    sys.modules[_NAME] = module
+    sys.modules[_NAME] = module  # before it runs, as the import system does
     spec.loader.exec_module(module)
     return module
 

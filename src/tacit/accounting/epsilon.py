@@ -37,14 +37,15 @@ from tacit.errors import BadValue, Refused
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
-GRID = 1e-4
+GRID = 1e-4  # the finest step between losses; the library's own default
 LEAST_DELTA = 1e-10  # below it the rounding errors of a convolution are no longer small
 
 # A grid is fine enough once epsilon is above this many of its steps.
 _STEPS_ENOUGH = 1e5
-_MOST_POINTS = 3e6  # of one release; more take too long
-_MOST_ANSWERS = 4096
+_MOST_POINTS = 3e6  # of the grid of one release; more take too long to convolve
+_MOST_ANSWERS = 4096  # kept in memory; then all are forgotten
 _answers: dict[object, Epsilon] = {}  # to the questions of `compose_once`
+# Tried from the coarsest, until one is fine enough for the epsilon it gives.
 _GRIDS = (100.0, 10.0, 1.0, 1e-1, 1e-2, 1e-3, GRID)
 
 
@@ -101,8 +102,8 @@ def compose(
 def compose_once(releases: Iterable[tuple[DpEvent, str]], *, delta: float) -> Epsilon:
     """`compose`, but each distinct question is answered once in a process.
 
-    Plans, cards and ledgers ask the same few over and over: a view that has the events
-    of another, a total of one release, a round that costs what the last one did.
+    Plans, cards and ledgers repeat their questions: a view that has the events of
+    another, a total of one release, a round that costs what the last one did.
     """
     releases = list(releases)
     parts = take_apart(releases)
@@ -164,6 +165,7 @@ def _best(parts: Parts, delta: float, finest: float) -> tuple[float, str]:
     if delta:
         parts, failure = without_failures(parts)
         delta = delta_left(delta, failure)
+    # Basic composition: pure epsilons add (Dwork et al. 2006).
     simple = sum(count * pure_epsilon(part) for part, count in parts.items())
     if delta < LEAST_DELTA or not parts:
         return simple, "basic composition"

@@ -2,9 +2,10 @@
 
 A noise multiplier is sigma / S, S the bound on the norm of *one* contribution, under
 every adjacency. With `replace_one` an exchange moves a sum by up to 2 S: the accountant
-doubles, once, in one place (the library's two accountants disagree: trap T2). The one
-exception is the library's `SampledWithoutReplacementDpEvent`: it has an account under
-`replace_one` only and holds sigma / (2 S); the sampler that hands it out halves.
+doubles, once, in one place (the library's two accountants disagree: trap T2,
+docs/privacy.md). The one exception is the library's `SampledWithoutReplacementDpEvent`:
+it has an account under `replace_one` only and holds sigma / (2 S); the sampler that
+hands it out halves.
 """
 
 from __future__ import annotations
@@ -116,6 +117,7 @@ def local_gaussian(sigma: float, *, diameter: float) -> GaussianDpEvent:
     GaussianDpEvent(noise_multiplier=5.0)
     """
     check.positive(sigma=sigma, diameter=diameter)
+    # `replace_one` doubles S, and here twice S is the diameter.
     return GaussianDpEvent(2.0 * sigma / diameter)
 
 
@@ -126,4 +128,5 @@ def randomized_response_epsilon(noise: float, *, choices: int) -> float:
     """
     if not 0.0 <= noise <= 1.0:
         check.rate(noise=noise)
+    # The truth comes with 1 - noise + noise / k, each other answer with noise / k.
     return math.inf if noise == 0 else math.log1p(choices * (1.0 - noise) / noise)

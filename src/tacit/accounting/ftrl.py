@@ -52,7 +52,7 @@ class Banded:
 
     participations: int
     separation: int
-    bands: int = 20
+    bands: int = 20  # ‖c‖ = 1.42; more bands cost noise in every round (100: 1.59)
 
     def __post_init__(self) -> None:
         check.count(
@@ -68,12 +68,13 @@ class Banded:
 
     @property
     def norm(self) -> float:
-        """||c||: the length of one column."""
+        """||c||, the L2 norm of one column of the strategy matrix."""
         return float(np.linalg.norm(coefficients(self.bands)))
 
     @property
     def sensitivity(self) -> float:
-        """How far one user moves the whole run, in clip norms."""
+        """The L2 distance by which one user moves the whole run, in clip norms."""
+        # Columns do not overlap (bands <= separation), so their squares add.
         return math.sqrt(self.participations) * self.norm
 
     def noise(self, target: float, *, delta: float, adjacency: str = ZERO_OUT) -> float:
@@ -83,7 +84,7 @@ class Banded:
         return gaussian_noise(target, delta=delta) * reach
 
     def event(self, noise: float) -> DpEvent:
-        """The whole run with fresh noise of sigma / S = `noise` a round."""
+        """The event of the whole run, with fresh noise of `noise` clips per round."""
         from tacit.accounting.dp_events import GaussianDpEvent
 
         check.positive(noise=noise)

@@ -22,7 +22,10 @@ _ROUNDING = 1e-9  # of a step: so that 100 · 1.0 is the grid point it is meant 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Masses at the losses `(lowest + i) * step`, and at infinity. Symmetric."""
+    """Masses at the losses `(lowest + i) * step`, and at infinity.
+
+    The pair of neighbours is symmetric: exchanged, it has the same loss.
+    """
 
     step: float
     lowest: int
@@ -30,14 +33,16 @@ class Lattice:
     infinite: float = 0.0
 
     def times(self, count: int) -> Lattice:
-        """The loss of `count` such releases."""
+        """The loss of `count` independent releases with this loss."""
         from dp_accounting.pld import common
 
         if count == 1:
             return self
         offset, masses = common.self_convolve(self.masses, count, _TAIL)
+        # Infinite if any of them is; what the convolution cut off is added.
         infinite = _TAIL - math.expm1(count * math.log1p(-self.infinite))
         lowest = self.lowest * count + offset
+        # A Fourier transform leaves tiny negative masses where there is none.
         return Lattice(self.step, lowest, np.maximum(masses, 0.0), infinite)
 
     def rounded(self, step: float) -> Lattice:

@@ -1,10 +1,10 @@
 """An elementary release, repeated, to its privacy loss distribution.
 
 Composition is ours for two reasons. The library's accountant ignores the count of a
-randomised response (trap T1), and it takes one neighbouring relation for everything,
-while a user's account may hold local releases (`replace_one`) beside central ones
-(`zero_out`). Every leaf is the library's own loss distribution, or one of `profiles`,
-`lattice` and `shuffling`.
+randomised response (trap T1, docs/privacy.md), and it takes one neighbouring relation
+for everything, while a user's account may hold local releases (`replace_one`) beside
+central ones (`zero_out`). Every leaf is the library's own loss distribution, or one of
+`profiles`, `lattice` and `shuffling`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tacit.errors import Refused
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-_LARGE = 50.0
+_LARGE = 50.0  # a pure epsilon above which e^-epsilon is below any delta in use
 _FINER = 10  # shuffled reports have small losses: their lattice divides the grid
 
 
@@ -54,6 +54,7 @@ def largest_loss(part: Part) -> float:
     inner = getattr(part.event, "event", part.event)
     multiplier = getattr(inner, "noise_multiplier", math.inf)
     mu = distance(part.adjacency) / multiplier
+    # The loss is N(mu²/2, mu²): this is above its mean by more than ten deviations.
     return mu**2 + 10.0 * mu
 
 
@@ -102,7 +103,7 @@ def _laplace(part: Part, grid: float) -> Any:
     from tacit.accounting.events import pure_local
 
     pure = distance(part.adjacency) / part.event.noise_multiplier
-    if pure > _LARGE:
+    if pure > _LARGE:  # the library's grid would have a million points or more
         return _pure(Part(pure_local(pure), part.adjacency), grid)
     return pld.from_laplace_mechanism(
         part.event.noise_multiplier,
@@ -129,7 +130,7 @@ def _poisson(part: Part, grid: float) -> Any:
 
 
 def _truncated(part: Part, grid: float) -> Any:
-    """Poisson with a cap on the cohort."""
+    """The loss of a Poisson sample whose cohort is cut at a public size."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     return pld.from_truncated_subsampled_gaussian_mechanism(
@@ -160,13 +161,14 @@ def _without_replacement(part: Part, grid: float) -> Any:
 def _padded(part: Part, grid: float) -> Any:
     return profiles.sampled_loss(
         rate=1.0 - part.event.padding,
+        # `sampled_loss` takes sigma over the distance between two neighbours.
         noise_multiplier=part.event.event.noise_multiplier / distance(part.adjacency),
         grid=grid,
     )
 
 
 def _pure(part: Part, grid: float) -> Any:
-    """Every input is legal, so an exchange covers a removal too."""
+    """The loss of a local release; every input is legal, so removals are covered."""
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -24,7 +24,7 @@ from tacit import check
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-_TAIL = 1e-15
+_TAIL = 1e-15  # delta beyond the grid; the least delta in use is 1e-10
 
 Curve = Float64[np.ndarray, "n"]
 
@@ -32,6 +32,7 @@ Curve = Float64[np.ndarray, "n"]
 def gaussian_delta(epsilon: Curve, *, noise_multiplier: float) -> Curve:
     """The exact profile of the Gaussian mechanism (Balle and Wang 2018, Theorem 8)."""
     mu = 1.0 / noise_multiplier
+    # Phi(a) - e^epsilon Phi(b) as Phi(a) (1 - e^(...)): no two large numbers cancel.
     above = log_ndtr(mu / 2 - epsilon / mu)
     below = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
     return np.exp(above) * -np.expm1(np.minimum(below - above, 0.0))
@@ -123,7 +124,10 @@ def _check(rate: float, noise_multiplier: float, grid: float) -> None:
 
 
 def _mirrored(epsilons: Curve, deltas: Curve) -> Curve:
-    """The profile of the pair exchanged, at the negated epsilons, ascending."""
+    """The profile of the pair exchanged, at the negated epsilons, ascending.
+
+    For any pair, delta(Q, P, -e) = 1 - exp(-e) + exp(-e) delta(P, Q, e).
+    """
     back = -epsilons[::-1]
     return -np.expm1(back) + np.exp(back) * deltas[::-1]
 
@@ -132,6 +136,7 @@ def _connected(deltas: Curve, *, lowest: int, grid: float) -> Any:
     """The pessimistic loss distribution through a profile's points."""
     from dp_accounting.pld import pld_pmf
 
+    # A profile never rises; its rounded values may, by a last digit.
     falling = np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
     made = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
         grid, lowest, lowest + len(deltas) - 1, falling

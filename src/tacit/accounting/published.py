@@ -33,7 +33,7 @@ class EpsilonTable:
     rows: Mapping[int, tuple[float, ...]]  # cohort size -> epsilon at each delta
 
 
-PRIVREC_ROUNDS = 1000
+PRIVREC_ROUNDS = 1000  # as the text says; the tables compose 1000 · M
 PRIVREC_TABLES = (
     EpsilonTable(
         "DP-PrivRec, Table 3 (Movielens)",
@@ -104,10 +104,11 @@ def wbk_rdp(
     j = np.arange(2, most_order + 1)
     divergence = j / (2.0 * noise_multiplier**2)  # of the Gaussian itself, at order j
     terms = math.log(2.0) + (j - 1) * divergence + j * math.log(rate)
+    # The term j = 2 has a sharper constant: 4 (e^D - 1) in place of 2 e^D.
     second = math.log(4.0) + math.log(math.expm1(divergence[0]))
     terms[0] = min(terms[0], second + 2 * math.log(rate))
     curve = np.empty(len(j))
-    for i, order in enumerate(j):
+    for i, order in enumerate(j):  # log of 1 + sum of binomial(order, j) e^terms
         binomials = gammaln(order + 1) - gammaln(j[: i + 1] + 1)
         binomials -= gammaln(order - j[: i + 1] + 1)
         logs = np.append(terms[: i + 1] + binomials, 0.0)

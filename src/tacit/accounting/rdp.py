@@ -1,8 +1,8 @@
 """Rényi divergence: the cross-check of every loss distribution, and where none exists.
 
 The library's accountant makes the curves. Ours is what it is asked: additive noise
-under `replace_one` with half its multiplier (trap T2), each release under its own
-adjacency, and releases it has no word for.
+under `replace_one` with half its multiplier (trap T2, docs/privacy.md), each release
+under its own adjacency, and releases it has no word for.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Curve = Float64[np.ndarray, "orders"]
 
 
 def rdp_epsilon(event: DpEvent, *, delta: float, adjacency: str = ZERO_OUT) -> float:
-    """The cross-check: never below the loss distribution's figure."""
+    """The epsilon by Rényi divergence: never below the loss distribution's figure."""
     check.fraction(delta=delta)
     parts = take_apart([(event, adjacency)])
     if parts is None:
@@ -82,6 +82,7 @@ def skellam_rdp(orders: Curve, *, variance: float, l1: float, l2: float) -> Curv
     Source: Agarwal, Kairouz and Liu 2021, Corollary 3.6.
     """
     check.positive(variance=variance, l1=l1, l2=l2)
+    # The first term is the Gaussian's; `extra` is the price of whole numbers.
     extra = ((2 * orders - 1) * l2**2 + 6 * l1) / (4 * variance**2)
     bound = orders * l2**2 / (2 * variance) + np.minimum(extra, 1.5 * l1 / variance)
     return np.where((orders >= 2) & (orders == np.floor(orders)), bound, np.inf)
@@ -113,10 +114,12 @@ def _pure_rdp(event: PureDpEvent, orders: Curve) -> Curve:
     """K-ary randomised response: p^a q^(1-a) summed over its three kinds of answer."""
     other = -event.epsilon - math.log1p((event.choices - 1) * math.exp(-event.epsilon))
     keep = other + event.epsilon
+    # The victim's own answer, the neighbour's, and the k - 2 that neither has.
     terms = [keep * orders + other * (1 - orders), other * orders + keep * (1 - orders)]
     if event.choices > 2:
         terms.append(np.full(len(orders), math.log(event.choices - 2) + other))
     exact = np.logaddexp.reduce(terms) / (orders - 1)
+    # Divergences lie between 0 and the pure epsilon, whatever rounding makes of them.
     return np.minimum(np.maximum(exact, 0.0), event.epsilon)
 
 
@@ -155,7 +158,10 @@ def _library_rdp(event: Any, orders: Curve, adjacency: str) -> Curve:
 
 @contextmanager
 def _fewer_warnings() -> Iterator[None]:
-    """Without the library's word on each order it leaves out: that only loosens."""
+    """Silences the library's warning for each order it leaves out.
+
+    Leaving one out only loosens the bound: epsilon is the least over all orders.
+    """
     absl = logging.getLogger("absl")
     absl.addFilter(_is_news)
     try:

@@ -82,7 +82,7 @@ def event_to_json(event: DpEvent | None) -> Json | None:
     if event is None:
         return None
     name = type(event).__name__
-    _kind(name)
+    _kind(name)  # refuses what `event_from_json` could not read back
     return {name: {key: _plain(value) for key, value in _fields(event).items()}}
 
 
@@ -106,12 +106,12 @@ def _only_documents(what: str) -> Iterator[None]:
 def _event(document: Json | None) -> DpEvent | None:
     if document is None:
         return None
-    [(name, fields)] = document.items()
+    [(name, fields)] = document.items()  # exactly one key: the kind of the event
     return _kind(name)(**{key: _read(value) for key, value in fields.items()})
 
 
 def event_in_short(event: DpEvent | None) -> str:
-    """The event in a few words, for users who know the field.
+    """The event in a few words, for readers who know the field.
 
     >>> from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
     >>> event_in_short(SelfComposedDpEvent(GaussianDpEvent(5.0), 3))
@@ -144,6 +144,7 @@ def _plain(value: Any) -> Any:
         return event_to_json(value)
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
+    # JSON has no numpy numbers.
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -24,11 +24,11 @@ from scipy.special import expit
 from tacit import check
 from tacit.accounting.lattice import Lattice
 
-STEP = 1e-5
-_MOST_STEPS = 1e6
+STEP = 1e-5  # of the losses of one report, before composition
+_MOST_STEPS = 1e6  # on either side of zero: 16 MB of masses
 _IGNORED = 1e-14  # mass of counts that are not looked at; it is given to infinity
 _TOLD_APART = 4096  # counts of clones are rounded down by one in so many
-_BLOCK = 64  # counts looked at together
+_BLOCK = 64  # counts looked at together: it bounds the memory of their table
 
 Counts = Int64[np.ndarray, "counts"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def server_view(noise_multiplier: float, participations: int) -> DpEvent:
-    """What a user releases to the server who takes part that often.
+    """The event of a user who takes part `participations` times, as the server sees it.
 
     Assumes: secure aggregation, and noise the server cannot subtract (distributed, or
     added in an enclave). Otherwise the server view has no guarantee.

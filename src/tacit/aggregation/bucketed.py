@@ -31,7 +31,7 @@ from tacit.transport.messages import Layout, Reports
 from tacit.tree import Array, Grouped, Leaf, Tree
 
 Statistic = Literal["median", "trimmed"]
-"""median of the groups, or their mean without the lowest and highest `trim` of them."""
+"""Median of the groups, or their mean without the lowest and highest `trim` of them."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Bucketed:
     is_plain_sum: bool = True
 
     def __post_init__(self) -> None:
-        check.at_least(3, groups=self.groups)
+        check.at_least(3, groups=self.groups)  # of two, no median outvotes a liar
         check.one_of(("median", "trimmed"), statistic=self.statistic)
         check.count(trim=self.trim)
         if self.statistic == "trimmed" and 2 * self.trim >= self.groups:
@@ -66,11 +66,12 @@ class Bucketed:
         for name, leaf in tree.leaves.items():
             assert not isinstance(leaf, Grouped), "a leaf is placed once"
             dtype = next(iter(leaf.parts.values())).dtype
+            # Stays factored: g - 1 groups of zeros are never written out.
             leaves[name] = Grouped(leaf, chosen.astype(dtype))
         return Tree({**leaves})
 
     def declared(self, layout: Layout) -> Layout:
-        """What reports look like once they are placed."""
+        """The layout of reports once every leaf stands in its client's group."""
         slots = {n: slot.grouped(self.groups) for n, slot in layout.slots.items()}
         return Layout(slots, layout.split_axis)
 
@@ -86,6 +87,7 @@ class Bucketed:
 
     def _robust(self, sums: Array) -> Array:
         if self.statistic == "median":
+            # One group's sum stands for g of them, as callers divide by the cohort.
             return np.median(sums, axis=0) * self.groups
         kept = np.sort(sums, axis=0)[self.trim : self.groups - self.trim]
         return kept.mean(axis=0) * self.groups

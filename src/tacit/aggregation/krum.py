@@ -41,7 +41,7 @@ class Krum:
             check.count(keep=self.keep)
 
     def total(self, delivery: Delivery, context: RoundContext) -> dict[str, Array]:
-        """The mean of those that are kept, times the planned cohort; zero of nobody."""
+        """The mean of the kept reports times the planned cohort; zeros of nobody."""
         if not isinstance(delivery, Each):
             raise Refused(
                 f"Krum cannot read {type(delivery).__name__}: it compares reports; use "
@@ -55,13 +55,14 @@ class Krum:
         reports = Tree.concatenate(trees)
         kept = self.chosen(reports)
         total = reports.select(kept).sum()
+        # Callers divide a total by the planned cohort; this makes that the mean.
         share = context.planned / len(kept)
         return {name: value * share for name, value in total.items()}
 
     def chosen(self, reports: Tree) -> Int64[np.ndarray, "kept"]:
         """Which reports are kept, in their own order; the earlier one of equals."""
         n, f = len(reports), self.attackers
-        if n < 2 * f + 3:
+        if n < 2 * f + 3:  # Blanchard et al. 2017 prove it for 2 f + 2 < n
             raise Refused(
                 f"{n} reports with attackers={f}: Krum needs at least {2 * f + 3}; ask "
                 "more clients or assume fewer attackers"
@@ -84,6 +85,7 @@ def krum_scores(
     A report that is not finite is infinitely far from all others.
     """
     squares = np.diag(gram)
+    # Rounding can make a distance slightly negative; infinity less infinity is NaN.
     with np.errstate(invalid="ignore"):
         distances = np.maximum(squares[:, None] + squares - 2 * gram, 0.0)
     distances = np.nan_to_num(distances, nan=np.inf, posinf=np.inf)

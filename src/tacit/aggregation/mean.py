@@ -15,7 +15,7 @@ class Aggregator(Protocol):
 
     @property
     def accepts(self) -> tuple[type[Delivery], ...]:
-        """The deliveries it can read."""
+        """The types of delivery that it can read; a plan is checked against them."""
         ...
 
     @property
@@ -59,7 +59,9 @@ class Mean:
                 f"delivers {named}"
             )
         if isinstance(delivery, Sum):
-            context.layout.check_total(delivery.total)
+            context.layout.check_total(
+                delivery.total
+            )  # a channel may be somebody else's
             return {**delivery.total}
         if isinstance(delivery, Unlinked):
             return summed([delivery.messages], context)

@@ -21,11 +21,11 @@ from tacit.errors import BadValue
 from tacit.kernels import dispatch
 from tacit.tree import Array, Arrays
 
-Stepped = tuple[dict[str, Array], dict[str, Array]]
+Stepped = tuple[dict[str, Array], dict[str, Array]]  # the next weights and memory
 
 
 class ServerOptimizer(Protocol):
-    """Descends: the gradient is subtracted."""
+    """Moves weights against an aggregated gradient, with a memory of its own."""
 
     def start(self, weights: Arrays) -> dict[str, Array]:
         """The memory before the first step."""
@@ -34,7 +34,7 @@ class ServerOptimizer(Protocol):
     def step(
         self, weights: Arrays, memory: Arrays, gradient: Arrays, *, epoch: int = 0
     ) -> Stepped:
-        """The next weights and memory."""
+        """The weights and the memory after one step against the gradient."""
         ...
 
 
@@ -59,7 +59,7 @@ class DecayingBoost:
             raise BadValue(f"decay={self.decay} must be <= 1; a boost does not grow")
 
     def at(self, epoch: int) -> float:
-        """The rate in this epoch."""
+        """The learning rate in this epoch, counted from 0."""
         return self.rate * (1.0 + self.gamma * self.decay**epoch)
 
 
@@ -80,13 +80,13 @@ class Sgd:
         check.positive(rate=_rate(self.rate, 0))
 
     def start(self, weights: Arrays) -> dict[str, Array]:
-        """Nothing to remember."""
+        """The memory before the first step, which is empty and stays so."""
         return {}
 
     def step(
         self, weights: Arrays, memory: Arrays, gradient: Arrays, *, epoch: int = 0
     ) -> Stepped:
-        """One step."""
+        """The weights minus rate times gradient, and the empty memory."""
         _refuse_others(weights, gradient)
         rate = _rate(self.rate, epoch)
         moved = {
@@ -111,14 +111,16 @@ class Adam:
 
     @classmethod
     def federated(cls, rate: float) -> Adam:
-        """For means of clients' walks, as Reddi et al. 2021; its floor is smaller.
+        """FedAdam, for means of clients' updates: a shorter memory and a higher floor.
 
-        Source: "Adaptive Federated Optimization", ICLR 2021.
+        The floor is smaller than the paper's.
+
+        Source: Reddi et al., "Adaptive Federated Optimization", ICLR 2021.
         """
         return cls(rate, beta2=0.99, epsilon=1e-4)
 
     def start(self, weights: Arrays) -> dict[str, Array]:
-        """Both moments at zero."""
+        """The memory before the first step: both moments and the count at zero."""
         moments = {
             f"adam/{moment}/{name}": np.zeros_like(value)
             for moment in _MOMENTS
@@ -129,9 +131,10 @@ class Adam:
     def step(
         self, weights: Arrays, memory: Arrays, gradient: Arrays, *, epoch: int = 0
     ) -> Stepped:
-        """One step."""
+        """The weights moved along the corrected moments, and the next moments."""
         _refuse_others(weights, gradient)
         steps = float(memory["adam/step"]) + 1
+        # Both bias corrections as scalars (Kingma and Ba 2015, end of Section 2).
         rate = _rate(self.rate, epoch) / (1 - self.beta1**steps)
         root = math.sqrt(1 - self.beta2**steps)
         shares = (self.beta1, 1 - self.beta1, self.beta2, 1 - self.beta2)
@@ -152,14 +155,14 @@ BY_NAME: Mapping[str, Callable[[float], ServerOptimizer]] = {
     "adam": Adam.federated,
 }
 
-_MOMENTS = ("exp_avg", "exp_avg_sq")
+_MOMENTS = ("exp_avg", "exp_avg_sq")  # as PyTorch calls them
 
 Moved = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True)
 class _Step:
-    """Numbers of one step of Adam: see `kernels.adam`."""
+    """The scalars of one step of Adam, which all leaves share: see `kernels.adam`."""
 
     shares: tuple[float, float, float, float]
     constants: tuple[float, float, float]
@@ -180,7 +183,7 @@ class _Step:
         return dict(zip(weights, made, strict=True))
 
     def plain(self, weights: Array, mean: Array, square: Array, g: Array) -> Moved:
-        """As the formulas say."""
+        """The next weights and moments of one leaf, in numpy, as the formulas say."""
         old, new, old_square, new_square = self.shares
         rate, root, floor = self.constants
         g = g.astype(weights.dtype, copy=False)
@@ -190,7 +193,7 @@ class _Step:
         return np.asarray(moved, weights.dtype), m, v
 
     def compiled(self, weights: Array, mean: Array, square: Array, g: Array) -> Moved:
-        """The same in one pass over memory."""
+        """The same as `plain` in one pass over memory."""
         from tacit.kernels.adam import adam  # loads numba
 
         kind = weights.dtype.type

@@ -43,6 +43,7 @@ def tally(votes: Int32[np.ndarray, "..."], dimension: int) -> Counts:
     is_large = dispatch.pays("one_bit.tally", flat.size)
     counted = _tally_compiled() if is_large else _tally_plain
     counts = counted(flat, dimension)
+    # Index dimension + v counts vote v: +1 … +d on the right, -1 … -d mirrored.
     return counts[dimension + 1 :] - counts[:dimension][::-1]
 
 

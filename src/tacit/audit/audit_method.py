@@ -20,7 +20,7 @@ from tacit.audit.report_isolation import check_alone
 from tacit.audit.sampled_cohorts import check_cohorts
 from tacit.audit.server_replay import check_replay
 from tacit.audit.shuffler_minimum import check_minimum
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Method
@@ -30,7 +30,7 @@ from tacit.sampling import Everyone
 from tacit.transport.channels import Sum, channel
 
 DELTA = 1e-6  # where the plan has none
-TICKS = 2 * ROUNDS + 5  # of an audit, at the most
+TICKS = 2 * ROUNDS + 5  # steps of a progress bar that one audit takes at the most
 
 Ask = Callable[[Key], Iterable[Check]]
 
@@ -46,10 +46,10 @@ def audit(
 ) -> Audit:
     """Hold what a method claims against what it does.
 
-    The method has its noise already. Of `plan`, delta and the public groups count: the
-    audit plays rounds of its own, in an invented place, in which everyone is asked.
+    The method has its noise already. Only delta and the public groups of `plan` count:
+    the audit plays rounds of its own, on invented data, in which everyone is asked.
     """
-    method = method.for_catalog(small_place(20).catalog)
+    method = method.for_catalog(small_data(20).catalog)
     own = _own_plan(method, plan, group)
     plan = playable(method, plan)
     claims = read_claims(method, own, group=group)
@@ -68,7 +68,7 @@ class _Stage:
 
     method: Method
     plan: Plan
-    own: Plan  # everyone is asked, in an invented place
+    own: Plan  # of the audit: everyone is asked, on invented data
     claims: Claims
     key: Key
     group: str
@@ -82,7 +82,7 @@ class _Stage:
         yield from self._asked(
             lambda key: ask(key=key, group=self.group, tick=self.tick), "sums"
         )
-        if is_bare(method, own):
+        if is_bare(method, own):  # the check above has failed: nothing else to draw
             return
         for name, check in _OF_SUMS.items():
             yield from self._asked(partial(_with_key, check, method, own), name)
@@ -99,7 +99,7 @@ class _Stage:
         yield from self._of_all()
 
     def watched(self) -> Iterator[Estimate]:
-        """What is printed to watch by."""
+        """Estimates to watch a run by, which are printed and refute nothing."""
         if is_bare(self.method, self.own):
             return
         assert self.claims.mu is not None
@@ -114,7 +114,7 @@ class _Stage:
         )
 
     def _of_all(self) -> Iterator[Check]:
-        """What is checked of sums and of reports alike."""
+        """The checks that sums and local reports have in common."""
         method, plan, group = self.method, self.plan, self.group
         yield check_replay(method, self.own, key=self.key.at("replay"))
         yield check_alone(method, self.own, key=self.key.at("alone"))
@@ -199,6 +199,6 @@ def _own_plan(method: Method, plan: Plan, group: str) -> Plan:
     )
     try:
         method.releases(own)
-    except (BadValue, Refused):
+    except (BadValue, Refused):  # such as noise that is calibrated to its rounds
         return replace(own, rounds=plan.rounds)
     return own

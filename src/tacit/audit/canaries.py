@@ -57,24 +57,24 @@ class _Planted:
 
 @dataclass(frozen=True, eq=False)
 class Canaries:
-    """One huge coordinate a client, and for every device another one."""
+    """Updates of one huge coordinate per client, a different one for each."""
 
     template: Tree  # one client's update
-    places: Int64[np.ndarray, "canaries"]  # in the leaves laid end to end; -1: none
+    coordinates: Int64[np.ndarray, "canaries"]  # of all leaves end to end; -1: none
     sizes: Mapping[str, float]  # of the coordinate, by leaf
 
     def __call__(self, numbers: Numbers) -> Tree:
-        """The updates of these clients."""
+        """The updates of the clients with these numbers, one row per client."""
         leaves: dict[str, Leaf] = {}
         for name, leaf, start in _laid_out(self.template):
-            inside = self.places[numbers] - start
+            inside = self.coordinates[numbers] - start
             rows = np.flatnonzero((inside >= 0) & (inside < math.prod(leaf.shape)))
             hot = _OneHot(len(numbers), rows, inside[rows], self.sizes[name])
             leaves[name] = hot.like(leaf)
         return Tree(leaves)
 
 
-def draw_places(template: Tree, n: int, key: Key) -> Int64[np.ndarray, "canaries"]:
+def draw_coordinates(template: Tree, n: int, key: Key) -> Int64[np.ndarray, "canaries"]:
     """Distinct coordinates of an update, every set equally likely.
 
     At most half of them, so that the others show the noise: then some canaries get none
@@ -89,7 +89,7 @@ def probes(template: Tree, sizes: Mapping[str, float], key: Key) -> Tree:
     """Updates an adversary would try: every leaf at once, from small to not finite.
 
     Sizes are in units of the sensitivity; whole-numbered leaves are filled to the same
-    number. One row a probe.
+    number. One row per probe.
     """
     rows = [
         _filled(template, {n: size * factor for n, size in sizes.items()}, key.at(i))
@@ -115,7 +115,7 @@ class Only:
         round: int,
         multipliers: Float[np.ndarray, "clients"] | None = None,
     ) -> Bool[np.ndarray, "clients"]:
-        """Whether they are among them."""
+        """Whether each client is one of those that may take part."""
         return self.present[clients]
 
 
@@ -127,7 +127,7 @@ class Tapped:
         self.totals: list[Arrays] = []
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
-        """As the channel does."""
+        """The delivery of the channel inside, whose total is kept."""
         delivery = self.channel.carry(chunks, context)
         assert isinstance(delivery, Sum)
         self.totals.append(delivery.total)
@@ -135,7 +135,7 @@ class Tapped:
 
 
 def _laid_out(template: Tree) -> Iterator[tuple[str, Leaf, int]]:
-    """Each leaf with its place when all are laid end to end."""
+    """Each leaf with its first coordinate when all are laid end to end."""
     start = 0
     for name, leaf in template.leaves.items():
         yield name, leaf, start
@@ -148,7 +148,7 @@ class _OneHot:
 
     clients: int
     rows: Int64[np.ndarray, "rows"]
-    places: Int64[np.ndarray, "rows"]
+    places: Int64[np.ndarray, "rows"]  # the coordinate within the leaf
     size: float
 
     def like(self, leaf: Leaf) -> Leaf:
@@ -171,10 +171,10 @@ class _OneHot:
         return Factored(left, right)
 
     def _root(self, like: Array) -> Array:
-        """A root whose square has the pair of the place, and its two diagonals."""
+        """A root whose square is set at one pair of items and at their diagonals."""
         side = like.shape[2]
         rows, columns = (index[self.places] for index in np.triu_indices(side))
-        entry = math.sqrt(self.size)
+        entry = math.sqrt(self.size)  # the product of two entries is the coordinate
         return np.maximum(self._set(like, rows, entry), self._set(like, columns, entry))
 
     def _set(self, like: Array, places: Array, value: float) -> Array:
@@ -188,7 +188,7 @@ def _filled(template: Tree, norms: Mapping[str, float], key: Key) -> Tree:
 
     def full(like: Array, norm: float, generator: np.random.Generator) -> Array:
         shape, n = (1, *like.shape[1:]), max(1, math.prod(like.shape[1:]))
-        if like.dtype.kind != "f":
+        if like.dtype.kind != "f":  # whole numbers: all alike, rounded up, or full
             entry = norm / math.sqrt(n) if math.isfinite(norm) else math.inf
             return np.full(shape, _within(np.ceil(entry), like.dtype), like.dtype)
         with np.errstate(invalid="ignore", over="ignore"):

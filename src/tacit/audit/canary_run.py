@@ -27,12 +27,13 @@ from tacit.audit.canaries import (
     Canaries,
     Only,
     Tapped,
-    draw_places,
+    draw_coordinates,
     planted,
     probes,
 )
 from tacit.audit.noise_units import Flat, Units
-from tacit.audit.small_world import Place, place_for
+from tacit.audit.small_world import data_for
+from tacit.data.federated_data import FederatedData
 from tacit.keys import Key, Keys
 from tacit.method import Method, Unmetered, participate
 from tacit.plan import Plan
@@ -43,9 +44,9 @@ from tacit.transport.channels import SecureSum
 from tacit.transport.messages import Layout
 from tacit.tree import Tree
 
-CANARIES, FREE, ROUNDS = 2_000, 2_500, 4
+CANARIES, FREE, ROUNDS = 2_000, 2_500, 4  # free: coordinates of noise alone
 RAW = 1_000.0  # the size of a raw canary, in sensitivities
-_CHUNK = 500  # clients at a time
+_CHUNK = 500  # clients at a time: bounds the memory of their dense reports
 
 Numbers = Int64[np.ndarray, "clients"]
 Tick = Callable[[], None]
@@ -85,7 +86,7 @@ class Round:
         return math.inf if is_broken else self.multiplier * math.sqrt(largest)
 
     def leaf(self, name: str) -> slice:
-        """Where a leaf stands among the coordinates."""
+        """The coordinates of a leaf, when all leaves are laid end to end."""
         sizes = {n: math.prod(slot.shape) for n, slot in self.layout.slots.items()}
         before = [*sizes][: [*sizes].index(name)]
         start = sum(sizes[other] for other in before)
@@ -94,7 +95,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What an audit of sums looks at."""
+    """All rounds of one run, and which canaries took part in them."""
 
     rounds: tuple[Round, ...]
     present: Bool[np.ndarray, "canaries"]
@@ -106,6 +107,7 @@ class Observed:
         for round_ in self.rounds:
             found += round_.own @ round_.total
             said += squares(round_.own)
+        # A matched filter: whoever said nothing that can be told apart scores 0.
         return found / np.sqrt(np.where(said > 0, said, np.inf))
 
 
@@ -119,8 +121,8 @@ def observe(
 ) -> Observed:
     """Play the rounds of `plan` with canaries for its whole population."""
     n = plan.population
-    place = place_for(method, plan, coordinates=n + FREE).people(n)
-    stage = _Stage(method, plan, place, key, group)
+    data = data_for(method, plan, coordinates=n + FREE).repeated(n)
+    stage = _Stage(method, plan, data, key, group)
     state, rounds = stage.simulation.start(), list[Round]()
     while not method.is_over(state.server):
         state, seen = stage.round(state)
@@ -133,9 +135,9 @@ class _Stage:
     """A simulation of canaries, and what is needed to read it."""
 
     def __init__(
-        self, method: Method, plan: Plan, place: Place, key: Key, group: str
+        self, method: Method, plan: Plan, data: FederatedData, key: Key, group: str
     ) -> None:
-        self.method, self.place, self.key = method, place, key
+        self.method, self.data, self.key = method, data, key
         self.group, self.code = group, [*plan.groups].index(group)
         self.n, self.tap = plan.population, Tapped(SecureSum())
         coins = key.at("coins").each(np.arange(self.n)).uniform(1)
@@ -147,9 +149,9 @@ class _Stage:
         return Simulation(
             planted(self.method, lambda now, n: self.canaries[now](n)),
             plan,
-            self.place.catalog,
-            self.place.profiles,
-            self.place.shards,
+            self.data.catalog,
+            self.data.profiles,
+            self.data.shards,
             self.key.at("run"),
             groups=np.full(self.n, self.code, np.int64),
             chunk=_CHUNK,
@@ -158,7 +160,7 @@ class _Stage:
         )
 
     def round(self, state: State) -> tuple[State, Round]:
-        """One round further, and what was seen of it."""
+        """The state after one more round, and what was seen of that round."""
         units, template = self._units(state), self._template(state)
         limits = {name: units.limit(name) for name in template.leaves}
         self._plant(state.server.round, template, limits)
@@ -178,13 +180,13 @@ class _Stage:
     def _template(self, state: State) -> Tree:
         """What one client computes in this round: the shape of every update."""
         broadcast, keys = self.method.broadcast(state.server), self._keys([0])
-        clients, shards = state.clients.take([0]), self.place.shards.take([0])
+        clients, shards = state.clients.take([0]), self.data.shards.take([0])
         return self.method.local_update(broadcast, clients, shards, keys)[1].tree
 
     def _plant(self, round: int, template: Tree, limits: dict[str, float]) -> None:
         raw = {name: RAW * limit for name, limit in limits.items()}
-        places = draw_places(template, self.n, self.key.at("places", round))
-        self.canaries[round] = Canaries(template, places, raw)
+        at = draw_coordinates(template, self.n, self.key.at("places", round))
+        self.canaries[round] = Canaries(template, at, raw)
 
     def _said(self, state: State, units: Units) -> sp.csr_array:
         """What each canary says in this round, or would if it took part."""
@@ -208,17 +210,17 @@ class _Stage:
             method,
             self.method.broadcast(state.server),
             state.clients.take(rows),
-            self.place.shards.take(rows),
+            self.data.shards.take(rows),
             self._keys(rows),
-            ledger=Unmetered(),
+            ledger=Unmetered(),  # outside the run: what a client would say
         )
         return units.of_reports(reports)
 
     def _keys(self, rows: ArrayLike) -> Keys:
-        """The devices' own, so that what is asked twice is said twice."""
+        """The clients' own keys, so that a question asked twice has one answer."""
         return self.simulation.population.keys[rows]
 
 
 def squares(said: sp.csr_array) -> Float64[np.ndarray, "canaries"]:
-    """The squared length of each row."""
+    """The squared L2 norm of each row."""
     return np.asarray(said.multiply(said).sum(axis=1))

@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.audit.checks import Check
 from tacit.audit.empty_report import distance, ones
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.keys import Key
 from tacit.method import Method, Server
 from tacit.plan import Plan
@@ -45,7 +45,7 @@ def check_same_sum(method: Method, plan: Plan) -> Check:
 
 
 def _gap(method: Method, plan: Plan, channels: tuple[Channel, ...]) -> float:
-    key, catalog, gaps = Key.from_seed(2), small_place(_FEW).catalog, [0.0]
+    key, catalog, gaps = Key.from_seed(2), small_data(_FEW).catalog, [0.0]
     plan = replace(plan, channel="secure_sum")
     server = method.start(plan, catalog, key.at("start"))
     while not method.is_over(server):
@@ -53,7 +53,7 @@ def _gap(method: Method, plan: Plan, channels: tuple[Channel, ...]) -> float:
         one, other = (_after(method, server, c, fresh) for c in channels)
         gaps += [distance(one.weights, other.weights)]
         gaps += [distance(one.memory, other.memory)]
-        server = other
+        server = other  # both are alike, or the check has failed already
     return max(gaps)
 
 

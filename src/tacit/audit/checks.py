@@ -61,7 +61,7 @@ class Estimate:
     label: str = "monitoring, never a guarantee"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """All fields as plain data; a figure that is not finite is null."""
         return {
             "name": self.name,
             "claimed": _finite(self.claimed),
@@ -87,7 +87,7 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether every check holds; nothing was refuted."""
+        """Whether every check holds, so that nothing was refuted."""
         return all(check.ok for check in self.checks)
 
     @property

@@ -25,7 +25,7 @@ Profile = Callable[[float], float]  # epsilon to the least delta
 
 _NODES = 4001  # of the integral over the first of two rounds; even spacing suffices
 _REACH = 12.0  # standard deviations that it covers
-_MOST = 1e4  # an epsilon beyond which nothing is looked for
+_MOST = 1e4  # an epsilon beyond which nothing is looked for; no plan means it
 
 
 def epsilon_of(profile: Profile, delta: float) -> float:
@@ -93,10 +93,10 @@ def fixed_size(rate: float, multiplier: float) -> Profile:
 
 
 def responses(epsilon: float, *, choices: int, times: int) -> Profile:
-    """The profile of k-ary randomised response, so many times."""
+    """The profile of `times` independent k-ary randomised responses."""
     small = math.exp(-epsilon)
     other = small / (1 + (choices - 1) * small)
-    true, rest = other / small, (choices - 2) * other
+    true, rest = other / small, (choices - 2) * other  # losses +ε and 0; `other` -ε
     masses = np.array([1.0])  # of losses from -times to times, in epsilons
     for _ in range(times):
         masses = np.convolve(masses, [other, rest, true])
@@ -105,7 +105,7 @@ def responses(epsilon: float, *, choices: int, times: int) -> Profile:
 
 
 def clones(epsilon: float, reports: int) -> Profile:
-    """The profile of one report that was mixed among so many."""
+    """The profile of one report that was shuffled among `reports`."""
     n = np.arange(reports)[:, None]  # clones among the others
     firsts = np.arange(reports + 1)[None, :]
     share = math.exp(epsilon) / (1 + math.exp(epsilon))

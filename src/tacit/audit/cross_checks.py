@@ -22,7 +22,7 @@ import numpy as np
 from tacit.accounting.epsilon import compose
 from tacit.audit import closed_forms
 from tacit.audit.checks import Check
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Method
@@ -34,9 +34,10 @@ from tacit.statement import Statement
 
 _FEW = 20  # items, where any number does
 _SAME = 1e-9  # what rounding may change, relatively
-_LOCAL_DELTA, _CENTRAL_DELTA = 1e-6, 1e-5  # the largest of a guarantee
+# The largest deltas of a guarantee: as `statement` has them, written down once more.
+_LOCAL_DELTA, _CENTRAL_DELTA = 1e-6, 1e-5
 _MOST_RESPONSES = 2_000  # that are composed outcome by outcome
-_MOST_CLONES = 400
+_MOST_CLONES = 400  # reports that are mixed; the sum has their square of terms
 _MIXED = 50  # contributors of a plan with a relay
 
 
@@ -53,6 +54,8 @@ def check_books(method: Method, plan: Plan, *, group: str) -> Iterator[Check]:
 
 @dataclass(frozen=True, eq=False)
 class _Books:
+    """The account of a plan for a member of a group, from every side."""
+
     method: Method
     plan: Plan
     group: str
@@ -65,15 +68,15 @@ class _Books:
 
     @cached_property
     def runtime(self) -> Simulation:
-        """The run as it would be played; what it tells of itself is read."""
-        place, plan = small_place(_FEW).people(self.plan.population), self.plan
+        """The run as it would be played; only its own account of itself is read."""
+        data, plan = small_data(_FEW).repeated(self.plan.population), self.plan
         sizes = [*plan.groups.values()]
         return Simulation(
             self.method,
             plan,
-            place.catalog,
-            place.profiles,
-            place.shards,
+            data.catalog,
+            data.profiles,
+            data.shards,
             Key.from_seed(0),
             groups=np.repeat(np.arange(len(sizes)), sizes),
         )
@@ -88,13 +91,13 @@ class _Books:
     @cached_property
     def terms(self) -> list[Any]:
         """What clients of the group agree to: by themselves, and in the runtime."""
-        place = [*self.plan.groups].index(self._named)
+        number = [*self.plan.groups].index(self._named)
         alone = terms_of(self.method, self.plan, group=self._named)
-        return [alone, self.runtime.terms[place]]
+        return [alone, self.runtime.terms[number]]
 
     @property
     def _named(self) -> str:
-        """The group by the plan's own name."""
+        """The group's name in the plan; its first group stands for everyone."""
         groups = [*self.plan.groups]
         return self.group if self.group in groups else groups[0]
 
@@ -175,6 +178,7 @@ class _Books:
 
     def _is_allowed(self, line: Statement) -> bool:
         is_local = all(r.cells[line.unit, line.view].is_local for r in self.made)
+        # With delta = 1/N one user may be published outright; a tenth of that at most.
         few = min(_CENTRAL_DELTA, 1 / (10 * self.plan.population))
         most = _LOCAL_DELTA if is_local else few
         if line.delta is None or line.delta == 0:
@@ -262,6 +266,7 @@ def _untrue(cell: Cell, view: View, plan: Plan) -> Iterator[str]:
         yield "more contributors are claimed than promised"
     if view is View.RELEASE:
         return
+    # Amplification by sampling needs cohorts that nobody sees.
     if any(isinstance(one, sampled) for one in events):
         yield "sampling is claimed against those who know the cohorts"
     is_hidden = plan.channel == "secure_sum" and view is View.SERVER
@@ -288,7 +293,7 @@ def _composed(cells: Iterable[Cell], delta: float) -> float:
 
 def _gap(printed: float, least: float) -> float:
     """How far the printed figure lies below the least, relatively."""
-    if printed >= least:
+    if printed >= least:  # an upper bound may be loose, never too low
         return 0.0
     return 1.0 if least == math.inf else (least - printed) / least
 
@@ -301,6 +306,8 @@ def _difference(one: float | None, other: float | None) -> float:
 
 @dataclass(frozen=True)
 class _Part:
+    """An elementary event, how often it happens, and under which adjacency."""
+
     event: Any
     count: int
     is_exchange: bool
@@ -326,7 +333,7 @@ def _flat(event: Any, times: int = 1) -> list[tuple[Any, int]]:
 
 
 def _note(gaps: dict[str, float], more: dict[str, float]) -> None:
-    """Keep the largest of each kind."""
+    """Keeps the largest gap of each kind of release, in `gaps`."""
     for name, gap in more.items():
         gaps[name] = max(gap, gaps.get(name, 0.0))
 
@@ -339,8 +346,8 @@ def _gaps(
 ) -> dict[str, float]:
     """How far figures lie below the closed forms, by kind of release.
 
-    Of releases that have one for any number, the total itself; of sampled and mixed
-    ones, one round and two as the accountant has them.
+    Gaussians and responses have a closed form for any number, so the total itself is
+    compared; sampled and shuffled releases for one round or two.
     """
     from tacit.accounting import dp_events as dp
 
@@ -355,6 +362,7 @@ def _gaps(
     if normal and len(adjacencies) == 1:
         mu = math.sqrt(sum(p.count / p.event.noise_multiplier**2 for p in normal))
         profile = closed_forms.gaussian(1 / (mu * (2 if True in adjacencies else 1)))
+        # The total has these and perhaps more: it may not lie below them alone.
         found["Gaussians"] = _gap(printed, closed_forms.epsilon_of(profile, delta))
     return found
 
@@ -388,7 +396,7 @@ def _gaps_alone(part: _Part, delta: float) -> dict[str, float]:
 
 
 def _multiplier(event: Any) -> float:
-    """Of several Gaussians on one sample."""
+    """The noise multiplier of several Gaussians on one sample, merged into one."""
     return float(sum(n / e.noise_multiplier**2 for e, n in _flat(event)) ** -0.5)
 
 

@@ -23,7 +23,7 @@ from tacit.audit.canaries import Only
 from tacit.audit.checks import Check
 from tacit.audit.lower_bounds import variance_interval
 from tacit.audit.lying_reports import EXACT, FLOATING, contexts, is_exact
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.keys import Key
 from tacit.method import Method, Server
 from tacit.plan import Plan
@@ -35,14 +35,14 @@ from tacit.tree import Array, Arrays
 from tacit.tree.symmetric import diagonal
 
 ALARM = 1e-7
-_FEW, _PEOPLE = 20, 12
+_FEW, _PEOPLE = 20, 12  # items and users, where any number does
 _PRESENT = {"nobody": 0, "one": 1, "everyone": _PEOPLE}
-_FINEST = 26  # bits: 2¹⁶ steps a bound, 2²⁴ and a few for products of factors
+_FINEST = 26  # bits: 2¹⁶ steps per bound, 2²⁴ and a few for products of factors
 _ROUNDED_UP = 1.0201  # the variance on the exact path, whose noise is up to 1 % more
 
 
 def check_delivered(method: Method, plan: Plan, *, key: Key) -> Iterator[Check]:
-    """What differs in kind between rounds of nobody, of one and of everyone."""
+    """Checks that a delivery looks alike for nobody, for one and for everyone."""
     has_release = all(is_exact(one) for one in contexts(method, plan, key.at("kinds")))
     for path in (FLOATING, *([EXACT] if has_release else [])):
         seen = {who: _seen(method, plan, key, path, n) for who, n in _PRESENT.items()}
@@ -54,7 +54,7 @@ def check_delivered(method: Method, plan: Plan, *, key: Key) -> Iterator[Check]:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """What a server saw in a run."""
+    """Everything that a server saw in one run."""
 
     kinds: list[object]
     tap: _Tap
@@ -85,14 +85,14 @@ class _Tap:
 def _seen(method: Method, plan: Plan, key: Key, path: str, present: int) -> _Seen:
     groups = {g: _PEOPLE if size else 0 for g, size in plan.groups.items()}
     plan = replace(plan, population=_PEOPLE, groups=groups, channel="secure_sum")
-    place, tap = small_place(_FEW).people(_PEOPLE), _Tap()
-    code = int(np.argmax([*groups.values()]))
+    data, tap = small_data(_FEW).repeated(_PEOPLE), _Tap()
+    code = int(np.argmax([*groups.values()]))  # the one group that has members
     simulation = Simulation(
         method,
         plan,
-        place.catalog,
-        place.profiles,
-        place.shards,
+        data.catalog,
+        data.profiles,
+        data.shards,
         key.at("run"),
         groups=np.full(_PEOPLE, code, np.int64),
         ledger=Only(np.arange(_PEOPLE) < present),
@@ -143,16 +143,17 @@ def _check_grid(seen: dict[str, _Seen]) -> Check:
         float(sum(off.values())),
         claimed=0.0,
         slack=0.0,
-        detail=f"off a grid of 2^{_FINEST} steps a bound: "
+        detail=f"off a grid of 2^{_FINEST} steps per bound: "
         + ", ".join(f"{n} with {who}" for who, n in off.items()),
     )
 
 
 def _off_grid(context: RoundContext, total: Arrays) -> int:
-    """How many numbers lie between the whole steps of any exact sum."""
+    """The count of numbers that lie between the steps of any exact sum."""
     assert context.mechanism is not None
     off = 0
     for part in context.mechanism.bounded([*total]):  # type: ignore[attr-defined]
+        # A power of two: multiplying by it is exact in floating point.
         steps = 2.0 ** (_FINEST - math.floor(math.log2(part.bound)))
         for name in part.leaves:
             values = _pairs(total[name], context.layout.slots[name].side) * steps

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.audit.checks import Check
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
@@ -44,7 +44,7 @@ def check_empty_report(method: Method, plan: Plan) -> Check:
 
 def _gap(method: Method, plan: Plan, channel: Channel) -> float:
     """How far a further report of zeros moves what the server keeps, in any round."""
-    key, catalog, gaps = Key.from_seed(1), small_place(_FEW).catalog, list[float]()
+    key, catalog, gaps = Key.from_seed(1), small_data(_FEW).catalog, list[float]()
     plan = replace(plan, channel=channel.name)
     server = method.start(plan, catalog, key.at("start"))
     while not method.is_over(server):
@@ -54,6 +54,7 @@ def _gap(method: Method, plan: Plan, channel: Channel) -> float:
         layout = context.layout
         one, two = (
             method.aggregate(server, channel.carry(reports, context), context)
+            # The same key for both, so that their noise is the same.
             for reports in ([ones(layout)], [ones(layout), _zeros(layout)])
         )
         gaps += [distance(one.weights, two.weights), distance(one.memory, two.memory)]
@@ -72,7 +73,7 @@ def distance(one: Arrays, other: Arrays) -> float:
 
 
 def _zeros(layout: Layout) -> Reports:
-    """One report of zeros."""
+    """One report of this layout, all zeros."""
     leaves = {
         name: slot.leaf(
             {part: np.zeros((1, *s), slot.dtype) for part, s in slot.parts().items()}
@@ -83,6 +84,6 @@ def _zeros(layout: Layout) -> Reports:
 
 
 def ones(layout: Layout) -> Reports:
-    """One report of ones."""
+    """One report of this layout, all ones."""
     zeros = _zeros(layout).tree.leaves.items()
     return Reports(Tree({name: leaf.map(np.ones_like) for name, leaf in zeros}))

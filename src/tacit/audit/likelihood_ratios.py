@@ -29,15 +29,15 @@ from tacit.audit.lower_bounds import (
 )
 from tacit.keys import Key, Keys
 
-DRAWS = 200_000
+DRAWS = 200_000  # per input: an event of 1 % has its log ratio to 3 %
 PILOT = 20_000  # more draws, to choose events on
 _GLANCE = 2_000  # reports of an input, to see of how many kinds they are
 _MOST_KINDS = 100  # beyond, reports count as continuous
-_QUANTILES = np.linspace(0.02, 0.98, 25)
-_STEPS = np.arange(-4.0, 5.0)
+_QUANTILES = np.linspace(0.02, 0.98, 25)  # of the pilot: edges of regions
+_STEPS = np.arange(-4.0, 5.0)  # thresholds, around half of the claimed mu
 _MOST_ERRORS = 4.5  # that a correlation may be away from zero
 
-Said = Float64[np.ndarray, "clients numbers"]  # a report a row
+Said = Float64[np.ndarray, "clients numbers"]  # one report per row
 Say = Callable[[Any, Keys], Said]  # what clients say that all hold this input
 Inputs = Mapping[str, Any]
 Along = Float64[np.ndarray, "n"]
@@ -62,7 +62,7 @@ def check_epsilon(
         claimed=epsilon,
         slack=0.0,
         detail=f"largest log ratio less {ERRORS:g} standard errors: {where[0]} against "
-        f"{where[1]}; {draws} draws an input",
+        f"{where[1]}; {draws} draws per input",
         alarm=3e-5,
     )
 
@@ -83,7 +83,7 @@ def check_mu(
         claimed=mu,
         slack=0.0,
         detail=f"{len(_STEPS)} thresholds, Clopper-Pearson, false alarm {ALARM:g}; "
-        f"{draws} draws an input",
+        f"{draws} draws per input",
         alarm=ALARM,
     )
 
@@ -92,7 +92,7 @@ def check_fresh(
     first: Float64[np.ndarray, "clients some"],
     second: Float64[np.ndarray, "clients others"],
 ) -> Check:
-    """Two reports of the same devices and inputs have nothing else in common.
+    """Two reports of the same clients and inputs have nothing else in common.
 
     Of reports that differ in length, what both have is compared.
     """
@@ -115,8 +115,8 @@ def _drawn(say: Say, inputs: Inputs, key: Key, draws: int) -> dict[str, Said]:
     """The pilot first, then the draws that count; a key of its own for each."""
     numbers = np.arange(PILOT + draws)
     return {
-        name: say(value, key.at(place).each(numbers))
-        for place, (name, value) in enumerate(inputs.items())
+        name: say(value, key.at(number).each(numbers))
+        for number, (name, value) in enumerate(inputs.items())
     }
 
 

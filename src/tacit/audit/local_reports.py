@@ -22,14 +22,15 @@ from tacit.audit.likelihood_ratios import (
     check_fresh,
     check_mu,
 )
-from tacit.audit.small_world import Place, small_place
+from tacit.audit.small_world import small_data
+from tacit.data.federated_data import FederatedData
 from tacit.keys import Key, Keys
 from tacit.method import Method, Server, Unmetered, enrol, participate
 from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.transport.messages import Layout
 
-_ITEMS = 4
+_ITEMS = 4  # 16 histories, and reports of few kinds: every event is frequent
 _HISTORIES: dict[str, list[int]] = {
     "no item": [],
     "the first item": [0],
@@ -41,19 +42,20 @@ _HISTORIES: dict[str, list[int]] = {
 def check_local_reports(
     method: Method, plan: Plan, claims: Claims, *, key: Key, tick: Tick = lambda: None
 ) -> Iterator[Check]:
-    """Every check of reports that clients protect themselves; none if none is."""
+    """Every check of reports that clients protect themselves, if there are any."""
     if claims.report_epsilon is None and claims.report_mu is None:
         return
-    place = small_place(_ITEMS)
-    servers = _servers(method, plan, place, key.at("rounds"))
+    data = small_data(_ITEMS)
+    servers = _servers(method, plan, data, key.at("rounds"))
     kinds = _of_each_kind(method, servers)
     for server in kinds:
-        say = _speaker(method, server, place)
+        say = _speaker(method, server, data)
         found = _check_pairs(say, claims, key.at("pairs", server.round))
         when = "" if len(kinds) == 1 else f", round {server.round}"
         yield replace(found, name=found.name + when)
         tick()
-    keys, same = key.at("twice").each(np.arange(PILOT)), place.holding([0], PILOT)
+    # The same clients in two rounds: keys that forget the round repeat their noise.
+    keys, same = key.at("twice").each(np.arange(PILOT)), data.all_holding([0], PILOT)
     yield check_fresh(*(_said(method, one, same, keys) for one in servers[-2:]))
     tick()
 
@@ -65,11 +67,11 @@ def _check_pairs(say: Say, claims: Claims, key: Key) -> Check:
     return check_mu(say, _HISTORIES, mu=claims.report_mu, key=key)
 
 
-def _servers(method: Method, plan: Plan, place: Place, key: Key) -> list[Server]:
+def _servers(method: Method, plan: Plan, data: FederatedData, key: Key) -> list[Server]:
     """The server before each round of the plan."""
-    people = place.people(plan.population)
+    people = data.repeated(plan.population)
     simulation = Simulation(
-        method, plan, place.catalog, people.profiles, people.shards, key
+        method, plan, data.catalog, people.profiles, people.shards, key
     )
     start = simulation.start()
     states = [start, *(state for state, _ in simulation.run(start))]
@@ -77,7 +79,8 @@ def _servers(method: Method, plan: Plan, place: Place, key: Key) -> list[Server]
 
 
 def _of_each_kind(method: Method, servers: list[Server]) -> list[Server]:
-    """The first of the rounds whose reports look alike."""
+    """The servers before the first round of each kind of report."""
+    # Reversed, so that the first round of a kind is the one that stays in the table.
     kinds = {repr(_layout(method, server)): server for server in reversed(servers)}
     return [*reversed(kinds.values())]
 
@@ -86,23 +89,23 @@ def _layout(method: Method, server: Server) -> Layout:
     return method.context(server, method.broadcast(server), Key.from_seed(0)).layout
 
 
-def _speaker(method: Method, server: Server, place: Place) -> Say:
+def _speaker(method: Method, server: Server, data: FederatedData) -> Say:
     def say(items: list[int], keys: Keys) -> Said:
-        return _said(method, server, place.holding(items, len(keys)), keys)
+        return _said(method, server, data.all_holding(items, len(keys)), keys)
 
     return say
 
 
-def _said(method: Method, server: Server, place: Place, keys: Keys) -> Said:
-    """What clients of this place say in a round, a report a row."""
-    clients = enrol(method, server.plan, place.profiles, keys, catalog=place.catalog)
+def _said(method: Method, server: Server, data: FederatedData, keys: Keys) -> Said:
+    """What clients with this data report in a round, one report per row."""
+    clients = enrol(method, server.plan, data.profiles, keys, catalog=data.catalog)
     _, reports, _ = participate(
         method,
         method.broadcast(server),
         clients,
-        place.shards,
+        data.shards,
         keys,
-        ledger=Unmetered(),
+        ledger=Unmetered(),  # far more reports than any budget allows
     )
     dense = reports.tree.to_dense()
     rows = [dense[name].reshape(len(keys), -1) for name in dense.leaves]

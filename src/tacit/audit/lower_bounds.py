@@ -51,7 +51,7 @@ def mu_lower_bound(
     `thresholds` must not depend on the scores: `alarm` is shared out over them and the
     two error rates of each. Zero if nothing can be told.
     """
-    each = alarm / (2 * len(thresholds))
+    each = alarm / (2 * len(thresholds))  # a union bound
     above = (absent >= thresholds[:, None]).sum(axis=1)
     below = (present < thresholds[:, None]).sum(axis=1)
     false_alarms = upper_rate(above, len(absent), alarm=each)

@@ -21,7 +21,7 @@ from tacit.audit.canaries import probes
 from tacit.audit.checks import Check
 from tacit.audit.empty_report import ones
 from tacit.audit.noise_units import stated_noise
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.mechanisms.sum_mechanism import SumMechanism
@@ -58,9 +58,9 @@ def check_liars(method: Method, plan: Plan, *, key: Key) -> Iterator[Check]:
 
 
 def contexts(method: Method, plan: Plan, key: Key) -> list[RoundContext]:
-    """What each kind of round has agreed on, in a small place."""
+    """The context of each kind of round, with a small catalog."""
     plan = replace(plan, channel="secure_sum")
-    server = method.start(plan, small_place(_FEW).catalog, key.at("start"))
+    server = method.start(plan, small_data(_FEW).catalog, key.at("start"))
     kinds: dict[str, RoundContext] = {}
     while not method.is_over(server):
         context = _context(method, server, key)
@@ -134,7 +134,7 @@ class _Path:
         return delivery.total
 
     def distance(self, one: Arrays, other: Arrays) -> float:
-        """In sensitivities: over the noise, times the multiplier of the event."""
+        """The L2 distance of two totals in sensitivities: noise over its multiplier."""
         squares = 0.0
         for name in one:
             gap = np.subtract(one[name], other[name], dtype=np.float64)

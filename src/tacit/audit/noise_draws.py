@@ -45,7 +45,7 @@ from tacit.transport.messages import Layout, Slot
 ALARM = 1e-7  # of one kind of test, over all that is looked at
 EACH = 2**17  # draws of a leaf under one key: four blocks of 32,768
 LONG = 2**20 + 2**19  # of one leaf: two streams, both from the compiled generator
-_KEYS, _LEAVES = 2, 2
+_KEYS, _LEAVES = 2, 2  # two of each: what they share shows at a lag
 _PAIRS = 2**14  # of draws at a lag, at the least
 _TAILS = (3.0, 4.0, 5.0)
 _REPEATS = 2  # of double precision that chance may bring, once in 1e15 audits
@@ -67,8 +67,8 @@ def check_draws(method: Method, plan: Plan, *, key: Key) -> Iterator[Check]:
     """Every check of the draws of the mechanisms of `plan`."""
     rows = [
         row
-        for place, context in enumerate(contexts(method, plan, key.at("kinds")))
-        for row in _rows(context, key.at("draws", place), is_first=place == 0)
+        for number, context in enumerate(contexts(method, plan, key.at("kinds")))
+        for row in _rows(context, key.at("draws", number), is_first=number == 0)
     ]
     yield _check_law(rows)
     yield _check_lags(rows)
@@ -96,7 +96,7 @@ def _drawn(mechanism: SumMechanism, names: list[str], n: int, key: Key) -> Draws
 
 
 def _released(mechanism: SumMechanism, names: list[str], secret: bytes) -> Draws:
-    """As a release draws it, over the deviation that follows from the bound."""
+    """Noise as a release draws it, over the deviation that follows from the bound."""
     layout = Layout({name: Slot("float64", (EACH,)) for name in names})
     total = exact_total([], mechanism, layout, secret)
     parts = mechanism.bounded(names)  # type: ignore[attr-defined]
@@ -188,6 +188,7 @@ def largest_at_a_lag(draws: Draws, alarm: float) -> tuple[float, int]:
     deviation = float(spread.std())
     if not deviation or not math.isfinite(deviation):
         return math.inf, 0
+    # Twice as long, so that no product wraps around; all lags cost n log n.
     padded = next_fast_len(2 * n, real=True)
     power = np.abs(rfft(spread / deviation, padded)) ** 2
     lags = np.arange(1, n - _PAIRS + 1)

@@ -38,19 +38,19 @@ class Units:
         plan: Plan,
         group: str,
     ) -> Units:
-        """As the object that adds the noise states them."""
+        """The units of one round, as the object that adds the noise states them."""
         noise = stated_noise(method, broadcast, plan)
         return cls(layout, noise, stated_multiplier(noise, group))
 
     @property
     def scales(self) -> Flat:
-        """The scale of the noise on every coordinate."""
+        """The standard deviation of the noise on every coordinate."""
         slots = self.layout.slots.items()
         sizes = [(name, math.prod(slot.shape)) for name, slot in slots]
         return np.repeat([self.noise.scale(n) for n, _ in sizes], [s for _, s in sizes])
 
     def limit(self, leaf: str) -> float:
-        """The most that one client may add to a leaf."""
+        """The largest L2 norm that one client may add to a leaf."""
         return self.noise.scale(leaf) / self.multiplier
 
     def of_reports(self, reports: Reports) -> sp.csr_array:
@@ -61,7 +61,7 @@ class Units:
         return sp.csr_array(side_by_side @ sp.diags_array(1 / self.scales))
 
     def of_total(self, total: Arrays) -> Flat:
-        """A total with its leaves laid end to end."""
+        """A total with its leaves laid end to end, in units of the noise."""
         leaves = [np.ravel(total[name]) for name in self.layout.slots]
         return np.concatenate(leaves) / self.scales
 
@@ -79,6 +79,7 @@ def stated_noise(method: Method, broadcast: Broadcast, plan: Plan) -> SumMechani
 
 def stated_multiplier(noise: SumMechanism, group: str) -> float:
     """The noise multiplier in the object's own event, for a member of the group."""
+    # Personal budgets: a mechanism with groups has an event for each of them.
     own: typing.Any = getattr(noise, "event_of", None)
     event: typing.Any = noise.event if own is None else own(group)
     if not hasattr(event, "noise_multiplier"):

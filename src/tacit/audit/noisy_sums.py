@@ -1,7 +1,7 @@
 """Noisy sums: the bound, the noise and what can be told, held against the claims.
 
 An honest method fails one of these checks once in about 400: the variance in 1e-3, the
-law in 1e-4, the correlation in 1e-5 a pair of rounds, mu in 1e-3. An audit asks again
+law in 1e-4, the correlation in 1e-5 per pair of rounds, mu in 1e-3. An audit asks again
 with fresh draws before it says so, which makes that once in some 100,000.
 """
 
@@ -26,7 +26,7 @@ from tacit.audit.lower_bounds import (
     normal_p_value,
     variance_interval,
 )
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT
@@ -35,7 +35,7 @@ from tacit.method import Method
 from tacit.plan import Plan
 from tacit.release import EVERYONE
 
-LEAST_P = 1e-4
+LEAST_P = 1e-4  # of the Kolmogorov-Smirnov test; its chance of a false alarm
 LEAST_FREE = 50  # numbers of a kind of round with noise alone
 MOST_ERRORS = 4.5  # that a correlation may be away from zero
 _FEW = 20  # items, where any number does
@@ -105,9 +105,9 @@ def check_noise(seen: Observed) -> Iterator[Check]:
     kinds: dict[str, list[Round]] = {}
     for round_ in seen.rounds:
         kinds.setdefault(repr(round_.layout), []).append(round_)
-    for place, kind in enumerate(kinds.values()):
+    for number, kind in enumerate(kinds.values()):
         noise = _enough(np.concatenate([round_.noise for round_ in kind]))
-        of = "" if len(kinds) == 1 else f", rounds of kind {place}"
+        of = "" if len(kinds) == 1 else f", rounds of kind {number}"
         yield _check_variance(noise, of)
         yield _check_law(noise, of)
     if len(seen.rounds) > 1:
@@ -157,7 +157,7 @@ def check_bits(seen: Observed) -> Iterator[Check]:
 
 def is_bare(method: Method, plan: Plan) -> bool:
     """Whether the channel is given no noise at all."""
-    server = method.start(plan, small_place(_FEW).catalog, Key.from_seed(0))
+    server = method.start(plan, small_data(_FEW).catalog, Key.from_seed(0))
     return method.noise(method.broadcast(server), plan) is None
 
 
@@ -210,7 +210,7 @@ def _check_rounds(seen: Observed) -> Check:
         claimed=MOST_ERRORS,
         slack=0.0,
         detail=f"largest of {len(pairs)} pairs of rounds, leaf by leaf",
-        alarm=7e-6 * len(pairs),
+        alarm=7e-6 * len(pairs),  # two tails of a normal beyond 4.5 deviations
     )
 
 

@@ -24,7 +24,7 @@ from tacit.method import Method
 from tacit.plan import Plan
 from tacit.release import EVERYONE
 
-CANARIES = 50
+CANARIES = 50  # few: a run that is watched may not be made of canaries
 
 
 def one_shot(
@@ -42,6 +42,7 @@ def one_shot(
     few = replace(plan, population=CANARIES, groups=groups)
     seen = observe(method, few, key=key, group=group, tick=tick)
     shifts = np.array([_shift(round_, seen.present) for round_ in seen.rounds])
+    # mu² adds over rounds; squares keep their sign, so that chance can cancel.
     found = math.sqrt(max(0.0, float((shifts * np.abs(shifts)).sum())))
     return Estimate(
         f"one-shot canary estimate of epsilon, delta {delta:g}",
@@ -60,6 +61,6 @@ def _shift(round_: Round, present: Bool[np.ndarray, "canaries"]) -> float:
     if not len(rows):
         return 0.0
     along = round_.own[rows] @ round_.total / np.sqrt(own[rows])
-    along *= np.sqrt(whole[rows] / own[rows])
+    along *= np.sqrt(whole[rows] / own[rows])  # as if no coordinate were shared
     spread = float(np.linalg.norm(round_.total)) / math.sqrt(len(round_.total))
     return float(along.mean()) / spread

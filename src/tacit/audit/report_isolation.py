@@ -16,13 +16,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from tacit.audit.checks import Check
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.keys import Key
 from tacit.method import Clients, Method, Unmetered, enrol, participate
 from tacit.plan import Plan
 from tacit.transport.messages import Broadcast
 
-_FEW, _PEOPLE = 20, 12
+_FEW, _PEOPLE = 20, 12  # items and users, where any number does
 _SAME = 1e-4  # of the largest number of a report, or of 1
 
 
@@ -46,11 +46,12 @@ def check_alone(method: Method, plan: Plan, *, key: Key) -> Check:
 class _Stage:
     def __init__(self, method: Method, plan: Plan, key: Key) -> None:
         self.method, self.keys = method, key.at("clients").each(np.arange(_PEOPLE))
-        self.place = small_place(_FEW).people(_PEOPLE)
-        server = method.start(plan, self.place.catalog, key.at("start"))
+        self.data = small_data(_FEW).repeated(_PEOPLE)
+        server = method.start(plan, self.data.catalog, key.at("start"))
         self.broadcast: Broadcast = method.broadcast(server)
+        # All in the one group that has members.
         codes = np.full(_PEOPLE, np.argmax([*plan.groups.values()]), np.int64)
-        people, catalog = self.place.profiles, self.place.catalog
+        people, catalog = self.data.profiles, self.data.catalog
         self.clients: Clients = enrol(
             method, plan, people, self.keys, catalog=catalog, groups=codes
         )
@@ -60,7 +61,7 @@ class _Stage:
             self.method,
             self.broadcast,
             self.clients.take(rows),
-            self.place.shards.take(rows),
+            self.data.shards.take(rows),
             self.keys[rows],
             ledger=Unmetered(),
         )

@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float, Int64
 from scipy.stats import binom
 
 from tacit.audit.checks import Check
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import gaussian_event
 from tacit.method import Method
@@ -38,9 +38,9 @@ from tacit.transport.messages import Reports
 
 ALARM = 1e-7
 _FEW = 20  # items, where any number does
-_ROUNDS = 96
-_LEAST_PEOPLE, _MOST_PEOPLE = 400, 20_000
-_ASKED = 40  # users a round, if the population is large enough
+_ROUNDS = 96  # rounds that are drawn, over as many runs as it takes
+_LEAST_PEOPLE, _MOST_PEOPLE = 400, 20_000  # invented ones, whatever the plan has
+_ASKED = 40  # users per round, if the population is large enough
 
 Asked = Bool[np.ndarray, "rounds clients"]
 
@@ -103,7 +103,7 @@ def _of_one_group(plan: Plan, group: str, people: int) -> Plan:
 def _asked(method: Method, plan: Plan, key: Key) -> Asked:
     """Who is asked in each round; as many runs as it takes."""
     n, rounds = plan.population, min(plan.rounds, _ROUNDS)
-    runs = -(-_ROUNDS // rounds)
+    runs = -(-_ROUNDS // rounds)  # rounded up
     asked = np.zeros((runs, rounds, n), bool)
     for run in range(runs):
         for round_, numbers in _run(method, plan, rounds, key.at("run", run)):
@@ -114,14 +114,14 @@ def _asked(method: Method, plan: Plan, key: Key) -> Asked:
 def _run(
     method: Method, plan: Plan, rounds: int, key: Key
 ) -> Iterator[tuple[int, Int64[np.ndarray, "asked"]]]:
-    place, heard = small_place(_FEW).people(plan.population), _Heard()
+    data, heard = small_data(_FEW).repeated(plan.population), _Heard()
     code = int(np.argmax([*plan.groups.values()]))
     simulation = Simulation(
         method,
         plan,
-        place.catalog,
-        place.profiles,
-        place.shards,
+        data.catalog,
+        data.profiles,
+        data.shards,
         key,
         groups=np.full(plan.population, code, np.int64),
         ledger=heard,
@@ -146,7 +146,7 @@ def _step(simulation: Simulation, state: State) -> None:
 
 
 class _Enough(Exception):
-    """Everyone was asked; the round need not go on."""
+    """Raised once everyone was asked: the rest of the round tells nothing."""
 
 
 class _Heard:
@@ -192,7 +192,7 @@ class _Cut:
 def _check_participations(
     asked: Asked, plan: Plan, *, most: int, counted: int, inner: Any
 ) -> Check:
-    """As often as is counted: by the server's view, and by the event of a run."""
+    """No client is asked more often than the server's view and the event count."""
     rounds = min(plan.rounds, _ROUNDS)
     runs = asked.reshape(-1, rounds, asked.shape[1]).sum(axis=1)
     is_sampled = _rate(inner) is not None or _size(inner) is not None
@@ -240,13 +240,13 @@ def _check_fixed(asked: Asked, size: int, population: int) -> Check:
 
 
 def _chance(hits: int, n: int, p: float) -> float:
-    """Two-sided and exact: twice the smaller tail."""
+    """The two-sided exact binomial p-value: twice the smaller tail."""
     below, above = binom.cdf(hits, n, p), binom.sf(hits - 1, n, p)
     return min(1.0, 2 * float(min(below, above)))
 
 
 def _chance_of_sizes(asked: Asked, rate: float) -> float:
-    """How often a size is within its quartiles, which is known exactly."""
+    """The p-value of how many cohort sizes lie within the quartiles of the binomial."""
     n = asked.shape[1]
     low, high = int(binom.ppf(0.25, n, rate)), int(binom.ppf(0.75, n, rate))
     inside = float(binom.cdf(high, n, rate) - binom.cdf(low - 1, n, rate))

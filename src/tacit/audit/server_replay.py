@@ -21,7 +21,8 @@ import numpy as np
 from tacit.audit.canaries import Only
 from tacit.audit.checks import Check
 from tacit.audit.empty_report import distance
-from tacit.audit.small_world import Place, small_place
+from tacit.audit.small_world import small_data
+from tacit.data.federated_data import FederatedData
 from tacit.keys import Key
 from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.method import Method, Server
@@ -37,22 +38,22 @@ from tacit.transport.channels import (
 from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Array, Arrays
 
-_FEW, _PEOPLE = 20, 12
+_FEW, _PEOPLE = 20, 12  # items and users, where any number does
 _HELD = [0, 3, 4]  # what everybody has in the second run
 _SAME = 1e-9  # what rounding may change, relatively
 
 
 def check_replay(
-    method: Method, plan: Plan, *, key: Key, place: Place | None = None
+    method: Method, plan: Plan, *, key: Key, data: FederatedData | None = None
 ) -> Check:
     """Hold the servers of runs that announce the same against each other."""
-    place = place or small_place(_FEW)
+    data = data or small_data(_FEW)
     readers, gaps = method.aggregators(plan), list[float]()
     carriers: tuple[Channel, ...] = (Direct(), SecureSum())
     for carrier in carriers:
         if all(carrier.delivers in reader.accepts for reader in readers):
             over = replace(plan, channel=carrier.name)
-            gaps += [_gap(method, over, carrier, key, place)]
+            gaps += [_gap(method, over, carrier, key, data)]
     return Check.at_most(
         "change of the server by what was not delivered",
         max(gaps, default=math.inf),
@@ -63,16 +64,18 @@ def check_replay(
     )
 
 
-def _gap(method: Method, plan: Plan, carrier: Channel, key: Key, place: Place) -> float:
+def _gap(
+    method: Method, plan: Plan, carrier: Channel, key: Key, data: FederatedData
+) -> float:
     groups = {g: _PEOPLE if size else 0 for g, size in plan.groups.items()}
     plan = replace(plan, population=_PEOPLE, groups=groups)
     kept = _Kept(carrier)
-    first = _played(method, plan, place.people(_PEOPLE), key, kept)
+    first = _played(method, plan, data.repeated(_PEOPLE), key, kept)
     again = _Again(carrier, kept.said)
-    other = place.holding(_HELD, _PEOPLE)
+    other = data.all_holding(_HELD, _PEOPLE)
     gaps = [0.0]
     for nobody in (False, True):
-        fresh = copy.deepcopy(method)
+        fresh = copy.deepcopy(method)  # a method that remembers forgets it here
         found = _played(fresh, plan, other, key, again, nobody=nobody)
         gaps += [_apart(one, two) for one, two in zip(first, found, strict=True)]
     return max(gaps)
@@ -92,7 +95,7 @@ def _kinds(arrays: Arrays) -> dict[str, tuple[Any, ...]]:
 def _played(
     method: Method,
     plan: Plan,
-    place: Place,
+    data: FederatedData,
     key: Key,
     channel: Channel,
     *,
@@ -103,9 +106,9 @@ def _played(
     simulation = Simulation(
         cast(Method, _Announcing(method, key)),
         plan,
-        place.catalog,
-        place.profiles,
-        place.shards,
+        data.catalog,
+        data.profiles,
+        data.shards,
         key,
         groups=np.full(_PEOPLE, code, np.int64),
         ledger=Only(np.full(_PEOPLE, not nobody)),

@@ -16,7 +16,8 @@ import numpy as np
 
 from tacit.audit.canaries import Only
 from tacit.audit.checks import Check
-from tacit.audit.small_world import Place, small_place
+from tacit.audit.small_world import small_data
+from tacit.data.federated_data import FederatedData
 from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.method import Method
@@ -27,14 +28,14 @@ from tacit.transport.channels import Unlinked
 
 _FEW = 20  # items, where any number does
 _LEAST = 6  # contributors that the plan promises
-_PEOPLE = 9
+_PEOPLE = 9  # more than the minimum, so that fewer can take part
 
 
 def check_minimum(
-    method: Method, plan: Plan, *, key: Key, place: Place | None = None
+    method: Method, plan: Plan, *, key: Key, data: FederatedData | None = None
 ) -> Iterator[Check]:
     """Below its minimum the relay delivers nothing; none if no relay can be used."""
-    place = (place or small_place(_FEW)).people(_PEOPLE)
+    data = (data or small_data(_FEW)).repeated(_PEOPLE)
     groups = {g: _PEOPLE if size else 0 for g, size in plan.groups.items()}
     mixed = replace(
         plan,
@@ -47,8 +48,8 @@ def check_minimum(
     readers = method.aggregators(mixed)
     if not all(Unlinked in reader.accepts for reader in readers):
         return
-    passed = [n for n in (0, 1, _LEAST - 1) if _delivers(method, mixed, n, key, place)]
-    enough = _delivers(method, mixed, _LEAST, key, place)
+    passed = [n for n in (0, 1, _LEAST - 1) if _delivers(method, mixed, n, key, data)]
+    enough = _delivers(method, mixed, _LEAST, key, data)
     yield Check(
         "contributors from which a relay delivers, at least",
         float(_LEAST),
@@ -59,15 +60,15 @@ def check_minimum(
 
 
 def _delivers(
-    method: Method, plan: Plan, contributors: int, key: Key, place: Place
+    method: Method, plan: Plan, contributors: int, key: Key, data: FederatedData
 ) -> bool:
     code = int(np.argmax([*plan.groups.values()]))
     simulation = Simulation(
         method,
         plan,
-        place.catalog,
-        place.profiles,
-        place.shards,
+        data.catalog,
+        data.profiles,
+        data.shards,
         key,
         groups=np.full(_PEOPLE, code, np.int64),
         ledger=Only(np.arange(_PEOPLE) < contributors),

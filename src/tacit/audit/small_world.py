@@ -3,77 +3,50 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
-
-from tacit.data.catalog import Catalog, Profiles
-from tacit.data.interactions import Interactions
+from tacit.data.federated_data import FederatedData
 from tacit.data.shards import Shards
 from tacit.data.synthetic.world import World
 from tacit.errors import Refused
 from tacit.method import Method
 from tacit.plan import Plan
 
-_PEOPLE = 12  # different ones; more clients repeat them
-_ITEMS = (20, 60, 200, 500, 1_500, 4_500, 15_000)  # the sizes that are tried
-
-
-@dataclass(frozen=True, eq=False)
-class Place:
-    """Where an audit happens: items, users and what their clients hold."""
-
-    catalog: Catalog
-    profiles: Profiles
-    shards: Shards
-
-    def people(self, n: int) -> Place:
-        """The same items, and `n` clients: the same few users again and again."""
-        rows = np.arange(n) % len(self.shards)
-        return Place(self.catalog, self.profiles.take(rows), self.shards.take(rows))
-
-    def holding(self, items: list[int], n: int) -> Place:
-        """The same items, and `n` clients that all hold exactly these."""
-        users = np.repeat(np.arange(n), len(items))
-        log = Interactions.of_columns(
-            users,
-            np.tile(np.asarray(items, np.int64), n),
-            n_users=n,
-            n_items=len(self.catalog),
-        )
-        return Place(self.catalog, self.people(n).profiles, Shards.of(log))
+_USERS = 12  # different ones; an audit with more clients repeats them
+# Catalog sizes that are tried, each about three times the last: an update of Gram has
+# n(n+1)/2 numbers, one of federated popularity only n.
+_ITEMS = (20, 60, 200, 500, 1_500, 4_500, 15_000)
 
 
 @cache
-def small_place(n_items: int) -> Place:
-    """A place with this many items."""
+def small_data(n_items: int) -> FederatedData:
+    """Twelve invented users and this many items; the same on every call."""
     world = World(
-        users=_PEOPLE,
+        users=_USERS,
         items=n_items,
         events_per_user=min(n_items / 2, 5),
         fewest_events=1,
         topics=min(8, n_items),
     )
     data = world.dataset("audit")
-    return Place(data.catalog, data.profiles, Shards.of(data.interactions))
+    return FederatedData(data.catalog, data.profiles, Shards.of(data.interactions))
 
 
-def place_for(method: Method, plan: Plan, *, coordinates: int) -> Place:
-    """The smallest place in which an update has at least so many coordinates."""
+def data_for(method: Method, plan: Plan, *, coordinates: int) -> FederatedData:
+    """The smallest data on which an update has at least `coordinates` numbers."""
     found = 0
     for n_items in _ITEMS:
-        place = small_place(n_items)
-        found = _coordinates(method, plan, place)
+        data = small_data(n_items)
+        found = _coordinates(method, plan, data)
         if found >= coordinates:
-            return place
+            return data
     raise Refused(
         f"an update of {type(method).__name__} has {found} coordinates with "
         f"{_ITEMS[-1]} items; an audit of its sums needs {coordinates}"
     )
 
 
-def _coordinates(method: Method, plan: Plan, place: Place) -> int:
-    """How many numbers an update of the first round stands for, written out."""
-    slots = method.layout(plan, place.catalog, round=0).slots.values()
+def _coordinates(method: Method, plan: Plan, data: FederatedData) -> int:
+    """The numbers in an update of the first round, factored leaves written out."""
+    slots = method.layout(plan, data.catalog, round=0).slots.values()
     return sum(math.prod(slot.shape) // (slot.groups or 1) for slot in slots)

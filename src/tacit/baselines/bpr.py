@@ -63,13 +63,14 @@ class Bpr:
                 learning_rate=self.learning_rate,
                 regularization=self.regularization,
                 iterations=self.iterations,
-                num_threads=1,
+                num_threads=1,  # threads race on shared factors: no two runs alike
                 random_state=key.generator(),
             )
             model.fit(confidences(train), show_progress=False)
         x, items = people_by_items(train), model.item_factors
         fold_in = _ridge(_means(x, items[:, :-1]), model.user_factors[:, :-1])
         counts = np.maximum(np.asarray(x.sum(axis=0)), _COUNT_OF_UNSEEN)
+        # After the fold-in map, which must not see what the bias is given back.
         items[:, -1] += self.popularity * np.log(counts)
         return FittedBpr(items, fold_in)
 
@@ -85,7 +86,7 @@ class FittedBpr:
         """The mapped mean of the items held, and 1 for the bias.
 
         BPR has no rule for users it never saw. The map is the ridge regression of the
-        training users's vectors on the means of their items.
+        training users' vectors on the means of their items.
         """
         vectors = _means(people_by_items(history), self.items[:, :-1]) @ self.fold_in
         ones = np.ones((len(history), 1))
@@ -108,5 +109,6 @@ def _ridge(
     people: Float[np.ndarray, "users factors"],
 ) -> Float64[np.ndarray, "factors factors"]:
     gram = means.T @ means
+    # Relative to the mean eigenvalue; 1e-12 where all means are zero.
     ridge = max(_RIDGE * float(np.trace(gram)) / len(gram), 1e-12)
     return np.linalg.solve(gram + ridge * np.eye(len(gram)), means.T @ people)

@@ -52,9 +52,9 @@ class Ease:
         """Solve for the weights; nothing is random."""
         x = sp.csr_array(people_by_items(train).astype(self.precision))
         gram = _gram(x)
-        gram[np.diag_indices_from(gram)] += self.regularization
+        gram[np.diag_indices_from(gram)] += self.regularization  # G + λI, in place
         p = _inverse_in_place(gram)
-        p /= -np.diag(p)[None, :].copy()
+        p /= -np.diag(p)[None, :].copy()  # a copy: the division changes the diagonal
         np.fill_diagonal(p, 0.0)
         return FittedEase(p)
 
@@ -72,7 +72,7 @@ class FittedEase:
 
 
 def _gram(x: sp.csr_array) -> Square:
-    """XᵀX, a block of rows at a time: as a sparse matrix it would be several times."""
+    """XᵀX, by blocks of rows: at once, as a sparse matrix, it takes more memory."""
     columns, n = x.T.tocsr(), x.shape[1]
     gram = np.empty((n, n), x.dtype)
     for block in row_blocks(n, width=n):
@@ -81,7 +81,7 @@ def _gram(x: sp.csr_array) -> Square:
 
 
 def _inverse_in_place(matrix: Any) -> Square:
-    """The inverse of a positive definite matrix, by Cholesky, in its place."""
+    """The inverse of a positive definite matrix, by Cholesky, written over it."""
     found: Any = get_lapack_funcs(("potrf", "potri"), (matrix,))
     factorize, invert = found
     # LAPACK wants columns in a row; a symmetric matrix is its own transpose.

@@ -5,9 +5,9 @@ W, H      users × factors, items × factors
 loss = α Σ over held (1 - w·h)² + Σ over all others (w·h)² + λ (‖W‖² + ‖H‖²)
 
 Hu et al. 2008; fitted by the library `implicit`, three steps of conjugate gradients
-(Takács et al. 2011) a row in each sweep. Its λ is the same for every row. Rendle et al.
-2022 scale λ by how often a row occurs; `implicit` does not, so their λ does not carry
-over. They also show that iALS is a strong baseline only if α and λ are searched.
+(Takács et al. 2011) per row in each sweep. Its λ is the same for every row. Rendle et
+al. 2022 scale λ by how often a row occurs; `implicit` does not, so their λ does not
+carry over. They also show that iALS is a strong baseline only if α and λ are searched.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Ials:
         with implicit_on_cpu() as implicit:
             model = implicit.als.AlternatingLeastSquares(
                 factors=self.factors,
-                alpha=self.confidence,
+                alpha=self.confidence,  # weighs held pairs α, not 1 + α as in Hu et al.
                 regularization=self.regularization,
                 iterations=self.iterations,
                 random_state=key.generator(),
@@ -64,7 +64,7 @@ class Ials:
 
 @dataclass(frozen=True, eq=False)
 class FittedIals:
-    """H; the training users's vectors are not needed any more."""
+    """The item factors H; the training users' vectors are not needed any more."""
 
     items: Float32[np.ndarray, "items factors"]
     confidence: float
@@ -73,16 +73,18 @@ class FittedIals:
     def represent(self, history: Shards) -> Vectors:
         """The w that minimizes the loss for each history, H fixed, in closed form."""
         x, n_factors = people_by_items(history), self.items.shape[1]
+        # One f × f system per user, so memory is bounded by blocks of users.
         blocks = row_blocks(len(history), width=n_factors**2)
         return np.concatenate([self._solved(x[block]) for block in blocks])
 
     def score(self, history: Shards) -> Scores:
-        """Inner products."""
+        """The inner product of every user's vector with every item's."""
         return self.represent(history) @ self.items.T
 
     def _solved(self, x: sp.csr_array) -> Float32[np.ndarray, "users factors"]:
         """(HᵀH + λI + (α - 1) Σ over held h hᵀ) w = α Σ over held h, for every row."""
         h = self.items
+        # h hᵀ summed over the items held, one row of it at a time: (users, f, f)
         held = np.stack([x @ (h * column[:, None]) for column in h.T], axis=1)
         left = self._gram + (self.confidence - 1) * held
         right = self.confidence * (x @ h)
@@ -90,6 +92,6 @@ class FittedIals:
 
     @cached_property
     def _gram(self) -> Float64[np.ndarray, "factors factors"]:
-        """HᵀH + λI."""
+        """HᵀH + λI, the part of the normal equations that all users share."""
         h = self.items.astype(np.float64)
         return h.T @ h + self.regularization * np.eye(h.shape[1])

@@ -48,6 +48,7 @@ class ItemKnn:
             shrinkage=self.shrinkage,
             but_itself=True,
         )
+        # Transposed: a history then sums a few rows instead of scanning all columns.
         return FittedItemKnn(near.T.tocsr())
 
 
@@ -58,5 +59,5 @@ class FittedItemKnn:
     similarities: sp.csr_array
 
     def score(self, history: Shards) -> Scores:
-        """The sum of the rows of the items held."""
+        """For every item, its cosines with the items held, summed."""
         return np.asarray((people_by_items(history) @ self.similarities).toarray())

@@ -19,7 +19,7 @@ from tacit.errors import MissingExtra
 
 @contextmanager
 def implicit_on_cpu() -> Iterator[ModuleType]:
-    """Its package of models for the processor, with BLAS on one thread meanwhile."""
+    """Gives the library's CPU models, with BLAS on one thread while they are in use."""
     try:
         import implicit.cpu.als
         import implicit.cpu.bpr
@@ -31,5 +31,6 @@ def implicit_on_cpu() -> Iterator[ModuleType]:
 
 
 def confidences(train: Shards) -> sp.csr_matrix:
-    """The kind of matrix that it takes without a warning."""
+    """Histories, users × items, as the type of matrix that `implicit` expects."""
+    # Not `csr_array`, which the library takes with a warning.
     return sp.csr_matrix(people_by_items(train))

@@ -12,7 +12,7 @@ _NUMBERS_AT_ONCE = 2**24  # 128 MiB in double precision
 
 
 def people_by_items(shards: Shards) -> sp.csr_array:
-    """1.0 where a user has an item, however often."""
+    """Users × items: 1.0 where a user has an item, however often."""
     return shards.log.matrix()
 
 

@@ -51,19 +51,19 @@ class MultVae:
         check.not_negative(beta=self.beta)
         if not 0 <= self.dropout < 1:
             raise BadValue(f"dropout={self.dropout} must be in [0, 1)")
-        self.network(1)
+        self.network(1)  # refuses impossible widths before there is any data
 
     def network(self, n_items: int) -> Network:
-        """Its shape over so many items."""
+        """The network of this shape over `n_items` items."""
         return Network(n_items, self.hidden, self.latent)
 
     def fit(self, train: Shards, *, key: Key) -> FittedMultVae:
-        """Train to the last epoch."""
+        """The model after the last epoch."""
         *_, last = self.course(train, key=key)
         return last
 
     def course(self, train: Shards, *, key: Key) -> Iterator[FittedMultVae]:
-        """The model after every epoch."""
+        """The models after each epoch, in order."""
         network, adam = self.network(train.n_items), Adam(self.rate)
         weights = network.start(key.at("weights"), init="xavier", dtype="float32")
         memory = adam.start(weights)
@@ -82,8 +82,12 @@ class MultVae:
         return np.array_split(draw.permutation(n), range(self.batch, n, self.batch))
 
     def _pass(self, held: Held, draw: Generator) -> Pass:
-        """Draws that no client owns: one fast stream for all."""
+        """Dropout and latent noise of one batch.
+
+        No client owns these draws, so all users share one fast stream.
+        """
         stays = draw.random(len(held.columns)) >= self.dropout
+        # Scaled up while training, so that scoring needs no scale (inverted dropout).
         values = np.where(stays, held.values / (1 - self.dropout), 0.0)
         return Pass(values, draw.standard_normal((len(held), self.latent)))
 
@@ -93,13 +97,13 @@ class MultVae:
 
 @dataclass(frozen=True, eq=False)
 class FittedMultVae:
-    """The network and its weights."""
+    """A trained network: its shape and its weights."""
 
     network: Network
     weights: Arrays
 
     def score(self, history: Shards) -> Scores:
-        """What the decoder makes of the encoder's mean."""
+        """The decoder's output at the encoder's mean; no noise is drawn."""
         held = Held.of(history, np.arange(self.network.n_items))
         means = self.network.encode(self.weights, held.dense(held.values, "float32"))
         return self.network.decode(self.weights, means)

@@ -33,6 +33,7 @@ def nearest(
     for block in row_blocks(rows.shape[0], width=among.shape[0]):
         cosines = (rows[block] @ columns).toarray()
         norms = np.sqrt(np.outer(sizes[block], others)) + np.float32(shrinkage)
+        # Where nothing is shared the norm may be 0, and the cosine stays 0.
         np.divide(cosines, norms, out=cosines, where=cosines > 0)
         if but_itself:
             np.fill_diagonal(cosines[:, block], 0)
@@ -43,9 +44,10 @@ def nearest(
 def _largest(
     cosines: Float32[np.ndarray, "rows others"], count: int
 ) -> Float32[np.ndarray, "rows others"]:
-    """The `count` largest of each row, and 0 in place of the others."""
-    place = cosines.shape[1] - count
-    if place <= 0:
+    """The `count` largest of each row; the others become 0."""
+    rank = cosines.shape[1] - count
+    if rank <= 0:
         return cosines
-    last = np.partition(cosines, place, axis=1)[:, place]
+    # A partition finds the count-th largest without sorting the row.
+    last = np.partition(cosines, rank, axis=1)[:, rank]
     return np.where(cosines >= last[:, None], cosines, np.float32(0))

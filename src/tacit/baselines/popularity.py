@@ -21,7 +21,7 @@ class Popularity:
     GRID: ClassVar[Grid] = {}
 
     def fit(self, train: Shards, *, key: Key) -> FittedPopularity:
-        """Count."""
+        """Counts, for every item, the users who have it; nothing is random."""
         counts = np.asarray(people_by_items(train).sum(axis=0), np.float32)
         return FittedPopularity(counts)
 
@@ -34,4 +34,5 @@ class FittedPopularity:
 
     def score(self, history: Shards) -> Scores:
         """The counts, for everyone; a read-only view of one row."""
+        # No copy per user: what is ranked is the same row for all.
         return np.broadcast_to(self.counts, (len(history), len(self.counts)))

@@ -47,16 +47,16 @@ class PureSvd:
 
 @dataclass(frozen=True, eq=False)
 class FittedPureSvd:
-    """V, with columns of length one."""
+    """The right singular vectors V, with columns of length one."""
 
     items: Float32[np.ndarray, "items factors"]
 
     def represent(self, history: Shards) -> Vectors:
-        """The sum of the rows of the items held."""
+        """The rows of V summed over the items held."""
         return np.asarray(people_by_items(history) @ self.items)
 
     def score(self, history: Shards) -> Scores:
-        """The projection of the history."""
+        """The history projected on the directions kept, one score per item."""
         return self.represent(history) @ self.items.T
 
 

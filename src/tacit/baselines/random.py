@@ -26,7 +26,7 @@ class Random:
 
 @dataclass(frozen=True, eq=False)
 class FittedRandom:
-    """A random order a user, addressed by what is in the user's history.
+    """One random order per user, addressed by what is in the user's history.
 
     A history is all a ranker sees of a user, so users with the same items share an
     order, and nobody's depends on who else is scored.
@@ -36,12 +36,12 @@ class FittedRandom:
     n_items: int
 
     def score(self, history: Shards) -> Scores:
-        """Uniform scores."""
+        """Independent uniform scores in [0, 1), the same for the same history."""
         return self.key.each(_fingerprints(history)).uniform(self.n_items)
 
 
 def _fingerprints(history: Shards) -> UInt64[np.ndarray, "users"]:
-    """One number a user from the items held, whatever their order.
+    """One number per user from the items held, whatever their order.
 
     The sum modulo 2**64 of each item mixed by splitmix64 (Steele et al. 2014).
     """
@@ -49,5 +49,6 @@ def _fingerprints(history: Shards) -> UInt64[np.ndarray, "users"]:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     x = x ^ (x >> np.uint64(31))
+    # Differences of running sums wrap around modulo 2**64 as the sums themselves do.
     ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(x, dtype=np.uint64)])
     return ends[history.offsets[1:]] - ends[history.offsets[:-1]]

@@ -32,11 +32,11 @@ class FactorFitted(Fitted, Protocol):
 
     @property
     def items(self) -> ItemVectors:
-        """The vector of every item."""
+        """One vector per item of the catalog, in its order."""
         ...
 
     def represent(self, history: Shards) -> Vectors:
-        """The vector of every user; `represent(history) @ items.T` is the score."""
+        """One vector per user; `represent(history) @ items.T` is the score."""
         ...
 
 

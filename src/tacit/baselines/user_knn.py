@@ -39,24 +39,25 @@ class UserKnn:
         check.not_negative(shrinkage=self.shrinkage)
 
     def fit(self, train: Shards, *, key: Key) -> FittedUserKnn:
-        """Remember everybody."""
+        """Keeps the training users' histories, which are all the model there is."""
         return FittedUserKnn(people_by_items(train), self.neighbors, self.shrinkage)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedUserKnn:
-    """The training users's histories."""
+    """The training users' histories, users × items, and how neighbors are weighed."""
 
     people: sp.csr_array
     neighbors: int
     shrinkage: float
 
     def score(self, history: Shards) -> Scores:
-        """The neighbors' items, weighted by similarity."""
+        """For every item, the cosines of the neighbors who have it, summed."""
         near = nearest(
             people_by_items(history),
             self.people,
             count=self.neighbors,
             shrinkage=self.shrinkage,
         )
+        # (users, neighbors) times (neighbors, items): only neighbors' rows are read.
         return np.asarray((near @ self.people).toarray())

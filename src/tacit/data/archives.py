@@ -23,7 +23,7 @@ from tacit.version import __version__
 Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all if known
 Stamp = dict[str, int | str | list[list[int | str]]]
 
-_BLOCK = 1 << 18
+_BLOCK = 1 << 18  # bytes between two calls of `progress`
 _PATIENCE = 30.0  # seconds without a byte
 
 
@@ -45,15 +45,15 @@ class Download:
 
 
 class Release(Protocol):
-    """What has to be known of a release to find it."""
+    """The facts by which a published release is looked for on disk."""
 
     @property
     def name(self) -> str:
-        """What Tacit calls it."""
+        """The name by which Tacit knows the release."""
 
     @property
     def home(self) -> str:
-        """Its home page."""
+        """The address of the publisher's page, for error messages."""
 
     @property
     def archives(self) -> tuple[str, ...]:
@@ -74,15 +74,15 @@ def search(release: Release, *, where: Path | None, downloads: Path) -> Path | N
         raise MissingData(f"{where} does not exist; {_remedy(release)}")
     if where is not None and where.is_file():
         return where
-    for place in _places(where, downloads):
-        if place is not None and (found := _in_place(release, place)) is not None:
+    for folder in _folders(where, downloads):
+        if folder is not None and (found := _in_folder(release, folder)) is not None:
             return found
     return None
 
 
 def missing(release: Release, *, where: Path | None, downloads: Path) -> MissingData:
     """The error for an archive that is nowhere: what, where, and what to do."""
-    given, environment, cache = _places(where, downloads)
+    given, environment, cache = _folders(where, downloads)
     return MissingData(
         f"{release.name}: no {' or '.join(release.archives)} (nor a folder "
         f"{release.folder}/) in\n"
@@ -100,6 +100,7 @@ def stamp(archive: Path) -> Stamp:
     """
     if archive.is_file():
         return {"archive": archive.name, "files": [["", *_size_and_digest(archive)]]}
+    # Sorted: the order in which a disk lists files must not change the stamp.
     found = sorted(path for path in archive.rglob("*") if path.is_file())
     listed: list[list[int | str]] = [
         [path.relative_to(archive).as_posix(), *_size_and_digest(path)]
@@ -116,7 +117,7 @@ def fetch(download: Download, to: Path, *, progress: Progress | None = None) -> 
     """
     to.parent.mkdir(parents=True, exist_ok=True)
     part = to.with_name(to.name + ".part")
-    if download.checksum is None:
+    if download.checksum is None:  # a bad join could not be told from a good one
         part.unlink(missing_ok=True)
     try:
         _receive(download.url, part, progress or _silent)
@@ -126,22 +127,25 @@ def fetch(download: Download, to: Path, *, progress: Progress | None = None) -> 
             f"download of {download.url} stopped: {error}; {kept}ask again to continue"
         ) from error
     _verify(download, part)
-    os.replace(part, to)
+    os.replace(part, to)  # one step: whoever reads `to` finds it whole
     files.flush_directory(to.parent)
     return to
 
 
-def _places(
+def _folders(
     where: Path | None, downloads: Path
 ) -> tuple[Path | None, Path | None, Path]:
     environment = os.environ.get("TACIT_DATA")
     return where, Path(environment) if environment else None, downloads
 
 
-def _in_place(release: Release, place: Path) -> Path | None:
-    candidates = [*(place / name for name in release.archives), place / release.folder]
-    if place.name == release.folder:
-        candidates.append(place)
+def _in_folder(release: Release, folder: Path) -> Path | None:
+    candidates = [
+        *(folder / name for name in release.archives),
+        folder / release.folder,
+    ]
+    if folder.name == release.folder:  # the unpacked folder itself was given
+        candidates.append(folder)
     return next((path for path in candidates if path.exists()), None)
 
 
@@ -160,7 +164,7 @@ def _size_and_digest(path: Path) -> tuple[int, str]:
 
 
 def _silent(_done: int, _total: int | None) -> None:
-    """Tell nobody."""
+    """Ignores progress, where nobody asked to be told."""
 
 
 def _receive(url: str, part: Path, progress: Progress) -> None:
@@ -178,6 +182,7 @@ def _receive(url: str, part: Path, progress: Progress) -> None:
             return
         raise
     with response:
+        # A server may ignore the range and send everything: then from the start.
         continues = response.status == 206 and _starts_at(response, done)
         done = done if continues else 0
         length = response.headers.get("Content-Length")
@@ -187,7 +192,7 @@ def _receive(url: str, part: Path, progress: Progress) -> None:
                 out.write(block)
                 done += len(block)
                 progress(done, total)
-    if total is not None and done < total:
+    if total is not None and done < total:  # urllib ends without a word of it
         raise OSError(f"the connection closed after {done:,} of {total:,} bytes")
 
 
@@ -207,7 +212,7 @@ def _verify(download: Download, part: Path) -> None:
     with part.open("rb") as file:
         found = hashlib.file_digest(file, algorithm).hexdigest()
     if found != expected:
-        part.unlink()
+        part.unlink()  # to continue it would only append to bytes that are wrong
         raise BadData(
             download.url,
             None,

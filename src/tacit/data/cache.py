@@ -3,8 +3,8 @@
     <cache>/downloads/ml-1m.zip
     <cache>/parsed/movielens-1m/manifest.json, 0000.npy, 0001.npy, …
 
-An entry is written beside its place and renamed into it, so it is whole or absent. It
-says what it was made from, by the content of the archive, and has a digest of every
+An entry is written beside its final path and renamed into it, so it is whole or absent.
+It says what it was made from, by the content of the archive, and has a digest of every
 column and of itself. One that is damaged, of another format or made from another
 archive is made anew. Arrays read from an entry are read-only. The folder may be deleted
 at any time.
@@ -34,12 +34,12 @@ from tacit.files import draft_directory, new_file
 FORMAT = 3  # raise it when this layout or what any parser yields changes
 MANIFEST = "manifest.json"
 
-_EARLIER = (1, 2)  # formats without a checksum
+_EARLIER = (1, 2)  # formats without a checksum: made anew without a warning
 _PATIENCE = 10  # times that an entry may be replaced while it is read
 
 
 def folder(given: Path | None = None) -> Path:
-    """The cache: the folder given, `$TACIT_CACHE`, or the platform's own place."""
+    """The cache: the folder given, `$TACIT_CACHE`, or the platform's own folder."""
     if given is not None:
         return given
     if environment := os.environ.get("TACIT_CACHE"):
@@ -50,86 +50,86 @@ def folder(given: Path | None = None) -> Path:
 
 
 def downloads(cache: Path) -> Path:
-    """Where downloaded archives are kept."""
+    """The folder of the cache that holds downloaded archives."""
     return cache / "downloads"
 
 
 def entry(cache: Path, name: str) -> Path:
-    """Where a parsed data set is kept."""
+    """The folder of the cache that holds one parsed data set."""
     return cache / "parsed" / name
 
 
 def through(
-    place: Path, *, stamp: Callable[[], Stamp], build: Callable[[], Dataset]
+    path: Path, *, stamp: Callable[[], Stamp], build: Callable[[], Dataset]
 ) -> Dataset:
-    """The data set kept at `place` if it was made from the same; else built and kept.
+    """The data set kept at `path` if it was made from the same; else built and kept.
 
     `stamp` says what it is made from. Asked before and after: what changed while it was
     read is used, since that was asked for, and not kept.
     """
     before = stamp()
-    kept = read(place, stamp=before)
+    kept = read(path, stamp=before)
     if kept is not None:
         return kept
-    _make_writable(place.parent)
+    _make_writable(path.parent)
     built = build()
     if stamp() != before:
         return built
-    write(built, place, stamp=before)
-    kept = read(place, stamp=before)
+    write(built, path, stamp=before)
+    kept = read(path, stamp=before)
     return built if kept is None else kept  # None: somebody replaced it already
 
 
-def read(place: Path, *, stamp: Stamp | None = None) -> Dataset | None:
-    """The data set kept at `place`, memory-mapped; None if there is no sound one.
+def read(path: Path, *, stamp: Stamp | None = None) -> Dataset | None:
+    """The data set kept at `path`, memory-mapped; None if there is no sound one.
 
     Every column's digest is compared, which reads each file once. With a `stamp`, an
     entry made from anything else does not count. A line on the log tells of an entry
     that was damaged.
     """
     for _ in range(_PATIENCE):
-        version = _version(place)
+        version = _version(path)
         if version is None:
             return None
         try:
-            return _read(place, stamp)
+            return _read(path, stamp)
         except MemoryError:
             raise
         except Exception as error:  # whatever a damaged file may lead to
-            if _version(place) == version:  # else: it was replaced while we read
-                LOG.warning("cache entry %s is damaged (%r): made anew", place, error)
+            if _version(path) == version:  # else: it was replaced while we read
+                LOG.warning("cache entry %s is damaged (%r): made anew", path, error)
                 return None
     return None
 
 
-def write(dataset: Dataset, place: Path, *, stamp: Stamp) -> None:
-    """Keep a data set at `place`, in one step; of two writers the last one wins.
+def write(dataset: Dataset, path: Path, *, stamp: Stamp) -> None:
+    """Keep a data set at `path`, in one step; of two writers the last one wins.
 
     It is as private as the users in it.
     """
-    _make_writable(place.parent)
-    with draft_directory(place, is_private=True, replaces=True) as draft:
+    _make_writable(path.parent)
+    with draft_directory(path, is_private=True, replaces=True) as draft:
         _write_files(dataset, draft, stamp)
 
 
-def _version(place: Path) -> int | None:
-    """Changes when an entry is replaced; None if there is none."""
+def _version(path: Path) -> int | None:
+    """A number that changes when an entry is replaced; None if there is none."""
     try:
-        return os.stat(place / MANIFEST).st_ino
+        return os.stat(path / MANIFEST).st_ino
     except OSError:
         return None
 
 
-def _read(place: Path, stamp: Stamp | None) -> Dataset | None:
-    found = parsed(place / MANIFEST, read_bytes(place / MANIFEST))
+def _read(path: Path, stamp: Stamp | None) -> Dataset | None:
+    found = parsed(path / MANIFEST, read_bytes(path / MANIFEST))
     if found.get("format") in _EARLIER:
         return None
-    manifest = opened(place / MANIFEST, found)
+    manifest = opened(path / MANIFEST, found)
     if stamp not in (None, manifest["stamp"]):
         return None
     listed = manifest["columns"]
     with ThreadPoolExecutor() as pool:  # digests are computed beside each other
-        arrays = pool.map(partial(_read_column, place), listed.values())
+        arrays = pool.map(partial(_read_column, path), listed.values())
         columns = dict(zip(listed, arrays, strict=True))
     restored = restore(manifest["dataset"], columns)
     return restored if isinstance(restored, Dataset) else None
@@ -172,11 +172,11 @@ def _write_column(draft: Path, file: str, column: NDArray[Any]) -> dict[str, Any
     return {"file": file, **_facts(column)}
 
 
-def _read_column(place: Path, listed: Mapping[str, Any]) -> NDArray[Any]:
-    mapped = np.load(place / listed["file"], mmap_mode="r", allow_pickle=False)
+def _read_column(path: Path, listed: Mapping[str, Any]) -> NDArray[Any]:
+    mapped = np.load(path / listed["file"], mmap_mode="r", allow_pickle=False)
     column = np.asarray(mapped)  # a plain view; the subclass would slow every slice
     if {"file": listed["file"], **_facts(column)} != listed:
-        raise ValueError(f"{place / listed['file']} is damaged")
+        raise ValueError(f"{path / listed['file']} is damaged")
     return column
 
 

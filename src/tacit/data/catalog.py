@@ -1,4 +1,4 @@
-"""The items: their ids, titles and features. Public; everyone may hold it."""
+"""The public catalog of items, and the private profiles of users."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from tacit.errors import BadValue
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """What is known of every item; an item's index is its place here."""
+    """What is known of every item; an item's index is its row here."""
 
     ids: Strings
     titles: Strings
     features: Features = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # An item is a row number, so all columns must have the same rows.
         _same_length(len(self.ids), {"titles": self.titles, **self.features})
 
     @classmethod
@@ -36,7 +37,7 @@ class Catalog:
         return len(self.ids)
 
     def indices(self, ids: Sequence[str]) -> Int64[np.ndarray, "ids"]:
-        """The places of these ids; an unknown id is an error that names near ones."""
+        """The rows of these ids; an unknown id is an error that names similar ones."""
         positions = self.ids.positions
         missing = [i for i in ids if i not in positions]
         if missing:
@@ -52,7 +53,7 @@ class Catalog:
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """What each user has told of themselves; private to the device."""
+    """What each user has said about themselves; private to the user's client."""
 
     ids: Strings
     features: Features = field(default_factory=dict)
@@ -64,7 +65,7 @@ class Profiles:
         return len(self.ids)
 
     def index(self, user: str) -> int:
-        """The place of a user id; an unknown id is an error that names near ones."""
+        """The row of a user id; an unknown id is an error that names similar ones."""
         positions = self.ids.positions
         if user not in positions:
             raise BadValue(f"user {check.unknown(user, positions)}")

@@ -20,6 +20,7 @@ from tacit.errors import BadValue
 
 Columns = dict[str, NDArray[Any]]
 
+# Only these can be restored: a damaged description cannot name any other class.
 _PARTS = {
     part.__name__: part
     for part in (
@@ -54,7 +55,7 @@ def _restore(described: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) 
     if "part" in described:
         fields = {k: _restore(v, columns) for k, v in described["fields"].items()}
         part = _PARTS[described["part"]](**fields)
-        if isinstance(part, Strings):
+        if isinstance(part, Strings):  # the only part that its constructor trusts
             part.check()
         return part
     return described["value"]
@@ -71,6 +72,6 @@ def _describe(value: object, path: str, columns: Columns) -> object:
         names = [field.name for field in dataclasses.fields(part)]
         parts = {n: _describe(getattr(value, n), f"{path}.{n}", columns) for n in names}
         return {"part": part.__name__, "fields": parts}
-    if value is None or isinstance(value, str | int):
+    if value is None or isinstance(value, str | int):  # what JSON gives back as it was
         return {"value": value}
     raise BadValue(f"{path} is a {type(value).__name__}, which cannot be kept")

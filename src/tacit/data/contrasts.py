@@ -26,11 +26,11 @@ class Contrasts:
 
 
 def contrasts(impressions: Impressions, *, k: int, keys: Keys) -> Contrasts:
-    """One example a click, with k unclicked candidates of the same impression.
+    """One example per click, with k unclicked candidates of the same impression.
 
     They differ from each other; where there are fewer than k, all are taken and some
-    repeated. A click beside nothing unclicked gives no example. One key a user: a
-    device's examples depend on nobody else's.
+    repeated. A click beside nothing unclicked gives no example. There is one
+    key per user, so a client's examples depend on nobody else's.
     """
     check.count(k=k)
     shown, clicked = impressions.slates.shown, impressions.clicked
@@ -40,6 +40,7 @@ def contrasts(impressions: Impressions, *, k: int, keys: Keys) -> Contrasts:
     is_example = clicked & (n_left > 0)[owners]
     rows = owners[is_example]
     per_user = np.bincount(impressions.users[rows], minlength=len(keys))
+    # Impressions are grouped by user, and so are these draws.
     uniform = keys.uniform_ragged(per_user * k).reshape(-1, k)
     picked = left.offsets[rows][:, None] + _distinct(uniform, n_left[rows])
     return Contrasts(rows, shown.values[is_example], left.values[picked])
@@ -59,5 +60,5 @@ def _distinct(
         drawn = (uniform[:, i] * (newest + 1)).astype(np.int64)
         is_repeat = (chosen == drawn[:, None]).any(axis=1)
         chosen[:, i] = np.where(is_repeat, newest, drawn)
-    everything = np.arange(k) % below[:, None]
+    everything = np.arange(k) % below[:, None]  # all, and then from the start again
     return np.where((below < k)[:, None], everything, chosen)

@@ -52,16 +52,17 @@ class Dataset:
                 f"{self.name} has no list of items: its catalog is collected from the "
                 "events; give one, such as a table [data.csv.items]"
             )
-        place = self.listed.indices(list(self.catalog.ids)).astype(np.int32)
+        # From the index among events to the index in the whole list.
+        renumbering = self.listed.indices(list(self.catalog.ids)).astype(np.int32)
         n_items, shown = len(self.listed), self.impressions
         log = self.interactions
         return replace(
             self,
-            interactions=replace(log, items=place[log.items], n_items=n_items),
+            interactions=replace(log, items=renumbering[log.items], n_items=n_items),
             catalog=self.listed,
             impressions=None
             if shown is None
-            else shown.renumbered(place, n_items=n_items),
+            else shown.renumbered(renumbering, n_items=n_items),
         )
 
     def filtered(
@@ -83,8 +84,9 @@ class Dataset:
         log = self.interactions
         if min_value is not None:
             log = self._valued(min_value)
+        # Distinct items: a repeat does not make a user more active.
         users = np.flatnonzero(log.distinct().per_user >= min_interactions)
-        log = log.take_users(users)
+        log = log.take_users(users)  # items are counted among those who stay
         shown, is_left = self.impressions, (log.per_item > 0) | keep_items
         if shown is not None:
             shown = shown.take_users(users)
@@ -95,11 +97,11 @@ class Dataset:
                 f"{self.name}: min_value={min_value}, min_interactions="
                 f"{min_interactions} leaves nobody; lower them"
             )
-        place = np.full(log.n_items, -1, np.int32)
-        place[items] = np.arange(len(items), dtype=np.int32)
+        renumbering = np.full(log.n_items, -1, np.int32)  # -1: the item is gone
+        renumbering[items] = np.arange(len(items), dtype=np.int32)
         return Dataset(
             self.name,
-            replace(log, items=place[log.items], n_items=len(items)),
+            replace(log, items=renumbering[log.items], n_items=len(items)),
             self.catalog.take(items),
             self.profiles.take(users),
             None if shown is None else shown.take_items(items),

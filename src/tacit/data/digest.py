@@ -29,10 +29,11 @@ def input_digest(dataset: Dataset, split: Split) -> str:
 def content_digest(value: object) -> str:
     """32 digits of a data set or a part of it; equal content has equal ones."""
     described, columns = describe(value, "input")
-    digest = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)  # 128 bits: no two inputs meet by chance
     digest.update(json.dumps(described, sort_keys=True).encode())
     for name in sorted(columns):
         little = _little_endian(columns[name])
+        # Shapes too: otherwise bytes could move from one column to the next.
         shape = json.dumps([name, little.dtype.str, *little.shape])
         digest.update(shape.encode())
         digest.update(little.data.cast("B") if little.size else b"")

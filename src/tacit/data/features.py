@@ -17,7 +17,7 @@ from tacit.errors import BadValue
 
 @dataclass(frozen=True, eq=False)
 class Category:
-    """One label a row; a code of -1 means unknown."""
+    """One label per row; a code of -1 means unknown."""
 
     codes: Int32[np.ndarray, "rows"]
     labels: Strings
@@ -28,8 +28,9 @@ class Category:
     @classmethod
     def of(cls, values: Sequence[str]) -> Category:
         """Number the distinct values in sorted order; an empty string is unknown."""
+        # Sorted, so that codes do not depend on the order of the rows.
         labels = sorted(set(values) - {""})
-        number = {label: i for i, label in enumerate(labels)} | {"": -1}
+        number = {label: i for i, label in enumerate(labels)} | {"": -1}  # unknown
         return cls(np.array([number[v] for v in values], np.int32), Strings.of(labels))
 
     def __len__(self) -> int:
@@ -40,13 +41,13 @@ class Category:
         return "" if code < 0 else self.labels[code]
 
     def take(self, rows: ArrayLike) -> Category:
-        """Some of the rows."""
+        """The same column for some of the rows, in the order given."""
         return Category(self.codes[arrays.rows(rows, len(self))], self.labels)
 
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """Any number of labels a row, such as genres."""
+    """Any number of labels per row, such as genres."""
 
     codes: Ragged
     labels: Strings
@@ -72,25 +73,25 @@ class Categories:
         return tuple(self.labels[int(code)] for code in self.codes[row])
 
     def take(self, rows: ArrayLike) -> Categories:
-        """Some of the rows."""
+        """The same column for some of the rows, in the order given."""
         return Categories(self.codes.take(rows), self.labels)
 
     def indicator(self) -> Float32[np.ndarray, "rows labels"]:
-        """A dense 0/1 matrix."""
+        """A dense matrix, rows × labels: 1.0 where a row has a label."""
         out = np.zeros((len(self), len(self.labels)), np.float32)
-        out[self.codes.owners, self.codes.values] = 1.0
+        out[self.codes.owners, self.codes.values] = 1.0  # a repeated label counts once
         return out
 
 
 @dataclass(frozen=True, eq=False)
 class Numeric:
-    """One number a row; NaN means unknown."""
+    """One number per row; NaN means unknown."""
 
     values: Float32[np.ndarray, "rows"]
 
     def __post_init__(self) -> None:
         arrays.typed(np.float32, values=self.values)
-        if np.isinf(self.values).any():
+        if np.isinf(self.values).any():  # NaN is legal: it means unknown
             raise BadValue("a number is infinite; write NaN where it is unknown")
 
     def __len__(self) -> int:
@@ -100,13 +101,13 @@ class Numeric:
         return float(self.values[row])
 
     def take(self, rows: ArrayLike) -> Numeric:
-        """Some of the rows."""
+        """The same column for some of the rows, in the order given."""
         return Numeric(self.values[arrays.rows(rows, len(self))])
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """A vector a row, such as one that stands for a text; zeros mean unknown.
+    """One vector per row, such as the embedding of a text; zeros mean unknown.
 
     Any similarity of items can be given as one: rows whose products it is.
     """
@@ -117,7 +118,7 @@ class Vectors:
         if self.values.ndim != 2 or self.values.dtype != np.float32:
             raise BadValue(
                 f"vectors are {self.values.dtype} of shape {self.values.shape}; needed "
-                "is float32, a row a vector"
+                "is float32, one vector per row"
             )
         if not np.isfinite(self.values).all():
             raise BadValue("a vector is not finite; write zeros where it is unknown")
@@ -129,13 +130,13 @@ class Vectors:
         return self.values[row]
 
     def take(self, rows: ArrayLike) -> Vectors:
-        """Some of the rows."""
+        """The same column for some of the rows, in the order given."""
         return Vectors(self.values[arrays.rows(rows, len(self))])
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Free text a row."""
+    """Free text for each row; an empty string means unknown."""
 
     texts: Strings
 
@@ -146,11 +147,11 @@ class Text:
         return self.texts[row]
 
     def take(self, rows: ArrayLike) -> Text:
-        """Some of the rows."""
+        """The same column for some of the rows, in the order given."""
         return Text(self.texts.take(rows))
 
 
-Feature = Category | Categories | Numeric | Vectors | Text
+Feature = Category | Categories | Numeric | Vectors | Text  # what `columns` can keep
 Features = Mapping[str, Feature]
 
 

@@ -49,7 +49,7 @@ class Slates:
         columns = (self.users, self.shown, self.history_of, self.times)
         if len({len(column) for column in columns if column is not None}) > 1:
             raise BadValue("the columns of slates differ in length")
-        if (np.diff(self.users) < 0).any():
+        if (np.diff(self.users) < 0).any():  # `take_users` counts on it
             raise BadValue("slates must be grouped by user; use Impressions.of_columns")
 
     def __len__(self) -> int:
@@ -67,7 +67,8 @@ class Slates:
         users: Int32[np.ndarray, "some"],
         n_users: int,
     ) -> Slates:
-        """Slates at `places`, given to these users, and the histories they need."""
+        """Slates in the rows `places`, given to these users, with their histories."""
+        # Histories that no slate left needs are dropped: they are private.
         rows, history_of = np.unique(self.history_of[places], return_inverse=True)
         return Slates(
             users,
@@ -153,13 +154,13 @@ class Impressions:
         return np.bincount(owners, minlength=len(self))
 
     def keep(self, mask: Bool[np.ndarray, "impressions"]) -> Impressions:
-        """Only these impressions; users and items keep their places."""
+        """Only these impressions; users and items keep their numbers."""
         arrays.typed(np.bool_, mask=mask)
         places = arrays.rows(mask, len(self))
         return self._pick(places, self.users[places], self.slates.n_users)
 
     def take_users(self, rows: ArrayLike) -> Impressions:
-        """Only these users, in the order given; items keep their places."""
+        """Only these users, in the order given; items keep their numbers."""
         chosen = arrays.rows(rows, self.slates.n_users)
         of_users = Ragged(offsets_of(self.per_user), self.users)
         taken = np.repeat(np.arange(len(chosen)), of_users.lengths[chosen])
@@ -168,17 +169,17 @@ class Impressions:
     def take_items(self, rows: ArrayLike) -> Impressions:
         """The same impressions with only these items, which must be all they name."""
         chosen = arrays.rows(rows, self.slates.n_items)
-        place = np.full(self.slates.n_items, -1, np.int32)
-        place[chosen] = np.arange(len(chosen), dtype=np.int32)
-        return self.renumbered(place, n_items=len(chosen))
+        renumbering = np.full(self.slates.n_items, -1, np.int32)
+        renumbering[chosen] = np.arange(len(chosen), dtype=np.int32)
+        return self.renumbered(renumbering, n_items=len(chosen))
 
     def renumbered(
-        self, place: Int32[np.ndarray, "items"], *, n_items: int
+        self, renumbering: Int32[np.ndarray, "items"], *, n_items: int
     ) -> Impressions:
-        """The same impressions in a catalog where item i has the place `place[i]`."""
+        """The same impressions; item i of the catalog is now `renumbering[i]`."""
         shown, histories = (
-            Ragged(part.offsets, place[part.values])
-            for part in (self.slates.shown, self.slates.histories)
+            Ragged(rows.offsets, renumbering[rows.values])
+            for rows in (self.slates.shown, self.slates.histories)
         )
         slates = replace(self.slates, shown=shown, histories=histories, n_items=n_items)
         return replace(self, slates=slates)
@@ -217,7 +218,7 @@ def clicks(impressions: Impressions) -> Interactions:
     users, items = _history_clicks(slates, click_users * slates.n_items + click_items)
     times = None
     if slates.times is not None:
-        ends = np.searchsorted(users, users, side="right")
+        ends = np.searchsorted(users, users, side="right")  # after each user's last
         times = np.concatenate([np.arange(len(users)) - ends, slates.times[owners]])
     return Interactions.of_columns(
         np.concatenate([users, click_users]),
@@ -231,7 +232,8 @@ def clicks(impressions: Impressions) -> Interactions:
 def _history_clicks(
     slates: Slates, clicked: Int64[np.ndarray, "clicks"]
 ) -> tuple[Int64[np.ndarray, "read"], Int32[np.ndarray, "read"]]:
-    """Users and items of history, by user; `clicked` are pairs that need no telling."""
+    """Users and items of history, by user; pairs in `clicked` are in the log anyway."""
+    # A pair of user and history as one number, so that `unique` finds first uses.
     pair = slates.users.astype(np.int64) * len(slates.histories) + slates.history_of
     uses = np.sort(np.unique(pair, return_index=True)[1])  # each user's, in order
     holders = slates.users[uses].astype(np.int64)
@@ -242,6 +244,7 @@ def _history_clicks(
     code = users * slates.n_items + read.values
     kept = is_first[read.owners]
     later = np.flatnonzero(~kept)
+    # Of later histories the first occurrence of each pair, unless it is known.
     new, where = np.unique(code[later], return_index=True)
     kept[later[where[~np.isin(new, np.concatenate([code[kept], clicked]))]]] = True
     return users[kept], read.values[kept]
@@ -250,7 +253,7 @@ def _history_clicks(
 def _by_first_use(
     rows: Int64[np.ndarray, "n"],
 ) -> tuple[Int64[np.ndarray, "distinct"], Int64[np.ndarray, "n"]]:
-    """The distinct values in the order they come, and the place of each among them."""
+    """The distinct values in the order they come, and the index of each among them."""
     values, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty(len(order), np.int64)

@@ -105,14 +105,14 @@ class Interactions:
         return np.bincount(self.items, minlength=self.n_items)
 
     def keep(self, mask: Bool[np.ndarray, "events"]) -> Interactions:
-        """Only the events where `mask` is true; users and items keep their places."""
+        """Only the events where `mask` is true; users and items keep their numbers."""
         arrays.typed(np.bool_, mask=mask)
         places = arrays.rows(mask, len(self))
         counts = np.bincount(self.users[places], minlength=self.n_users)
         return self._pick(places, counts)
 
     def take_users(self, rows: ArrayLike) -> Interactions:
-        """Only these users, in the order given; items keep their places."""
+        """Only these users, in the order given; items keep their numbers."""
         chosen = arrays.rows(rows, self.n_users)
         places = Ragged(self.offsets, self.items).places(chosen)
         return self._pick(places, self.per_user[chosen])
@@ -131,7 +131,7 @@ class Interactions:
 
     def distinct(self) -> Interactions:
         """One event, the first, for each pair of user and item."""
-        pair = self.users.astype(np.int64) * self.n_items + self.items
+        pair = self.users.astype(np.int64) * self.n_items + self.items  # < 2**62
         first = np.zeros(len(self), bool)
         first[np.unique(pair, return_index=True)[1]] = True
         return self.keep(first)
@@ -142,7 +142,7 @@ class Interactions:
         ones = np.ones(len(once), np.float32)
         shape = (self.n_users, self.n_items)
         made = sp.csr_array((ones, once.items, once.offsets), shape=shape)
-        made.sort_indices()
+        made.sort_indices()  # events stand in order of time, not of items
         return made
 
 
@@ -156,7 +156,7 @@ def _order(
         return np.argsort(who, kind="stable")
     first, last = int(when.min(initial=0)), int(when.max(initial=0))
     span = last - first + 1
-    if n_users * span >= 2**63:
+    if n_users * span >= 2**63:  # user and time do not fit one integer
         return np.lexsort((when, who))
     return np.argsort(who * span + (when - first), kind="stable")  # 3 times faster
 

@@ -27,10 +27,10 @@ class NewsSplit:
     """Impressions divided for honest evaluation.
 
     `train` and `impressions` are what client i holds: its clicks as a history, and what
-    it was shown. In `validation` and `test` users are places in the profiles.
+    it was shown. In `validation` and `test` users are rows of the profiles.
     """
 
-    users: Int64[np.ndarray, "clients"]  # training clients: places in the profiles
+    users: Int64[np.ndarray, "clients"]  # of the training clients: rows of the profiles
     train: Shards
     impressions: Impressions
     validation: Impressions
@@ -56,7 +56,7 @@ def by_time(
         raise BadValue(
             f"validation_from={validation_from} must be before test_from={test_from}"
         )
-    later = times >= second_cut
+    later = times >= second_cut  # the moment itself belongs to the test
     return _split(
         dataset, train=times < first, validation=(times >= first) & ~later, test=later
     )
@@ -100,6 +100,7 @@ def _split(
                 f"{_span(impressions)}"
             )
     trained = impressions.keep(train)
+    # Clients are users with a training impression; the others are only evaluated.
     users = np.flatnonzero(trained.per_user > 0)
     held = trained.take_users(users)
     return NewsSplit(
@@ -129,7 +130,7 @@ def _second(moment: Moment, name: str) -> int:
 
 
 def _span(impressions: Impressions) -> str:
-    """From when to when, for whoever chose the moments badly."""
+    """The first and last time, for an error about badly chosen moments."""
     times = impressions.slates.times
     if times is None or not len(times):
         return "there are no times"

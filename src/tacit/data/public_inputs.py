@@ -27,7 +27,7 @@ def undeclared(
     population: int | None,
     protocol: str | None = None,
 ) -> list[str]:
-    """What would not be public in a release, a sentence each, and what to do about it.
+    """What would not be public in a release: one sentence each, and what to do.
 
     `population` is what was declared, of all groups together. `protocol` is the paper
     whose filters were used. What a user decides alone is not listed: to leave out
@@ -46,6 +46,7 @@ def undeclared(
             "in every mean; declare it with data.population, a number of users that "
             "you would publish."
         )
+    # A user may validate and test, and counts once.
     held_out = len(np.union1d(split.validation.users, split.test.users))
     if held_out:
         found.append(
@@ -77,17 +78,18 @@ def with_selected_items(dataset: Dataset, items: ArrayLike) -> Dataset:
         )
     rows = arrays.rows(items, len(catalog))
     ids = catalog.ids.take(rows)
+    # By id, not by first appearance: that order would tell who came first.
     rows = rows[np.argsort(np.array(list(ids), object), kind="stable")]
-    place = np.full(len(catalog), -1, np.int32)
-    place[rows] = np.arange(len(rows), dtype=np.int32)
-    log = log.keep(place[log.items] >= 0)
-    log = replace(log, items=place[log.items], n_items=len(rows))
+    renumbering = np.full(len(catalog), -1, np.int32)
+    renumbering[rows] = np.arange(len(rows), dtype=np.int32)
+    log = log.keep(renumbering[log.items] >= 0)
+    log = replace(log, items=renumbering[log.items], n_items=len(rows))
     chosen = catalog.take(rows)
     return replace(dataset, interactions=log, catalog=chosen, listed=chosen)
 
 
 def _catalog(dataset: Dataset, split: Split) -> Iterator[str]:
-    """What is wrong with the items and what is known of them."""
+    """What is not public about the items or what is known of them."""
     catalog, listed = split.catalog, dataset.listed
     if listed is None:
         yield (
@@ -102,7 +104,7 @@ def _catalog(dataset: Dataset, split: Split) -> Iterator[str]:
             f"listed for {dataset.name}: those that somebody has; set data.items = "
             "'declared'."
         )
-    elif content_digest(catalog) != content_digest(listed):
+    elif content_digest(catalog) != content_digest(listed):  # by content, not identity
         yield (
             f"Titles or features of the catalog are not those that are listed for "
             f"{dataset.name}; take both from the same table."

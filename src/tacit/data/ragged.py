@@ -47,7 +47,7 @@ class Ragged:
 
     @property
     def lengths(self) -> Int64[np.ndarray, "rows"]:
-        """How many values each row has."""
+        """The number of values in each row."""
         return np.diff(self.offsets)
 
     @property
@@ -64,7 +64,7 @@ class Ragged:
     def columns_of(
         self, rows: Int64[np.ndarray, "rows"], *columns: NDArray[Any]
     ) -> list[NDArray[Any]]:
-        """What stands at some rows of columns that are as long as `values`."""
+        """The entries for some rows of columns that are as long as `values`."""
         starts, offsets = self.offsets[rows], offsets_of(self.lengths[rows])
         if not dispatch.pays("ragged.gather", int(offsets[-1])):
             places = self.places(rows)
@@ -77,10 +77,10 @@ class Ragged:
         return found
 
     def places(self, rows: ArrayLike) -> Int64[np.ndarray, "total"]:
-        """Where the values of some rows stand in `values`."""
+        """The indices into `values` of the values of some rows."""
         chosen = arrays.rows(rows, len(self))
         lengths = self.lengths[chosen]
-        shift = self.offsets[chosen] - offsets_of(lengths)[:-1]
+        shift = self.offsets[chosen] - offsets_of(lengths)[:-1]  # old start less new
         return np.repeat(shift, lengths) + np.arange(lengths.sum(), dtype=np.int64)
 
 

@@ -33,7 +33,7 @@ class Shards:
 
     @classmethod
     def of(cls, log: Interactions) -> Shards:
-        """Hand each user's events to that user's device."""
+        """Each user's events, given to that user's client."""
         columns = (log.offsets, log.items, log.values, log.times)
         return cls(*columns, log.n_items, log.contexts)
 
@@ -70,13 +70,13 @@ class Shards:
 
     @property
     def histories(self) -> Ragged:
-        """The items of each device."""
+        """The items of each client, repeats included."""
         return Ragged(self.offsets, self.items)
 
     def take(self, rows: ArrayLike) -> Shards:
-        """Some of the devices, in the order given."""
+        """Some of the clients, in the order given."""
         chosen = arrays.rows(rows, len(self))
-        if self.contexts:
+        if self.contexts:  # columns of any kind; the fast path copies plain arrays
             return self._pick(self.histories.places(chosen), self.lengths[chosen])
         timed = () if self.times is None else (self.times,)
         items, values, *times = self.histories.columns_of(
@@ -86,23 +86,25 @@ class Shards:
         return Shards(offsets, items, values, times[0] if times else None, self.n_items)
 
     def at_most(self, most: int, keys: Keys) -> Shards:
-        """At most `most` distinct items a client, each equally likely to stay.
+        """At most `most` distinct items per client, each equally likely to stay.
 
         Bounds what one user can contribute. Of an item's repeats the first is kept,
         and clients keep the order of their events.
         """
         if len(keys) != len(self):
-            raise BadValue(f"{len(keys)} keys for {len(self)} devices; give one each")
+            raise BadValue(f"{len(keys)} keys for {len(self)} clients; give one each")
         is_kept = self._is_first()
         counts = np.bincount(self.owners[is_kept], minlength=len(self))
         crowded = np.flatnonzero(counts > most)
-        if len(crowded):  # a draw is a function of its key: nobody else needs one
+        # A client's draws follow from its key alone: nobody else needs one, and its
+        # choice tells of no other.
+        if len(crowded):
             is_kept[self._beyond(most, keys, crowded, is_kept)] = False
         kept = np.flatnonzero(is_kept)
         return self._pick(kept, np.minimum(counts, most))
 
     def _is_first(self) -> Bool[np.ndarray, "events"]:
-        """Whether each event is the first that its device has of its item."""
+        """Whether each event is the first that its client has of its item."""
         cells = self.owners * self.n_items + self.items
         order = np.argsort(cells, kind="stable")  # repeats keep their order
         cells = cells[order]
@@ -117,15 +119,15 @@ class Shards:
         rows: Int64[np.ndarray, "crowded"],
         is_first: Bool[np.ndarray, "events"],
     ) -> Int64[np.ndarray, "dropped"]:
-        """The events of some devices whose draws are not among their `most` least."""
-        places = self.histories.places(rows)
-        distinct = is_first[places]
+        """The events of some clients whose draws are not among their `most` least."""
+        events = self.histories.places(rows)
+        distinct = is_first[events]
         draws = keys[rows].uniform_ragged(self.lengths[rows])[distinct]
         owners = np.repeat(np.arange(len(rows)), self.lengths[rows])[distinct]
         counts = np.bincount(owners)
-        by_draw = places[distinct][np.lexsort((draws, owners))]
-        nth = np.arange(len(by_draw)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return by_draw[nth >= most]
+        by_draw = events[distinct][np.lexsort((draws, owners))]
+        rank = np.arange(len(by_draw)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return by_draw[rank >= most]
 
     def leaving_last_out(self) -> tuple[Shards, Int64[np.ndarray, "clients"]]:
         """The histories without each one's last item, and which item that is.
@@ -136,6 +138,7 @@ class Shards:
         last, some = np.full(len(self), -1), self.lengths > 0
         last[some] = self.items[self.offsets[1:][some] - 1]
         others = self.owners[self.items != last[self.owners]]
+        # Somebody with one distinct item would be left with nothing to learn from.
         held = np.where(np.bincount(others, minlength=len(self)) > 0, last, -1)
         kept = np.flatnonzero(self.items != held[self.owners])
         lengths = np.bincount(self.owners[kept], minlength=len(self))

@@ -33,7 +33,7 @@ class Strings(Sequence[str]):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Strings:
-        """Pack texts."""
+        """The given texts, packed into one UTF-8 buffer."""
         encoded = [_encode(text) for text in texts]
         offsets = offsets_of([len(text) for text in encoded])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
@@ -86,7 +86,7 @@ class Strings(Sequence[str]):
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Where each string stands; refuses duplicates."""
+        """The index of each string; refuses duplicates."""
         found = {text: i for i, text in enumerate(self)}
         if len(found) != len(self):
             twice = next(text for i, text in enumerate(self) if found[text] != i)

@@ -27,11 +27,11 @@ class FullRanking:
 
     @property
     def name(self) -> str:
-        """What stands beside the numbers."""
+        """The name that stands beside every number made with this protocol."""
         return "full ranking"
 
     def excluded(self, people: Heldout) -> Ragged:
-        """The histories."""
+        """Each user's history: what a user has is not recommended again."""
         return people.history.histories
 
 
@@ -48,11 +48,11 @@ class EachTargetAlone:
 
     @property
     def name(self) -> str:
-        """What stands beside the numbers."""
+        """The name that stands beside every number made with this protocol."""
         return "each target alone"
 
     def excluded(self, people: Heldout) -> Ragged:
-        """What the user touched, other than targets."""
+        """The items that the user touched, other than targets."""
         if people.disliked is None:
             return people.history.histories
         return _joined(people.history.histories, people.disliked.histories)
@@ -74,17 +74,17 @@ class SampledCandidates:
 
     @property
     def name(self) -> str:
-        """What stands beside the numbers."""
+        """The name that stands beside every number made with this protocol."""
         return f"sampled {self.n} candidates"
 
     def excluded(self, people: Heldout) -> Ragged:
-        """All items but the drawn and the targets."""
+        """Every item except the drawn ones and the targets."""
         n_items = people.history.n_items
         history, targets = people.history.histories, people.targets.histories
         out = np.ones((len(people.users), n_items), bool)
         out[np.arange(len(out))[:, None], self.draw(people)] = False
         out[targets.owners, targets.values] = False
-        out[history.owners, history.values] = True
+        out[history.owners, history.values] = True  # last: a target here is refused
         items = np.nonzero(out)[1].astype(np.int32)
         return Ragged.of_lengths(out.sum(axis=1), items)
 
@@ -101,6 +101,7 @@ class SampledCandidates:
         keys = self.key.at("sampled candidates").each(people.users)
         numbers = _distinct_integers(keys, self.n, below=free)
         rows = np.broadcast_to(np.arange(len(numbers))[:, None], numbers.shape)
+        # Numbers among the free items become items by stepping over taken ones.
         return skip_taken(numbers, rows, taken)
 
 
@@ -111,7 +112,7 @@ def _taken(people: Heldout) -> Ragged:
 
 
 def _joined(one: Ragged, other: Ragged) -> Ragged:
-    """The rows of both, end to end."""
+    """Each user's row of `one`, followed by that user's row of `other`."""
     owners = np.concatenate([one.owners, other.owners])
     items = np.concatenate([one.values, other.values])
     order = np.argsort(owners, kind="stable")
@@ -121,7 +122,7 @@ def _joined(one: Ragged, other: Ragged) -> Ragged:
 def _distinct_integers(
     keys: Keys, n: int, *, below: Int64[np.ndarray, "users"]
 ) -> Int64[np.ndarray, "users n"]:
-    """`n` different integers in [0, below) a user, every set equally likely.
+    """`n` different integers in [0, below) per user, every set equally likely.
 
     Floyd's algorithm: draw from one more number each time; a repeat takes the new one.
     """

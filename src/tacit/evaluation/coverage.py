@@ -15,7 +15,7 @@ from tacit.evaluation.ranking import Scorer, Scores, score_matrix
 def coverage(score: Scorer, heldout: Heldout, *, k: int) -> float:
     """The expected share of the catalog in at least one user's first k.
 
-    Where the k-th place is tied, each user's list is one of the possible ones at
+    Where the k-th rank is tied, each user's list is one of the possible ones at
     random, independently of the others'. Scores everybody once more.
     """
     n_items = heldout.history.n_items
@@ -23,7 +23,7 @@ def coverage(score: Scorer, heldout: Heldout, *, k: int) -> float:
     for people in chunks(heldout, width=n_items):
         scores = score_matrix(score, people)
         chance = chance_of_first(scores, FullRanking().excluded(people), k)
-        missed *= np.prod(1.0 - chance, axis=0)
+        missed *= np.prod(1.0 - chance, axis=0)  # users break ties independently
     return float(1.0 - missed.mean())
 
 
@@ -34,8 +34,9 @@ def chance_of_first(
     is_candidate = np.ones(scores.shape, bool)
     is_candidate[excluded.owners, excluded.values] = False
     ranked = np.where(is_candidate, scores, -np.inf)
-    place = max(0, scores.shape[1] - k)
-    last = np.partition(ranked, place, axis=1)[:, place, None]
+    rank = max(0, scores.shape[1] - k)
+    # A partition finds the k-th largest score without sorting the row.
+    last = np.partition(ranked, rank, axis=1)[:, rank, None]
     is_above, is_tied = is_candidate & (ranked > last), is_candidate & (ranked == last)
     left = k - is_above.sum(axis=1, keepdims=True)
     share = np.minimum(left / np.maximum(is_tied.sum(axis=1, keepdims=True), 1), 1.0)

@@ -1,4 +1,4 @@
-"""Judge a ranker: scores in, an `Evaluation` out."""
+"""Evaluates a ranker: scores in, an `Evaluation` out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit.evaluation.ranking import Candidates, Scorer, rank
 from tacit.evaluation.user_groups import by_activity
 from tacit.results import Evaluation, Groups
 
-METRICS = ("ndcg@100", "recall@20", "recall@50")
+METRICS = ("ndcg@100", "recall@20", "recall@50")  # those of Liang et al. 2018
 FULL_RANKING = FullRanking()
 
 _NEEDS_ALONE = "evaluate with the protocol EachTargetAlone"
@@ -38,7 +38,7 @@ def evaluate(
     of_catalog = {name: m for name, m in measures.items() if m.kind == COVERAGE}
     _refuse_partial_coverage(of_catalog, protocol)
     _refuse_mixed(measures, protocol)
-    ranks = rank(score, heldout, candidates=protocol)
+    ranks = rank(score, heldout, candidates=protocol)  # once, for all metrics
     return Evaluation(
         protocol.name,
         heldout.users,
@@ -59,7 +59,7 @@ def _refuse_partial_coverage(
 
 
 def _refuse_mixed(measures: dict[str, Measure], protocol: Candidates) -> None:
-    """A target alone and a target among others give different figures."""
+    """Refuses metrics of a target alone with targets among others, and the reverse."""
     is_alone = isinstance(protocol, EachTargetAlone)
     wrong = [name for name, m in measures.items() if m.is_each != is_alone]
     if wrong:

@@ -14,7 +14,7 @@ from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue
 
-_NUMBERS_AT_ONCE = 2**24
+_NUMBERS_AT_ONCE = 2**24  # scores in memory: 64 MiB of float32
 
 
 def chunks(heldout: Heldout, *, width: int) -> Iterator[Heldout]:
@@ -42,7 +42,7 @@ def refuse_people(
 
 
 def _checked(heldout: Heldout) -> Heldout:
-    """The same users with distinct targets, at least one a user."""
+    """The same users with distinct targets, at least one per user."""
     n_items = heldout.history.n_items
     if not len(heldout.users):
         raise BadValue("nobody is held out; hold out at least one user")
@@ -50,7 +50,7 @@ def _checked(heldout: Heldout) -> Heldout:
         raise BadValue(
             f"histories speak of {n_items} items, targets of {heldout.targets.n_items}"
         )
-    targets = _distinct(heldout.targets)
+    targets = _distinct(heldout.targets)  # a target counts once, however often
     refuse_people(heldout, targets.lengths == 0, "has no target; leave them out")
     return replace(heldout, targets=targets)
 
@@ -64,9 +64,9 @@ def _distinct(shards: Shards) -> Shards:
 
 
 def distinct(rows: Ragged, n_items: int) -> Ragged:
-    """Each row sorted, without repeats."""
+    """The same rows, each sorted and without repeats."""
     pairs = rows.owners * n_items + rows.values
-    if (pairs[1:] > pairs[:-1]).all():
+    if (pairs[1:] > pairs[:-1]).all():  # sorted already, as most are: no copy
         return rows
     pairs = np.sort(pairs)  # np.unique hashes, which is ten times slower here
     is_first = np.ones(len(pairs), bool)

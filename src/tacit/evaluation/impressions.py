@@ -1,8 +1,8 @@
-"""News are judged impression by impression: only what was shown is ranked.
+"""News are evaluated impression by impression: only what was shown is ranked.
 
     auc, ndcg@k   as in `metrics.py`, the clicked candidates being the targets
-    mrr_all       mean over the clicked of 1 / place: what MIND calls MRR
-    mrr, hr@k, …  as in `metrics.py`: `mrr` is 1 / place of the first clicked one
+    mrr_all       mean over the clicked of 1 / rank: what MIND calls MRR
+    mrr, hr@k, …  as in `metrics.py`: `mrr` is 1 / rank of the first clicked one
 
 An impression in which nothing or everything was clicked has no right order; it is left
 out of every metric and counted. Means are over impressions. A user's impressions
@@ -30,7 +30,7 @@ from tacit.results import Groups
 METRICS = ("auc", "mrr_all", "ndcg@5", "ndcg@10")
 PROTOCOL = "shown candidates"
 
-_SCORED_AT_ONCE = 2**20
+_SCORED_AT_ONCE = 2**20  # candidates; a scorer may hold a vector for each
 
 # Slates in, a score for each of `slates.shown.values` out; larger is better.
 SlateScorer = Callable[[Slates], Float[np.ndarray, "candidates"]]
@@ -50,24 +50,25 @@ class ImpressionMetric:
     def of(
         cls, values: PerImpression, users: Int32[np.ndarray, "impressions"]
     ) -> ImpressionMetric:
-        """The mean of one value an impression; without a second user no error."""
+        """The mean of one value per impression; without a second user no error."""
         mean, n = float(values.mean()), len(values)
-        _, place = np.unique(users, return_inverse=True)
-        strays = np.bincount(place, weights=values - mean)  # a sum for each user
+        _, cluster = np.unique(users, return_inverse=True)
+        strays = np.bincount(cluster, weights=values - mean)  # one sum per user
         n_users = len(strays)
         if n_users < 2:
             return cls(mean, None, n, n_users)
+        # The sandwich estimator of a mean with clusters, corrected for few of them.
         variance = float((strays**2).sum()) * n_users / (n_users - 1)
         return cls(mean, math.sqrt(variance) / n, n, n_users)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields."""
+        """The mean, its standard error and both counts, as plain data."""
         return {"mean": self.mean, "se": self.se, "n": self.n, "n_users": self.n_users}
 
 
 @dataclass(frozen=True, eq=False)
 class ImpressionEvaluation:
-    """One ranker judged on some impressions: a number an impression for each metric."""
+    """One ranker evaluated on some impressions: one number each for every metric."""
 
     users: Int32[np.ndarray, "impressions"]
     values: Mapping[str, PerImpression]
@@ -81,8 +82,8 @@ class ImpressionEvaluation:
     def by_group(self) -> dict[str, dict[str, ImpressionMetric]]:
         """The same within each group that has impressions."""
         chosen = {
-            label: self.groups.member_of == place
-            for place, label in enumerate(self.groups.labels)
+            label: self.groups.member_of == number
+            for number, label in enumerate(self.groups.labels)
         }
         return {
             label: _means(
@@ -148,9 +149,10 @@ def judged(impressions: Impressions) -> Bool[np.ndarray, "impressions"]:
 
 
 def mrr_all(ranks: Ranks) -> PerImpression:
-    """The mean over targets of one over the place, as in MIND's own evaluation."""
+    """The mean over targets of one over the rank, as in MIND's own evaluation."""
     most = int((ranks.above + ranks.tied).max(initial=0))
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, most + 1))])
+    # The mean of 1 / rank over the ranks that a block of ties covers.
     each = (harmonic[ranks.above + ranks.tied] - harmonic[ranks.above]) / ranks.tied
     return np.add.reduceat(each, ranks.offsets[:-1]) / ranks.n_targets
 
@@ -172,7 +174,7 @@ def _chunks(impressions: Impressions) -> Iterator[Impressions]:
 
 
 def _rank(score: SlateScorer, impressions: Impressions) -> Ranks:
-    """Where the clicked stand in each impression, ties counted."""
+    """The rank of every clicked candidate in its impression, ties counted."""
     slates, clicked = impressions.slates, impressions.clicked
     owners = slates.shown.owners
     scores = _scores(score, slates)

@@ -1,20 +1,20 @@
-"""Metrics of a ranking, a number a user; ties as their expected value.
+"""Metrics of a ranking, one number per user; ties as their expected value.
 
 Candidates with equal scores have no order, so every metric is its exact mean over all
 orders of the tied: a constant scorer gets what a random order gets, not luck.
 
     hr@k          1 if any target is in the first k
-    ndcg@k        sum of 1 / log2(place + 1) over targets in the first k / its maximum
+    ndcg@k        sum of 1 / log2(rank + 1) over targets in the first k / its maximum
     recall@k      targets in the first k / min(k, targets)       (Liang et al. 2018)
     recall_all@k  targets in the first k / targets
     precision@k   targets in the first k / k
-    mrr           1 / place of the first target
+    mrr           1 / rank of the first target
     auc           share of (target, other candidate) pairs in the right order
 
 Each target alone, without the user's other targets among its candidates (PrivRec):
 
     hr_each@k     share of the targets that are in the first k
-    ndcg_each@k   mean over targets of 1 / log2(place + 1), 0 beyond the first k
+    ndcg_each@k   mean over targets of 1 / log2(rank + 1), 0 beyond the first k
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Measure:
         return self.kind in _EACH
 
     def __call__(self, ranks: Ranks) -> PerPerson:
-        """The metric of each user."""
+        """One value of the metric per user."""
         if self.k is None:
             return _WHOLE[self.kind](ranks)
         return _CUT[self.kind](ranks, self.k)
@@ -85,7 +85,7 @@ def hr(ranks: Ranks, k: int) -> PerPerson:
     target gets one with probability C(m - t, s) / C(m, s), which is the product over
     i < t of (m - s - i) / (m - i); here the targets of a block are numbered by i.
     """
-    i = _own_blocks(ranks).place
+    i = _own_blocks(ranks).number
     missed = np.maximum(ranks.tied - _slots(ranks, k) - i, 0) / (ranks.tied - i)
     return 1.0 - np.multiply.reduceat(missed, ranks.offsets[:-1])
 
@@ -111,12 +111,13 @@ def precision(ranks: Ranks, k: int) -> PerPerson:
 
 
 def mrr(ranks: Ranks) -> PerPerson:
-    """One over the place of the first target."""
+    """One over the rank of each user's first target."""
     starts = ranks.offsets[:-1]
     first = np.minimum.reduceat(ranks.above, starts)
     is_first = ranks.above == np.repeat(first, ranks.n_targets)
     tied = np.maximum.reduceat(np.where(is_first, ranks.tied, 0), starts)
     blocks = np.stack([first, tied, np.add.reduceat(is_first, starts)], axis=1)
+    # Most users share a few shapes of ties, and each shape is worked out once.
     distinct, which = np.unique(blocks, axis=0, return_inverse=True)
     means = [_first_reciprocal(*map(int, block)) for block in distinct]
     return np.array(means)[which.reshape(-1)]
@@ -129,8 +130,8 @@ def auc(ranks: Ranks) -> PerPerson:
     """
     n = ranks.n_targets
     pairs = n * (ranks.n_candidates - n)
-    places = _sum(ranks.above + (ranks.tied - 1) / 2, ranks)
-    wrong = places - n * (n - 1) / 2  # the targets' own pairs are no mistakes
+    above = _sum(ranks.above + (ranks.tied - 1) / 2, ranks)
+    wrong = above - n * (n - 1) / 2  # the targets' own pairs are no mistakes
     return np.where(pairs > 0, 1.0 - wrong / np.maximum(pairs, 1), 0.5)
 
 
@@ -195,6 +196,7 @@ def _gain(ranks: Ranks, k: int) -> PerPerson:
 
 def _gains(k: int) -> Float64[np.ndarray, "k_and_one"]:
     """The gain of the first 0, 1, …, k places together."""
+    # 1 / log2(rank + 1) at ranks 1, 2, … (Järvelin and Kekäläinen 2002)
     return np.concatenate([[0.0], np.cumsum(1.0 / np.log2(np.arange(k) + 2.0))])
 
 
@@ -206,7 +208,7 @@ class _Blocks(NamedTuple):
     """A user's targets that are tied with each other, as seen by each of them."""
 
     before: Int64[np.ndarray, "targets"]  # of the user's targets, those that score more
-    place: Int64[np.ndarray, "targets"]  # 0, 1, … within the block
+    number: Int64[np.ndarray, "targets"]  # 0, 1, … within the block
     size: Int64[np.ndarray, "targets"]
 
 
@@ -228,9 +230,9 @@ def _own_blocks(ranks: Ranks) -> _Blocks:
 
 
 def _first_reciprocal(above: int, tied: int, targets: int) -> float:
-    """The mean of 1 / place of the first of some targets among tied candidates.
+    """The mean of 1 / rank of the first of some targets among tied candidates.
 
-    The first one is at place j of the block with probability
+    The first one is number j of the block with probability
     C(tied - 1 - j, targets - 1) / C(tied, targets); each follows from the one before.
     """
     j = np.arange(tied - targets)

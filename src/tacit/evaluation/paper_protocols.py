@@ -1,4 +1,4 @@
-"""The papers' ways to judge, by name: data kept, split, candidates and metrics.
+"""The papers' protocols by name: data kept, split, candidates and metrics.
 
     privrec   new users; half of each one's items adapts; each target alone
     dpvae     everyone's items divided 8:1:1; full ranking
@@ -33,7 +33,7 @@ class Divide(Protocol):
     """A split with all its settings but the key."""
 
     def __call__(self, dataset: Dataset, *, key: Key) -> Split:
-        """The data set divided."""
+        """The data set, divided into training and held-out users or items."""
         ...
 
 
@@ -47,10 +47,10 @@ class NamedProtocol:
     candidates: Callable[[Key], Candidates]
     min_value: float | None = None
     min_interactions: int = 1
-    min_people: int = 1  # who have an item
+    min_people: int = 1  # users who must have an item, else it is dropped
 
     def kept(self, dataset: Dataset) -> Dataset:
-        """What the paper keeps: one pass over items, then one over users."""
+        """The data that the paper keeps: one pass over items, then one over users."""
         log = dataset.interactions
         is_common = log.distinct().per_item >= self.min_people
         common = replace(dataset, interactions=log.keep(is_common[log.items]))

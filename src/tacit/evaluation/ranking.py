@@ -25,10 +25,10 @@ from tacit.errors import BadValue
 from tacit.evaluation.heldout_users import chunks, refuse_people
 from tacit.kernels import dispatch
 
-Users = Int64[np.ndarray, "users"]  # places in the data set's profiles
+Users = Int64[np.ndarray, "users"]  # rows of the data set's profiles
 Scores = Float[np.ndarray, "users items"]
 
-_COMPARED_AT_ONCE = 2**22
+_COMPARED_AT_ONCE = 2**22  # by the plain twin: 32 MiB of float64
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Factors:
 
     @cached_property
     def transposed(self) -> Float[np.ndarray, "factors items"]:
-        """One row a factor, so that a run of items is a run of memory."""
+        """One row per factor, so that a run of items is a run of memory."""
         return np.ascontiguousarray(self.items.T)
 
 
@@ -59,7 +59,7 @@ class Candidates(Protocol):
 
     @property
     def name(self) -> str:
-        """What stands beside every number made under this protocol."""
+        """The name that stands beside every number made under this protocol."""
         ...
 
     def excluded(self, people: Heldout) -> Ragged:
@@ -123,12 +123,12 @@ def score_matrix(score: Scorer, people: Heldout) -> Scores:
 def _user_factors(
     score: Factors, people: Heldout
 ) -> Float[np.ndarray, "users factors"]:
-    """The users's vectors, checked for shape, NaN and overflow."""
+    """The users' vectors, checked for shape, NaN and overflow."""
     vectors = score.represent(people.users, people.history)
     users = np.ascontiguousarray(vectors, score.items.dtype)
     _refuse_shape("user factors", users, (len(people.users), score.items.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
-        most = np.abs(users).sum(axis=1) * np.abs(score.items).max()
+        most = np.abs(users).sum(axis=1) * np.abs(score.items).max()  # of any score
     problem = "has factors whose scores are NaN or overflow"
     refuse_people(people, ~np.isfinite(most), problem)
     return users
@@ -182,7 +182,7 @@ def count_factor_ranks(
 
 
 def count_ranks_plain(scores: Scores, excluded: Ragged, targets: Ragged) -> Counts:
-    """The plain twin of both kernels."""
+    """The counts by comparison in numpy: the plain twin of both kernels."""
     is_out = np.zeros(scores.shape, bool)
     is_out[excluded.owners, excluded.values] = True
     rows = np.where(is_out, np.nan, scores)  # neither above nor equal
@@ -203,6 +203,7 @@ def _inner_products(
     users: Float[np.ndarray, "users factors"],
     items: Float[np.ndarray, "factors items"],
 ) -> Scores:
+    # Factor by factor, as the kernel adds: the twins agree to the last bit.
     scores = users[:, :1] * items[0]
     for f in range(1, len(items)):
         scores += users[:, f : f + 1] * items[f]

@@ -71,7 +71,7 @@ from tacit.sampling import Everyone, Sampler
 NAME = "hit_rate"  # of the phase, and of its noise in the privacy settings
 _TALLY = "hits and misses"  # in the reports and in the server's memory
 _PEOPLE_AT_ONCE = 256  # a taste may be a whole network of its own
-_Z95 = 1.959963984540054
+_Z95 = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
 _ROUNDING = 1e-9  # relative: noise that rounding of a sum of squares may lack
 
 Tally = Float64[np.ndarray, "users 2"]
@@ -101,8 +101,9 @@ class Released:
 
     @classmethod
     def of(cls, name: str, hits: float, misses: float, *, deviation: float) -> Released:
-        """From noisy sums; the angle of the point (misses, hits) has the interval."""
+        """The rate of noisy sums, with the interval of the point's angle (Fieller)."""
         angle, distance = math.atan2(hits, misses), math.hypot(hits, misses)
+        # Nearer to the origin than the noise, any rate is possible.
         is_known = hits + misses > 0 and distance > _Z95 * deviation
         off = math.asin(_Z95 * deviation / distance) if is_known else math.pi
         return cls(
@@ -187,7 +188,7 @@ class Measured(SumMethod):
         return (*(replace(p, share=p.share * (1 - share)) for p in own), counted)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
-        """The method's own; of the hit rate two numbers."""
+        """The inner method's leaves; for the hit rate, two numbers."""
         if phase.name == NAME:
             return {_TALLY: Slot("float64", (2,))}
         return self.inner.report_shape(phase, catalog)
@@ -207,7 +208,7 @@ class Measured(SumMethod):
         shards: Shards,
         keys: Keys,
     ) -> Tree:
-        """Lines 1 and 2, raw."""
+        """Lines 1 and 2: the inner method's raw update, or each client's tally."""
         own = replace(clients, plan=_own(clients.plan))
         if phase.name == NAME:
             return Tree.dense(**{_TALLY: self.tally(broadcast, own, shards, keys)})
@@ -217,7 +218,7 @@ class Measured(SumMethod):
     def tally(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tally:
-        """Each client's hit and miss; raw."""
+        """Each client's raw hit and miss, one row per client."""
         found, k = [np.zeros((0, 2))], self.metric.k
         for first in range(0, len(shards), _PEOPLE_AT_ONCE):
             some = np.arange(first, min(first + _PEOPLE_AT_ONCE, len(shards)))
@@ -229,7 +230,7 @@ class Measured(SumMethod):
     def _scores(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Scores:
-        """Of every item; one that is no number stands last."""
+        """The scores of every item; a score that is NaN ranks last."""
         tastes = self.inner.represent(broadcast, clients, shards, keys)
         every = Candidates.all_of(_nameless(shards.n_items))
         scores = self.inner.score(broadcast, tastes, every).astype(np.float64)
@@ -259,7 +260,7 @@ class Measured(SumMethod):
         return replace(self, inner=inner, privacy=privacy)
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """The inner method's."""
+        """The inner method's server before the first round, under the whole plan."""
         return replace(self.inner.start(_own(plan), catalog, key), plan=plan)
 
     def public(self, server: Server, phase: Phase | None) -> Arrays:
@@ -268,7 +269,7 @@ class Measured(SumMethod):
         return self.inner.public(_of_inner(server), phase if is_own else None)
 
     def robust(self, phase: Phase) -> Aggregator:
-        """As the inner method."""
+        """The inner method's aggregator; for the hit rate, the plain sum."""
         return super().robust(phase) if phase.name == NAME else self.inner.robust(phase)
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
@@ -282,24 +283,24 @@ class Measured(SumMethod):
     # as the inner method
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
-        """As the inner method."""
+        """The inner method's private state of new clients."""
         return self.inner.enrol(profiles, keys)
 
     @property
     def liked(self) -> float:
-        """As the inner method."""
+        """The inner method's value of an item that somebody names, and likes."""
         return self.inner.liked
 
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """As the inner method."""
+        """The inner method's representation of each user."""
         return self.inner.represent(broadcast, clients, shards, keys)
 
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """As the inner method."""
+        """The inner method's scores."""
         return self.inner.score(broadcast, person, candidates)
 
     def outlook(self, plan: Plan, catalog: Catalog) -> str | None:
@@ -350,5 +351,5 @@ def _rate(angle: float) -> float:
 
 @lru_cache(1)
 def _nameless(n_items: int) -> Catalog:
-    """Items of which nothing is known but their place: the rest is in the broadcast."""
+    """A catalog that knows item numbers alone: the rest is in the broadcast."""
     return Catalog.of_ids([str(item) for item in range(n_items)])

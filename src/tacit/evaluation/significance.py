@@ -1,7 +1,7 @@
 """Is one ranker better than another? A paired bootstrap over users.
 
 With several seeds a user may be held out more than once. What is drawn is the user,
-with all of the person's differences: seeds do not turn one person into many.
+with all of that user's differences: seeds do not turn one user into many.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.results import Evaluation
 
-_DRAWN_AT_ONCE = 2**22
+_DRAWN_AT_ONCE = 2**22  # users over all resamples of a batch: 16 MiB of int32
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def paired_bootstrap(
 ) -> dict[str, Difference]:
     """For every metric, a minus b on the same users, with a percentile interval.
 
-    Sequences have an evaluation a seed, in the same order.
+    Sequences have one evaluation per seed, in the same order.
     """
     check.at_least(100, resamples=resamples)
     check.fraction(confidence=confidence)
@@ -76,21 +76,21 @@ class _People:
             ]
         )
         users = np.concatenate([a.users for a in ours])
-        _, person, counts = np.unique(users, return_inverse=True, return_counts=True)
+        _, which, counts = np.unique(users, return_inverse=True, return_counts=True)
         sums = np.zeros((len(counts), len(names)))
-        np.add.at(sums, person, differences)
+        np.add.at(sums, which, differences)
         return cls(sums, counts)
 
     @property
     def means(self) -> Float64[np.ndarray, "metrics"]:
-        """Over all differences."""
+        """The mean of each metric over all differences."""
         found: Float64[np.ndarray, "metrics"] = self.sums.sum(0) / self.counts.sum()
         return found
 
     def resampled_means(
         self, resamples: int, key: Key
     ) -> Float64[np.ndarray, "resamples metrics"]:
-        """Means over users drawn with replacement."""
+        """Means over users drawn with replacement, one row per resample."""
         n, generator = len(self.counts), key.generator()
         step = max(1, _DRAWN_AT_ONCE // n)
         sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
@@ -118,6 +118,7 @@ def _difference(
     low, high = np.quantile(means, [tail, 1 - tail])
     # The slack keeps rounding from telling two equal numbers apart.
     as_far = np.abs(means - mean) >= abs(mean) * (1 - 1e-9)
+    # The data themselves count as one resample, so that p is never 0.
     p_value = (1 + int(as_far.sum())) / (1 + len(means))
     return Difference(mean, float(low), float(high), p_value, len(people.counts))
 
@@ -129,8 +130,8 @@ def _listed(evaluations: Evaluation | Sequence[Evaluation]) -> Sequence[Evaluati
 def _refuse_unpaired(ours: Sequence[Evaluation], others: Sequence[Evaluation]) -> None:
     if len(ours) != len(others) or not ours:
         raise BadValue(
-            f"{len(ours)} evaluations against {len(others)}; there must be one a seed "
-            "of both, and at least one"
+            f"{len(ours)} evaluations against {len(others)}; there must be one "
+            "per seed of both, and at least one"
         )
     for a, b in zip(ours, others, strict=True):
         if not np.array_equal(a.users, b.users):

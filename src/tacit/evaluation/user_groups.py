@@ -32,6 +32,7 @@ def by_activity(
 
 def _tertiles(lengths: Int64[np.ndarray, "users"]) -> list[int]:
     """The smallest lengths that begin the second and the last third."""
+    # "lower" gives a length that occurs; a group begins just above it.
     thirds = np.quantile(lengths, [1 / 3, 2 / 3], method="lower") + 1
     return [int(x) for x in np.unique(thirds) if x <= lengths.max()]
 
@@ -39,6 +40,6 @@ def _tertiles(lengths: Int64[np.ndarray, "users"]) -> list[int]:
 def _labels(begins: list[int]) -> tuple[str, ...]:
     closed = [f"{a}-{b - 1}" for a, b in zip([0, *begins], begins, strict=False)]
     bounds = [*closed, f"{begins[-1] if begins else 0}+"]
-    if len(bounds) != len(_NAMES):
+    if len(bounds) != len(_NAMES):  # words are for three groups, else bounds alone
         return tuple(bounds)
     return tuple(f"{n} ({b})" for n, b in zip(_NAMES, bounds, strict=True))

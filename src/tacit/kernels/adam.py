@@ -21,4 +21,5 @@ def adam(before, gradient, shares, constants, after):  # type: ignore[no-untyped
         g = gradient[i]
         m[i] = old * mean[i] + new * g
         v[i] = old_square * square[i] + new_square * g * g
+        # One pass: each array is read once and written once, which is all it costs.
         moved[i] = weights[i] - rate * m[i] / (np.sqrt(v[i]) / root + floor)

@@ -1,4 +1,4 @@
-"""Many small networks, each trained for a pass; twin of `feature_mlp.client.Client`.
+"""Many small networks, each trained for a pass; twin of `plain_pass.Client`.
 
 A network is one flat array: a table, then the layers, laid out as `Layout` says. A
 thing's inputs are rows of the table and numbers, as `Side` says. Products are by BLAS,
@@ -35,7 +35,7 @@ class Layout(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How a network is trained."""
+    """The settings by which a network is trained."""
 
     batch: int
     rate: Any  # of the type of the weights
@@ -46,17 +46,17 @@ class Rule(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What networks are trained on."""
+    """The examples that networks are trained on."""
 
-    common: Side  # one thing a client
-    each: Side  # one an example
+    common: Side  # one thing per client
+    each: Side  # one per example
     shared: Side  # which examples share,
     kinds: Any  # and which of them each has
     labels: Any
 
 
 class Room(NamedTuple):
-    """Memory for a step."""
+    """Arrays that every step writes over, so that none is allocated in the loop."""
 
     inputs: Any  # of every layer, the last sums at last; one after another
     slopes: Any  # there
@@ -126,7 +126,7 @@ def _step(theta, home, layout, rule, given, who, some, room):  # type: ignore[no
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _read(side, thing, table, x, place):  # type: ignore[no-untyped-def]
-    """Write the inputs of a thing from a place on; where the next would stand."""
+    """Write the inputs of a thing into x[place:]; gives where the next begins."""
     size = table.shape[1]
     for run in range(thing * side.fields, (thing + 1) * side.fields):
         own = x[place : place + size]
@@ -157,7 +157,7 @@ def _write(side, thing, table, slope, place):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _part(room, layout, layer, n):  # type: ignore[no-untyped-def]
-    """Where a layer's inputs stand for `n` examples."""
+    """The view of `room` that holds a layer's inputs for `n` examples."""
     first, width = 0, layout.widths[layer]
     for below in range(layer):
         first += n * layout.widths[below]
@@ -239,7 +239,7 @@ def _backward(theta, layout, rule, common, n, room):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _pull(theta, home, rule):  # type: ignore[no-untyped-def]
-    """One step of the way back; where nothing has moved, not squared, none."""
+    """One step back towards `home`; none if the distance, not squared, is zero."""
     share = rule.rate * rule.pull
     if not rule.is_squared:
         total = 0.0
@@ -255,7 +255,7 @@ def _pull(theta, home, rule):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _descend(theta, layout, common, n, room):  # type: ignore[no-untyped-def]
-    """Move every layer down its slope."""
+    """Move the weights of every layer down their slope."""
     for layer in range(len(layout.weights)):
         x, slope = (
             _part(room.inputs, layout, layer, n),

@@ -15,12 +15,12 @@ from numba import njit, prange
 
 from tacit.kernels.threads import parallel
 
-_PEOPLE = 256  # who share one table of the items they have
+_PEOPLE = 256  # users who share one table of the items they have
 
 
 @njit(cache=True, error_model="numpy")
 def _factorize(a):  # type: ignore[no-untyped-def]
-    """Cholesky in place, in the lower triangle."""
+    """The Cholesky factor of `a`, in its own lower triangle."""
     for i in range(len(a)):
         for j in range(i + 1):
             total = a[i, j]
@@ -31,7 +31,7 @@ def _factorize(a):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _substitute(a, b):  # type: ignore[no-untyped-def]
-    """Solve in place, forth and back."""
+    """Solve the factored system in `b` itself: forward, then back substitution."""
     n = len(b)
     for i in range(n):
         for m in range(i):
@@ -121,8 +121,8 @@ def spread(offsets, events, items, alpha, people, out):  # type: ignore[no-untyp
     n_items, n = items.shape
     for u in prange(len(people)):
         times, x, own = np.zeros(n_items, np.int32), people[u], out[u]
-        for place in range(offsets[u], offsets[u + 1]):
-            times[events[place]] += 1
+        for event in range(offsets[u], offsets[u + 1]):
+            times[events[event]] += 1
         for item in range(n_items):
             score = 0.0
             for i in range(n):

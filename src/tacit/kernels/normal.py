@@ -19,8 +19,8 @@ from numba import njit
 
 _EDGE = 3.6541528853610088  # where the tail begins
 _AREA = 0.0049286732339746519  # of each layer
-_PLACES = 2.0**52
-_STEP = 2.0**-53
+_PLACES = 2.0**52  # positions across a layer
+_STEP = 2.0**-53  # of a uniform draw
 
 
 def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -69,7 +69,7 @@ def add_normal(state, scale, values, out):  # type: ignore[no-untyped-def]
 
     From an SFC64 state of four words that moves on.
     """
-    a, b, c, d = state[0], state[1], state[2], state[3]
+    a, b, c, d = state[0], state[1], state[2], state[3]  # in registers meanwhile
     for i in range(len(out)):
         while True:
             a, b, c, d, word = _next(a, b, c, d)
@@ -89,7 +89,7 @@ def add_normal(state, scale, values, out):  # type: ignore[no-untyped-def]
                 a, b, c, d, one = _next(a, b, c, d)
                 a, b, c, d, two = _next(a, b, c, d)
                 beyond, height = _exponentials(one, two)
-                while height + height <= beyond * beyond:
+                while height + height <= beyond * beyond:  # Marsaglia's tail: reject
                     a, b, c, d, one = _next(a, b, c, d)
                     a, b, c, d, two = _next(a, b, c, d)
                     beyond, height = _exponentials(one, two)

@@ -1,7 +1,7 @@
 """Draws of one-bit reports; the twins of the plain ones in `mechanisms/one_bit.py`.
 
-They make the words of each client's key where they are used: nothing of 64 bits a draw
-is written down. Results go into arrays of the caller's (see `fmf.py`).
+They make the words of each client's key where they are used: nothing of 64 bits per
+draw is written down. Results go into the caller's arrays (see `implicit_factors.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _unit(made, i):  # type: ignore[no-untyped-def]
 
 @parallel()
 def places(words, starts, sizes, out):  # type: ignore[no-untyped-def]
-    """One of `sizes[j]` places from `starts[j]` on, for each client and j."""
+    """One of `sizes[j]` numbers from `starts[j]` on, for each client and j."""
     clients, count = out.shape
     for u in prange(clients):
         for first in range(0, count, 8):

@@ -13,6 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
+# Salmon et al. 2011: multipliers, and Weyl constants by which the key moves on.
 _M0, _M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _W0, _W1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 _ZERO = np.uint64(0)
@@ -36,7 +37,7 @@ _high_product: Any = intrinsic(_emit_high_product)
 def block(x, y, counter, domain):  # type: ignore[no-untyped-def]
     """The four words of the key (x, y) at one counter."""
     a, b, c, d = counter, _ZERO, _ZERO, domain
-    for _ in range(10):
+    for _ in range(10):  # rounds; seven pass all tests, ten are the standard
         hi0, lo0 = _high_product(a, _M0), a * _M0
         hi1, lo1 = _high_product(c, _M1), c * _M1
         a, b, c, d = hi1 ^ b ^ x, lo1, hi0 ^ d ^ y, lo0

@@ -22,12 +22,12 @@ def _count(row, n, mark):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _mark_out(out, first, last, person, seen_by):  # type: ignore[no-untyped-def]
+def _mark_out(out, first, last, user, seen_by):  # type: ignore[no-untyped-def]
     """Write the user beside each item that is out; gives how many there are."""
     n = 0
     for x in range(first, last):
-        n += seen_by[out[x]] != person
-        seen_by[out[x]] = person
+        n += seen_by[out[x]] != user
+        seen_by[out[x]] = user
     return n
 
 
@@ -71,7 +71,7 @@ def _score(user, factors, item):  # type: ignore[no-untyped-def]
 def _score_tile(user, factors, start, stop, tile):  # type: ignore[no-untyped-def]
     """As `_score` for a run of items, but for the last factor: bit for bit its sums.
 
-    Two factors a pass halve the traffic of the tile; four were not faster.
+    Two factors per pass halve the traffic of the tile; four were not faster.
     """
     n, f, last = stop - start, 1, len(user) - 1
     if last == 0:

@@ -14,9 +14,9 @@ def weighted_rows(matrix, offsets, columns, values, out):  # type: ignore[no-unt
 
     The twin of `sparse @ matrix`; entries that are zero cost nothing.
     """
-    for person in prange(len(offsets) - 1):
-        mine = out[person]
-        for i in range(offsets[person], offsets[person + 1]):
+    for user in prange(len(offsets) - 1):
+        mine = out[user]
+        for i in range(offsets[user], offsets[user + 1]):
             value = values[i]
             if value != 0:
                 theirs = matrix[columns[i]]
@@ -31,6 +31,7 @@ def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
     A row of `out` at a time: it stays in the nearest cache while it is added to.
     """
     people, rows = left.shape
+    # A counting sort of the entries that are not zero, by row.
     ends = np.zeros(rows + 1, np.int64)
     for i in range(people):
         for row in range(rows):
@@ -46,8 +47,8 @@ def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
     for row in prange(rows):
         mine = out[row]
         mine[:] = 0
-        for place in range(ends[row], ends[row + 1]):
-            person = owners[place]
-            value, theirs = left[person, row], right[person]
+        for entry in range(ends[row], ends[row + 1]):
+            owner = owners[entry]
+            value, theirs = left[owner, row], right[owner]
             for j in range(len(theirs)):
                 mine[j] += value * theirs[j]

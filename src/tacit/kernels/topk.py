@@ -12,7 +12,7 @@ GROUP = 8  # factors whose products are summed in 16 bits
 _STEPS = 254  # of a group's query in all; rounding adds 4, and 127 * 258 < 2**15
 _SHIFT = 3  # groups are rounded down to multiples of 8, so that 16 bits hold their sum
 _DROPPED = 2**_SHIFT - 1  # at most, a group
-_STEPS_IN_ALL = 2000  # of a whole query: 127 * 2000 / 8 and a unit a group < 2**15
+_STEPS_IN_ALL = 2000  # of a whole query: 127 * 2000 / 8 and a unit per group < 2**15
 
 
 @njit(cache=True)
@@ -45,15 +45,15 @@ def scan_rows(rows, offsets, seen, k):  # type: ignore[no-untyped-def]
     items = np.empty((len(rows), k), np.int32)
     scores = np.empty((len(rows), k), rows.dtype)
     filled = np.zeros(len(rows), np.int64)
-    for person in prange(len(rows)):
+    for p in prange(len(rows)):
         n = 0
         for item in range(rows.shape[1]):
-            score = rows[person, item]
-            if n == k and score <= scores[person, k - 1]:
+            score = rows[p, item]
+            if n == k and score <= scores[p, k - 1]:
                 continue
-            if not _holds(seen, offsets[person], offsets[person + 1], item):
-                n = _insert(items[person], scores[person], n, item, score)
-        filled[person] = n
+            if not _holds(seen, offsets[p], offsets[p + 1], item):
+                n = _insert(items[p], scores[p], n, item, score)
+        filled[p] = n
     return items, scores, filled
 
 
@@ -112,7 +112,7 @@ def _coarse_query(user, n_rows):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _coarse_group(codes, query, f, short):  # type: ignore[no-untyped-def]
-    """Eight factors' products, summed in 16 bits: sixteen items an instruction."""
+    """Eight factors' products, summed in 16 bits: sixteen items per instruction."""
     a, b, c, d = codes[f], codes[f + 1], codes[f + 2], codes[f + 3]
     e, g, h, i = codes[f + 4], codes[f + 5], codes[f + 6], codes[f + 7]
     q, r, s, t = query[f], query[f + 1], query[f + 2], query[f + 3]
@@ -211,7 +211,7 @@ def _scan(user, index, seen, first_tile, last_tile, items, scores):  # type: ign
 
 @njit(cache=True)
 def scan_codes(user, index, seen, k):  # type: ignore[no-untyped-def]
-    """The best k of one user."""
+    """The k best items of one user that are not seen, and their scores."""
     items, scores = np.empty(k, np.int32), np.empty(k, np.float64)
     n = _scan(user, index, seen, 0, len(index[1]), items, scores)
     return items[:n], scores[:n]
@@ -237,7 +237,7 @@ def scan_codes_in_runs(runs, user, index, seen, k):  # type: ignore[no-untyped-d
 
 @parallel()
 def scan_codes_each(users, index, offsets, seen, k):  # type: ignore[no-untyped-def]
-    """The best k of each user: items, scores, how many."""
+    """The k best items of each user, their scores, and how many there are."""
     n_tiles = len(index[1])
     items = np.empty((len(users), k), np.int32)
     scores = np.empty((len(users), k), np.float64)

@@ -28,7 +28,7 @@ from tacit.errors import BadData
 from tacit.files import write_atomically
 from tacit.ledger.records import Doubt
 
-KEY_BYTES = 32
+KEY_BYTES = 32  # as long as the SHA-256 that the key authenticates with
 _SUFFIX = ".anchor.json"
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -55,7 +55,7 @@ class Anchor:
     """The key of one ledger, where its file was last, and its state."""
 
     id: str
-    place: str
+    place: str  # the resolved path of the file when it was last written
     key: bytes = field(repr=False)
     current: Mark | None = None  # None while the file is being made
     pending: Mark | None = None
@@ -75,7 +75,7 @@ class Anchor:
         return replace(self, place=_place(place), current=current, pending=pending)
 
     def save(self) -> None:
-        """Write it, durably and for its owner alone."""
+        """Writes the anchor durably, readable by its owner alone."""
         body = vars(self) | {"key": self.key.hex()}
         text = json.dumps(body, sort_keys=True, default=vars)
         document = {"anchor": json.loads(text), "check": _check(text)}
@@ -94,7 +94,7 @@ class Anchor:
 
 
 def state_folder() -> Path:
-    """`$TACIT_STATE`, or the platform's own place for what programs remember."""
+    """`$TACIT_STATE`, or the platform's own folder for what programs remember."""
     if environment := os.environ.get("TACIT_STATE"):
         return Path(environment)
     import platformdirs  # needed only when nobody says where
@@ -116,8 +116,7 @@ def at_place(place: Path) -> Anchor | None:
 def others_at(place: Path, own: Anchor) -> tuple[Anchor, ...]:
     """The anchors of other ledgers that were last seen where this one lies now.
 
-    None if it was here before: then it is what the others were put in the place of, or
-    they were accepted.
+    Empty if this one was here before: then the others replaced it, or were accepted.
     """
     if own.place == _place(place):
         return ()

@@ -61,11 +61,11 @@ class Cap:
 
     @property
     def cell(self) -> CellName:
-        """The unit and the view that it holds for."""
+        """The unit and the view that the cap holds for."""
         return self.unit, self.view
 
     def holds(self, taken: Taken) -> bool:
-        """Whether so many participations stay within the cap."""
+        """Whether all these participations together stay within the cap."""
         return any(
             found.value is not None and bool(is_within(found.value, self.epsilon))
             for found in _figures(taken, self.cell, delta=self.delta)
@@ -74,13 +74,13 @@ class Cap:
 
 @dataclass(frozen=True)
 class Spent(Epsilon):
-    """What was said so far amounts to this; `cell` is where it was guaranteed."""
+    """The epsilon of all that was said so far; `cell` is where it was guaranteed."""
 
     cell: CellName
 
 
 def spent(taken: Taken, name: CellName, *, delta: float) -> Spent:
-    """What all releases so far amount to in one cell; None if nothing is provable.
+    """The epsilon of all releases so far in one cell; None if nothing is provable.
 
     The least of what is guaranteed in the cell itself and in those that imply it.
     """
@@ -118,7 +118,7 @@ def fits(multipliers: Iterable[float], *, total: float) -> bool:
     (fully adaptive composition for Gaussian differential privacy, Smith and Thakurta
     2022).
     """
-    spent = sum(multiplier**-2 for multiplier in multipliers)
+    spent = sum(multiplier**-2 for multiplier in multipliers)  # mu² adds
     return bool(is_within(spent, total**-2))
 
 

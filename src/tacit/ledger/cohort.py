@@ -17,7 +17,7 @@ from tacit.ledger.terms import Terms
 
 @dataclass(frozen=True)
 class CohortLedger:
-    """One count a client; a client's number is its place.
+    """One count per client; a client's number is its row.
 
     The counts belong to the state of a run: a round that is played again from the same
     state is permitted again, says the same bytes and is counted once.
@@ -67,7 +67,7 @@ class Limits:
     """
 
     terms: Sequence[Terms]  # of each public group
-    groups: Int64[np.ndarray, "clients"]  # the place of each client's group there
+    groups: Int64[np.ndarray, "clients"]  # the index of each client's group there
     caps: Sequence[tuple[Cap, ...]]  # of each public group
     parts: tuple[range, ...]
     known: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -87,13 +87,13 @@ class Limits:
     def most_rounds(self, group: int, n: int, *, parts: int) -> list[int]:
         """Rounds that cost as much as any `n` of these first parts, or more."""
         each = (
-            part[: min(n, self._limit(group, *[0] * place))]
-            for place, part in enumerate(self.parts[:parts])
+            part[: min(n, self._limit(group, *[0] * number))]
+            for number, part in enumerate(self.parts[:parts])
         )
         return [*chain.from_iterable(each)]
 
     def _limit(self, group: int, *earlier: int) -> int:
-        """For a client that took part so often in each of the parts before."""
+        """The limit of a client that took part `earlier` times in each part before."""
         where = group, *earlier
         if where not in self.known:
             done = [part[:n] for part, n in zip(self.parts, earlier, strict=False)]

@@ -67,7 +67,10 @@ def accept(path: Path, *, as_written: bool = False) -> Accepted:
 
 
 def erase(path: Path, *, keep_ledger: bool = False) -> int:
-    """Forget; how many reports were never sent. Without the ledger, its anchor too."""
+    """Erases a ledger or its private rows, and counts the reports never sent.
+
+    Where the account is not kept, the file and its anchor go too.
+    """
     was_here = anchors.at_place(path)
     if is_gone(path) and was_here is not None:
         path.unlink(missing_ok=True)
@@ -112,6 +115,7 @@ def _rebuild(file: sqlite3.Connection, path: Path, *, as_written: bool) -> Accep
     refused = file.execute("SELECT run, reason, times, last FROM refusals").fetchall()
     for name in NAMES:
         file.execute(f"DROP TABLE IF EXISTS {name}")
+    # A new anchor before the commit: a copy of the old file is in doubt from now on.
     fresh = begin_chain(file, path, rows)
     file.executemany("INSERT INTO refusals VALUES (?, ?, ?, ?)", refused)
     file.execute("COMMIT")
@@ -152,6 +156,7 @@ def _accepted(
     Refuses terms that cannot be read: nobody could count them.
     """
     agreed, caps = _agreed(evidence), _caps(evidence) if evidence else rows["caps"]
+    # In full unless the owner vouches: rounds after the copy are not in the file.
     counted = "rounds" if as_written else "all"
     joined = rows["runs"].items()
     runs = {key: _closed(key, row, agreed, counted) for key, row in joined}
@@ -173,9 +178,9 @@ def _accepted(
 def _agreed(evidence: tuple[Anchor, ...]) -> dict[str, Agreed]:
     """Every run that an anchor knows; of two with one name both are counted."""
     found: dict[str, Agreed] = {}
-    for place, anchor in enumerate(evidence):
+    for number, anchor in enumerate(evidence, start=1):
         for run, terms in _mark(anchor).runs.items():
-            name = run if run not in found else f"{run} (ledger {place + 1})"
+            name = run if run not in found else f"{run} (ledger {number})"
             found[name] = terms
     return found
 
@@ -216,6 +221,6 @@ def _names(rows: Rows) -> tuple[str, ...]:
 
 
 def _earlier(now: Snapshot, evidence: tuple[Anchor, ...]) -> set[str]:
-    """The anchors that the new one replaces."""
+    """The ids of the anchors that the new one replaces."""
     own = set() if now.link is None else {now.link.id}
     return own | {anchor.id for anchor in evidence}

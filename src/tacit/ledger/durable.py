@@ -38,7 +38,7 @@ from tacit.release import Cell, CellName, Release, cell_name
 
 @dataclass(frozen=True)
 class _Run:
-    """A row of `runs`."""
+    """A row of the table `runs`, without its key."""
 
     joined: str
     terms: str
@@ -67,7 +67,7 @@ class ClientLedger:
         self._now: Snapshot | None = None  # inside a transaction
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Closes the file; another process may write from now on."""
         self._file.close()
 
     def __enter__(self) -> ClientLedger:
@@ -114,7 +114,7 @@ class ClientLedger:
     # runs
 
     def join(self, run: str, terms: Terms, *, state: bytes) -> None:
-        """Agree to a run, once."""
+        """Agrees to a run; a run can be joined once only."""
         with self.transaction():
             if (run,) in self._trusted().rows["runs"]:
                 raise Refused(f"{self.path}: run '{run}' was joined before")
@@ -154,6 +154,7 @@ class ClientLedger:
                 self.refuse(run, why)
                 return False
             terms = self._terms_of(self._runs()[run])
+            # Charged before the history is touched: the report comes with `keep`.
             row = (question_digest(asked), None, None, multiplier)
             now = self._trusted()
             now.put(self._file, ANSWERS, run, round, *row)
@@ -216,7 +217,7 @@ class ClientLedger:
         return len(self._unsent())
 
     def delivered(self, run: str, round: int) -> None:
-        """The report has arrived."""
+        """Notes that the report of this round has arrived."""
         with self.transaction():
             now, row = self._trusted(), self._answers().get((run, round))
             if row is None:
@@ -237,7 +238,7 @@ class ClientLedger:
     # account
 
     def entries(self) -> list[Entry]:
-        """Every release, the oldest first."""
+        """All releases so far, the oldest first."""
         with self._reading():
             rows, answers = self._look().rows["entries"].items(), self._answers()
             runs = {run: self._terms_of(row) for run, row in self._runs().items()}
@@ -254,13 +255,13 @@ class ClientLedger:
         return [*self._taken().values()]
 
     def spent(self, name: CellName, *, delta: float) -> Spent:
-        """What all of it amounts to for one unit and view."""
+        """The epsilon of everything said so far, for one unit and view."""
         with self._reading():
             self._trusted()
             return spent(self.taken(), name, delta=delta)
 
     def refusals(self) -> list[tuple[str, str, int, str]]:
-        """Run, reason, how often, and when last."""
+        """One row per run and reason: both, how often, and when last."""
         query = "SELECT run, reason, times, last FROM refusals ORDER BY last"
         with in_one_sentence(self.path):
             found = self._file.execute(query).fetchall()
@@ -269,7 +270,7 @@ class ClientLedger:
         return found
 
     def caps(self) -> list[Cap]:
-        """What the owner allows."""
+        """The caps that the owner has set."""
         rows = sorted(self._look().rows["caps"].items())
         try:
             return [
@@ -281,7 +282,7 @@ class ClientLedger:
             raise BadData(self.path, None, said) from error
 
     def set_cap(self, cap: Cap) -> None:
-        """Allow so much from now on; what was said before counts towards it."""
+        """Sets a cap from now on; what was said before counts towards it."""
         row = (str(cap.unit), str(cap.view), float(cap.epsilon), float(cap.delta))
         with self.transaction():
             now = self._trusted()
@@ -289,7 +290,7 @@ class ClientLedger:
                 now.put(self._file, CAPS, *row)
 
     def remove_cap(self, name: CellName) -> bool:
-        """Allow anything again; whether there was a cap."""
+        """Removes the cap of one unit and view, and says whether there was one."""
         with self.transaction():
             now, key = self._trusted(), (*map(str, name),)
             is_there = key in now.rows["caps"]
@@ -314,7 +315,9 @@ class ClientLedger:
             else:
                 self._forget_all()
         with in_one_sentence(self.path):
-            self._file.execute("VACUUM")
+            self._file.execute(
+                "VACUUM"
+            )  # no page keeps what was erased, in older files too
 
     def _forget_private(self) -> None:
         now = self._trusted()
@@ -333,7 +336,7 @@ class ClientLedger:
         self._file.execute("DELETE FROM refusals")
 
     def _erase(self, *, keep_ledger: bool) -> None:
-        """The same in a file whose rows cannot be relied on."""
+        """Erases the same in a file whose rows cannot be relied on."""
         if not keep_ledger:
             found = self._file.execute("SELECT name FROM sqlite_master").fetchall()
             for table in [one for one in NAMES if (one,) in found and one != "chain"]:
@@ -360,7 +363,7 @@ class ClientLedger:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
-        """Look once, and at nothing newer meanwhile."""
+        """Within it the file is looked at once, and nothing newer is seen."""
         before = self._now
         self._now = self._look()
         try:
@@ -404,7 +407,7 @@ class ClientLedger:
             (*vars(now.link).values(),),
         )
         now.anchor = now.anchor.at(self.path, current=current, pending=now.mark())
-        now.anchor.save()
+        now.anchor.save()  # first: killed in between, the file is still at `current`
         self._file.execute("COMMIT")
         return now
 
@@ -450,6 +453,7 @@ class ClientLedger:
         here = (terms, [*mine, round])
         if not all(cap.holds([here]) for cap in target):
             return Refusal.TARGET
+        # The owner's caps count all runs together, the plan's target this one alone.
         held = all(cap.holds([*taken.values(), here]) for cap in self.caps())
         return None if held else Refusal.CAP
 
@@ -465,7 +469,7 @@ class ClientLedger:
         return fits(found, total=terms.total_multiplier)
 
     def _taken(self) -> dict[str, tuple[Terms, list[int]]]:
-        """By run; runs that nothing was said in are left out."""
+        """Terms and rounds by run; runs in which nothing was said are left out."""
         with self._reading():
             rounds: dict[str, list[int]] = {}
             for run, round_ in sorted(self._answers()):
@@ -530,7 +534,7 @@ _NO = (str, str, int, str)  # the columns of a refusal
 
 
 def question_digest(asked: bytes) -> bytes:
-    """16 bytes that tell one question from another."""
+    """A digest of 16 bytes that tells one question from another."""
     return hashlib.blake2b(asked, digest_size=16).digest()
 
 

@@ -10,7 +10,7 @@ from tacit.release import Release
 
 
 class Refusal(StrEnum):
-    """Why a client said no."""
+    """The reasons for which a client refuses to answer."""
 
     OTHER_PLAN = "a plan, method or noise that this client did not agree to"
     OTHER_LAYOUT = "a broadcast that does not look as was agreed"

@@ -38,11 +38,11 @@ class Table:
 
     @property
     def all(self) -> dict[str, Kinds]:
-        """Every column."""
+        """All columns with their types, those of the key first."""
         return {**self.key, **self.columns}
 
     def put(self, file: sqlite3.Connection, row: Row) -> None:
-        """Write a row, or write over the one with its key."""
+        """Writes a row, over the one with its key if there is one."""
         names = ", ".join(self.all)
         marks = ", ".join("?" * len(self.all))
         changed = ", ".join(f"{name} = excluded.{name}" for name in self.columns)
@@ -53,7 +53,7 @@ class Table:
         )
 
     def remove(self, file: sqlite3.Connection, key: Row) -> None:
-        """Delete the row with this key."""
+        """Deletes the row with this key."""
         wanted = " AND ".join(f"{name} = ?" for name in self.key)
         file.execute(f"DELETE FROM {self.name} WHERE {wanted}", key)
 
@@ -108,12 +108,13 @@ def authenticated(
 ) -> str:
     """The head of a chain: it depends on all rows and on every head before it."""
     content = hashlib.sha256(_canonical(rows)).hexdigest()
+    # A name of its own keeps these bytes from meaning anything elsewhere.
     link = json.dumps(["tacit ledger", id, number, previous, content])
     return hmac.new(key, link.encode(), hashlib.sha256).hexdigest()
 
 
 def digest(content: bytes) -> bytes:
-    """What stands for a report in its row."""
+    """The SHA-256 that stands for a report in its row."""
     return hashlib.sha256(content).digest()
 
 
@@ -122,6 +123,7 @@ def _read(
 ) -> dict[Row, Row]:
     absent = _OLDER.get(format, {})
     names = ", ".join(absent.get(name, name) for name in table.all)
+    # NOT INDEXED: an index that was tampered with could hide rows from a query.
     query = f"SELECT {names} FROM {table.name} NOT INDEXED ORDER BY rowid"
     found: dict[Row, Row] = {}
     for row in file.execute(query):
@@ -156,7 +158,7 @@ def _canonical(rows: Rows) -> bytes:
 
 
 def _plain(rows: Mapping[Row, Row]) -> dict[Row, Row]:
-    """The rows with a digest in the place of each blob."""
+    """The rows with a digest instead of each blob."""
     return {key: tuple(_value(one) for one in rest) for key, rest in rows.items()}
 
 

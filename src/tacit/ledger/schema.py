@@ -29,10 +29,10 @@ from tacit.ledger import anchor as anchors
 from tacit.ledger.anchor import Anchor, Mark
 from tacit.ledger.rows import TABLES, Rows, authenticated
 
-FORMAT = 3
+FORMAT = 3  # raise it when a table or the chain changes
 OLDER = (1, 2)  # without a chain; in the first, answers had no multiplier
 APPLICATION = 0x54434C47  # "TCLG", in the file's header
-PATIENCE = 60.0  # seconds to wait for another process of the same device
+PATIENCE = 60.0  # seconds to wait for another process on the same device
 NAMES = ("entries", "answers", "runs", "caps", "refusals", "chain")  # children first
 
 _SETTINGS = """
@@ -103,7 +103,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
 
 
 def connect_empty(path: Path) -> sqlite3.Connection:
-    """An open file in the place of a ledger that is gone; it has no tables yet."""
+    """An open file instead of a ledger that is gone; it has no tables yet."""
     touch(path)
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     connection.executescript(_SETTINGS)
@@ -146,7 +146,7 @@ def begin_chain(connection: sqlite3.Connection, path: Path, rows: Rows) -> Ancho
 
 
 def finish_chain(anchor: Anchor, path: Path) -> None:
-    """The file is there: it is the current one."""
+    """Makes the anchor final: the file is there, and it is the current one."""
     anchor.at(path, current=anchor.pending, pending=None).save()
     anchors.drop_unfinished(path, keep=anchor.id)
 
@@ -160,7 +160,7 @@ def mark_of(rows: Rows, number: int, head: str) -> Mark:
 
 @contextlib.contextmanager
 def in_one_sentence(path: Path) -> Iterator[None]:
-    """Whatever SQLite complains of is told in one sentence."""
+    """Turns whatever SQLite complains of into one sentence of `BadData`."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # of a damaged message, too

@@ -42,14 +42,14 @@ class Snapshot:
     is_changed: bool = False
 
     def put(self, file: sqlite3.Connection, table: Table, *row: object) -> None:
-        """Write a row, or write over the one with its key."""
+        """Writes a row to file and memory, over the one with its key if any."""
         n = len(table.key)
         table.put(file, row)
         self.rows[table.name][row[:n]] = row[n:]
         self.is_changed = True
 
     def remove(self, file: sqlite3.Connection, table: Table, key: Row) -> None:
-        """Delete a row."""
+        """Deletes the row with this key from file and memory."""
         table.remove(file, key)
         del self.rows[table.name][key]
         self.is_changed = True
@@ -79,7 +79,7 @@ def take(file: sqlite3.Connection, path: Path) -> Snapshot:
     """
     format_ = format_of(file)
     rows = rows_of.read(file, path=path, format=format_)
-    _check_references(rows, path)
+    _check_references(rows, path)  # SQLite checks them for writers only
     if format_ != FORMAT:
         return Snapshot(format_, rows, None, None, Doubt.OLD)
     link = _link(file, path)
@@ -88,7 +88,7 @@ def take(file: sqlite3.Connection, path: Path) -> Snapshot:
         return Snapshot(format_, rows, link, None, anchor)
     doubt = _doubt(rows, link, anchor)
     if doubt is None and anchors.others_at(path, anchor):
-        doubt = Doubt.DISPLACED
+        doubt = Doubt.DISPLACED  # sound by itself, but not the one that was kept here
     return Snapshot(format_, rows, link, anchor, doubt)
 
 
@@ -105,7 +105,7 @@ def _doubt(rows: Rows, link: Link, anchor: Anchor) -> Doubt | None:
         anchor.key, rows, id=link.id, number=link.number, previous=link.previous
     )
     if not hmac.compare_digest(head.encode(), link.head.encode()):
-        return Doubt.ALTERED
+        return Doubt.ALTERED  # only the anchor's key makes a head that fits the rows
     return None if anchor.knows(link.number, link.head) else Doubt.OTHER_COPY
 
 
@@ -133,6 +133,6 @@ def dearest_rounds(terms: Terms) -> list[int]:
 
     def rounds() -> Iterator[range]:
         for part in stretches(terms.rounds, (one.rounds for one in terms.releases)):
-            yield part[: terms.most]
+            yield part[: terms.most]  # of every stretch, as if all were spent on it
 
     return [*chain.from_iterable(rounds())]

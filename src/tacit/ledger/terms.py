@@ -68,7 +68,7 @@ class Terms:
 
 
 def write_terms(terms: Terms) -> str:
-    """The one text of these terms."""
+    """The canonical JSON text of these terms; equal terms have equal texts."""
     document = vars(terms) | {"releases": [release_to_json(r) for r in terms.releases]}
     return json.dumps(document, sort_keys=True, ensure_ascii=False)
 

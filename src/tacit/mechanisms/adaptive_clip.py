@@ -62,10 +62,11 @@ class ClippedSumWithBits:
         return clipped_noise(self.noise_multiplier, bits=self.bit_noise)
 
     def bound(self, tree: Tree) -> Tree:
-        """Each client's clipped tree and a bit; nothing at all from a broken update."""
+        """Each client's clipped tree and its bit; zeros from a broken update."""
         if BIT in tree.leaves:
             raise BadValue(f"leaf '{BIT}' is the mechanism's own; rename the update's")
         norms = joint_norms(tree)
+        # From the norms before the clip: after it, every bit would be 1.
         bits = np.where(np.isfinite(norms), (norms <= self.clip) - 0.5, 0.0)
         return Tree({**clip_by_norm(tree, self.clip).leaves, BIT: Dense(bits)})
 
@@ -87,7 +88,7 @@ class ClippedSumWithBits:
         return self.bit_noise if leaf == BIT else self.update_multiplier * self.clip
 
     def bounded(self, leaves: Sequence[str]) -> tuple[Bounded, ...]:
-        """The update, and the bit by itself."""
+        """Two bounds: the clip for all leaves of the update, 1/2 for the bit."""
         update = tuple(name for name in leaves if name != BIT)
         moved = Bounded(update, self.clip, self.update_multiplier * self.clip)
         return moved, Bounded((BIT,), 0.5, self.bit_noise)
@@ -99,7 +100,7 @@ class ClippedSumWithBits:
 
     @property
     def event(self) -> GaussianDpEvent:
-        """Both totals of a round, as one."""
+        """The event of both totals of a round, as one Gaussian."""
         return gaussian_event(self.noise_multiplier)
 
 
@@ -119,13 +120,13 @@ class AdaptiveClip:
     noise_multiplier: float
     bit_noise: float  # 0.05 of the planned cohort size is usual
     quantile: float = 0.5
-    rate: float = 0.2
+    rate: float = 0.2  # η of Andrew et al. 2021, whose experiments use it throughout
 
     def __post_init__(self) -> None:
         check.positive(least=self.least, rate=self.rate)
         check.at_least(self.least, most=self.most)
         check.fraction(quantile=self.quantile)
-        self.at(self.start)
+        self.at(self.start)  # refuses a start outside of the limits
 
     def at(self, clip: float) -> ClippedSumWithBits:
         """The mechanism of a round whose Broadcast says `clip`; refuses other clips."""

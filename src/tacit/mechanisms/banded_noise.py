@@ -65,7 +65,7 @@ class BandedNoise:
     def start(self, like: Arrays) -> dict[str, Array]:
         """The state before the first round, for sums shaped as these.
 
-        The last noises of each leaf, the newest first: memory for one copy of the sum
+        It holds the last noises of each leaf, the newest first: one copy of the sum
         less than there are bands. It is as secret as the noise itself.
         """
         return {
@@ -81,6 +81,7 @@ class BandedNoise:
         _check_state(total, state, past)
         zeros = {name: np.zeros(value.shape) for name, value in total.items()}
         fresh = add_noise(zeros, key, draw=standard_normal, scale=self.scale)
+        # x_t = z_t - c_1 x_{t-1} - …: a row of C⁻¹ z, without ever forming the matrix
         noise = {name: fresh[name] - self._taken_back(state[name]) for name in total}
         following = {
             name: np.concatenate([x[None], state[name]])[:past]
@@ -99,7 +100,7 @@ class BandedNoise:
 
     @property
     def event(self) -> DpEvent:
-        """The whole run; not to be composed over its rounds."""
+        """The event of the whole run; not to be composed over its rounds."""
         return self.schedule.event(self.scale("") / self.clip)
 
     def _taken_back(self, past: Array) -> Array:

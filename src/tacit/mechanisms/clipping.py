@@ -29,7 +29,7 @@ Clip = float | Norms
 
 
 def clip_by_norm(tree: Tree, clip: Clip) -> Tree:
-    """Each client's tree with a joint L2 norm of at most `clip`, one or one a client.
+    """Each client's tree with a joint L2 norm of at most `clip`: one, or one each.
 
     Guarantee: removing a client moves the sum by at most `clip * (1 + SLACK)`.
     Assumes: `clip` is public.

@@ -5,9 +5,9 @@
     c = (s - n q) / (1 - 2q)                   how many of n rows have the bit
     C = (S - q s - q sᵀ + n q²) / (1 - 2q)²    how many have both of two bits
 
-Rows travel packed, eight bits a byte. Both estimates are unbiased: bits of a row are
-flipped independently. q is rounded up to what a random word can have (`chances`): the
-odds (1 - q) / q are at most e^eps.
+Rows travel packed, eight bits per byte. Both estimates are unbiased: bits of a row are
+flipped independently. q is rounded up to what a random word can have (`integer_coins`):
+the odds (1 - q) / q are at most e^eps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tacit.mechanisms import integer_coins
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
-_DRAWS_AT_ONCE = 2**22
+_DRAWS_AT_ONCE = 2**22  # random words: 32 MiB
 
 Packed = UInt8[np.ndarray, "clients bytes"]
 
@@ -51,12 +51,12 @@ class FlippedBits:
 
     @property
     def total_epsilon(self) -> float:
-        """What one row costs, at delta 0."""
+        """The pure epsilon of one whole row."""
         return self.dimension * self.epsilon
 
     @property
     def event(self) -> DpEvent:
-        """What one row costs its sender."""
+        """The event of one row: `dimension` randomised responses."""
         from tacit.accounting.dp_events import SelfComposedDpEvent
         from tacit.accounting.events import pure_local
 
@@ -64,11 +64,11 @@ class FlippedBits:
 
     @property
     def flip(self) -> float:
-        """The chance that a bit is flipped."""
+        """The chance q that a bit is flipped, a multiple of 2^-64."""
         return integer_coins.flips(self.epsilon) / 2**64
 
     def privatize(self, rows: Packed, keys: Keys) -> Packed:
-        """One row a client; some clients at a time, whom that does not change."""
+        """One flipped row per client; draws do not depend on who else is there."""
         if rows.shape != (len(keys), packed_size(self.dimension)):
             raise BadValue(
                 f"rows of shape {rows.shape}; needed are {packed_size(self.dimension)} "
@@ -81,6 +81,7 @@ class FlippedBits:
         step = max(1, _DRAWS_AT_ONCE // self.dimension)
         for start in range(0, len(rows), step):
             some = slice(start, start + step)
+            # One word per bit: its chance is exact, whatever epsilon is.
             flips = keys[some].bits(self.dimension) < flipping
             out[some] = rows[some] ^ np.packbits(flips, axis=1)
         return out
@@ -109,11 +110,11 @@ class FlippedBits:
         return both
 
     def pair_deviation(self, rows: float) -> float:
-        """Of the estimate for a pair of bits that no row has."""
+        """The standard deviation of `pairs` where no row has both bits."""
         q = self.flip
         return math.sqrt(rows) * q * (1 - q) / (1 - 2 * q) ** 2
 
 
 def packed_size(dimension: int) -> int:
-    """The bytes of a row of so many bits."""
+    """The number of bytes that hold a row of `dimension` bits."""
     return -(-dimension // 8)

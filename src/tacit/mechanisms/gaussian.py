@@ -1,4 +1,4 @@
-"""Gaussian noise: on a trusted sum, or on one device."""
+"""Gaussian noise: on a trusted sum, or on one client's report."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class GaussianSum:
         return clip_by_norm(tree, self.clip)
 
     def enforce(self, tree: Tree) -> Tree:
-        """The same for reports that arrive: a client may lie."""
+        """Reports clipped once more as they arrive: a client may lie."""
         return self.bound(tree)
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
@@ -71,7 +71,7 @@ class GaussianSum:
         return self.noise_multiplier * self.clip
 
     def bounded(self, leaves: Sequence[str]) -> tuple[Bounded, ...]:
-        """All leaves together."""
+        """One bound, the clip, for all leaves together."""
         return (Bounded(tuple(leaves), self.clip, self.scale("")),)
 
     @property
@@ -81,7 +81,7 @@ class GaussianSum:
 
     @property
     def event(self) -> GaussianDpEvent:
-        """One noisy total."""
+        """The event of one noisy total, for a whole user."""
         return gaussian_event(self.noise_multiplier)
 
 
@@ -120,7 +120,7 @@ class LocalGaussian:
         simulation: a real server sees each report.
         """
         clipped = clip_by_norm(tree, self.clip)
-        spread = self._deviation * math.sqrt(len(tree))
+        spread = self._deviation * math.sqrt(len(tree))  # variances of n clients add
         return add_noise(
             clipped.sum(), key, draw=standard_normal, scale=lambda _: spread
         )
@@ -133,11 +133,12 @@ class LocalGaussian:
         >>> LocalGaussian(1.0, noise_multiplier=5.0).most_reports(epsilon=4, delta=1e-6)
         17
         """
+        # n / z² adds up to 1 / z_least²; rounded down, so never one report too many.
         return int((self.noise_multiplier / least_multiplier(epsilon, delta)) ** 2)
 
     @property
     def event(self) -> GaussianDpEvent:
-        """One report."""
+        """The event of one report, for a whole user."""
         return gaussian_event(self.noise_multiplier)
 
     @property
@@ -163,9 +164,9 @@ def gaussian_event(noise_multiplier: float) -> GaussianDpEvent:
 
 
 def standard_normal(key: Key, n: int) -> AddTo:
-    """What adds scaled standard normal draws in float64, `n` in all.
+    """A function that adds scaled standard normal draws in float64, `n` in all.
 
-    Of a seed they come fast; of a secret, from its cipher.
+    A seed's draws come from a fast generator, a secret's from its cipher.
     """
     if key.secret is not None:
         return filled(_ciphered(key))
@@ -178,8 +179,8 @@ def standard_normal(key: Key, n: int) -> AddTo:
 
 
 def _ciphered(key: Key) -> Fill:
-    """What writes the next standard normal draws of a secret's key."""
-    parts = count()
+    """A function that writes the next standard normal draws of a secret's key."""
+    parts = count()  # each call gets an address of its own: no draw comes twice
 
     def fill(out: Array) -> None:
         out[:] = key.at(next(parts)).alone().normal(len(out))[0]

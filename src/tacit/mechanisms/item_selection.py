@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
 STEPS = 2**16  # R: what a user weighs in all, in whole steps; a power of two
-_MOST_NAMED = 2**16
+_MOST_NAMED = 2**16  # beyond, an item would weigh less than 2^8 steps
 
 Sums = Int64[np.ndarray, "items"]
 Noise = Callable[[int], Int64[np.ndarray, "n"]]  # so many whole draws
@@ -46,7 +46,7 @@ class ItemSelection:
         has passes the threshold.
     Assumes: a trusted sum that publishes the selected items in an order of its own; the
         noise is round(z R g) of a normal g. Contributions, sums and threshold are whole
-        numbers, with squares of at most R² a user, so that x + round(z R g) is
+        numbers, with squares of at most R² per user, so that x + round(z R g) is
         round(x + z R g): what is published follows from the Gaussian mechanism.
     Source: Gopi et al. 2020, "Differentially Private Set Union", the weighted Gaussian
         algorithm and its threshold.
@@ -72,7 +72,7 @@ class ItemSelection:
     # sum
 
     def add_up(self, named: Shards) -> Sums:
-        """What the named items weigh, over everyone; exact.
+        """The exact weight of every item, summed over all users, in whole steps.
 
         A client may lie: whoever names more than `most` items, or one twice, is as if
         they had named nothing.
@@ -107,7 +107,7 @@ class ItemSelection:
 
     @property
     def deviation(self) -> int:
-        """Of the noise before it is rounded: whole steps, no fewer than z R."""
+        """The noise's standard deviation in whole steps, rounded up from z R."""
         return math.ceil(self.noise_multiplier * STEPS)
 
     @cached_property
@@ -129,7 +129,7 @@ class ItemSelection:
 
     @property
     def event(self) -> DpEvent:
-        """What the selected set costs a user."""
+        """The event of the selected set: a Gaussian, and a failure."""
         from tacit.accounting.dp_events import ComposedDpEvent, GaussianDpEvent
         from tacit.accounting.events import FailureDpEvent
 

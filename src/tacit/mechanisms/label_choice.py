@@ -29,13 +29,13 @@ Each = Int64[np.ndarray, "clients"]
 
 @dataclass(frozen=True)
 class LabelChoice:
-    """Reports a clicked place of a public impression, and places it is ranked above.
+    """Reports the clicked position of a public impression, and some it beats.
 
     Guarantee: `epsilon` pure local DP for the click, in every view; the candidates
         depend on the click through the report alone.
     Assumes: which items an impression has, and that there was a click, is public. Each
         impression of a client is a release of its own.
-    Source: k-ary randomised response (Kairouz, Oh and Viswanath 2014), in the place of
+    Source: k-ary randomised response (Kairouz, Oh and Viswanath 2014), instead of
         Liu et al. 2022 (PrivateRec), Algorithm 3, lines 16 to 18.
     """
 
@@ -48,14 +48,16 @@ class LabelChoice:
 
     @property
     def event(self) -> DpEvent:
-        """What one impression costs its reader, however many items it has."""
+        """The event of one impression, the same however many items it has."""
         from tacit.accounting.events import pure_local
 
         return pure_local(self.epsilon)
 
     def privatize(self, clicks: ArrayLike, keys: Keys, *, sizes: ArrayLike) -> Ragged:
-        """Places in each client's impression: the reported label, then negatives."""
+        """Positions in each client's impression: the reported label, then negatives."""
         size = impression_sizes(sizes, len(keys))
+        # First the report, then negatives that look at the report alone: post-
+        # processing.
         labels = respond(clicks, keys.at("label"), sizes=size, epsilon=self.epsilon)
         others = negatives(
             labels, keys.at("negatives"), sizes=size, count=self.negatives
@@ -72,21 +74,23 @@ def impression_sizes(sizes: ArrayLike, clients: int) -> Each:
 
 
 def negatives(labels: Each, keys: Keys, *, sizes: Each, count: int) -> Ragged:
-    """Up to `count` places other than the label, every set equally likely."""
+    """Up to `count` positions other than the label, every set equally likely."""
     left = sizes - 1
     rows = Ragged.of_lengths(left, keys.bits_ragged(left))
     order = np.lexsort((rows.values, rows.owners))
-    place = np.arange(len(order)) - rows.offsets[rows.owners]
-    drawn = (order - rows.offsets[rows.owners])[place < count]
+    # Sorting random words shuffles every row; the first `count` of each are drawn.
+    rank = np.arange(len(order)) - rows.offsets[rows.owners]
+    drawn = (order - rows.offsets[rows.owners])[rank < count]
     kept = Ragged.of_lengths(np.minimum(left, count), drawn)
+    # Numbers from the label on move up by one, which leaves the label out.
     return Ragged(kept.offsets, drawn + (drawn >= labels[kept.owners]))
 
 
 def with_labels(labels: Each, others: Ragged) -> Ragged:
     """Each label in front of its negatives."""
     offsets = offsets_of(others.lengths + 1)
-    places = np.empty(offsets[-1], np.int64)
-    is_label = np.zeros(len(places), bool)
+    positions = np.empty(offsets[-1], np.int64)
+    is_label = np.zeros(len(positions), bool)
     is_label[offsets[:-1]] = True
-    places[is_label], places[~is_label] = labels, others.values
-    return Ragged(offsets, places)
+    positions[is_label], positions[~is_label] = labels, others.values
+    return Ragged(offsets, positions)

@@ -43,7 +43,7 @@ class LaplaceSum:
         return clip_by_l1_norm(tree, self.clip)
 
     def enforce(self, tree: Tree) -> Tree:
-        """The same for reports that arrive: a client may lie."""
+        """Reports clipped once more as they arrive: a client may lie."""
         return self.bound(tree)
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
@@ -51,19 +51,20 @@ class LaplaceSum:
         return add_noise(total, key, draw=_standard_laplace, scale=self.scale)
 
     def scale(self, leaf: str) -> float:
-        """The scale of the noise, the same for every leaf; its deviation is √2 so."""
+        """The scale of the noise on every leaf; √2 times that is its deviation."""
         return self.clip / self.epsilon
 
     @property
     def sensitivity(self) -> float:
-        """The clip, in L1."""
+        """The largest L1 norm of a contribution, which is the clip."""
         return self.clip
 
     @property
     def event(self) -> LaplaceDpEvent:
-        """One noisy total."""
+        """The event of one noisy total, for a whole user."""
         from tacit.accounting.dp_events import LaplaceDpEvent
 
+        # Its multiplier: scale over sensitivity.
         return LaplaceDpEvent(1 / self.epsilon)
 
 

@@ -31,7 +31,8 @@ from tacit.mechanisms import integer_coins
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
-BEST_EPSILON = 2.1773  # a bit; least variance for a given total (smallest e coth²(e/2))
+# Per bit: least variance for a total, where e coth²(e/2) is least.
+BEST_EPSILON = 2.1773
 _STEP = 2.0**-32  # of a draw: half a word
 
 Coordinates = Int32[np.ndarray, "clients count"]
@@ -77,12 +78,12 @@ class OneBit:
 
     @property
     def total_epsilon(self) -> float:
-        """What one report of `count` bits costs, at delta 0."""
+        """The pure epsilon of one report of `count` bits."""
         return self.count * self.epsilon
 
     @property
     def event(self) -> DpEvent:
-        """What one report costs its sender."""
+        """The event of one report: `count` randomised responses."""
         from tacit.accounting.dp_events import SelfComposedDpEvent
         from tacit.accounting.events import pure_local
 
@@ -95,13 +96,14 @@ class OneBit:
 
     def variance(self, value: float = 0.0) -> float:
         """The variance of one client's contribution to a coordinate of this value."""
+        # ±scale with chance count / dimension, else 0
         second_moment = self.scale**2 * self.count / self.dimension
         return second_moment - value**2
 
     def privatize(
         self, values: Float[np.ndarray, "clients dimension"], keys: Keys
     ) -> Bits:
-        """One report a client, from vectors that are there as a whole."""
+        """One report per client, from whole vectors."""
         if values.shape != (len(keys), self.dimension):
             raise BadValue(
                 f"values of shape {values.shape}; needed is one vector of "
@@ -189,17 +191,17 @@ def _places_plain(
 
 
 def _units(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
-    """Uniform on [0, 1) in steps of 2**-32, two a word, the lower half first."""
+    """Uniform on [0, 1) in steps of 2**-32, two per word, the lower half first."""
     words = keys.bits(-(-n // 2))
     halves = words & np.uint64(2**32 - 1), words >> np.uint64(32)
     return np.stack(halves, axis=2).reshape(len(keys), -1)[:, :n] * _STEP
 
 
 def distinct(keys: Keys, count: int, *, below: int) -> Coordinates:
-    """`count` different numbers in [0, below) a client; every set is equally likely.
+    """`count` different numbers in [0, below) per client, every set equally likely.
 
-    By Floyd's algorithm: memory for the answer only, count²/2 comparisons a client. A
-    draw's chances are off by less than 2**-53.
+    By Floyd's algorithm: memory for the answer only, count²/2 comparisons per client.
+    A draw's chances are off by less than 2**-53.
     """
     draws = np.ascontiguousarray(keys.uniform(count).T)
     chosen = np.empty((count, len(keys)), np.int32)

@@ -46,6 +46,7 @@ class Padding:
 
     def pad(self, lengths: ArrayLike, keys: Keys) -> Bool[np.ndarray, "total"]:
         """Which interactions to replace, for histories of these lengths, end to end."""
+        # The coins are the client's own; which of them fell is never told.
         return keys.uniform_ragged(lengths) < self.probability
 
     def inner_epsilon(self, epsilon: float) -> float:
@@ -63,7 +64,7 @@ class Padding:
         return inner
 
     def item_epsilon(self, epsilon: float) -> float:
-        """What a release of `epsilon` costs one interaction."""
+        """The item-level epsilon of a release that has `epsilon` for the whole user."""
         check.positive(epsilon=epsilon)
         # log(1 + (1 - p)(e^eps - 1)), written so that a large epsilon does not overflow
         p = self.probability

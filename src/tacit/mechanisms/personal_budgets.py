@@ -51,7 +51,7 @@ class ByRate:
             check.rate(remedy="", **{f"rates[{group}]": rate})
 
     def event(self, group: str) -> GaussianDpEvent:
-        """One round in which a member takes part; `PoissonByGroup` has the rate."""
+        """The event of one round for a member who takes part, before sampling."""
         _of_group(self.rates, group)
         return self.common.event
 
@@ -80,7 +80,7 @@ class ByClip:
     ) -> Tree:
         """Each client's whole tree, clipped jointly to the clip of its group.
 
-        `groups` are places in the plan's groups, as clients keep them; without them,
+        `groups` are indices of the plan's groups, as clients keep them; without them,
         everyone has the largest clip.
         """
         if groups is None:
@@ -118,15 +118,15 @@ class ByClip:
 
     @property
     def event(self) -> GaussianDpEvent:
-        """One noisy total, for a member of the group with the largest clip."""
+        """The event of one noisy total, for the group with the largest clip."""
         return gaussian_event(min(self.multipliers.values()))
 
     def sensitivity_of(self, group: str) -> float:
-        """The clip of a group."""
+        """The clip of this group: the largest norm of a member's contribution."""
         return self.sigma / _of_group(self.multipliers, group)
 
     def event_of(self, group: str) -> GaussianDpEvent:
-        """One noisy total, for a member of this group."""
+        """The event of one noisy total, for a member of this group."""
         return gaussian_event(_of_group(self.multipliers, group))
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
 STEP = 2.0**-10  # of what is sent, where noise has deviation 1
-MOST_DIMENSIONS = 2**22
+MOST_DIMENSIONS = 2**22  # beyond, the rounding loss would grow to a part of epsilon
 _MOST_EPSILON = 500.0  # a cap of e^-700 would not be a float; beyond, less is said
 _FAR = 12.0  # deviations; a normal draw is beyond with chance 4e-33
 _NOTHING = 2**24  # of 2^64 words: as often as 2^-40 the report is zero for everyone
@@ -80,7 +80,7 @@ class Cap:
 
     @property
     def outside(self) -> float:
-        """The chance 1 - p that it does not."""
+        """The chance 1 - p that the report lies off the cap."""
         return self.off / 2**64
 
 
@@ -111,13 +111,13 @@ class PrivUnit:
 
     @property
     def cap(self) -> Cap:
-        """The parameters that make the variance least."""
+        """The cap with the least variance, for epsilon less the rounding loss."""
         most = min(float(self.epsilon), _MOST_EPSILON)
         return best_cap(most - self._loss, int(self.dimension))
 
     @property
     def event(self) -> DpEvent:
-        """What one report costs its sender."""
+        """The event of one report: pure epsilon for the whole vector."""
         from tacit.accounting.events import pure_local
 
         return pure_local(self.epsilon)
@@ -132,7 +132,7 @@ class PrivUnit:
     def privatize(
         self, vectors: Vectors, keys: Keys
     ) -> Float32[np.ndarray, "clients dimension"]:
-        """One report a client, as long as its vector."""
+        """One report per client, with as many numbers as its vector."""
         if vectors.shape != (len(keys), self.dimension):
             raise BadValue(
                 f"vectors of shape {vectors.shape}; needed is one vector of "
@@ -152,7 +152,7 @@ class PrivUnit:
         return report.astype(np.float32)
 
     def estimate(self, reports: Vectors) -> Float64[np.ndarray, "dimension"]:
-        """The mean vector, unbiased."""
+        """The mean of the clients' vectors, unbiased."""
         check.count(reports=len(reports))
         return np.asarray(reports.mean(axis=0, dtype=np.float64))
 
@@ -233,7 +233,7 @@ def drawn(direction: Directions, cap: Cap, keys: Keys) -> tuple[Directions, Each
 
 
 def _along(cap: Cap, keys: Keys) -> Each:
-    """A, by inversion: of the mass above it on the cap, of the nearer one off it."""
+    """The part A along the direction, by inversion of the nearer tail's mass."""
     words = keys.bits(2)
     mass, log_mass = half_masses(keys, words[:, 1].view(np.int64))
     is_low = words[:, 1] >= 2**63  # of two halves; the mass is that beyond A in its own

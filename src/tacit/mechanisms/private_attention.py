@@ -68,14 +68,15 @@ class GaussianAttention:
 
     @property
     def event(self) -> DpEvent:
-        """What one release costs its sender, for replace_one."""
+        """The event of one release, under replace_one."""
         from tacit.accounting.events import local_gaussian
 
         return local_gaussian(self.sigma, diameter=l2_sensitivity(self.theta))
 
     def privatize(self, attention: Attention, keys: Keys) -> Weights:
-        """One noisy distribution over the interests a client."""
+        """One noisy distribution over the interests per client."""
         _check_shape(attention, (len(keys), self.interests))
+        # Clip, then noise; what comes after the noise is post-processing.
         noise = self.sigma * keys.at("noise").normal(self.interests)
         return to_weights(clip_attention(attention, theta=self.theta) + noise)
 
@@ -107,27 +108,27 @@ class LaplaceAttention:
 
     @property
     def event(self) -> DpEvent:
-        """What one release costs its sender; that of any pure epsilon."""
+        """The event of one release: that of any mechanism of this pure epsilon."""
         from tacit.accounting.events import pure_local
 
         return pure_local(self.epsilon)
 
     def privatize(self, attention: Attention, keys: Keys) -> Weights:
-        """One noisy distribution over the interests a client."""
+        """One noisy distribution over the interests per client."""
         _check_shape(attention, (len(keys), self.interests))
         noise = self.scale * laplace(keys.at("noise"), self.interests)
         return to_weights(clip_attention(attention, theta=self.theta) + noise)
 
 
 def l2_sensitivity(theta: float) -> float:
-    """How far apart two clipped attention vectors can be, in Euclid's norm."""
+    """The largest L2 distance between two clipped attention vectors."""
     return math.sqrt(2) * min(theta, 1.0)
 
 
 def l1_sensitivity(theta: float, *, interests: int) -> float:
-    """How far apart two clipped attention vectors can be, in the sum of differences."""
+    """The largest L1 distance between two clipped attention vectors."""
     m = np.arange(1, interests)
-    share = np.minimum(1.0, theta * np.sqrt(m))
+    share = np.minimum(1.0, theta * np.sqrt(m))  # L1 norm of m equal weights, clipped
     return float((share + share[::-1]).max())
 
 
@@ -140,25 +141,27 @@ def clip_attention(attention: Attention, *, theta: float) -> Weights:
 
 def to_weights(noisy: Weights) -> Weights:
     """Positive weights that sum to one, from any numbers."""
-    return normalized(np.logaddexp(0.0, noisy))
+    return normalized(np.logaddexp(0.0, noisy))  # softplus, stable for large numbers
 
 
 def normalized(weights: Weights) -> Weights:
     """Rows made distributions: what is no positive number is 0, all-zero is uniform."""
     known = np.where(np.isfinite(weights) & (weights > 0), weights, 0.0)
     peak = known.max(axis=1, keepdims=True)
+    # Over the peak first: sums of huge weights would overflow.
     known = np.where(peak > 0, known / np.where(peak > 0, peak, 1.0), 1.0)
     return known / known.sum(axis=1, keepdims=True)
 
 
 def laplace(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
-    """Standard Laplace noise, `n` times a client."""
+    """Standard Laplace noise, `n` draws per client."""
+    # An exponential by inversion, and a fair sign; log1p keeps small draws exact.
     size = -np.log1p(-keys.at("size").uniform(n))
     return np.where(keys.at("sign").uniform(n) < 0.5, size, -size)
 
 
 def draw_interest(attention: Attention, keys: Keys) -> Int64[np.ndarray, "clients"]:
-    """One interest a client, as likely as its attention; for randomised response."""
+    """One interest per client, as likely as its attention; for randomised response."""
     ends = np.cumsum(normalized(attention.astype(np.float64)), axis=1)
     return (keys.uniform(1) >= ends[:, :-1]).sum(axis=1)
 

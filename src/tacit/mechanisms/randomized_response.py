@@ -6,11 +6,11 @@ about 1/k, whatever the value is. So a report r is said with chance L u_r, and w
 
     1 + (1 - L) / (L u)  <=  e^eps        u = floor(2^64 / k) / 2^64, the least u_r
 
-L is the least multiple of 2^-64 for which that holds (`chances`): bias is paid for.
-The exact response is L = k / (e^eps + k - 1) and u = 1/k. This one is no louder at any
-other factor either, so its exact privacy loss is an account of this one too: the chance
-of r beyond a factor f, (1 - L) - (f - 1) L u_r, is linear in f and not larger at f = 1,
-where L decides, nor at e^eps, where it is not above 0.
+L is the least multiple of 2^-64 for which that holds (`integer_coins`): bias is paid
+for. The exact response is L = k / (e^eps + k - 1) and u = 1/k. This one is no louder at
+any other factor either, so its exact privacy loss is an account of this one too: the
+chance of r beyond a factor f, (1 - L) - (f - 1) L u_r, is linear in f and not larger at
+f = 1, where L decides, nor at e^eps, where it is not above 0.
 
 Probabilities are written with e^-epsilon, so that no epsilon overflows.
 """
@@ -53,17 +53,17 @@ class RandomizedResponse:
 
     @property
     def keep(self) -> float:
-        """The chance that the report is the value."""
+        """The chance that the report is the true value."""
         return 1.0 / (1.0 + (self.choices - 1) * math.exp(-self.epsilon))
 
     @property
     def other(self) -> float:
-        """The chance of each of the other values."""
+        """The chance that the report is one given other value."""
         return math.exp(-self.epsilon) * self.keep
 
     @property
     def event(self) -> DpEvent:
-        """What one report costs its sender."""
+        """The event of one report: k-ary randomised response, exactly."""
         from tacit.accounting.events import pure_local
 
         return pure_local(self.epsilon, choices=self.choices)
@@ -75,7 +75,7 @@ class RandomizedResponse:
         return table
 
     def privatize(self, values: ArrayLike, keys: Keys) -> Int64[np.ndarray, "clients"]:
-        """One report a client."""
+        """One reported value per client."""
         sizes = np.full(len(keys), self.choices, np.int64)
         return respond(values, keys, sizes=sizes, epsilon=self.epsilon)
 
@@ -119,8 +119,10 @@ def respond(
     """
     value = one_of_each(values, sizes)
     kinds, which = np.unique(sizes, return_inverse=True)
+    # Compared with `<=` the last of them: 2^64 itself is no word.
     last = [integer_coins.lies(epsilon, int(size)) - 1 for size in kinds]
     forgets = keys.at("forget").bits(1)[:, 0] <= np.array(last, np.uint64)[which]
+    # Drawn for everyone, forgetful or not: the work does not depend on the value.
     drawn = keys.at("any").integers(1, below=sizes)[:, 0]
     return np.where(forgets, drawn, value)
 

@@ -1,6 +1,6 @@
 """Integer sums with Skellam noise: what secure aggregation can add up.
 
-client    encode   clip, put on a grid of `resolution` steps a unit, round at random
+client    encode   clip, put on a grid of `resolution` steps per unit, round at random
 sum       add      Skellam noise, the difference of two Poissons: integers stay integers
 server    estimate back to the update's units
 
@@ -81,7 +81,7 @@ class SkellamSum:
         return _unflat(_rounded(flat, keys, self._squared_limit), clipped)
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
-        """The noisy total: int64, exact."""
+        """The total plus Skellam noise, in int64 and exact."""
         _check_whole(total)
         return {
             name: value + skellam(key.at(name), self.variance, value.shape)
@@ -125,14 +125,14 @@ class SkellamSum:
 
     @property
     def event(self) -> SkellamDpEvent:
-        """One noisy total; Rényi divergence accounts for it."""
+        """The event of one noisy total, accounted for by Rényi divergence."""
         from tacit.accounting.events import SkellamDpEvent
 
         return SkellamDpEvent(self.variance, self.l1_sensitivity, self.sensitivity)
 
     @property
     def _longest(self) -> float:
-        """No rounding leads beyond this norm."""
+        """The norm beyond which no rounding leads: each coordinate moves by < 1."""
         return self._before + math.sqrt(self.dimension)
 
     @property
@@ -142,6 +142,7 @@ class SkellamSum:
     @property
     def _squared_limit(self) -> int:
         c, root = self._before, math.sqrt(self.dimension)
+        # Kairouz, Liu and Steinke 2021, Theorem 1; rounded down to a whole square.
         spread = math.sqrt(2 * _LOG_INVERSE_BETA) * (c + root / 2)
         return int(min(self._longest**2, c**2 + self.dimension / 4 + spread))
 
@@ -189,7 +190,7 @@ class SkellamShares:
 
     def _noise(self, values: Array, keys: Keys) -> Array:
         noise = np.zeros(values.shape, np.int64)
-        for row, words in enumerate(keys.words):  # one stream a client
+        for row, words in enumerate(keys.words):  # one stream per client
             noise[row] = skellam(
                 Key(words, keys.secret), self.variance, values.shape[1:]
             )
@@ -208,12 +209,13 @@ def _rounded(
     values: Float64[np.ndarray, "clients n"], keys: Keys, squared_limit: int
 ) -> Int64[np.ndarray, "clients n"]:
     """Up with the probability of the fraction; again while the result is too long."""
-    result = np.trunc(values).astype(np.int64)
+    result = np.trunc(values).astype(np.int64)  # towards zero: never longer
     rest = np.arange(len(values))
     for attempt in range(_ATTEMPTS):
         if not len(rest):
             break
         low = np.floor(values[rest])
+        # Fresh coins for each attempt, and only for those who need one.
         coins = keys[rest].at(attempt).uniform(values.shape[1])
         drawn = low.astype(np.int64) + (coins < values[rest] - low)
         fits = (drawn**2).sum(axis=1) <= squared_limit
@@ -223,7 +225,7 @@ def _rounded(
 
 
 def _flat(tree: Tree) -> Float64[np.ndarray, "clients n"]:
-    """All leaves of a client side by side."""
+    """All leaves of each client side by side, one row per client."""
     leaves = [
         tree[name].reshape(len(tree), math.prod(leaf.shape)).astype(np.float64)
         for name, leaf in tree.leaves.items()

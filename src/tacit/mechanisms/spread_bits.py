@@ -59,7 +59,7 @@ class SpreadBits:
 
     @property
     def event(self) -> DpEvent:
-        """What one report costs its sender."""
+        """The event of one report: `count` randomised responses."""
         from tacit.accounting.dp_events import SelfComposedDpEvent
         from tacit.accounting.events import pure_local
 
@@ -67,7 +67,7 @@ class SpreadBits:
 
     @property
     def bounds(self) -> Int64[np.ndarray, "count_and_one"]:
-        """Where parts begin and end."""
+        """The first coordinate of each part, and the dimension at the end."""
         return np.arange(self.count + 1) * self.dimension // self.count
 
     @property
@@ -79,6 +79,7 @@ class SpreadBits:
     def variance(self, value: float = 0.0) -> float:
         """The variance of one client's contribution to a coordinate, on average."""
         sizes = np.diff(self.bounds)
+        # In a part of s coordinates one is drawn: ±s coth(ε/2) with chance 1/s.
         spread = (sizes**2).sum() / self.dimension / math.tanh(self.epsilon / 2) ** 2
         return float(spread - value**2)
 
@@ -90,7 +91,7 @@ class SpreadBits:
     def privatize(
         self, values: Float[np.ndarray, "clients dimension"], keys: Keys
     ) -> Bits:
-        """One report a client, from vectors that are there as a whole."""
+        """One report per client, from whole vectors."""
         if values.shape != (len(keys), self.dimension):
             raise BadValue(
                 f"values of shape {values.shape}; needed is one vector of "

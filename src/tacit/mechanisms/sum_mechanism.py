@@ -67,7 +67,7 @@ class SumMechanism(Protocol):
 
 @runtime_checkable
 class GaussianMechanism(Protocol):
-    """One whose noise is Gaussian: a release has it in whole numbers."""
+    """A mechanism with Gaussian noise, which a release draws in whole numbers."""
 
     def bounded(self, leaves: Sequence[str]) -> tuple[Bounded, ...]:
         """The bounds of a report with these leaves, and the noise on each sum."""
@@ -107,7 +107,7 @@ def add_noise(
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """The numbers of a leaf that one stream is for."""
+    """The run of a leaf's numbers that one stream of noise covers."""
 
     key: Key
     number: int
@@ -124,7 +124,7 @@ class _Block:
 
 
 def filled(fill: Fill) -> AddTo:
-    """Adds what `fill` draws, some at a time."""
+    """A function that adds what `fill` draws, some numbers at a time."""
 
     def add(scale: float, values: Array, out: Array) -> None:
         noise = np.empty(min(_AT_ONCE, len(out)))
@@ -140,7 +140,7 @@ def filled(fill: Fill) -> AddTo:
 
 
 def _kept(total: Array) -> type[np.generic]:
-    """As the total: its type follows from the layout, so it says nothing.
+    """The type of a noisy total; it follows from the layout, so it says nothing.
 
     Rounding what noise has protected is free. That the total was rounded to this type
     before is not: it is one of the things a simulation does not cover.

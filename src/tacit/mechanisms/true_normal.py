@@ -21,10 +21,10 @@ from scipy.special import log_ndtr, ndtri, ndtri_exp
 
 from tacit.keys import Keys
 
-ERROR = 2.0**-46
+ERROR = 2.0**-46  # four times 2^-48: the library's error, the mass's, and room
 FARTHEST = 2400.0  # e^(-2400²/2) is 2^16 words of zeros
 _DEEP = 2.0**-16  # masses below have fewer than 48 bits of their word
-_LEAST, _MOST_WORDS = 2**48, 2**17
+_LEAST, _MOST_WORDS = 2**48, 2**17  # digits that suffice; words that are asked for
 
 Each = Float64[np.ndarray, "clients"]
 
@@ -44,7 +44,7 @@ def normal(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
 
 
 def half_masses(keys: Keys, words: Int64[np.ndarray, "clients"]) -> tuple[Each, Each]:
-    """Of one word each, read with a sign: a mass in (0, 1/2), and its logarithm."""
+    """A tail mass in (0, 1/2) from each signed word, and its logarithm."""
     mass = np.abs(words * 2.0**-64)
     deep = np.flatnonzero(mass < _DEEP)
     logs = np.log(np.maximum(mass, _DEEP))

@@ -26,11 +26,8 @@ from jaxtyping import Bool, Float, Int64
 
 from tacit.audit.server_replay import check_replay
 from tacit.audit.shuffler_minimum import check_minimum
-from tacit.audit.small_world import Place
-from tacit.data.catalog import Catalog, Profiles
-from tacit.data.interactions import Interactions
+from tacit.data.federated_data import FederatedData
 from tacit.data.shards import Shards
-from tacit.data.strings import Strings
 from tacit.errors import EmptyCohort, Refused
 from tacit.keys import Key, Keys
 from tacit.method import (
@@ -69,42 +66,23 @@ from tacit.tree import Array, Arrays, Tree
 _STEPS = ("_spend", "_append", "save_checkpoint")  # of a round, in their order
 
 
-@dataclass(frozen=True, eq=False)
-class SmallWorld:
-    """Users and items of a contract test."""
-
-    catalog: Catalog
-    profiles: Profiles
-    shards: Shards
-
-    @classmethod
-    def of(cls, histories: list[list[int]], *, n_items: int) -> SmallWorld:
-        """One user a history."""
-        users = np.repeat(np.arange(len(histories)), [len(h) for h in histories])
-        items = np.array([item for h in histories for item in h], np.int64)
-        log = Interactions.of_columns(
-            users, items, n_users=len(histories), n_items=n_items
-        )
-        people = Strings.of(f"user {i}" for i in range(len(histories)))
-        catalog = Catalog.of_ids([f"item {i}" for i in range(n_items)])
-        return cls(catalog, Profiles(people), Shards.of(log))
-
-
-def mixed_world() -> SmallWorld:
+def mixed_world() -> FederatedData:
     """Thirteen users of every kind and twenty items."""
     draws = Key.from_seed(1).generator()
     some = [sorted(draws.choice(20, size=n, replace=False)) for n in range(2, 12)]
-    return SmallWorld.of([[], list(range(20)), [3, 3, 7, 3], *some], n_items=20)
+    return FederatedData.of_histories(
+        [[], list(range(20)), [3, 3, 7, 3], *some], n_items=20
+    )
 
 
-def checkerboard() -> SmallWorld:
+def checkerboard() -> FederatedData:
     """Two kinds of users: even ones like even items, odd ones odd items.
 
     Every user lacks one item of their kind: the answer that is to be found.
     """
     kinds = [[i for i in range(12) if i % 2 == p % 2] for p in range(24)]
     histories = [[i for i in h if i != h[p % 6]] for p, h in enumerate(kinds)]
-    return SmallWorld.of(histories, n_items=12)
+    return FederatedData.of_histories(histories, n_items=12)
 
 
 ScoreFunction = Callable[[Shards], Scores]
@@ -120,22 +98,22 @@ class MethodContract(ABC):
         """The method under test, small, computing in float64 where it has floats."""
 
     @abstractmethod
-    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
         """Assert that the known answer of `answer_world` was found."""
 
-    def world(self) -> SmallWorld:
+    def world(self) -> FederatedData:
         """The world of the other tests; with features for a method that needs some."""
         return mixed_world()
 
-    def answer_world(self) -> SmallWorld:
+    def answer_world(self) -> FederatedData:
         """A world with a known answer."""
         return checkerboard()
 
-    def answer_plan(self, world: SmallWorld) -> Plan:
+    def answer_plan(self, world: FederatedData) -> Plan:
         """A plan long enough to learn it."""
         return Plan(len(world.shards), rounds=self.rounds)
 
-    def plan(self, world: SmallWorld) -> Plan:
+    def plan(self, world: FederatedData) -> Plan:
         """The plan of the other tests."""
         return Plan(len(world.shards), rounds=self.rounds, sampler=Poisson(0.6))
 
@@ -407,19 +385,19 @@ class MethodContract(ABC):
 
     def test_the_server_learns_from_the_delivery_alone(self) -> None:
         """Other histories, or nobody's, under the same announcements change nothing."""
-        own, place = self._simulation(), self._place()
-        found = check_replay(own.method, own.plan, key=own.key, place=place)
+        own, data = self._simulation(), self._data()
+        found = check_replay(own.method, own.plan, key=own.key, data=data)
         assert found.ok, found.measured
 
     def test_a_relay_below_its_minimum_delivers_nothing(self) -> None:
         """Through the runtime; of a method that can read what a relay delivers."""
-        own, place = self._simulation(), self._place()
-        for found in check_minimum(own.method, own.plan, key=own.key, place=place):
+        own, data = self._simulation(), self._data()
+        for found in check_minimum(own.method, own.plan, key=own.key, data=data):
             assert found.ok, found.measured
 
-    def _place(self) -> Place:
+    def _data(self) -> FederatedData:
         own = self._simulation()
-        return Place(own.catalog, own.profiles, own.shards)
+        return FederatedData(own.catalog, own.profiles, own.shards)
 
     def _round(self) -> _Round:
         simulation = self._simulation()
@@ -429,7 +407,7 @@ class MethodContract(ABC):
     def _simulation(
         self,
         *,
-        world: SmallWorld | None = None,
+        world: FederatedData | None = None,
         plan: Plan | None = None,
         chunk: int | None = None,
     ) -> Simulation:
@@ -620,7 +598,7 @@ def _lived(simulation: Simulation, path: Path) -> State | None:
         return None
 
 
-def _scorer(method: Method, state: State, world: SmallWorld) -> ScoreFunction:
+def _scorer(method: Method, state: State, world: FederatedData) -> ScoreFunction:
     broadcast = method.broadcast(state.server)
     keys = Key.from_seed(9).each(np.arange(len(world.shards)))
 

@@ -93,7 +93,7 @@ class Silent(PrivRec):
 
 
 def test_noise_that_is_missing_is_found_out(histories: Histories) -> None:
-    *_, sound = LEAK.forms(60, KEY.at("catalog"))
+    *_, sound = LEAK.subjects(60, KEY.at("catalog"))
     told = {f.name: getattr(sound.method, f.name) for f in fields(PrivRec)}
     broken = replace(sound, method=Silent(**told))
     score = attack_movement(broken, LEAK.dealt(histories), KEY.at("play")).scores[AUC]

@@ -12,7 +12,7 @@ from tacit.attacks.leaks.output_bias import (
     KNOWING,
     PRECISION,
     RECALL,
-    Form,
+    Subject,
     attack_output,
 )
 from tacit.errors import BadValue
@@ -37,13 +37,13 @@ def histories() -> Histories:
     return drawn.astype(np.uint8)
 
 
-def attacked(histories: Histories, form: Form) -> Attempt:
-    return attack_output(form, histories, Key.from_seed(1))
+def attacked(histories: Histories, subject: Subject) -> Attempt:
+    return attack_output(subject, histories, Key.from_seed(1))
 
 
-def noisy(epsilon: float, channel: str) -> Form:
+def noisy(epsilon: float, channel: str) -> Subject:
     plan = Plan(PEOPLE, channel=channel, delta=1e-6, target_epsilon=epsilon)
-    return Form("noisy", NOISY.calibrated(plan), plan, OUTPUT)
+    return Subject("noisy", NOISY.calibrated(plan), plan, OUTPUT)
 
 
 def means(attempt: Attempt) -> list[float]:
@@ -51,7 +51,7 @@ def means(attempt: Attempt) -> list[float]:
 
 
 def test_a_bare_report_is_the_history(histories: Histories) -> None:
-    attempt = attacked(histories, Form("bare", BARE, Plan(PEOPLE), OUTPUT))
+    attempt = attacked(histories, Subject("bare", BARE, Plan(PEOPLE), OUTPUT))
     assert means(attempt) == [1.0, 1.0, 1.0]
     assert attempt.statement.standing is Standing.NONE
 
@@ -60,8 +60,8 @@ def test_a_trained_model_hides_popular_items_from_signs_only(
     histories: Histories,
 ) -> None:
     """Where n p > 1 the sign turns; whoever has the model solves for the history."""
-    form = Form("later", BARE, Plan(PEOPLE, rounds=31), OUTPUT, round=30)
-    precision, recall, knowing = means(attacked(histories, form))
+    subject = Subject("later", BARE, Plan(PEOPLE, rounds=31), OUTPUT, round=30)
+    precision, recall, knowing = means(attacked(histories, subject))
     assert precision == 1.0
     assert 0.5 < recall < 1.0
     assert knowing == 1.0
@@ -89,14 +89,14 @@ def test_a_noisy_sum_leaves_little_more_than_a_guess(histories: Histories) -> No
 
 def test_a_weak_sum_is_seen_through(histories: Histories) -> None:
     """The attack is no straw man: with next to no noise it finds nearly everything."""
-    form = noisy(8.0, "secure_sum")
+    subject = noisy(8.0, "secure_sum")
     weak = replace(NOISY, privacy=CentralGaussian(1e-3))
-    found = attacked(histories, replace(form, method=weak))
+    found = attacked(histories, replace(subject, method=weak))
     assert found.scores[RECALL].mean > 0.95
 
 
 def test_chance_is_what_popularity_gives(histories: Histories) -> None:
-    attempt = attacked(histories, Form("bare", BARE, Plan(PEOPLE), OUTPUT))
+    attempt = attacked(histories, Subject("bare", BARE, Plan(PEOPLE), OUTPUT))
     popular = np.argsort(-histories.sum(axis=0), kind="stable")
     hits = [row[popular[: row.sum()]].sum() / row.sum() for row in histories]
     assert attempt.scores[RECALL].chance == pytest.approx(np.mean(hits))
@@ -105,6 +105,6 @@ def test_chance_is_what_popularity_gives(histories: Histories) -> None:
 def test_what_cannot_be(histories: Histories) -> None:
     plan = Plan(PEOPLE, channel="secure_sum")
     with pytest.raises(BadValue, match="a bare sum hides nobody"):
-        attacked(histories, Form("sum", BARE, plan, OUTPUT))
+        attacked(histories, Subject("sum", BARE, plan, OUTPUT))
     with pytest.raises(BadValue, match="leaf 'decoder/7' must be one outer product"):
-        attacked(histories, Form("bare", BARE, Plan(PEOPLE), "decoder/7"))
+        attacked(histories, Subject("bare", BARE, Plan(PEOPLE), "decoder/7"))

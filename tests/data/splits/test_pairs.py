@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from data.splits.drawn import dataset_of
 
-from tacit.data.splits.pairs import Pairs, part
+from tacit.data.splits.pairs import Pairs, portion
 
 # Values are 0, 1, …: user 0 has a (0, 2) and b (1), user 2 has a (3).
 PAIRS = Pairs(dataset_of([[(0, 0), (1, 1), (0, 2)], [], [(0, 0)]]).interactions)
@@ -23,9 +23,9 @@ def test_one_high_event_is_enough():
 
 
 def test_places_by_the_last_key_then_the_one_before():
-    assert PAIRS.places(np.array([5, 4, 3])).tolist() == [1, 0, 0]
-    assert PAIRS.places(np.array([5, 4, 3]), np.array([1, 1, 0])).tolist() == [1, 0, 0]
-    assert PAIRS.places(np.array([5, 4, 3]), np.array([0, 1, 0])).tolist() == [0, 1, 0]
+    assert PAIRS.ranks(np.array([5, 4, 3])).tolist() == [1, 0, 0]
+    assert PAIRS.ranks(np.array([5, 4, 3]), np.array([1, 1, 0])).tolist() == [1, 0, 0]
+    assert PAIRS.ranks(np.array([5, 4, 3]), np.array([0, 1, 0])).tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_places_by_the_last_key_then_the_one_before():
     [(0.1, 30, 3), (0.29, 100, 29), (0.1, 9, 1), (0.5, 5, 2)],
 )
 def test_a_part_is_rounded_down_to_at_least_one(share, n, expected):
-    assert part(share, np.array([n])).tolist() == [expected]
+    assert portion(share, np.array([n])).tolist() == [expected]

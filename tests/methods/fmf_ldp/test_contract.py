@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from tacit.data.federated_data import FederatedData
 from tacit.method import LocalPrivUnit, Method
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.plan import Plan
 from tacit.privacy import LocalBits, PublishedVotes
-from tacit.testing.contract import MethodContract, ScoreFunction, SmallWorld
+from tacit.testing.contract import MethodContract, ScoreFunction
 
 START = {"factors": 3, "init_mean": 0.1, "init_deviation": 0.1}
 
@@ -17,10 +18,10 @@ class TestBare(MethodContract):
     def method(self) -> Method:
         return FmfLdp(learning_rate=0.02, **START)
 
-    def answer_plan(self, world: SmallWorld) -> Plan:
+    def answer_plan(self, world: FederatedData) -> Plan:
         return Plan(len(world.shards), rounds=40)
 
-    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
         """Even users like even items: the one they lack stands above all odd ones."""
         own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
         scores = score(world.shards)

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.ledger.budget import Cap
@@ -20,7 +21,7 @@ from tacit.runtime.client import Client
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Once
 from tacit.serving.recommender import Recommender
-from tacit.testing.contract import SmallWorld, checkerboard, mixed_world
+from tacit.testing.contract import checkerboard, mixed_world
 from tacit.transport.codec import encode_broadcast, wire_size
 
 KINDS = {
@@ -71,7 +72,7 @@ def test_a_round_without_noise_by_hand():
 
 def test_the_start_has_its_mean_and_deviation():
     """10,000 draws: four standard errors of either are below 0.005."""
-    world = SmallWorld.of([[0]], n_items=2000)
+    world = FederatedData.of_histories([[0]], n_items=2000)
     method = replace(KINDS["none"], init_mean=0.3, init_deviation=0.1)
     items = simulation(method, world).start().server.weights["items"]
     assert items.shape == (2000, 5)
@@ -104,7 +105,7 @@ def test_paper_mode_steps_k_times_as_far():
 
     Three coordinates and 60,000 users: four standard errors are 0.02 of the clip.
     """
-    world = SmallWorld.of([[0], [0, 1], [2]] * 20_000, n_items=3)
+    world = FederatedData.of_histories([[0], [0, 1], [2]] * 20_000, n_items=3)
     common = {"factors": 1, "init_deviation": 0.5, "ridge": 0.0, "server_steps": 1}
     common |= {"learning_rate": 1e-3}
     votes = {"votes": 3, "epsilon": 30.0, "clip": 2.0}
@@ -129,7 +130,7 @@ def test_paper_mode_steps_k_times_as_far():
 @pytest.mark.parametrize("method", KINDS.values(), ids=KINDS)
 def test_a_run_stays_finite_with_people_of_every_kind(method):
     """Nobody, everything, repeats, and more factors than items."""
-    for world in (WORLD, SmallWorld.of([[], [0, 1], [1, 1]], n_items=2)):
+    for world in (WORLD, FederatedData.of_histories([[], [0, 1], [1, 1]], n_items=2)):
         made = simulation(replace(method, factors=7, alpha=2.0), world, rounds=3)
         *_, (state, _) = made.run(made.start())
         assert np.isfinite(state.server.weights["items"]).all()
@@ -137,7 +138,7 @@ def test_a_run_stays_finite_with_people_of_every_kind(method):
 
 def test_without_a_click_a_vote_is_a_fair_coin():
     """The empty history is legal input: half of 40,000 bits, six standard errors."""
-    world = SmallWorld.of([[]] * 2000, n_items=20)
+    world = FederatedData.of_histories([[]] * 2000, n_items=20)
     method = FmfLdp(privacy=LocalBits(epsilon=9.0, votes=20))
     votes = asked(method, world)["votes"]
     assert abs((votes > 0).mean() - 0.5) < 6 * 0.5 / 200
@@ -171,7 +172,9 @@ def test_item_factors_of_another_size_are_refused(shape):
 @pytest.mark.parametrize("kind", ["votes", "paper"])
 def test_which_coordinates_are_told_says_nothing_of_the_history(kind):
     one = asked(KINDS[kind])["votes"]
-    other = asked(KINDS[kind], SmallWorld.of([[7, 8]] * 13, n_items=20))["votes"]
+    other = asked(KINDS[kind], FederatedData.of_histories([[7, 8]] * 13, n_items=20))[
+        "votes"
+    ]
     assert (np.abs(one) == np.abs(other)).all()
     assert (one != other).any()
 
@@ -181,7 +184,7 @@ def test_a_report_has_four_bytes_a_vote():
     plan, sizes = Plan(13), {}
     for k in (50, 100):
         method = FmfLdp(privacy=LocalBits(epsilon=1.0, votes=k))
-        world = SmallWorld.of([[0]], n_items=100)
+        world = FederatedData.of_histories([[0]], n_items=100)
         layout = method.layout(plan, world.catalog, round=0)
         assert layout.split_axis == 0
         assert layout.slots["votes"].dtype == "int32"
@@ -342,6 +345,6 @@ def test_nothing_protects_unless_it_is_said():
 
 
 def test_more_votes_than_coordinates_are_refused():
-    world = SmallWorld.of([[0]], n_items=2)
+    world = FederatedData.of_histories([[0]], n_items=2)
     with pytest.raises(BadValue, match="count <= dimension"):
         FmfLdp(privacy=LocalBits(1.0, 11)).layout(Plan(1), world.catalog, round=0)

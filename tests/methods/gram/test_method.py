@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.data.features import Categories
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import (
@@ -21,12 +22,7 @@ from tacit.release import View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, Once, Poisson
 from tacit.statement import account
-from tacit.testing.contract import (
-    MethodContract,
-    SmallWorld,
-    checkerboard,
-    mixed_world,
-)
+from tacit.testing.contract import MethodContract, checkerboard, mixed_world
 from tacit.transport.messages import Broadcast, Slot
 from tacit.tree import Symmetric, Tree, mirrored
 
@@ -106,7 +102,7 @@ class TestLocal(GramContract):
         few = checkerboard()
         people = np.tile(np.arange(24), 40)
         histories = [few.shards.histories[p].tolist() for p in people]
-        return SmallWorld.of(histories, n_items=12)
+        return FederatedData.of_histories(histories, n_items=12)
 
 
 def trained(method, *, world=None, plan=None, seed=0):

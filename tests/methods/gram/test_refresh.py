@@ -10,6 +10,7 @@ from dp_accounting import GaussianDpEvent
 from tacit.accounting.epsilon import compose
 from tacit.data.catalog import Catalog
 from tacit.data.features import Categories
+from tacit.data.federated_data import FederatedData
 from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.method import CentralGaussian, LocalPrivUnit, Refreshable
@@ -21,7 +22,7 @@ from tacit.release import Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.runtime.warm_start import Earlier
 from tacit.statement import Past, account
-from tacit.testing.contract import SmallWorld, mixed_world
+from tacit.testing.contract import mixed_world
 from tacit.tree import mirrored
 
 DELTA = 1e-6
@@ -32,14 +33,14 @@ def world(n, seed):
     """Some users of twenty items."""
     draws = np.random.default_rng(seed)
     sizes = draws.integers(2, 12, size=n)
-    return SmallWorld.of(
+    return FederatedData.of_histories(
         [sorted(draws.choice(20, size=k, replace=False)) for k in sizes], n_items=20
     )
 
 
 def together(one, other):
     histories = [list(h) for w in (one, other) for h in w.shards.histories]
-    return SmallWorld.of(histories, n_items=20)
+    return FederatedData.of_histories(histories, n_items=20)
 
 
 def run(method, place, *, rounds, earlier=None, seed=0, **planned):
@@ -90,8 +91,8 @@ def test_the_deviation_of_two_noisy_sums_is_known():
     190 numbers beside the diagonal estimate its deviation within 5 %; 25 % are five
     standard errors. Forgetting the earlier noise, or its weight, would be 50 % off.
     """
-    nobody = SmallWorld.of([[] for _ in range(40)], n_items=20)
-    few = SmallWorld.of([[] for _ in range(20)], n_items=20)
+    nobody = FederatedData.of_histories([[] for _ in range(40)], n_items=20)
+    few = FederatedData.of_histories([[] for _ in range(20)], n_items=20)
     privacy = CentralGaussian({"counts": 1.0, "relations": 3.0})
     noisy = Gram(privacy=privacy, head=20)
     planned = {"channel": "secure_sum"}

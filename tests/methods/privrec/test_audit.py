@@ -8,7 +8,7 @@ from audit.mutants import LateBits
 from audit.subjects import sums_of
 
 from tacit.audit.audit_method import audit
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.clipping import clip_by_norm
@@ -142,4 +142,4 @@ def test_the_published_bit_is_caught_and_nothing_else():
 def test_features_that_only_the_run_has_do_not_matter():
     """Nor Adam at the server. False alarm as above."""
     method = replace(SOUND, **ONLY_THE_RUNS, server_step="adam", step=0.02)
-    assert failed_sums(method.for_catalog(small_place(20).catalog)) == []
+    assert failed_sums(method.for_catalog(small_data(20).catalog)) == []

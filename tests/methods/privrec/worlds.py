@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.data.features import Categories, Category, Numeric
-from tacit.testing.contract import SmallWorld, checkerboard, mixed_world
+from tacit.data.federated_data import FederatedData
+from tacit.testing.contract import checkerboard, mixed_world
 
 PEOPLE = {"side": 2, "age": 0}
 SITUATIONS = {"weather": 3}
@@ -15,7 +16,7 @@ TINY = {"embedding": 3, "widths": (5,), "precision": "float64"}
 FULL = {"people": PEOPLE, "situations": SITUATIONS, **TINY}
 
 
-def described(world: SmallWorld) -> SmallWorld:
+def described(world: FederatedData) -> FederatedData:
     """The same world with features on every side; half of them tell nothing."""
     n_items, n_people = len(world.catalog), len(world.profiles)
     events = len(world.shards.items)
@@ -25,18 +26,18 @@ def described(world: SmallWorld) -> SmallWorld:
     age = Numeric(np.linspace(-1.0, 1.0, n_people, dtype=np.float32))
     weather = Category.of(["", "dry", "hot", "wet"]).take(np.arange(events) % 4)
     values = (1 + np.arange(events) % 5).astype(np.float32)
-    return SmallWorld(
+    return FederatedData(
         replace(world.catalog, features={"parity": parity, "weight": weight}),
         replace(world.profiles, features={"side": side, "age": age}),
         replace(world.shards, values=values, contexts={"weather": weather}),
     )
 
 
-def mixed() -> SmallWorld:
+def mixed() -> FederatedData:
     return described(mixed_world())
 
 
-def two_kinds() -> SmallWorld:
+def two_kinds() -> FederatedData:
     """The checkerboard, and every item says whether it is even; every event likes."""
     world = checkerboard()
     parity = Categories.of([[str(i % 2)] for i in range(12)])

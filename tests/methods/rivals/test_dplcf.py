@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.baselines.item_knn import ItemKnn
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Candidates, Method, Unprotected
@@ -17,7 +18,6 @@ from tacit.statement import account
 from tacit.testing.contract import (
     MethodContract,
     ScoreFunction,
-    SmallWorld,
     checkerboard,
     mixed_world,
 )
@@ -28,7 +28,7 @@ class TestContract(MethodContract):
     def method(self) -> Method:
         return Dplcf(neighbors=5)
 
-    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
         """The item a user lacks of their kind is above all of the other kind."""
         scores = score(world.shards)
         people, items = np.arange(24)[:, None], np.arange(12)
@@ -43,13 +43,13 @@ class TestLocal(TestContract):
     def method(self) -> Method:
         return Dplcf(privacy=LocalFlips(12 * 8.0), neighbors=5, damping=0.0)
 
-    def check_learnt(self, score: ScoreFunction, world: SmallWorld) -> None:
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
         scores = score(world.shards)
         own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
         assert scores[own].mean() > 10 * scores[~own].mean()
 
 
-def played(method: Dplcf, world: SmallWorld, plan: Plan):
+def played(method: Dplcf, world: FederatedData, plan: Plan):
     simulation = Simulation(
         method, plan, world.catalog, world.profiles, world.shards, Key.from_seed(0)
     )
@@ -57,7 +57,7 @@ def played(method: Dplcf, world: SmallWorld, plan: Plan):
     return state, tally, simulation
 
 
-def scores(method: Dplcf, world: SmallWorld, plan: Plan) -> np.ndarray:
+def scores(method: Dplcf, world: FederatedData, plan: Plan) -> np.ndarray:
     state, _, simulation = played(method, world, plan)
     broadcast = method.broadcast(state.server)
     keys = simulation.population.keys
@@ -86,7 +86,9 @@ def test_similarities_under_noise_are_near_the_exact_ones():
     likes = draws.random(8_000) < 0.5
     held = draws.random((8_000, 6)) < np.where(likes[:, None], 0.8, 0.2)
     held[:, 3:] = draws.random((8_000, 3)) < 0.4  # the last three know nobody
-    world = SmallWorld.of([np.flatnonzero(h).tolist() for h in held], n_items=6)
+    world = FederatedData.of_histories(
+        [np.flatnonzero(h).tolist() for h in held], n_items=6
+    )
     found = {}
     for method in (Dplcf(), Dplcf(privacy=LocalFlips(12.0), damping=0.0)):
         state, _, _ = played(method, world, Plan(8_000))

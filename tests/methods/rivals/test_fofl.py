@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.data.features import Category
+from tacit.data.federated_data import FederatedData
 from tacit.data.shards import Shards
 from tacit.errors import BadValue
 from tacit.keys import Key
@@ -17,7 +18,7 @@ from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson
 from tacit.serving.recommender import stranger
 from tacit.statement import account
-from tacit.testing.contract import MethodContract, SmallWorld, checkerboard
+from tacit.testing.contract import MethodContract, checkerboard
 from tacit.transport.channels import Sum
 
 SMALL = Fofl(
@@ -94,7 +95,7 @@ def test_adam_steps_where_the_mean_points():
     np.testing.assert_allclose(moved, 0.1 * mean / (np.abs(mean) + 1e-4), rtol=1e-9)
 
 
-def trained(method: Fofl, world: SmallWorld):
+def trained(method: Fofl, world: FederatedData):
     made = Simulation(
         method,
         Plan(24, rounds=2),

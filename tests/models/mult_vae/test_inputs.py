@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from tacit.data.federated_data import FederatedData
 from tacit.keys import Key
 from tacit.models.mult_vae import Held, Pass
-from tacit.testing.contract import SmallWorld, mixed_world
+from tacit.testing.contract import mixed_world
 
 
 def test_rows_have_length_one_and_every_item_once():
-    shards = SmallWorld.of([[3, 1, 3], [], [0, 2, 1, 3]], n_items=4).shards
+    shards = FederatedData.of_histories([[3, 1, 3], [], [0, 2, 1, 3]], n_items=4).shards
     held = Held.of(shards, np.array([3, 0, 1]))  # item 2 is not asked for
     expected = [[1, 0, 1], [0, 0, 0], [1, 1, 1]]
     np.testing.assert_array_equal(held.dense(np.ones(5)), expected)
@@ -41,7 +42,7 @@ def test_draws_are_a_persons_own():
 def test_dropout_leaves_a_share_and_scales_it():
     """20,000 coins: the share has a standard error of 0.35 %."""
     history = list(range(20))
-    shards = SmallWorld.of([history] * 1000, n_items=20).shards
+    shards = FederatedData.of_histories([history] * 1000, n_items=20).shards
     held = Held.of(shards, np.arange(20))
     keys = Key.from_seed(0).each(np.arange(1000))
     one = Pass.drawn(held, keys, dropout=0.3, latent=0)

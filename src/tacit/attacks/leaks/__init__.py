@@ -46,7 +46,7 @@ class Leak(Protocol):
 
     @property
     def name(self) -> str:
-        """How it is asked for."""
+        """The name by which `run` and the command line ask for the attack."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class Leak(Protocol):
 
     @property
     def method(self) -> str | None:
-        """The method whose reports it attacks; None: it needs none."""
+        """The registered name of the method it attacks; None if it needs no method."""
         ...
 
     def attack(self, histories: Histories, key: Key) -> tuple[Attempt, ...]:
@@ -65,7 +65,7 @@ class Leak(Protocol):
 
 
 def known() -> tuple[str, ...]:
-    """The attacks that are installed."""
+    """The names of all attacks: our own, and those of installed packages."""
     return tuple(_found())
 
 
@@ -130,4 +130,5 @@ def _histories(source: str, *, people: int, where: Path | None, key: Key) -> His
     log = log.take_users(users[np.sort(order)])
     histories = np.zeros((log.n_users, log.n_items), np.uint8)
     histories[log.users, log.items] = 1
+    # Without items that none of these users has: an attacker ranks them last.
     return histories[:, histories.any(axis=0)]

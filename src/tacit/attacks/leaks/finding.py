@@ -1,4 +1,4 @@
-"""What an attack yields, as data."""
+"""The result of an attack as plain data: scores, attempts and findings."""
 
 from __future__ import annotations
 

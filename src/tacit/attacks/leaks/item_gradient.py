@@ -38,7 +38,7 @@ from tacit.release import Cells, View
 from tacit.results import standard_error
 from tacit.tree import Tree
 
-FOUND = "share of the history found"
+FOUND = "share of the history found"  # a score's name, as reports print it
 
 Matrix = Float64[np.ndarray, "users items"]
 Each = Float64[np.ndarray, "users 1"]
@@ -100,12 +100,13 @@ class _Target:
     """The users, the public model, and what the attacker knows besides."""
 
     histories: Histories
-    shares: Float64[np.ndarray, "items"]  # q, the public model
+    shares: Float64[np.ndarray, "items"]  # q: the share of users who have each item
     kept: Each  # by how much clipping scales a gradient of this length
 
     @classmethod
     def of(cls, histories: Histories, *, clip: float) -> _Target:
         people = len(histories)
+        # Laplace's rule: never 0 or 1, so that the odds are finite.
         shares = (histories.sum(axis=0) + 1.0) / (people + 2.0)
         lengths = histories.sum(axis=1, keepdims=True)
         kept = np.minimum(1.0, clip / np.sqrt(np.maximum(lengths, 1.0)))
@@ -116,7 +117,7 @@ class _Target:
         return self.shares - self.histories
 
     def keys(self, key: Key) -> Keys:
-        """A stream for each device."""
+        """One stream of random numbers per client."""
         return key.each(np.arange(len(self.histories)))
 
     def gaussian_evidence(self, reports: Matrix, *, variance: float | Each) -> Matrix:
@@ -135,32 +136,32 @@ class _Target:
 
 
 class Defense(Protocol):
-    """What stands between a gradient and the server."""
+    """A protection between a client's gradient and the server, or the lack of one."""
 
     @property
     def label(self) -> str: ...  # noqa: D102
 
     def evidence(self, target: _Target, key: Key) -> Matrix:
-        """What the report tells of each item, as a log-ratio."""
+        """What each report tells of each item: the log-ratio of having it or not."""
         ...
 
     def cells(self, plan: Plan) -> Cells:
-        """What is promised."""
+        """The guarantees that this defense gives, for each unit and view."""
         ...
 
 
 @dataclass(frozen=True)
 class Bare:
-    """The gradient as it is."""
+    """The raw gradient, without any protection."""
 
     label: str = "none: the raw gradient"
 
     def evidence(self, target: _Target, key: Key) -> Matrix:
-        """Certainty: the sign."""
+        """Infinite log-ratios: the sign of the gradient is the history."""
         return np.where(target.gradients < 0, np.inf, -np.inf)
 
     def cells(self, plan: Plan) -> Cells:
-        """None."""
+        """No guarantee in any cell."""
         return unprotected("the signs of the gradient are the history")
 
 
@@ -172,18 +173,18 @@ class Clipped:
     label: str = "clipping alone"
 
     def evidence(self, target: _Target, key: Key) -> Matrix:
-        """Certainty: scaling keeps the sign."""
+        """Infinite log-ratios: scaling keeps the sign."""
         clipped = clip_by_norm(Tree.dense(gradient=target.gradients), self.clip)
         return np.where(clipped["gradient"] < 0, np.inf, -np.inf)
 
     def cells(self, plan: Plan) -> Cells:
-        """None."""
+        """No guarantee in any cell."""
         return unprotected("clipping bounds a contribution and keeps its signs")
 
 
 @dataclass(frozen=True)
 class WholeVector:
-    """PrivUnitG on the device."""
+    """A PrivUnitG report of the whole clipped gradient."""
 
     mechanism: PrivUnit
 
@@ -192,20 +193,21 @@ class WholeVector:
         return f"PrivUnitG on the device, epsilon {self.mechanism.epsilon:g}"
 
     def evidence(self, target: _Target, key: Key) -> Matrix:
-        """From a report that is the clipped gradient on average."""
+        """Log-ratios of a report that is the clipped gradient on average."""
         keys = target.keys(key)
         reports = self.mechanism.privatize(target.gradients, keys).astype(np.float64)
+        # Treated as normal: exact odds would need every coordinate at once.
         variance = self.mechanism.variance(self.mechanism.radius)
         return target.gaussian_evidence(reports, variance=variance)
 
     def cells(self, plan: Plan) -> Cells:
-        """Pure local privacy."""
+        """Pure local privacy of one report, for the whole history."""
         return local(plan, self.mechanism.event, reason="PrivUnitG, one report")
 
 
 @dataclass(frozen=True)
 class SomeBits:
-    """One-bit reports of a few coordinates, on the device."""
+    """One-bit reports of a few coordinates, drawn by the client."""
 
     mechanism: OneBit
 
@@ -215,7 +217,7 @@ class SomeBits:
         return f"one-bit reports ({count}) on the device, epsilon {total:g}"
 
     def evidence(self, target: _Target, key: Key) -> Matrix:
-        """Exact for the coordinates that are reported, nothing for the others."""
+        """Exact log-ratios at the coordinates that are reported, zero at the others."""
         reports = self.mechanism.privatize(target.gradients, target.keys(key))
         at = reports.coordinates
         shares = target.shares[at]
@@ -226,7 +228,7 @@ class SomeBits:
         return evidence
 
     def cells(self, plan: Plan) -> Cells:
-        """Pure local privacy."""
+        """Pure local privacy of all bits together, for the whole history."""
         return local(plan, self.mechanism.event, reason="one-bit reports, composed")
 
     def _log_chance(
@@ -234,19 +236,20 @@ class SomeBits:
         said: Bool[np.ndarray, "users count"],
         values: Float64[np.ndarray, "users count"],
     ) -> Float64[np.ndarray, "users count"]:
+        # Pr[1] = (1 + x (e^ε - 1) / (e^ε + 1)) / 2, and the fraction is tanh(ε / 2).
         lean = math.tanh(self.mechanism.epsilon / 2) * values
         return np.log(np.where(said, 1.0 + lean, 1.0 - lean) / 2)
 
 
 @dataclass(frozen=True)
 class NoisySum:
-    """Noise on a trusted sum, of which the attacker knows all the others."""
+    """Noise on a trusted sum; the attacker knows every other contribution to it."""
 
     mechanism: GaussianSum
     label: str
 
     def evidence(self, target: _Target, key: Key) -> Matrix:
-        """From the noisy sum less everyone else: the clipped gradient and noise."""
+        """Log-ratios of the noisy sum less everyone else: the gradient plus noise."""
         bounded = self.mechanism.bound(Tree.dense(rest=target.gradients))
         # a row is a sum of its own, and its noise too
         reports = self.mechanism.add({"rest": bounded["rest"]}, key)["rest"]
@@ -254,12 +257,12 @@ class NoisySum:
         return target.gaussian_evidence(reports, variance=variance)
 
     def cells(self, plan: Plan) -> Cells:
-        """Central privacy."""
+        """Central privacy of one noisy sum, assuming a trusted aggregator."""
         reason = "Gaussian mechanism on a sum of clipped gradients"
         return summed(plan, self.mechanism.event, reason=reason)
 
 
 def bits(epsilon: float, *, items: int) -> OneBit:
-    """As many one-bit reports as are best for this total."""
+    """The number of one-bit reports that is best for this total epsilon."""
     count = min(max(1, round(epsilon / BEST_EPSILON)), items)
     return OneBit(epsilon / count, items, count)

@@ -37,7 +37,7 @@ from tacit.results import standard_error
 from tacit.statement import Statement
 
 AUC, CAUGHT = "AUC", "found at 1 % false alarms"
-FALSE_ALARMS = 0.01
+FALSE_ALARMS = 0.01  # share of outsiders taken for members
 
 Gram = Float64[np.ndarray, "items items"]
 Units = Float64[np.ndarray, "users items"]
@@ -51,7 +51,7 @@ class MembershipByLoss:
     epsilons: tuple[float, ...] = (8.0, 1.0)
     delta: float = 1e-6
     items: int = 200  # the most popular ones
-    ridge: float = 0.3
+    ridge: float = 0.3  # small: a model that remembers is the easiest to attack
     repeats: int = 10  # training sets, each with its own coins and noise
     name: str = "membership_by_loss"
     method: str | None = None
@@ -66,7 +66,7 @@ class MembershipByLoss:
             check.positive(epsilon=epsilon)
 
     def attack(self, histories: Histories, key: Key) -> tuple[Attempt, ...]:
-        """Exact sums, then noisy ones."""
+        """An attack on exact sums, then one on noisy sums for each epsilon."""
         check.at_least(20, people=len(histories), remedy="one of them must be out")
         units = _units(histories, items=self.items)
         plan = Plan(len(histories), channel="secure_sum", delta=self.delta)
@@ -102,7 +102,8 @@ class MembershipByLoss:
 def reconstruction_loss(units: Units, gram: Gram, *, ridge: float) -> Losses:
     """How badly the model of `gram` reconstructs each history from itself."""
     sizes, axes = np.linalg.eigh(gram)
-    precision = (axes / (np.maximum(sizes, 0.0) + ridge)) @ axes.T  # noise has negative
+    # Noise makes some < 0.
+    precision = (axes / (np.maximum(sizes, 0.0) + ridge)) @ axes.T
     weights = -precision / np.diag(precision)
     np.fill_diagonal(weights, 0.0)
     return np.square(units - units @ weights).sum(axis=1)
@@ -111,8 +112,9 @@ def reconstruction_loss(units: Units, gram: Gram, *, ridge: float) -> Losses:
 def auc(scores: Losses, is_member: Bool[np.ndarray, "users"]) -> float:
     """How often a member scores above an outsider; ties count one half."""
     members, outsiders = int(is_member.sum()), int((~is_member).sum())
-    places = rankdata(scores)[is_member].sum() - members * (members + 1) / 2
-    return float(places / (members * outsiders))
+    # The Mann-Whitney U statistic: pairs in which the member is ahead.
+    pairs = rankdata(scores)[is_member].sum() - members * (members + 1) / 2
+    return float(pairs / (members * outsiders))
 
 
 def caught(
@@ -137,7 +139,7 @@ def _units(histories: Histories, *, items: int) -> Float64[np.ndarray, "users ke
 
 
 def _noisy(gram: Gram, noise: GaussianSum, key: Key) -> Gram:
-    """Noise on the upper triangle, which is all there is to know."""
+    """Noise on the upper triangle, mirrored; the lower one tells nothing more."""
     upper = np.triu_indices(len(gram))
     made = np.zeros_like(gram)
     made[upper] = noise.add({"gram": gram[upper]}, key)["gram"]

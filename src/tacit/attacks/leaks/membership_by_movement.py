@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit import check
 from tacit.attacks.leaks import Attempt, Histories
-from tacit.attacks.leaks.model_movement import Federations, Form, attack_movement
+from tacit.attacks.leaks.model_movement import Federations, Subject, attack_movement
 from tacit.data.features import Category, Features
 from tacit.data.strings import Strings
 from tacit.keys import Key
@@ -44,7 +44,7 @@ class MembershipByMovement:
     epsilons: tuple[float, ...] = (8.0, 1.0)
     delta: float = 1e-6
     federations: int = 16  # or as many as there are users for
-    people: int = 20  # in each, and half of them are asked in a round
+    people: int = 20  # in each federation; half of them are asked in a round
     rounds: int = 8
     name: str = "membership_by_movement"
     method: str | None = "privrec"
@@ -58,7 +58,7 @@ class MembershipByMovement:
 
     @property
     def question(self) -> str:
-        """What is asked, and among how many."""
+        """The attacker's question, with the number and size of the federations."""
         return (
             "A participant sees PrivRec's model in every round and holds somebody's "
             "history. Did that user take part? At most "
@@ -69,26 +69,28 @@ class MembershipByMovement:
         """Bare updates, the published noise, then sound noise at each epsilon."""
         federations = self.dealt(histories)
         return tuple(
-            attack_movement(form, federations, key.at("play"))
-            for form in self.forms(histories.shape[1], key.at("catalog"))
+            attack_movement(subject, federations, key.at("play"))
+            for subject in self.subjects(histories.shape[1], key.at("catalog"))
         )
 
     def dealt(self, histories: Histories) -> Federations:
-        """The users of each federation."""
+        """Histories dealt out to federations: (federations, people, items)."""
         check.at_least(2 * self.people, people=len(histories), remedy="two federations")
         n = min(self.federations, len(histories) // self.people)
         return histories[: n * self.people].reshape(n, self.people, -1)
 
-    def forms(self, items: int, key: Key) -> tuple[Form, ...]:
-        """What is attacked, for so many items of which the key says what is known."""
+    def subjects(self, items: int, key: Key) -> tuple[Subject, ...]:
+        """Every variant that is attacked, over `items` items with invented features."""
         features, paper = _invented(items, key), self._published_plan()
         return (
-            Form("none: updates as they are", _BARE, self._plan(), features),
-            Form("DP-PrivRec as published", _PAPER.calibrated(paper), paper, features),
+            Subject("none: updates as they are", _BARE, self._plan(), features),
+            Subject(
+                "DP-PrivRec as published", _PAPER.calibrated(paper), paper, features
+            ),
             *(self._sound(epsilon, features) for epsilon in self.epsilons),
         )
 
-    def _sound(self, epsilon: float, features: Features) -> Form:
+    def _sound(self, epsilon: float, features: Features) -> Subject:
         plan = replace(
             self._plan(),
             channel="secure_sum",
@@ -96,7 +98,7 @@ class MembershipByMovement:
             target_epsilon=epsilon,
         )
         label = f"clip and noise over secure_sum, epsilon {epsilon:g}"
-        return Form(label, _SOUND.calibrated(plan), plan, features)
+        return Subject(label, _SOUND.calibrated(plan), plan, features)
 
     def _plan(self) -> Plan:
         return Plan(self.people, rounds=self.rounds, sampler=Poisson(0.5))
@@ -107,7 +109,7 @@ class MembershipByMovement:
 
 
 def _invented(items: int, key: Key) -> dict[str, Category]:
-    """Features of the items, as public as their names."""
+    """Random categories for every item, which PrivRec takes as public features."""
     labels = Strings.of([str(label) for label in range(_LABELS)])
     drawn = key.generator().integers(0, _LABELS, (_FEATURES, items), np.int32)
     return {

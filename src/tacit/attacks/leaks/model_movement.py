@@ -1,13 +1,12 @@
 """Membership by movement: did this user take part? From the models of all rounds.
 
-    m_t    how far the model of everyone moved in round t, from one broadcast to the
-    next u_t    what the user's device would have sent in round t, computed from its
-    broadcast
+    m_t    how far the common model moved in round t, from one broadcast to the next u_t
+    what the user's client would have sent in round t, computed from its broadcast
            by the method's own code; what a client draws, the attacker draws anew
     v_l    the mean square of m_t over the weights of leaf l
 
 A member's report is a part of m_t in some of the rounds, an outsider's in none. All
-else in m_t is noise to the attacker: other users's reports, and real noise if there is
+else in m_t is noise to the attacker: other users' reports, and real noise if there is
 any. It differs by leaf, and m_t itself says how loud it is: v_l. The score is the
 matched filter for such noise,
 
@@ -35,9 +34,9 @@ from tacit import check
 from tacit.attacks.leaks import Histories
 from tacit.attacks.leaks.finding import Attempt, Score
 from tacit.attacks.leaks.membership import AUC, CAUGHT, FALSE_ALARMS, auc, caught
-from tacit.attacks.leaks.place import place_of
 from tacit.attacks.leaks.trade_off import TradeOff
 from tacit.data.features import Features
+from tacit.data.federated_data import FederatedData
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
@@ -54,12 +53,12 @@ Federations = UInt8[np.ndarray, "federations each items"]  # histories of each
 Scores = Float64[np.ndarray, "*users"]  # of one federation after another
 Members = Bool[np.ndarray, "*users"]
 
-_EYES = Unit.USER, View.RELEASE  # whom it is about, and who looks
-_RESAMPLES = 200
+_EYES = Unit.USER, View.RELEASE  # whom the claim is about, and who looks
+_RESAMPLES = 200  # of the bootstrap; a standard error to 5 %
 
 
 @dataclass(frozen=True)
-class Form:
+class Subject:
     """A method as one federation runs it, and what is public of the items."""
 
     label: str
@@ -68,15 +67,15 @@ class Form:
     features: Features
 
 
-def attack_movement(form: Form, federations: Federations, key: Key) -> Attempt:
+def attack_movement(subject: Subject, federations: Federations, key: Key) -> Attempt:
     """Train each federation and ask of everyone in it whether they took part.
 
     Figures are of all users together; errors are over federations, by bootstrap.
     """
     check.at_least(2, federations=len(federations), remedy="errors are over them")
-    played = [_played(form, some, key.at(n)) for n, some in enumerate(federations)]
+    played = [_played(subject, some, key.at(n)) for n, some in enumerate(federations)]
     scores, is_member = (np.stack(each) for each in zip(*played, strict=True))
-    [release] = form.method.releases(form.plan)
+    [release] = subject.method.releases(subject.plan)
     most = _most(release.cells[_EYES])
     found = {
         name: replace(
@@ -84,37 +83,45 @@ def attack_movement(form: Form, federations: Federations, key: Key) -> Attempt:
         )
         for name, measure in _MEASURES.items()
     }
-    lines = account(form.plan, (release,)).releases
+    lines = account(subject.plan, (release,)).releases
     [said] = [line for line in lines if (line.unit, line.view) == _EYES]
-    return Attempt(form.label, said, found)
+    return Attempt(subject.label, said, found)
 
 
 def likeness(
     reports: Tree, before: Broadcast, after: Broadcast
 ) -> Float64[np.ndarray, "users"]:
-    """How much each report looks like a part of what moved the model."""
+    """The matched filter of one round: how much each report is part of the movement."""
     product, square = np.zeros(len(reports)), np.zeros(len(reports))
     dense = reports.to_dense()
     for name in (leaf for leaf in dense.leaves if leaf in before.weights):
         moved = after.weights[name].astype(np.float64) - before.weights[name]
         loud = np.square(moved).mean()
-        if loud == 0:  # nobody spoke
+        if loud == 0:  # nobody took part, so the leaf did not move
             continue
         sent = dense[name].reshape(len(reports), -1).astype(np.float64)
         product += sent @ moved.ravel() / loud
         square += np.square(sent).sum(axis=1) / loud
+    # A report of zeros is like nothing: 0 over the least float is 0.
     return product / np.sqrt(np.maximum(square, np.finfo(float).tiny))
 
 
 def _played(
-    form: Form, histories: Histories, key: Key
+    subject: Subject, histories: Histories, key: Key
 ) -> tuple[Float64[np.ndarray, "users"], Bool[np.ndarray, "users"]]:
     """Everyone's score in one federation, and who took part."""
     is_member = key.at("coins").generator().random(len(histories)) < 0.5
-    method, place = form.method, place_of(histories, form.features)
-    ledger = _Only(is_member)
-    run = Simulation(method, form.plan, *place, key.at("run"), ledger=ledger)
-    clients, (_, _, shards) = run.start().clients, place
+    method, data = subject.method, FederatedData.of_matrix(histories, subject.features)
+    run = Simulation(
+        method,
+        subject.plan,
+        data.catalog,
+        data.profiles,
+        data.shards,
+        key.at("run"),
+        ledger=_Only(is_member),
+    )
+    clients, shards = run.start().clients, data.shards
     own = key.at("attacker").each(np.arange(len(histories)))
     score = np.zeros(len(histories))
     for before, after in pairwise(_broadcasts(run)):
@@ -146,20 +153,21 @@ class _Only:
         round: int,
         multipliers: Float[np.ndarray, "clients"] | None = None,
     ) -> Bool[np.ndarray, "clients"]:
-        """Those whose coin said so, in every round."""
+        """Lets members take part, in every round, and nobody else."""
         return self.is_member[clients]
 
 
 @dataclass(frozen=True)
 class _Measure:
-    """A figure of scores, and what guessing gets."""
+    """A figure computed from scores, and its value for an attacker who guesses."""
 
     of: Callable[[Scores, Members], float]
     chance: float
 
     def score(self, scores: Scores, is_member: Members, key: Key) -> Score:
-        """Of all users, with the bootstrap's error over federations."""
+        """The figure over all users, with a bootstrap error over federations."""
         n = len(scores)
+        # Whole federations are drawn: users of one model are not independent.
         again = key.generator().integers(0, n, (_RESAMPLES, n))
         found = [self._of_all(scores[rows], is_member[rows]) for rows in again]
         se = float(np.std(found, ddof=1))
@@ -177,7 +185,7 @@ _MEASURES = {
 
 
 def _most(cell: Cell) -> dict[str, float]:
-    """What no attack can pass; nothing where nothing is promised."""
+    """The ceilings that hold for every attack; empty if nothing is promised."""
     if cell.standing is not Standing.PROVEN:
         return {}
     bound = TradeOff.of(cell)

@@ -1,6 +1,6 @@
 """History from the output layer of what a client of a softmax model really sends.
 
-    t    a history of n items, 0 or 1 an item     p    the model's guess; it adds to 1
+    t    a history of n items, 0 or 1 per item    p    the model's guess; it adds to 1
     b    the gradient at the scores of a multinomial loss: b = n p - t
     h    the output layer's input, a last 1 for the bias; p = softmax(h W)
 
@@ -27,7 +27,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 
 from tacit.attacks.leaks import Histories
 from tacit.attacks.leaks.finding import Attempt, Score, stated
-from tacit.attacks.leaks.place import place_of
+from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import Method
@@ -48,7 +48,7 @@ Matrix = Float64[np.ndarray, "users items"]
 
 
 @dataclass(frozen=True)
-class Form:
+class Subject:
     """A method as it runs, and the round that is attacked."""
 
     label: str
@@ -58,10 +58,10 @@ class Form:
     round: int = 0  # those before it are played
 
 
-def attack_output(form: Form, histories: Histories, key: Key) -> Attempt:
+def attack_output(subject: Subject, histories: Histories, key: Key) -> Attempt:
     """Guess everyone's history from what the server sees of one round."""
-    target = _Target.of(form, histories, key.at("devices"))
-    if channel(form.plan.channel).delivers is Each:
+    target = _Target.of(subject, histories, key.at("devices"))
+    if channel(subject.plan.channel).delivers is Each:
         by_sign, knowing = target.rows < 0, target.solved()
     else:
         by_sign = knowing = target.likeliest(target.evidence(key.at("channel")))
@@ -72,14 +72,14 @@ def attack_output(form: Form, histories: Histories, key: Key) -> Attempt:
         KNOWING: target.recall(knowing),
     }
     scores = {name: _score(each, chance) for name, each in found.items()}
-    return Attempt(form.label, _said(form), scores)
+    return Attempt(subject.label, _said(subject), scores)
 
 
 @dataclass(frozen=True, eq=False)
 class _Target:
     """The users, and the round in which all of them are about to speak."""
 
-    form: Form
+    subject: Subject
     histories: Histories
     broadcast: Broadcast
     context: RoundContext
@@ -87,42 +87,46 @@ class _Target:
     reports: Tree  # what they send
 
     @classmethod
-    def of(cls, form: Form, histories: Histories, key: Key) -> _Target:
-        method, (catalog, profiles, shards) = form.method, place_of(histories)
-        run = Simulation(method, form.plan, catalog, profiles, shards, key)
+    def of(cls, subject: Subject, histories: Histories, key: Key) -> _Target:
+        method, data = subject.method, FederatedData.of_matrix(histories)
+        run = Simulation(
+            method, subject.plan, data.catalog, data.profiles, data.shards, key
+        )
         state = run.start()
-        while state.server.round < form.round:
+        while state.server.round < subject.round:
             state, _ = run.step(state)
         broadcast, clients = method.broadcast(state.server), state.clients
         own = run.population.keys.at("round", broadcast.round)
         _, updates = method.local_update(
-            broadcast, clients, shards, own.at("local_update")
+            broadcast, clients, data.shards, own.at("local_update")
         )
         reports = method.privatize(broadcast, clients, updates, own.at("privatize"))
         context = method.context(state.server, broadcast, key.at("channel"))
-        return cls(form, histories, broadcast, context, updates.tree, reports.tree)
+        return cls(subject, histories, broadcast, context, updates.tree, reports.tree)
 
     @property
     def rows(self) -> Matrix:
-        """What each report says of b."""
+        """The bias row of each report, which is b up to the clip's scale."""
         return _bias_rows(self._output(self.reports))
 
     def solved(self) -> Guess:
-        """t, from what a report says and the model that everyone has."""
+        """The history t solved from a report and the model that everyone has."""
         h = self._output(self.reports).left[:, 0].astype(np.float64)
-        scores = (h / h[:, -1:]) @ self.broadcast.weights[self.form.leaf]
+        scores = (h / h[:, -1:]) @ self.broadcast.weights[self.subject.leaf]
+        # A softmax; taking off the largest keeps the exponentials finite.
         p = np.exp(scores - scores.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
         held = (self.rows / p).max(axis=1, keepdims=True) * p - self.rows
+        # n p - b is t times the clip's scale: 0 or one number per row.
         return held > held.max(axis=1, keepdims=True) / 2
 
     def evidence(self, key: Key) -> Matrix:
         """What the noisy sum less everyone else tells of each item, as a log-ratio."""
         noise = self.context.mechanism
         if noise is None:
-            raise BadValue(f"{self.form.label}: a bare sum hides nobody; add noise")
+            raise BadValue(f"{self.subject.label}: a bare sum hides nobody; add noise")
         norms = np.maximum(self.updates.norms(), np.finfo(float).tiny)
-        kept = (self.reports.norms() / norms)[:, None]
+        kept = (self.reports.norms() / norms)[:, None]  # what clipping left, (users, 1)
         raw = self._output(self.updates)
         middle = kept * (_bias_rows(raw) + self.histories - 0.5)
         h = raw.left[:, 0].astype(np.float64)
@@ -130,7 +134,7 @@ class _Target:
         seen = np.stack([h[i] @ self._seen(i, key.at(i)) for i in range(len(h))])
         # What the noise's scale is, everyone knows; any kind of noise can be asked.
         drawn = noise.add(self.context.layout.zeros(), key.at("scale"))
-        return kept * (squares * middle - seen) / drawn[self.form.leaf].var()
+        return kept * (squares * middle - seen) / drawn[self.subject.leaf].var()
 
     def likeliest(self, evidence: Matrix) -> Guess:
         """As many of the likeliest items as each history has."""
@@ -158,16 +162,16 @@ class _Target:
         """The layer in a sum from which all others have been subtracted."""
         alone = Reports(self.reports.select([row]))
         context = replace(self.context, key=key)
-        delivery = channel(self.form.plan.channel).carry([alone], context)
+        delivery = channel(self.subject.plan.channel).carry([alone], context)
         assert isinstance(delivery, Sum)
-        return delivery.total[self.form.leaf]
+        return delivery.total[self.subject.leaf]
 
     def _output(self, tree: Tree) -> Factored:
-        leaf = tree.leaves.get(self.form.leaf)
+        leaf = tree.leaves.get(self.subject.leaf)
         if not isinstance(leaf, Factored) or leaf.left.shape[1] != 1:
             raise BadValue(
-                f"{self.form.label}: leaf '{self.form.leaf}' must be one outer product "
-                "a client; use one local pass and no groups"
+                f"{self.subject.label}: leaf '{self.subject.leaf}' must be one outer "
+                "product per client; use one local pass and no groups"
             )
         return leaf
 
@@ -176,11 +180,11 @@ def _bias_rows(leaf: Factored) -> Matrix:
     return (leaf.right[:, 0] * leaf.left[:, 0, -1:]).astype(np.float64)
 
 
-def _said(form: Form) -> Statement:
-    [release] = form.method.releases(form.plan)
+def _said(subject: Subject) -> Statement:
+    [release] = subject.method.releases(subject.plan)
     what, seen_by = release.what, release.seen_by
     return stated(
-        form.plan, release.cells, what=what, seen_by=seen_by, view=View.SERVER
+        subject.plan, release.cells, what=what, seen_by=seen_by, view=View.SERVER
     )
 
 

@@ -22,7 +22,7 @@ from tacit.errors import BadValue
 from tacit.release import Cell
 
 _GRID = 1e-3  # of the losses; a coarser one gives larger bounds that hold as well
-_EPSILONS = np.linspace(0.0, 30.0, 1501)
+_EPSILONS = np.linspace(0.0, 30.0, 1501)  # any set of them gives a bound
 _SHARES = np.linspace(0.0, 1.0, 2001)  # of wrong alarms
 
 Shares = Float64[np.ndarray, "shares"]
@@ -36,7 +36,7 @@ class TradeOff:
 
     @classmethod
     def of(cls, cell: Cell) -> TradeOff:
-        """From the event of a cell; refused where it has none."""
+        """The trade-off of a cell's event; refused where it has none."""
         releases = [] if cell.event is None else [(cell.event, str(cell.adjacency))]
         parts = take_apart(releases)
         if not parts:

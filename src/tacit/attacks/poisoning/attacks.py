@@ -44,13 +44,13 @@ class Scaled:
             raise BadValue(f"factor={self.factor} must be finite")
 
     def forge(self, own: Tree, *, honest: Tree, key: Key) -> Tree:
-        """Larger, smaller or flipped."""
+        """Every attacker's own report, times the factor."""
         return own.scale(self.factor)
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Normal draws in place of every number that travels."""
+    """Normal draws instead of every number that travels."""
 
     times: float = 10.0  # of the median honest norm
 
@@ -58,7 +58,7 @@ class Gaussian:
         check.positive(times=self.times)
 
     def forge(self, own: Tree, *, honest: Tree, key: Key) -> Tree:
-        """Fresh for every attacker and round."""
+        """Reports of noise, drawn anew for every attacker and round."""
         draws = key.generator()
 
         def drawn(stored: Array) -> Array:
@@ -72,9 +72,9 @@ class Gaussian:
 class Promote:
     """A gradient that raises the score of one item, and touches nothing else.
 
-    `leaf` is the gradient of the output layer: a column an item. The attacker keeps the
-    layer's input of its own report, so that whoever resembles it is shown the item. In
-    rounds that have no such leaf attackers behave.
+    `leaf` is the gradient of the output layer: one column per item. The attacker keeps
+    the layer's input of its own report, so that whoever resembles it is shown the item.
+    In rounds that have no such leaf attackers behave.
     """
 
     item: int
@@ -86,7 +86,7 @@ class Promote:
         check.positive(times=self.times)
 
     def forge(self, own: Tree, *, honest: Tree, key: Key) -> Tree:
-        """Down the loss of the item: a step of the server goes against a gradient."""
+        """Reports whose one non-zero column raises the item's score."""
         if self.leaf not in own.leaves:
             return own
         return _as_long_as(honest, _changed(own, self._aimed), times=self.times)
@@ -99,7 +99,7 @@ class Promote:
         if self.item >= leaf.shape[1]:
             raise BadValue(f"item={self.item} must be < {leaf.shape[1]}, the columns")
         right = np.zeros_like(leaf.right)
-        right[:, 0, self.item] = -1.0
+        right[:, 0, self.item] = -1.0  # the server steps against a gradient
         return Factored(leaf.left, right)
 
 
@@ -110,7 +110,7 @@ class EveryGroup:
     attack: Attack
 
     def forge(self, own: Tree, *, honest: Tree, key: Key) -> Tree:
-        """As the attack does, with a share of 1 everywhere."""
+        """What the inner attack forges, claimed for all groups at once."""
         forged = self.attack.forge(own, honest=honest, key=key)
         return Tree({name: _everywhere(leaf) for name, leaf in forged.leaves.items()})
 
@@ -122,7 +122,7 @@ def _everywhere(leaf: Leaf) -> Leaf:
 
 
 def _changed(tree: Tree, change: Callable[[str, Leaf], Leaf]) -> Tree:
-    """Every leaf changed; of a grouped one what is in the group, which stays."""
+    """Every leaf changed; a grouped leaf keeps its group and changes inside it."""
 
     def changed(name: str, leaf: Leaf) -> Leaf:
         if not isinstance(leaf, Grouped):
@@ -136,5 +136,6 @@ def _changed(tree: Tree, change: Callable[[str, Leaf], Leaf]) -> Tree:
 
 def _as_long_as(honest: Tree, forged: Tree, *, times: float) -> Tree:
     """Every forged report with `times` the median norm of honest ones."""
+    # A typical norm, so that a defense by length alone does not see the forgery.
     length = times * float(np.median(honest.norms()))
     return forged.scale(length / np.maximum(forged.norms(), np.finfo(float).tiny))

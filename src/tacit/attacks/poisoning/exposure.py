@@ -18,7 +18,7 @@ def exposure(score: Scorer, heldout: Heldout, item: int, *, k: int = 10) -> Metr
     """The share of users with the item in their first k, of those it is nothing to.
 
     These are the users who have it neither in their history nor among their targets.
-    Where the k-th place is tied, the chance that the item is among the first.
+    Where the k-th rank is tied, the chance that the item is among the first.
     """
     check.count(k=k)
     n_items = heldout.history.n_items
@@ -27,6 +27,7 @@ def exposure(score: Scorer, heldout: Heldout, item: int, *, k: int = 10) -> Metr
     shown = []
     for people in chunks(heldout, width=n_items):
         excluded = FullRanking().excluded(people)
+        # A user's own items are not shown again, as in any full ranking.
         chance = chance_of_first(score_matrix(score, people), excluded, k)[:, item]
         has_it = np.zeros(len(people.users), bool)
         for events in (people.history.histories, people.targets.histories):

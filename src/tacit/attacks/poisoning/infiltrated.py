@@ -34,16 +34,16 @@ class Infiltrated:
 
     @property
     def name(self) -> str:
-        """As the channel inside."""
+        """The name of the channel inside."""
         return self.channel.name
 
     @property
     def delivers(self) -> type[Delivery]:
-        """As the channel inside."""
+        """What the channel inside delivers."""
         return self.channel.delivers
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
-        """Deliver what honest clients and attackers say."""
+        """The delivery of honest reports and forged ones together."""
         return self.channel.carry(self._mixed(chunks, context), context)
 
     def _mixed(
@@ -59,9 +59,9 @@ class Infiltrated:
     def mixed(
         self, tree: Tree, layout: Layout, *, key: Key
     ) -> tuple[Tree, Int64[np.ndarray, "liars"]]:
-        """A cohort's reports, the attackers' in their places, and which those are."""
+        """A cohort's reports with some of them forged, and the rows that are."""
         order = key.at("who").generator().permutation(len(tree))
-        n = round(self.share * len(tree))
+        n = round(self.share * len(tree))  # exact, not a coin each: less to average
         liars, others = np.sort(order[:n]), np.sort(order[n:])
         if not n:
             return tree, liars

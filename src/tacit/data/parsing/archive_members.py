@@ -32,7 +32,7 @@ class Members:
     folder: str
 
     def label(self, name: str) -> str:
-        """What errors call a file."""
+        """The name by which errors call a file: its path, or archive and path."""
         if self.archive.is_dir():
             return str(self.archive / name)
         return f"{self.archive}:{self._path(name)}"

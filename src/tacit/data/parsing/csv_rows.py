@@ -34,9 +34,9 @@ from tacit.errors import BadData
 DELIMITERS = ",;\t|"
 
 _BATCH = 1 << 9  # rows; with more, rows fall out of the processor's cache
-_BATCH_BYTES = 1 << 22
+_BATCH_BYTES = 1 << 22  # of a batch of long rows, about
 _STEP = 32  # rows between two looks at how much was read
-_BLOCK = 1 << 16
+_BLOCK = 1 << 16  # bytes read at once when a bad line is looked for
 _GZIP = b"\x1f\x8b"
 _TOO_LONG = (
     f"a row of more than {LONGEST_ROW:,} characters; "
@@ -70,7 +70,7 @@ class Batch:
 def batches(
     path: Path, wanted: Sequence[str], delimiter: str | None
 ) -> Iterator[Batch]:
-    """The wanted columns, a batch of lines at a time."""
+    """The wanted columns, in batches of consecutive lines."""
     with _explained(path), _opened(path) as blocks:
         lines = itertools.chain.from_iterable(blocks)
         header, mark = _header(path, _first_line(path, lines), wanted, delimiter)
@@ -79,12 +79,12 @@ def batches(
         reader = csv.reader(lines, delimiter=mark, strict=True)
         while rows := _next_rows(reader, blocks, path, line):
             batch = Batch(path, line, rows, {})
-            full = [row for row in rows if row]
+            full = [row for row in rows if row]  # blank lines count for numbers only
             _check_widths(batch, full, len(header))
             if full:
                 columns = {n: [row[k] for row in full] for n, k in picks.items()}
                 yield Batch(path, line, rows, columns)
-            line = 2 + reader.line_num
+            line = 2 + reader.line_num  # the header is line 1 and not the reader's
 
 
 def _first_line(path: Path, lines: Iterator[str]) -> str:
@@ -100,7 +100,7 @@ def _first_line(path: Path, lines: Iterator[str]) -> str:
 def _next_rows(
     reader: Iterator[list[str]], blocks: LineBlocks, path: Path, line: int
 ) -> list[list[str]]:
-    """Some rows, none at the end: so many, or fewer where they are long."""
+    """The next rows of a batch, fewer where they are long; none at the end."""
     rows: list[list[str]] = []
     size = 0
     try:
@@ -124,9 +124,9 @@ def _next_rows(
 
 def _refuse_long(batch: Batch) -> None:
     full = [row for row in batch.rows if row]
-    for place, row in enumerate(full):
+    for number, row in enumerate(full):
         if sum(map(len, row)) + len(row) > LONGEST_ROW + 1:  # marks between, line end
-            batch.refuse(place, _TOO_LONG)
+            batch.refuse(number, _TOO_LONG)
 
 
 def _check_widths(batch: Batch, rows: list[list[str]], width: int) -> None:
@@ -143,7 +143,7 @@ def _header(
     if not line.strip():
         raise BadData(path, 1, "is blank; the first line must name the columns")
     found = [(_cut(path, line, mark), mark) for mark in delimiter or DELIMITERS]
-    for header, mark in found:
+    for header, mark in found:  # in the order of DELIMITERS: the comma first
         if set(wanted) <= set(header):
             _refuse_many(path, header)
             _refuse_twins(path, header, wanted)
@@ -174,7 +174,7 @@ def _refuse_twins(path: Path, header: list[str], wanted: Sequence[str]) -> None:
 
 
 def _height(fields: Sequence[str]) -> int:
-    """How many lines a row takes."""
+    """The number of lines that a row takes, counting ends inside its fields."""
     text = "".join(fields)
     return 1 + text.count("\n") + text.count("\r") - text.count("\r\n")
 
@@ -182,7 +182,7 @@ def _height(fields: Sequence[str]) -> int:
 @contextmanager
 def _opened(path: Path) -> Iterator[LineBlocks]:
     with path.open("rb") as file:
-        if file.peek(2)[:2] != _GZIP:
+        if file.peek(2)[:2] != _GZIP:  # by content: a name may say anything
             yield LineBlocks(file, path, most=None)
             return
         most = most_unpacked(os.fstat(file.fileno()).st_size)

@@ -33,16 +33,16 @@ class Listing:
 
     @property
     def ids(self) -> Ids:
-        """The ids as numbers."""
+        """The ids as numbers, in the order of the file."""
         return np.fromiter(self.numbers, np.int64, len(self.numbers))
 
     def strings(self) -> Strings:
-        """The ids as text."""
+        """The ids as text, in the order of the file."""
         return texts(self.ids)
 
 
 def texts(ids: Ids) -> Strings:
-    """Ids as text."""
+    """Each numeric id written as a decimal text."""
     return Strings.of(map(str, ids.tolist()))
 
 
@@ -55,7 +55,7 @@ def anyone(users: Places) -> tuple[Ids, Profiles]:
 def match(
     column: Places, ids: Ids, *, what: str, file: str, first: int
 ) -> tuple[Places, Int64[np.ndarray, "occurring"]]:
-    """Events' places among the table's rows that occur, and which rows those are.
+    """Each event's index among the table's rows that occur, and which rows those are.
 
     `first` is the line of the first event; an event of an id that is not in the table
     is refused.
@@ -67,7 +67,8 @@ def match(
         row = int(is_listed.argmin())
         problem = f"{what} {column[row]} is not in the table of {what}s"
         raise BadData(file, first + row, problem)
-    occurs = np.bincount(place, minlength=len(ids)) > 0
+    occurs = np.bincount(place, minlength=len(ids)) > 0  # rows nobody names are dropped
+    # The running count gives each row that occurs its new number.
     return (np.cumsum(occurs) - 1)[place], np.flatnonzero(occurs)
 
 
@@ -75,6 +76,7 @@ def find(column: Places, ids: Ids) -> tuple[Places, Bool[np.ndarray, "events"]]:
     """Where each number stands among distinct ids, and whether it is there at all."""
     if not len(ids):
         return np.zeros_like(column), np.zeros(len(column), bool)
+    # A binary search among sorted ids: tables are long, and a dict of ids slow.
     order = np.argsort(ids)
     place = order[np.minimum(np.searchsorted(ids, column, sorter=order), len(ids) - 1)]
     return place, ids[place] == column

@@ -16,7 +16,7 @@ from typing import IO
 from tacit.errors import BadData, BadValue
 
 LONGEST_ROW = 1 << 20  # characters of one row of a table, over all lines it takes
-MOST_COLUMNS = 10_000
+MOST_COLUMNS = 10_000  # far beyond any table of events; a header is read whole
 UNPACKED = "TACIT_MOST_UNPACKED"  # the variable of the environment that raises it
 
 _BLOCK = 1 << 16  # bytes read at once

@@ -21,7 +21,7 @@ from tacit.errors import BadData
 
 MOST_DIGITS = 18  # of a number; more might not fit 64 bits
 
-_BLOCK = 1 << 22  # bytes
+_BLOCK = 1 << 22  # bytes read at once; no line may be longer
 _NEWLINE, _RETURN, _POINT, _ZERO = b"\n\r.0"
 
 Places = Int64[np.ndarray, "lines"]
@@ -43,7 +43,7 @@ class Layout:
 
 
 def numbers_of(members: Members, name: str, layout: Layout) -> dict[str, NDArray[Any]]:
-    """`read_numbers` of a file in a release."""
+    """The columns of a file in a release, read by `read_numbers`."""
     with members.open(name) as stream:
         return read_numbers(stream, layout, members.label(name))
 
@@ -113,13 +113,14 @@ def _columns(block: bytes, layout: Layout, line: int, file: str) -> list[NDArray
     text = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(text == _NEWLINE)
     starts = np.concatenate([[0], ends[:-1] + 1])
+    # All separators of the block in one scan; each line must have as many.
     separators = _separators(text, layout.separator.encode())
     found = np.diff(np.searchsorted(separators, ends), prepend=0)
     if (wrong := found != len(layout.columns) - 1).any():
         row = int(wrong.argmax())
         shown = quoted(block[starts[row] : ends[row]].rstrip(b"\r"))
         raise BadData(file, line + row, f"{shown} is not {_shape(layout)}")
-    ends = ends - (text[ends - 1] == _RETURN)
+    ends = ends - (text[ends - 1] == _RETURN)  # CRLF
     cuts = separators.reshape(len(ends), -1).T
     firsts = [starts, *(cuts + len(layout.separator))]
     columns = []
@@ -129,6 +130,7 @@ def _columns(block: bytes, layout: Layout, line: int, file: str) -> list[NDArray
             row = int(bad.argmax())
             _refuse(block[first[row] : last[row]], name, layout, file, line + row)
         is_decimal = name in layout.decimals
+        # Correctly rounded up to 15 digits: both integers are exact in float64.
         columns.append(mantissa / 10.0**places if is_decimal else mantissa)
     return columns
 
@@ -150,7 +152,7 @@ def _numbers(
     value, places = np.zeros_like(width), np.zeros_like(width)
     point = np.zeros(len(width), bool)
     bad = (width < 1) | (width > MOST_DIGITS)
-    for k in range(min(int(width.max()), MOST_DIGITS)):
+    for k in range(min(int(width.max()), MOST_DIGITS)):  # the k-th byte of every field
         inside = k < width
         byte = text[np.minimum(starts + k, len(text) - 1)]
         is_digit = inside & (byte >= _ZERO) & (byte <= _ZERO + 9)

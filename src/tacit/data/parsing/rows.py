@@ -19,6 +19,7 @@ from tacit.data.parsing.number_tables import MOST_DIGITS, Layout
 from tacit.data.parsing.quote import listed, quoted
 from tacit.errors import BadData
 
+# Stricter than `float`, which takes "1_000", "nan", "1e9" and blanks.
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
@@ -34,14 +35,14 @@ class Row:
         return self.fields[column]
 
     def whole(self, column: str) -> int:
-        """A whole number; neither sign nor blanks."""
+        """The field as a whole number, written without sign or blanks."""
         text = self.fields[column]
         if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
             self.refuse(column, "a whole number >= 0")
         return int(text)
 
     def decimal(self, column: str, *, most: float = math.inf) -> float:
-        """A number such as 3 or 4.25; neither sign, exponent nor NaN."""
+        """The field as a number such as 3 or 4.25, without sign or exponent."""
         text = self.fields[column]
         is_number = len(text) <= MOST_DIGITS and _DECIMAL.fullmatch(text)
         if not is_number or float(text) > most:
@@ -50,7 +51,7 @@ class Row:
         return float(text)
 
     def one_of(self, column: str, allowed: Collection[str]) -> str:
-        """One of a few texts."""
+        """The field, which must be one of the allowed texts."""
         text = self.fields[column]
         if text not in allowed:
             self.refuse(column, f"one of {', '.join(allowed)}")
@@ -80,7 +81,7 @@ def quoted_rows(
     def lines() -> Iterator[str]:
         nonlocal size
         for _, text in members.lines(name, encoding=encoding):
-            size += len(text) + 1
+            size += len(text) + 1  # since the row began; an open quote runs on and on
             if size > LONGEST_ROW:
                 problem = f"a row of more than {LONGEST_ROW:,} characters"
                 raise BadData(file, line, f"{problem}; check its quotation marks")

@@ -1,4 +1,4 @@
-"""Times as users write them, as whole seconds since 1970."""
+"""Times as people write them, as whole seconds since 1970."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxtyping import Int64
 
 # 1e11 seconds is the year 5138, 1e11 milliseconds 1973: from there on milliseconds.
 _MILLISECONDS_FROM = 1e11
-_END = 1e14
+_END = 1e14  # milliseconds in the year 5138, too
 
 EXPECTED = "unix seconds or milliseconds, or ISO 8601, not before 1970"
 

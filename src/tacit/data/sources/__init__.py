@@ -21,6 +21,7 @@ from tacit.errors import BadValue
 
 __all__ = ["Source", "load", "names", "source"]
 
+# Dotted names: listing the data sets must not import a parser for each.
 _MODULES = {
     "movielens-100k": "tacit.data.sources.movielens",
     "movielens-1m": "tacit.data.sources.movielens",

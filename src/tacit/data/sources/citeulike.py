@@ -31,9 +31,10 @@ def parse(archive: Path) -> Dataset:
     members = Members(archive, "citeulike-a")
     catalog = _catalog(members)
     kept = _lists(members, "users.dat", below=len(catalog), what="article")
-    people = np.flatnonzero(kept.lengths)
+    people = np.flatnonzero(kept.lengths)  # users who keep nothing have no events
     if not len(people):
         raise BadData(members.label("users.dat"), None, "nobody keeps an article")
+    # Articles that nobody keeps are dropped, and the others numbered anew.
     articles, items = np.unique(kept.values, return_inverse=True)
     log = Interactions.of_columns(
         np.searchsorted(people, kept.owners),
@@ -70,6 +71,7 @@ def _lists(members: Members, name: str, *, below: int, what: str) -> Ragged:
     """The numbers of each line after its first, which says how many there are."""
     file, lengths, values = members.label(name), list[int](), list[int]()
     for line, text in members.lines(name, encoding="ascii"):
+        # The count is checked: without that a damaged line would pass for a short one.
         count, *numbers = (_whole(field, file, line) for field in text.split(" "))
         if count != len(numbers):
             problem = f"says that {count} numbers follow, there are {len(numbers)}"

@@ -46,7 +46,7 @@ class ItemsTable:
         _check_delimiter(self.delimiter)
 
     def parse(self) -> Catalog:
-        """Every row, in the order of the file."""
+        """The catalog of every row, in the order of the file."""
         _must_exist(self.path)
         named = [self.item, *filter(None, [self.title]), *self.columns]
         columns: dict[str, list[str]] = {name: [] for name in named}
@@ -94,7 +94,7 @@ class CsvTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are read."""
+        """The names of the columns that are read, each once."""
         named = (self.user, self.item, self.time, self.value, self.title)
         wanted = [name for name in named if name is not None]
         return tuple(dict.fromkeys([*wanted, *self.item_columns]))
@@ -104,13 +104,14 @@ class CsvTable:
         _must_exist(self.path)
         if self.items is not None:
             _must_exist(self.items.path)
+        # Absolute paths: the same name in another folder is another data set.
         options = repr(self._moved(Path.resolve))
         digest = hashlib.blake2b(options.encode(), digest_size=8).hexdigest()
         place = cached.entry(cached.folder(cache), f"csv-{digest}")
         return cached.through(place, stamp=self._stamp, build=self.parse)
 
     def _stamp(self) -> Stamp:
-        """What the data set follows from: both tables."""
+        """The content of both tables, which the data set follows from."""
         stamp = archives.stamp(self.path)
         if self.items is not None:
             stamp |= {"items": archives.stamp(self.items.path)["files"]}
@@ -120,9 +121,9 @@ class CsvTable:
         """The same table; relative paths are read from `folder`."""
         return self._moved(folder.joinpath)
 
-    def _moved(self, place: Callable[[Path], Path]) -> CsvTable:
-        items = self.items and replace(self.items, path=place(self.items.path))
-        return replace(self, path=place(self.path), items=items)
+    def _moved(self, move: Callable[[Path], Path]) -> CsvTable:
+        items = self.items and replace(self.items, path=move(self.items.path))
+        return replace(self, path=move(self.path), items=items)
 
     def parse(self) -> Dataset:
         """The data set, named after the file."""
@@ -165,7 +166,7 @@ class _Ids:
         texts = batch.columns[column]
         if "" in texts:
             batch.refuse(texts.index(""), f"column {column!r} is blank")
-        codes = map(self.numbers.__getitem__, texts)
+        codes = map(self.numbers.__getitem__, texts)  # in C: no Python loop per line
         self.codes.append(np.fromiter(codes, np.int64, len(texts)))
 
     def add_once(self, batch: Batch, column: str) -> None:
@@ -181,7 +182,7 @@ class _Ids:
 
 @dataclass
 class _Events:
-    """What has been read of a table so far."""
+    """The events that have been read of a table so far."""
 
     table: CsvTable
     listed: Catalog | None  # None: the items are those that occur
@@ -192,7 +193,7 @@ class _Events:
     texts: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def add(self, batch: Batch) -> None:
-        """Take in one batch."""
+        """Appends the events of one batch."""
         table = self.table
         self.users.add(batch, table.user)
         self.items.add(batch, table.item)
@@ -202,14 +203,14 @@ class _Events:
             self.times.append(_times(batch, table.time))
         for name in filter(None, (table.title, *table.item_columns)):
             known = self.texts.setdefault(name, {})
-            if len(known) < len(self.items.numbers):
+            if len(known) < len(self.items.numbers):  # else all items have a text
                 _learn(known, self.items.codes[-1].tolist(), batch.columns[name])
 
     def dataset(self) -> Dataset:
-        """Everything read, in its place; events of items not listed are left out."""
+        """The data set of everything read, without events of unlisted items."""
         catalog = self._catalog() if self.listed is None else self.listed
-        places = catalog.ids.positions
-        found = np.array([places.get(text, -1) for text in self.items.numbers])
+        positions = catalog.ids.positions
+        found = np.array([positions.get(text, -1) for text in self.items.numbers])
         items = found[np.concatenate(self.items.codes)]
         kept = items >= 0
         log = Interactions.of_columns(
@@ -236,7 +237,7 @@ class _Events:
 
 
 def _learn(known: dict[int, str], items: Iterable[int], texts: Sequence[str]) -> None:
-    """Keep the first text of each item that is not blank."""
+    """Keeps, for each item, the first text that is not blank."""
     for item, text in zip(items, texts, strict=True):
         if text and item not in known:
             known[item] = text

@@ -42,6 +42,7 @@ def parse(archive: Path) -> Dataset:
 
 
 def _profiles(members: Members, people: Ids) -> Profiles:
+    # Every statement of trust is a 1; anything else is refused.
     who, whom, trust = numbers_of(members, "trust.txt", _TRUST).values()
     file = members.label("trust.txt")
     check_scale(trust, "trust", step=1, most=1, file=file, first=1)

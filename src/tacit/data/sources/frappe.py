@@ -41,7 +41,8 @@ _APPS_LAYOUT = Layout(
     "\t",
     header=True,
 )
-_UNKNOWN = "unknown"
+_UNKNOWN = "unknown"  # how the release writes a missing value
+# Prices in other money cannot be compared with dollars, so they count as unknown.
 _DOLLARS = re.compile(r"\$([0-9]{1,6}(\.[0-9]{1,2})?)")
 _OTHER_MONEY = re.compile(r"€\s[0-9]+,[0-9]{2}|[0-9]+,[0-9]{2}\s(€|руб\.)")
 
@@ -56,7 +57,7 @@ def parse(archive: Path) -> Dataset:
     listed, catalog = _catalog(members)
     user, app = _numbers(rows, "user"), _numbers(rows, "item")
     items, used = match(app, listed, what="app", file=file, first=2)
-    people, profiles = anyone(user)
+    people, profiles = anyone(user)  # the release tells nothing of its users
     log = Interactions.of_columns(
         find(user, people)[0],
         items,

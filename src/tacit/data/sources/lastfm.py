@@ -89,13 +89,15 @@ def _tags(
         labels.append(row["tagValue"])
     given = numbers_of(members, "user_taggedartists.dat", _TAGGED)
     file = members.label("user_taggedartists.dat")
+    # Tags that nobody gave are not kept as labels.
     codes, rows = match(given["tagID"], listing.ids, what="tag", file=file, first=2)
     by, is_person = find(given["userID"], people)
     to, is_artist = find(given["artistID"], artists)
+    # User and artist as one number: each tag is looked up among the events.
     pairs, firsts = np.unique(users * len(artists) + items, return_index=True)
     event, is_event = find(by * len(artists) + to, pairs)
     is_kept = is_person & is_artist & is_event
-    owners = firsts[event[is_kept]]
+    owners = firsts[event[is_kept]]  # of repeated events the first has the tags
     return Categories(
         gather(codes[is_kept], owners, len(users)), Strings.of(labels).take(rows)
     )

@@ -31,7 +31,7 @@ _CITATION = (
 )
 _ADRESSA_PARTS = ("train", "valid", "test")
 
-Part = tuple[str, Members]
+Part = tuple[str, Members]  # the name of a published file pair, and its files
 
 
 def read(place: Path, *, name: str = "mind") -> Dataset:
@@ -42,9 +42,9 @@ def read(place: Path, *, name: str = "mind") -> Dataset:
 def read_parts(parts: Sequence[Part], *, name: str) -> Dataset:
     """Several parts as one data set; each has its own two tables."""
     news = NewsTable()
-    for _, members in parts:
+    for _, members in parts:  # all news first: a history may name those of any part
         news.read(members)
-    behaviors = BehaviorTable(news.places)
+    behaviors = BehaviorTable(news.indices)
     for part, members in parts:
         behaviors.read(members, part)
     impressions, catalog = behaviors.impressions(), news.catalog()
@@ -62,6 +62,7 @@ def _with_dev(name: str, dev: tuple[str, ...], train: Path) -> Dataset:
     """The training archive, and the first of the dev archives that lies beside it."""
     beside = [train.with_name(file) for file in dev]
     found = [("dev", _members(path)) for path in beside if path.exists()]
+    # The zip and its unpacked folder may both be there; one of them is enough.
     return read_parts([("train", _members(train)), *found[:1]], name=name)
 
 

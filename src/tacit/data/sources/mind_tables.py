@@ -31,7 +31,7 @@ from tacit.errors import BadData
 NEWS, BEHAVIORS = "news.tsv", "behaviors.tsv"
 NULL = "null"
 
-_NEWS_FIELDS, _BEHAVIOR_FIELDS = 8, 5
+_NEWS_FIELDS, _BEHAVIOR_FIELDS = 8, 5  # per line, of which some are not read
 _LABELS = {"-0", "-1"}
 _TIME = re.compile(r"(\d+/\d+/\d{4}) (\d{1,2}):([0-5]\d):([0-5]\d) ([AP]M)", re.ASCII)
 _TIME_EXPECTED = "must be like '11/15/2019 8:55:22 AM', or 'null' in all lines"
@@ -41,11 +41,11 @@ _TIME_EXPECTED = "must be like '11/15/2019 8:55:22 AM', or 'null' in all lines"
 class NewsTable:
     """The news of all parts read so far; where two parts list one, the first counts."""
 
-    places: dict[str, int] = field(default_factory=dict)
+    indices: dict[str, int] = field(default_factory=dict)
     rows: list[list[str]] = field(default_factory=list)
 
     def read(self, members: Members) -> None:
-        """Add one part's news."""
+        """Adds the news of one part, whose table must list each of them once."""
         file, seen = members.label(NEWS), set[str]()
         for line, text in members.lines(NEWS, encoding="utf-8"):
             row = _fields(text, _NEWS_FIELDS, file, line)
@@ -57,8 +57,8 @@ class NewsTable:
                     file, line, f"news id {quoted(name)} is blank or has a space"
                 )
             seen.add(name)
-            if name not in self.places:
-                self.places[name] = len(self.rows)
+            if name not in self.indices:
+                self.indices[name] = len(self.rows)
                 self.rows.append(row[:5])
 
     def catalog(self) -> Catalog:
@@ -78,6 +78,7 @@ class BehaviorTable:
 
     news: dict[str, int]
     people: dict[str, int] = field(default_factory=dict)
+    # Machine integers: lists of Python's would take several times the memory.
     users: array[int] = field(default_factory=lambda: array("i"))
     times: array[int] = field(default_factory=lambda: array("q"))
     shown: _Rows = field(default_factory=lambda: _Rows())
@@ -88,7 +89,7 @@ class BehaviorTable:
     _known: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def read(self, members: Members, part: str) -> None:
-        """Add one part's impressions."""
+        """Adds the impressions of one part, under its name."""
         file, numbers = members.label(BEHAVIORS), set[str]()
         for line, text in members.lines(BEHAVIORS, encoding="utf-8"):
             row = _fields(text, _BEHAVIOR_FIELDS, file, line)
@@ -110,6 +111,7 @@ class BehaviorTable:
 
     def _add_time(self, text: str) -> None:
         is_known = text != NULL
+        # All lines have a time or none has: a mix could not be put in order.
         if self.users and is_known != bool(self.times):
             raise _Problem(f"time {quoted(text)} {_TIME_EXPECTED}")
         if is_known:
@@ -117,6 +119,7 @@ class BehaviorTable:
 
     def _history(self, user: int, text: str) -> int:
         """The row of this history; a user's repeated one is kept once."""
+        # By user: shared histories of different users stay apart.
         if (user, text) not in self._known:
             self._known[user, text] = self.histories.add(self._found(text.split()))
         return self._known[user, text]
@@ -158,18 +161,18 @@ class BehaviorTable:
 
 
 class _Problem(Exception):
-    """What is wrong with a line; whoever knows its number says where."""
+    """A problem with a line; whoever knows its number turns it into `BadData`."""
 
 
 @dataclass
 class _Rows:
-    """Ragged rows that grow."""
+    """Rows of different lengths that grow by one row at a time."""
 
     values: array[int] = field(default_factory=lambda: array("i"))
     lengths: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, row: list[int]) -> int:
-        """Append a row; its place."""
+        """Appends a row and gives its index."""
         self.values.extend(row)
         self.lengths.append(len(row))
         return len(self.lengths) - 1
@@ -199,7 +202,7 @@ def _fields(text: str, n: int, file: str, line: int) -> list[str]:
 
 
 def _check_number(text: str, seen: set[str]) -> None:
-    """Refuse what is no number or a second one; `null` may come again."""
+    """Refuses an impression number that is none or comes twice; `null` may repeat."""
     if text == NULL:
         return
     if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
@@ -214,7 +217,7 @@ def _seconds(text: str) -> int:
     hour = int(found[2]) if found else 0
     if not found or not 1 <= hour <= 12:
         raise _Problem(f"time {quoted(text)} {_TIME_EXPECTED}")
-    hours = hour % 12 + 12 * (found[5] == "PM")
+    hours = hour % 12 + 12 * (found[5] == "PM")  # 12 AM is midnight, 12 PM noon
     return _midnight(found[1]) + 3600 * hours + 60 * int(found[3]) + int(found[4])
 
 

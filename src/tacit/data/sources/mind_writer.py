@@ -16,7 +16,7 @@ from tacit.files import draft
 def write(dataset: Dataset, folder: Path) -> None:
     """Write `news.tsv` and `behaviors.tsv` into a folder, which is made if need be.
 
-    What the format has no place for is left out: profiles, features other than
+    What the format cannot hold is left out: profiles, features other than
     category, subcategory and abstract, the names of parts. A user without an impression
     or a text with a tab in it is refused.
     """
@@ -47,14 +47,14 @@ def _news(dataset: Dataset) -> Iterator[str]:
 def _behaviors(dataset: Dataset, impressions: Impressions) -> Iterator[str]:
     slates = impressions.slates
     users, news = list(dataset.profiles.ids), list(dataset.catalog.ids)
-    labeled = [(f"{name}-0", f"{name}-1") for name in news]
+    labeled = [(f"{name}-0", f"{name}-1") for name in news]  # made once, not per line
     histories = [" ".join(news[i] for i in row) for row in slates.histories]
     clicked = impressions.clicked.tolist()
     for row, candidates in enumerate(slates.shown):
         start = slates.shown.offsets[row]
         shown = (
-            labeled[item][clicked[start + place]]
-            for place, item in enumerate(candidates)
+            labeled[item][clicked[start + number]]
+            for number, item in enumerate(candidates)
         )
         time = NULL if slates.times is None else written_time(int(slates.times[row]))
         history = histories[slates.history_of[row]]
@@ -71,5 +71,5 @@ def _check_ids(ids: Strings) -> None:
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    with draft(path, is_private=True) as out:
+    with draft(path, is_private=True) as out:  # histories of users stand in it
         out.writelines(f"{line}\n".encode() for line in lines)

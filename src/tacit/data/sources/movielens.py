@@ -50,18 +50,19 @@ class _Format:
     layout: Layout
     movies: Callable[[Members], tuple[Ids, Catalog]]
     people: Callable[[Members], tuple[Ids, Profiles]] | None = None
-    step: float = 0.5  # stars go from one step to five
+    step: float = 0.5  # the smallest rating, and the distance between ratings; up to 5
 
 
-def parse(name: str, form: _Format, archive: Path) -> Dataset:
+def parse(name: str, release: _Format, archive: Path) -> Dataset:
     """The data set in an archive or an unpacked folder of a release."""
-    members = Members(archive, form.folder)
-    columns = numbers_of(members, form.ratings, form.layout)
+    members = Members(archive, release.folder)
+    columns = numbers_of(members, release.ratings, release.layout)
     user, movie, stars, times = columns.values()
-    file, first = members.label(form.ratings), form.layout.first_line
-    check_scale(stars, "rating", step=form.step, most=5, file=file, first=first)
-    movie_ids, catalog = form.movies(members)
-    people = anyone(user) if form.people is None else form.people(members)
+    file, first = members.label(release.ratings), release.layout.first_line
+    check_scale(stars, "rating", step=release.step, most=5, file=file, first=first)
+    movie_ids, catalog = release.movies(members)
+    people = anyone(user) if release.people is None else release.people(members)
+    # Movies and users without a rating are left out of the log's numbering.
     items, catalog_rows = match(movie, movie_ids, what="movie", file=file, first=first)
     users, people_rows = match(user, people[0], what="user", file=file, first=first)
     log = Interactions.of_columns(
@@ -98,7 +99,7 @@ def _csv(folder: str) -> _Format:
 
 
 def _source(
-    form: _Format, label: str, *, page: str, terms: str, download: Download
+    release: _Format, label: str, *, page: str, terms: str, download: Download
 ) -> Archived:
     file = download.url.rsplit("/", 1)[-1]
     name = file.removesuffix(".zip").replace("ml-", "movielens-")
@@ -109,8 +110,8 @@ def _source(
         terms=terms,
         citation=_CITATION,
         archives=(file,),
-        folder=form.folder,
-        parse=partial(parse, name, form),
+        folder=release.folder,
+        parse=partial(parse, name, release),
         download=download,
     )
 

@@ -25,18 +25,18 @@ _FLAGS = (
     *("Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery"),
     *("Romance", "Sci-Fi", "Thriller", "War", "Western"),
 )
-_AGES = {
+_AGES = {  # the codes of 1M's README; a code is the youngest age of its group
     **{"1": "Under 18", "18": "18-24", "25": "25-34", "35": "35-44"},
     **{"45": "45-49", "50": "50-55", "56": "56+"},
 }
-_OCCUPATIONS = (
+_OCCUPATIONS = (  # by their number in 1M's README
     *("other", "academic/educator", "artist", "clerical/admin"),
     *("college/grad student", "customer service", "doctor/health care"),
     *("executive/managerial", "farmer", "homemaker", "K-12 student", "lawyer"),
     *("programmer", "retired", "sales/marketing", "scientist", "self-employed"),
     *("technician/engineer", "tradesman/craftsman", "unemployed", "writer"),
 )
-_NO_GENRE = {"(no genres listed)", "unknown", ""}
+_NO_GENRE = {"(no genres listed)", "unknown", ""}  # as different releases write it
 _YEAR = re.compile(r"\((\d{4})[^()]*\)\s*$")  # "(1995)", "(2006–2007)"
 
 _U_ITEM = Layout(("id", "title", "release", "video", "url", *_FLAGS), "|")

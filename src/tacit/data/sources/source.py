@@ -18,15 +18,15 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What Tacit calls it."""
+        """The name by which Tacit knows the data set."""
 
     @property
     def title(self) -> str:
-        """What users call it."""
+        """The name under which people know the data set."""
 
     @property
     def home(self) -> str:
-        """Its home page."""
+        """The address of the publisher's page."""
 
     @property
     def terms(self) -> str:
@@ -34,7 +34,7 @@ class Source(Protocol):
 
     @property
     def citation(self) -> str:
-        """What to cite."""
+        """The publication that users of the data set should cite."""
 
     @property
     def archives(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Source(Protocol):
         download: bool = False,
         progress: Progress | None = None,
     ) -> Dataset:
-        """The data set itself."""
+        """The parsed data set, from the cache if it is there."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Archived:
         """Read from the cache, else parsed from the archive, else downloaded first.
 
         Where no archive is to be found, an entry parsed earlier serves as well, unless
-        a place was given: then it must be there.
+        a path was given: then the archive must be there.
         """
         folder = cached.folder(cache)
         downloads = cached.downloads(folder)
@@ -94,7 +94,7 @@ class Archived:
             archive = archives.fetch(self.download, to, progress=progress)
         if archive is None:
             raise archives.missing(self, where=where, downloads=downloads)
-        found = archive
+        found = archive  # a name of its own, so that the closures below are typed
         return cached.through(
             place, stamp=lambda: self._stamp(found), build=lambda: self.parse(found)
         )
@@ -132,7 +132,7 @@ class Generated:
         progress: Progress | None = None,
     ) -> Dataset:
         """Made, or read from the cache if it is kept; `where` does not matter."""
-        if self.stamp is None:
+        if self.stamp is None:  # small enough to be made each time
             return self.make()
         place, stamp = cached.entry(cached.folder(cache), self.name), self.stamp
         return cached.through(place, stamp=lambda: stamp, build=self.make)

@@ -49,14 +49,15 @@ def _purchases(rows: Iterator[Row]) -> tuple[list[Purchase], list[float]]:
     """Who bought what, in order, and the hours in the line of play after each."""
     bought: list[Purchase] = []
     hours: list[float] = []
+    # A purchase and its play are two lines; the second is the first's context.
     is_played = True  # nothing to play before the first purchase
     for row in rows:
         purchase = (row.whole("user"), row["game"])
         if not row["game"].strip():
             row.refuse("game", "a title")
-        row.one_of("last", ("0",))
+        row.one_of("last", ("0",))  # a column without meaning, always 0
         if row.one_of("behavior", ("purchase", "play")) == "purchase":
-            row.one_of("value", ("1.0",))
+            row.one_of("value", ("1.0",))  # a purchase always says 1.0
             bought.append(purchase)
             hours.append(0.0)
         elif is_played or purchase != bought[-1]:

@@ -2,13 +2,13 @@
 
     by_item    everyone trains; some of each user's items are left out
                leave_one_out, ratio
-    by_person  some users never train; part of their items is shown, part to be found
+    by_user    some users never train; some of their items are shown, some to be found
                new_users, adapt_half
                everyone_trains holds nobody out
 
 An item is held out with all its repeats, so no target occurs in its own history;
 histories keep repeats, order, times and contexts. A user's draws are addressed by the
-user's place in the data set and depend on nobody else's events.
+user's row in the data set and depend on nobody else's events.
 """
 
 from __future__ import annotations

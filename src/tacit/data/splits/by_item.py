@@ -8,13 +8,13 @@ import numpy as np
 
 from tacit import check
 from tacit.data.dataset import Dataset
-from tacit.data.splits.pairs import Numbers, Pairs, PerUser, part
+from tacit.data.splits.pairs import Numbers, Pairs, PerUser, portion
 from tacit.data.splits.split import Split
 from tacit.errors import BadValue
 from tacit.keys import Key
 
 _FEWEST = 3  # one item to test, one to validate, one to train on
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # by which shares may miss 1: 0.7 + 0.2 + 0.1 does
 
 
 def leave_one_out(
@@ -29,9 +29,10 @@ def leave_one_out(
     check.one_of(("random", "latest"), which=which)
     pairs = Pairs(dataset.interactions)
     draws = pairs.draws(key.at("leave one out"))
+    # `lexsort` takes its last key first: times, and draws where they are equal.
     keys = (draws,) if which == "random" else (draws, _last_times(pairs, dataset.name))
     one = (pairs.per_user >= _FEWEST).astype(np.int64)
-    return _left_out(dataset, pairs, places=pairs.places(*keys), test=one, validate=one)
+    return _left_out(dataset, pairs, ranks=pairs.ranks(*keys), test=one, validate=one)
 
 
 def ratio(
@@ -49,31 +50,32 @@ def ratio(
     """
     _check_shares(shares)
     pairs = Pairs(dataset.interactions)
-    places = pairs.places(pairs.draws(key.at("ratio")))
+    ranks = pairs.ranks(pairs.draws(key.at("ratio")))
     n = pairs.per_user
-    test = np.minimum(part(shares[2], n), n - 2)
-    validate = np.minimum(part(shares[1], n), n - 1 - test)
+    # At least one item stays to train on, and one to validate with.
+    test = np.minimum(portion(shares[2], n), n - 2)
+    validate = np.minimum(portion(shares[1], n), n - 1 - test)
     is_judged = n >= _FEWEST
     return _left_out(
         dataset,
         pairs,
-        places=places,
+        ranks=ranks,
         test=test * is_judged,
         validate=validate * is_judged,
     )
 
 
 def _left_out(
-    dataset: Dataset, pairs: Pairs, *, places: Numbers, test: PerUser, validate: PerUser
+    dataset: Dataset, pairs: Pairs, *, ranks: Numbers, test: PerUser, validate: PerUser
 ) -> Split:
-    """Each user's last places test, those before them validate, everyone trains."""
+    """Each user's last items test, those before them validate, everyone trains."""
     people = np.flatnonzero(test)
     if not len(people):
         raise BadValue(
             f"{dataset.name}: nobody has {_FEWEST} distinct items, so none "
             "can be left out"
         )
-    from_end = pairs.per_user[pairs.users] - 1 - places
+    from_end = pairs.per_user[pairs.users] - 1 - ranks
     is_test = from_end < test[pairs.users]
     is_trained = from_end >= (test + validate)[pairs.users]
     clients = np.flatnonzero(pairs.per_user)
@@ -99,5 +101,5 @@ def _last_times(pairs: Pairs, name: str) -> Numbers:
     if pairs.log.times is None:
         raise BadValue(f"{name} has no times; use which='random'")
     last = np.full(len(pairs.users), np.iinfo(np.int64).min)
-    np.maximum.at(last, pairs.of_events, pairs.log.times)
+    np.maximum.at(last, pairs.of_events, pairs.log.times)  # repeats: the latest
     return last

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int64
 from tacit import check
 from tacit.data.dataset import Dataset
 from tacit.data.shards import Shards
-from tacit.data.splits.pairs import Mask, Pairs, part
+from tacit.data.splits.pairs import Mask, Pairs, portion
 from tacit.data.splits.split import Split
 from tacit.errors import BadValue
 from tacit.keys import Key
@@ -50,10 +50,10 @@ def new_users(
     if catalog == "training":
         dataset = _with_items_of(dataset, people.clients)
         pairs = Pairs(dataset.interactions)
-        people = people.only(pairs.per_user >= 2)
-    places = pairs.places(pairs.draws(key.at("new users", "targets")))
-    wanted = np.minimum(part(target_share, pairs.per_user), pairs.per_user - 1)
-    is_target = places < wanted[pairs.users]
+        people = people.only(pairs.per_user >= 2)  # one to fold in, one to find
+    ranks = pairs.ranks(pairs.draws(key.at("new users", "targets")))
+    wanted = np.minimum(portion(target_share, pairs.per_user), pairs.per_user - 1)
+    is_target = ranks < wanted[pairs.users]
     return _split(dataset, pairs, people, targets=is_target)
 
 
@@ -76,11 +76,12 @@ def adapt_half(
     """
     check.fraction(train_share=train_share, validation_share=validation_share)
     pairs = Pairs(dataset.interactions)
-    places = pairs.places(pairs.draws(key.at("adapt half", "halves")))
-    is_hidden = places < (pairs.per_user // 2)[pairs.users]
+    ranks = pairs.ranks(pairs.draws(key.at("adapt half", "halves")))
+    is_hidden = ranks < (pairs.per_user // 2)[pairs.users]  # rounded down
     is_liked = pairs.reach(-np.inf if min_target_value is None else min_target_value)
     is_target, is_disliked = is_hidden & is_liked, is_hidden & ~is_liked
     n = int(np.count_nonzero(pairs.per_user))
+    # At least one user, so that hyper-parameters can be chosen without test users.
     n_validation = max(1, round(validation_share * n))
     n_test = n - round(train_share * n) - n_validation
     if n_test < 1:
@@ -140,7 +141,7 @@ def _drawn(
     """Held-out users from those who are fit; everyone else with an event trains."""
     order = _shuffled(np.flatnonzero(fit), key)
     n_held = n_validation + n_test
-    is_client = pairs.per_user > 0
+    is_client = pairs.per_user > 0  # whoever has no event cannot train
     is_client[order[:n_held]] = False
     if len(order) < n_held or not is_client.any():
         raise BadValue(
@@ -148,12 +149,13 @@ def _drawn(
             f"train on; {len(order)} of {np.count_nonzero(pairs.per_user)} users can "
             "be held out"
         )
+    # Test users first: a larger validation set does not change who tests.
     test, validation = np.sort(order[:n_test]), np.sort(order[n_test:n_held])
     return _People(np.flatnonzero(is_client), validation, test)
 
 
 def _shuffled(users: Users, key: Key) -> Users:
-    """Users in the order of one draw each."""
+    """Users in a random order, in which each one's draw is their own."""
     return users[np.argsort(key.each(users).bits(1)[:, 0], kind="stable")]
 
 
@@ -161,10 +163,10 @@ def _with_items_of(dataset: Dataset, users: Users) -> Dataset:
     """Only the items that these users have, numbered anew; everyone stays."""
     log = dataset.interactions
     items = np.flatnonzero(log.take_users(users).per_item)
-    place = np.full(log.n_items, -1, np.int32)
-    place[items] = np.arange(len(items), dtype=np.int32)
-    kept = log.keep(place[log.items] >= 0)
-    log = replace(kept, items=place[kept.items], n_items=len(items))
+    renumbering = np.full(log.n_items, -1, np.int32)
+    renumbering[items] = np.arange(len(items), dtype=np.int32)
+    kept = log.keep(renumbering[log.items] >= 0)
+    log = replace(kept, items=renumbering[kept.items], n_items=len(items))
     return replace(dataset, interactions=log, catalog=dataset.catalog.take(items))
 
 

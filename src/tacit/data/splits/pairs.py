@@ -50,17 +50,17 @@ class Pairs:
         return np.bincount(self.users[mask], minlength=self.log.n_users)
 
     def draws(self, key: Key) -> Draws:
-        """A random word a pair, from its user's own stream."""
+        """One random word per pair, from its user's own stream."""
         keys = key.each(np.arange(self.log.n_users))
         return keys.bits_ragged(self.per_user)
 
-    def places(self, *keys: Numbers | Draws) -> Numbers:
-        """0, 1, … among the user's pairs, ordered by the last of `keys` first."""
+    def ranks(self, *keys: Numbers | Draws) -> Numbers:
+        """The rank 0, 1, … of each pair among its user's, the last of `keys` first."""
         order = np.lexsort((*keys, self.users))
         starts = np.cumsum(self.per_user) - self.per_user
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order)) - starts[self.users]
-        return place
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order)) - starts[self.users]
+        return ranks
 
     def reach(self, value: float) -> Mask:
         """Which pairs have an event of at least `value`."""
@@ -95,7 +95,7 @@ class Pairs:
         return Shards.of(self.log.keep(is_first).take_users(users))
 
 
-def part(share: float, n: PerUser) -> PerUser:
+def portion(share: float, n: PerUser) -> PerUser:
     """`share` of each n, rounded down to at least one."""
     # The slack keeps 0.29 of 100 from being 28.
     return np.maximum(1, (share * n + 1e-9).astype(np.int64))

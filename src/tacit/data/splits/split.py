@@ -1,4 +1,4 @@
-"""What a split yields."""
+"""The result of a split: training clients, and users held out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Heldout:
     these items and rated them low. None where a split makes no such difference.
     """
 
-    users: Int64[np.ndarray, "users"]  # places in the data set's profiles
+    users: Int64[np.ndarray, "users"]  # rows of the data set's profiles
     history: Shards
     targets: Shards
     disliked: Shards | None = None
@@ -29,7 +29,7 @@ class Heldout:
 class Split:
     """A data set divided for honest evaluation; no target occurs in its history."""
 
-    users: Int64[np.ndarray, "clients"]  # training clients: places in the profiles
+    users: Int64[np.ndarray, "clients"]  # of the training clients: rows of the profiles
     train: Shards
     validation: Heldout
     test: Heldout

@@ -21,7 +21,7 @@ def checkerboard(users: int, items: int, groups: int) -> Dataset:
     check.at_least(1, groups=groups)
     check.at_least(groups, users=users, items=items)
     user_group, item_group = np.arange(users) % groups, np.arange(items) % groups
-    who, what = np.nonzero(user_group[:, None] == item_group)
+    who, what = np.nonzero(user_group[:, None] == item_group)  # by user, then item
     log = Interactions.of_columns(who, what, times=what, n_users=users, n_items=items)
     labels = Strings.of(f"group {g}" for g in range(groups))
     item_ids = Strings.of(f"i{n}" for n in range(items))

@@ -37,6 +37,7 @@ class Frozen(Generated):
         progress: Progress | None = None,
     ) -> Dataset:
         """As any made set; refused if it is not the one that was frozen."""
+        # On every load, from the cache too: a figure rests on each event of it.
         found = super().open(where=where, cache=cache)
         digest = digest_of(found.interactions)
         if digest != self.digest:

@@ -53,11 +53,12 @@ class Oracle:
         """
         weights = self.weights(users)
         weights[history.owners, history.items] = 0.0
+        # Whoever has everything gets zeros, not NaN.
         weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
         return weights
 
     def represent(
         self, users: Users, history: Shards
     ) -> Float64[np.ndarray, "users factors"]:
-        """The users's factors; a history says nothing that they do not."""
+        """The users' factors; a history says nothing that they do not."""
         return self.people[users]

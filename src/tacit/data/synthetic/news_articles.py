@@ -16,7 +16,7 @@ from tacit.keys import Key
 _NEAR_TOPIC = 0.8  # how close a subtopic's direction is to that of its topic
 _NEAR_SUBTOPIC = 0.9  # a noun's to that of its subtopic
 _NEAR_NOUNS = 0.9  # a news' to the mean of its nouns
-_HAS_ABSTRACT = 0.9
+_HAS_ABSTRACT = 0.9  # share of news with one; as in MIND, some have none
 
 Directions = Float64[np.ndarray, "rows rank"]
 
@@ -38,14 +38,14 @@ class Newsroom:
 
     @cached_property
     def directions(self) -> Directions:
-        """The mean of a news' nouns and some of its own."""
+        """One unit vector per news: the mean of its nouns', and some of its own."""
         of_nouns = self._noun_directions
         said = of_nouns[self._title_nouns].sum(axis=1)
         said += self._has_abstract[:, None] * of_nouns[self._abstract_nouns].sum(axis=1)
         return _near(_unit(said), _NEAR_NOUNS, self.key.at("news"))
 
     def titles(self) -> list[str]:
-        """A headline each."""
+        """One headline per news."""
         return self._texts(words.TITLES, self._title_nouns, "titles")
 
     def features(self) -> Features:
@@ -82,11 +82,12 @@ class Newsroom:
         """Two different nouns of the subtopic and one of anywhere in the topic."""
         draw = key.generator()
         first = draw.integers(words.EACH, size=self.news)
+        # A step of 1 … EACH - 1 around the circle: never the first noun again.
         other = (first + draw.integers(1, words.EACH, size=self.news)) % words.EACH
         of_topic = words.SUBTOPICS * words.EACH
         any_noun = draw.integers(of_topic, size=self.news)
         start = self.subtopics * words.EACH
-        topic_start = start // of_topic * of_topic
+        topic_start = start // of_topic * of_topic  # the topic's first noun
         return np.stack([start + first, start + other, topic_start + any_noun], axis=1)
 
     @cached_property

@@ -4,7 +4,7 @@ Nouns have directions near those of their subtopic. A news has the mean directio
 nouns in its title and abstract, and some of its own that no text tells. Whoever is
 shown candidates picks them one after the other with probability proportional to
 
-    exp(strength * taste · direction) * popularity * place ** -position_bias
+    exp(strength * taste · direction) * popularity * rank ** -position_bias
 
 so `NewsWorld.truth` can say how good a ranking of an impression could possibly be. News
 are numbered in order of publication, and candidates are drawn from the latest ones.
@@ -42,7 +42,7 @@ _CLICKS = (0.7, 0.9)  # one click up to the first share, two up to the second, o
 _FEWEST_SHOWN = 3
 _RECENT = 0.05  # share of all news that candidates are drawn from
 _START = 1_672_617_600  # 2 January 2023
-_SPAN = 35 * 86_400
+_SPAN = 35 * 86_400  # seconds: four weeks of reading and one of impressions
 _WEEKS_READ = 0.8  # share of the span before the first impression
 _BLOCK = 500_000  # candidates drawn at a time
 _VERSION = 1  # raise it when the same world would come out differently
@@ -59,12 +59,12 @@ class NewsWorld:
     users: int = 1000
     news: int = 2000
     impressions_per_user: float = 4.0  # means, here and in the next two
-    shown: float = 20.0  # candidates an impression, before repeats are dropped
+    shown: float = 20.0  # candidates per impression, before repeats are dropped
     history: float = 20.0
     topics: int = 12
     rank: int = 8
     popularity_exponent: float = 0.7
-    position_bias: float = 0.0  # 0: the place in the list does not matter, as in MIND
+    position_bias: float = 0.0  # 0: the rank in the list does not matter, as in MIND
     cold: float = 0.02  # share of users without a history
     seed: int = 0
 
@@ -233,7 +233,7 @@ class NewsWorld:
         return counts, items[np.arange(len(items)), picked].astype(np.int32)
 
     def _latest(self, moments: Moments) -> Int64[np.ndarray, "moments"]:
-        """The latest news at each moment."""
+        """The number of the latest news at each moment."""
         published = (moments * self.news).astype(np.int64)
         return np.clip(published, self._n_recent, self.news) - 1
 

@@ -1,4 +1,4 @@
-"""Draws in rows of different lengths: how many, which place, in which order."""
+"""Draws in rows of different lengths: how many, which rank, in which order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Places = Int64[np.ndarray, "total"]
 
 def log_normal(uniform: Numbers, mean: float, *, spread: float, least: int) -> Places:
     """Whole numbers around a mean, log-normal before rounding; one for each draw."""
-    factor = np.exp(spread * ndtri(uniform) - spread**2 / 2)
+    factor = np.exp(spread * ndtri(uniform) - spread**2 / 2)  # of mean 1
     return np.maximum(np.rint(mean * factor), least).astype(np.int64)
 
 
@@ -24,7 +24,7 @@ def gumbel(uniform: Numbers) -> Numbers:
 
 
 def within(lengths: Int64[np.ndarray, "rows"]) -> Places:
-    """The place of each value in its row.
+    """The position of each value in its row.
 
     >>> within(np.array([2, 0, 3])).tolist()
     [0, 1, 0, 1, 2]
@@ -34,7 +34,7 @@ def within(lengths: Int64[np.ndarray, "rows"]) -> Places:
 
 
 def heaviest_first(weights: Numbers, rows: Ragged) -> Places:
-    """The place each value would have if its row were sorted by falling weight."""
+    """The rank each value would have if its row were sorted by falling weight."""
     place = np.empty(len(weights), np.int64)
     place[np.lexsort((-weights, rows.owners))] = within(rows.lengths)
     return place

@@ -51,7 +51,7 @@ def title(topic: Topic, number: int) -> str:
     >>> title(TOPICS[0], 0), title(TOPICS[0], 180)
     ('Amber Orbit', 'Amber Orbit, Part 2')
     """
-    pairs = len(_ADJECTIVES) * len(topic.nouns)
+    pairs = len(_ADJECTIVES) * len(topic.nouns)  # 180 titles of a topic
     part, place = divmod(number, pairs)
     place = place * 77 % pairs  # 77 shares no factor with 20 × 9: visits all, mixed
     adjective, noun = divmod(place, len(topic.nouns))

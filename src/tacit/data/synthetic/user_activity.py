@@ -19,7 +19,7 @@ from tacit.keys import Keys
 
 _START = 1_672_531_200  # 1 January 2023
 _YEAR = 365 * 86_400
-_PEOPLE = 2048  # at a time
+_PEOPLE = 2048  # users that one thread makes at a time
 
 Numbers = Float64[np.ndarray, "n"]
 
@@ -44,7 +44,7 @@ class Activity:
             return _joined(list(pool.map(self.events, groups)))
 
     def events(self, users: Int64[np.ndarray, "users"]) -> Interactions:
-        """What some users do."""
+        """The events of some users."""
         keys = self.people.keys[users]
         counts = self.counts(keys)
         items = pick(self.oracle, users, counts=counts, keys=keys.at("picks"))
@@ -55,6 +55,7 @@ class Activity:
         rows = np.repeat(np.arange(len(users)), counts)
         start, span = _stays(keys)
         times = start[rows] + span[rows] * draws[0]
+        # r of all events are second ones if r / (1 - r) of the first ones are repeated.
         again = draws[2] * (1 - self.repeats) < self.repeats
         later = times[again] + (1 - times[again]) * draws[3][again]
         liking = self._liking(users[rows], items)
@@ -73,6 +74,7 @@ class Activity:
         draw = keys.at("count").normal(1)[:, 0]
         factor = np.exp(self.spread * draw - self.spread**2 / 2)
         counts = np.rint(self.mean * factor).astype(np.int64)
+        # At most half of all items: picks without replacement stay cheap.
         return np.clip(counts, self.fewest, self.items.n // 2)
 
     def _liking(
@@ -86,7 +88,7 @@ class Activity:
 def _stays(keys: Keys) -> tuple[Numbers, Numbers]:
     """When each user comes and how long they stay, in shares of the year."""
     draw = keys.at("stay").uniform(2)
-    start = 0.8 * draw[:, 0]
+    start = 0.8 * draw[:, 0]  # nobody comes in the last fifth of the year
     return start, (1 - start) * (0.1 + 0.9 * draw[:, 1])
 
 

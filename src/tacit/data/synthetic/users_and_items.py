@@ -36,12 +36,12 @@ class People:
 
     @cached_property
     def keys(self) -> Keys:
-        """Everyone's own stream."""
+        """One stream of random numbers per user."""
         return self.key.at("people").each(np.arange(self.n))
 
     @cached_property
     def ids(self) -> Strings:
-        """`u0000`, `u0001`, …"""
+        """The user ids `u0000`, `u0001`, …, all of the same length."""
         return _ids("u", self.n)
 
     @cached_property
@@ -54,17 +54,18 @@ class People:
 
     @cached_property
     def tastes(self) -> Directions:
-        """What each user likes."""
+        """One unit vector per user: the direction of items that the user likes."""
         shared = np.zeros((self.n, self.rank))
         for name, labels in _GROUPS.items():
             of_label = _directions(self.key.at("labels", name), len(labels), self.rank)
             shared += of_label[self.groups[name]]
         own = _unit(self.keys.at("taste").normal(self.rank))
         share = self.demographics
+        # Square roots: the two parts are nearly orthogonal, and their squares add.
         return _unit(share**0.5 * _unit(shared) + (1 - share) ** 0.5 * own)
 
     def profiles(self) -> Profiles:
-        """What they tell of themselves."""
+        """The profiles: the labels that each user tells."""
         features = {
             name: Category(self.groups[name].astype(np.int32), Strings.of(labels))
             for name, labels in _GROUPS.items()
@@ -89,7 +90,7 @@ class Items:
 
     @cached_property
     def ids(self) -> Strings:
-        """`i000`, `i001`, …"""
+        """The item ids `i000`, `i001`, …, all of the same length."""
         return _ids("i", self.n)
 
     @cached_property
@@ -102,7 +103,7 @@ class Items:
 
     @cached_property
     def directions(self) -> Directions:
-        """What each item is like."""
+        """One unit vector per item, near those of its topics."""
         centers = _directions(self.key.at("centers"), self.topics, self.rank)
         own = _directions(self.key.at("items"), self.n, self.rank)
         near = _unit(centers[self.pairs].mean(axis=1))
@@ -123,6 +124,7 @@ class Items:
             titles.append(title(TOPICS[topic], seen[topic]))
             seen[topic] += 1
         topics = [[names[t] for t in dict.fromkeys(pair)] for pair in self.pairs]
+        # Most items are recent: the mean age is 15 years.
         age = self.key.at("years").generator().exponential(15.0, self.n)
         year = np.maximum(1950, 2022 - np.floor(age)).astype(np.float32)
         features: Features = {"topics": Categories.of(topics), "year": Numeric(year)}
@@ -139,6 +141,6 @@ def _directions(key: Key, n: int, rank: int) -> Directions:
 
 
 def _unit(rows: Directions) -> Directions:
-    """Rows of length one."""
+    """Each row divided by its L2 norm."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.maximum(lengths, 1e-12)  # opposite topics may cancel

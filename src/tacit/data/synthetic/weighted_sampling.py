@@ -11,7 +11,7 @@ from tacit.data.synthetic.ragged_draws import within
 from tacit.keys import Keys
 
 _WEIGHTS = 2**19  # held at a time: 4 MiB
-_TRIES = 2  # draws a pick; who likes few things, or picks very many, needs more
+_TRIES = 2  # draws per pick; who likes few things, or picks very many, needs more
 
 Users = Int64[np.ndarray, "users"]
 Counts = Int64[np.ndarray, "users"]
@@ -43,7 +43,7 @@ def pick(
             users[lacks],
             counts=counts[lacks],
             keys=keys[lacks],
-            tries=4 * tries,
+            tries=4 * tries,  # the same draws first, so picks made before stay
         )
     return picks
 
@@ -65,7 +65,7 @@ def _draw(
 
 
 def _is_first(codes: Int64[np.ndarray, "draws"]) -> Bool[np.ndarray, "draws"]:
-    """Which codes stand nowhere before."""
+    """Whether each code occurs here for the first time."""
     is_first = np.zeros(len(codes), bool)
     is_first[np.unique(codes, return_index=True)[1]] = True
     return is_first

@@ -116,7 +116,7 @@ class World:
 
     @property
     def stamp(self) -> Stamp:
-        """What tells this world from any other."""
+        """The settings and the version that this world follows from."""
         return {"world": repr(self), "version": _VERSION}
 
     def oracle(self, of: Dataset) -> Oracle:
@@ -174,7 +174,7 @@ class World:
 
 
 def _places(ids: Strings, world: Strings) -> Int64[np.ndarray, "ids"]:
-    """Where a data set's ids stand in the world they come from."""
+    """The indices of a data set's ids in the world they come from."""
     strange = [i for i in ids if i not in world.positions]
     if strange:
         raise BadValue(f"{strange[0]!r} is not of this world; ask the one that made it")

@@ -37,6 +37,7 @@ def optimal_clip(gradients: Gradients, *, epsilon: float, delta: float) -> float
         )
         if here <= before and here <= after:
             return float(left[middle])
+        # Falling towards smaller bounds: go on with those, else with larger ones.
         left = left[middle + 1 :] if after <= here <= before else left[:middle]
     errors = [clip_error(gradients, s, epsilon=epsilon, delta=delta) for s in left]
     return float(left[int(np.argmin(errors))])
@@ -53,6 +54,7 @@ def clip_error(
     norms = np.linalg.norm(gradients, axis=1)
     kept = np.minimum(1.0, bound / np.maximum(norms, np.finfo(float).tiny))
     clipped = gradients * kept[:, None]
+    # The mean of |N(0, 1)|, d times.
     noise = gradients.shape[1] * math.sqrt(2 / math.pi)
     noise *= classic_sigma(epsilon, delta=delta) * bound
     spread = np.abs(clipped - clipped.mean(axis=0)).sum(axis=1)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class PublishedBits:
     """FMF-LDP's reports: `count` coordinates with replacement, each scaled by d.
 
-    Guarantee: `count * epsilon` pure local DP a report, as `OneBit`; that of a run is
+    Guarantee: `count * epsilon` pure local DP per report, as `OneBit`; that of a run is
     `epochs` times as much. The estimate is `count` times the mean vector.
     Source: Minto et al. 2021, Algorithms 1 and 2, Equation 9.
     """
@@ -41,7 +41,7 @@ class PublishedBits:
 
     @property
     def event(self) -> DpEvent:
-        """What one report costs its sender."""
+        """The event of one report: `count` randomised responses."""
         from tacit.accounting.dp_events import SelfComposedDpEvent
         from tacit.accounting.events import pure_local
 
@@ -55,11 +55,11 @@ class PublishedBits:
     @property
     def scale(self) -> float:
         """B of Equation 8: what a bit of 1 counts for."""
-        return self.dimension / math.tanh(self.epsilon / 2)
+        return self.dimension / math.tanh(self.epsilon / 2)  # d (e^ε + 1) / (e^ε - 1)
 
     @property
     def scales(self) -> Float64[np.ndarray, "dimension"]:
-        """The same at every coordinate."""
+        """The scale at each coordinate, which is the same everywhere."""
         return np.full(self.dimension, self.scale)
 
     def coordinates(self, keys: Keys) -> Coordinates:
@@ -70,7 +70,7 @@ class PublishedBits:
     def privatize(
         self, values: Float[np.ndarray, "clients dimension"], keys: Keys
     ) -> Bits:
-        """One report a client."""
+        """One report per client: coordinates and their randomised bits."""
         at = self.coordinates(keys)
         chosen = np.take_along_axis(values, at, 1)
         return Bits(at, randomized_bits(chosen, keys, epsilon=self.epsilon))
@@ -80,4 +80,5 @@ class PublishedBits:
         signs = reports.bits.ravel() * 2.0 - 1.0
         where = reports.coordinates.ravel()
         summed = np.bincount(where, signs, minlength=self.dimension)
+        # Each user sent `count` bits, so this is `count` times the mean.
         return self.scale * summed / len(reports)

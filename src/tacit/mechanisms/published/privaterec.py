@@ -67,13 +67,14 @@ class PublishedAttention:
         if self.padding:
             eps0 = Padding(self.padding).inner_epsilon(self.epsilon)
         if not self.delta:
+            # The paper's sensitivity; it is larger, see `event`.
             return self.theta / eps0
         delta0 = self.delta / (1.0 - self.padding)
         return classic_sigma(eps0, delta=delta0, sensitivity=self.theta)
 
     @property
     def event(self) -> DpEvent:
-        """What one release really costs a user, for replace_one."""
+        """The event of its actual noise, for a whole user under replace_one."""
         from tacit.accounting.events import local_gaussian, pure_local
 
         if self.delta:
@@ -82,7 +83,7 @@ class PublishedAttention:
         return pure_local(apart / self.noise)
 
     def privatize(self, attention: Attention, keys: Keys) -> Weights:
-        """One noisy distribution over the interests a client."""
+        """One noisy distribution over the interests per client."""
         clipped = clip_attention(attention, theta=self.theta)
         key, n = keys.at("noise"), self.interests
         drawn = key.normal(n) if self.delta else laplace(key, n)
@@ -108,7 +109,7 @@ class PublishedLabels:
 
     @property
     def event(self) -> DpEvent:
-        """Nothing is protected."""
+        """The event of a release that protects nothing."""
         from tacit.accounting.dp_events import NonPrivateDpEvent
 
         return NonPrivateDpEvent()
@@ -123,7 +124,7 @@ class PublishedLabels:
         return 1.0 / (1.0 + self.negatives * np.exp(-beta))
 
     def privatize(self, clicks: ArrayLike, keys: Keys, *, sizes: ArrayLike) -> Ragged:
-        """Places in each client's impression: the drawn label, then the rest."""
+        """Positions in each client's impression: the drawn label, then the rest."""
         size = impression_sizes(sizes, len(keys))
         check.at_least(self.negatives + 1, smallest_impression=int(size.min()))
         clicked = one_of_each(clicks, size)
@@ -134,6 +135,7 @@ class PublishedLabels:
         lies = keys.at("lie").uniform(1)[:, 0] >= self.keep(size)
         drawn = keys.at("another").integers(1, below=self.negatives)[:, 0] + 1
         label, row = np.where(lies, drawn, 0), np.arange(len(keys))
+        # The drawn label changes places with the click, so that it stands first.
         first = shown[row, label]
         shown[row, label], shown[:, 0] = shown[:, 0].copy(), first
         return Ragged.of_lengths(np.full(len(keys), shown.shape[1]), shown.ravel())

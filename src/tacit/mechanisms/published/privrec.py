@@ -29,8 +29,8 @@ class PublishedClipping:
 
     Guarantee: `event` for a round, for a cohort of fixed size under replace_one.
     Assumes: a trusted aggregator. The bit is taken after clipping, so it is 1 for
-        everyone; the bound falls by rate · (1 - quantile) a round, below zero in the
-        end.
+        everyone; the bound falls by rate · (1 - quantile) per round, below zero in
+        the end.
     Source: Wang et al. 2021, Algorithm 2, lines 8 to 11, 22 and 23; section 2.3.4.
     """
 
@@ -120,7 +120,7 @@ class PublishedSum:
         return add_noise(total, key, draw=standard_normal, scale=self.scale)
 
     def scale(self, leaf: str) -> float:
-        """The deviation of the noise on a total."""
+        """The standard deviation of the noise on each number of a leaf's total."""
         if leaf == BIT:
             return self.clipping.bit_sigma
         return self.clipping.update_sigma(self.clip) / self.step
@@ -137,5 +137,5 @@ class PublishedSum:
 
     @property
     def event(self) -> DpEvent:
-        """Both totals of a round, as one."""
+        """The event of both totals of a round, as one."""
         return self.clipping.event(self.step)
