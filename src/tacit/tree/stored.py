@@ -13,7 +13,7 @@ Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Change = Callable[[Array], Array]
 
-_COMPILED_FROM = 2**10  # numbers in a row; below, numpy needs 2 us for one
+_COMPILED_FROM = 2**10  # numbers per row; below, numpy needs about 2 us for a row
 
 
 def as_float(factors: Array, like: Array) -> Array:
@@ -38,7 +38,7 @@ def squared_rows(
 
 
 def flat_rank(factor: Shaped[np.ndarray, "clients rank n"]) -> Array:
-    """All ranks of all clients, one after another."""
+    """The factor as (clients * rank, n): a sum over both is then one product."""
     clients, rank, n = factor.shape
     return factor.reshape(clients * rank, n)
 
