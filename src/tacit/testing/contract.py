@@ -79,7 +79,7 @@ class SmallWorld:
 
     @classmethod
     def of(cls, histories: list[list[int]], *, n_items: int) -> SmallWorld:
-        """One user a history."""
+        """A world with one user per history, which lists items by their index."""
         users = np.repeat(np.arange(len(histories)), [len(h) for h in histories])
         items = np.array([item for h in histories for item in h], np.int64)
         log = Interactions.of_columns(
@@ -111,7 +111,7 @@ ScoreFunction = Callable[[Shards], Scores]
 
 
 class MethodContract(ABC):
-    """The tests every method inherits."""
+    """The tests that every method inherits."""
 
     rounds = 3
 
@@ -132,7 +132,7 @@ class MethodContract(ABC):
         return checkerboard()
 
     def answer_plan(self, world: SmallWorld) -> Plan:
-        """A plan long enough to learn it."""
+        """A plan with enough rounds to learn the known answer."""
         return Plan(len(world.shards), rounds=self.rounds)
 
     def plan(self, world: SmallWorld) -> Plan:
@@ -141,7 +141,7 @@ class MethodContract(ABC):
 
     # one client
 
-    def test_a_cohort_equals_one_device_at_a_time(self) -> None:
+    def test_a_cohort_equals_one_client_at_a_time(self) -> None:
         """A client never notices who else is in the batch."""
         round_ = self._round()
         after, reports, _ = round_.ask(np.arange(len(round_.shards)))
@@ -193,7 +193,7 @@ class MethodContract(ABC):
         with pytest.raises(EmptyCohort, match=type(self.method()).__name__):
             self._round().ask(np.array([], np.int64))
 
-    def test_a_device_refuses_a_plan_it_did_not_agree_to(self) -> None:
+    def test_a_client_refuses_a_plan_it_did_not_agree_to(self) -> None:
         """A broadcast of another plan gets no answer and changes nothing."""
         round_ = self._round()
         other = replace(
@@ -216,7 +216,7 @@ class MethodContract(ABC):
             agreed.check(method.broadcast(after.server))
 
     def test_a_broadcast_that_was_not_agreed_is_refused_unseen(self) -> None:
-        """Before ledger or history are asked, so by everyone alike."""
+        """It is refused before ledger or history are read, so by everyone alike."""
         round_ = self._round()
         for hostile in not_agreed(round_.broadcast):
             other = replace(round_, broadcast=hostile)
@@ -267,7 +267,7 @@ class MethodContract(ABC):
 
     @pytest.mark.parametrize("chunk", [1, 2, 5, None])
     def test_any_chunking_gives_the_same_server(self, chunk: int | None) -> None:
-        """Integers exactly, floats in float64 to 1e-9."""
+        """Integers are equal exactly, floats in float64 to 1e-9."""
         whole = self._simulation(chunk=1000)
         state = whole.start()
         expected, _ = whole.step(state)
@@ -284,7 +284,7 @@ class MethodContract(ABC):
 
     @pytest.mark.parametrize("chunk", [1, None])
     def test_clients_who_took_no_part_did_not_change(self, chunk: int | None) -> None:
-        """Neither those not asked nor those who refused, alone or among others."""
+        """Clients that were not asked or that refused keep their state."""
         refusing = _RefuseEven()
         simulation = replace(self._simulation(chunk=chunk), ledger=refusing)
         before = simulation.start()
@@ -337,7 +337,7 @@ class MethodContract(ABC):
     # many rounds
 
     def test_a_checkpoint_gives_the_state_back(self, tmp_path: Path) -> None:
-        """Bit for bit."""
+        """A state that is saved and loaded is the same, bit for bit."""
         simulation = self._simulation()
         state, _ = simulation.step(simulation.start())
         save_checkpoint(tmp_path / "state", state, digest="x")
@@ -364,7 +364,7 @@ class MethodContract(ABC):
     def test_killed_between_the_steps_of_a_round(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Whatever was written last: ledger, metrics or checkpoint.
+        """A run resumes whichever file was written last: ledger, metrics, checkpoint.
 
         One run dies before and after every step of every round in turn.
         """
@@ -394,25 +394,25 @@ class MethodContract(ABC):
     # account
 
     def test_releases_speak_for_every_unit_and_view(self) -> None:
-        """And the plan can say what they amount to."""
+        """The releases of a plan amount to a total for every unit and view."""
         plan = self.plan(self.world())
         check_plan(self.method(), plan)
-        told = account(plan, self.method().releases(plan))
-        assert told.releases
-        assert {(s.unit, s.view) for s in told.totals} == {
+        found = account(plan, self.method().releases(plan))
+        assert found.releases
+        assert {(s.unit, s.view) for s in found.totals} == {
             (unit, view) for unit in Unit for view in View
         }
 
     # what the audit looks at
 
     def test_the_server_learns_from_the_delivery_alone(self) -> None:
-        """Other histories, or nobody's, under the same announcements change nothing."""
+        """Other histories, or none, under the same delivery change nothing."""
         own, place = self._simulation(), self._place()
         found = check_replay(own.method, own.plan, key=own.key, place=place)
         assert found.ok, found.measured
 
     def test_a_relay_below_its_minimum_delivers_nothing(self) -> None:
-        """Through the runtime; of a method that can read what a relay delivers."""
+        """It is checked through the runtime, for methods that can read a relay."""
         own, place = self._simulation(), self._place()
         for found in check_minimum(own.method, own.plan, key=own.key, place=place):
             assert found.ok, found.measured
