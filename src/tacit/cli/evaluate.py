@@ -14,7 +14,8 @@ from tacit.errors import Refused
 def evaluate(
     run: RunPath,
     people: Annotated[
-        Literal["test", "validation"], typer.Option(help="Which held-out users.")
+        Literal["test", "validation"],
+        typer.Option(help="The held-out users to rank for."),
     ] = "test",
     json: Json = False,
 ) -> None:
