@@ -21,19 +21,19 @@ from tacit.experiment.scorer import scorer
 from tacit.keys import Key
 from tacit.results import Metric
 
-BUDGET = 12  # settings a baseline; one number for all
+BUDGET = 12  # settings per baseline; one number for all, so that none is favored
 
 Settings = Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting, judged on the validation users."""
+    """One setting and its metric on the validation users."""
 
     ranker: Ranker
     settings: Settings
     found: Metric
-    seconds: float  # to fit and to judge
+    seconds: float  # to fit and to evaluate
 
     def to_json(self) -> dict[str, Any]:
         """`settings`, the metric's `mean`, `se` and `n`, and `seconds`."""
@@ -43,7 +43,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Search:
-    """All that was tried, in the order of the grid."""
+    """All trials, in the order of the grid."""
 
     metric: str
     trials: tuple[Trial, ...]
