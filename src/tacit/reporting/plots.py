@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PALETTE = ("#0d8f78", "#c9701a", "#7a70c8", "#d0457f", "#3d86c6", "#82803a")
-QUIET = "#7f8792"  # contenders that are there to compare with
+QUIET = "#7f8792"  # gray, for the methods that a run is compared with
 
 _INK = "#010203"  # stands for the color of the page's text; replaced on the way out
 _WIDTH = 8.8  # inches at 72 points; pages scale it
@@ -50,7 +50,7 @@ def learning_curve(curve: Curve) -> str:
 
 
 def comparison(contenders: Sequence[Contender], metric: str) -> str:
-    """A bar a method with one standard error; this run's in color."""
+    """One bar per method with one standard error; this run's is in color."""
     shown = [c for c in contenders if metric in c.metrics]
     if not shown:
         raise BadValue(f"no method has the metric '{metric}'; nothing to compare")
@@ -70,7 +70,7 @@ def comparison(contenders: Sequence[Contender], metric: str) -> str:
 
 
 def tradeoff(shown: Tradeoff) -> str:
-    """A line a method over epsilon; what has no privacy as lines across."""
+    """One line per method over epsilon; methods without privacy are lines across."""
     figure, axes = _canvas(3.4, grid="y")
     for number, (method, points) in enumerate(shown.series.items()):
         color = PALETTE[number % len(PALETTE)]
@@ -108,7 +108,7 @@ def tradeoff(shown: Tradeoff) -> str:
 
 
 def by_group(groups: Groups, metric: str) -> str:
-    """For each group of users a bar a method, with standard errors."""
+    """One bar per method for each group of users, with standard errors."""
     cells = [metrics.get(metric, {}) for metrics in groups.values()]
     methods = list(dict.fromkeys(method for row in cells for method in row))
     if not methods:
@@ -130,9 +130,9 @@ def by_group(groups: Groups, metric: str) -> str:
 
 
 def attacks(bars: Sequence[Attacked], *, metric: str, chance: float) -> str:
-    """A bar a mechanism, unprotected ones in orange, and a line at pure guessing.
+    """One bar per mechanism, unprotected ones in orange, and a line at pure guessing.
 
-    A tick shows what no attack can pass.
+    A tick shows the score that no attack can pass.
     """
     figure, axes = _canvas(0.85 + 0.36 * len(bars), grid="x")
     values, places = [bar.value for bar in bars], range(len(bars))
@@ -161,9 +161,9 @@ def lines(
     y: str,
     levels: Mapping[str, float] | None = None,
 ) -> str:
-    """A line a series through (x, mean, standard error); levels as lines across.
+    """One line per series through (x, mean, standard error); levels as lines across.
 
-    The x axis is logarithmic where places spread over more than a factor of ten.
+    The x axis is logarithmic if its values span more than a factor of ten.
     """
     figure, axes = _canvas(3.4, grid="y")
     for number, (label, points) in enumerate(series.items()):
@@ -258,7 +258,7 @@ def _errors(values: Iterable[Estimate]) -> list[float]:
 
 
 def _label(text: str, *, longest: int = _LONGEST) -> str:
-    """Short, and never read as mathematics or as a name to hide from the legend."""
+    """A short label that matplotlib reads neither as mathematics nor as hidden."""
     literal = shown(text, longest=longest).replace("$", r"\$")
     return f" {literal}" if literal.startswith("_") else literal
 
