@@ -106,7 +106,7 @@ def _onnx_facts(content: bytes, precision: Precision) -> Json:
         "input": {
             "name": INPUT,
             **end,
-            "meaning": "a row a user: 1 at every item the user has, or its value "
+            "meaning": "one row per user: 1 at every item the user has, or its value "
             "where the method weighs values; else 0",
         },
         "output": {
