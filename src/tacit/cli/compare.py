@@ -106,7 +106,7 @@ def compare(
             found = run(grid, out, watch=bar)
     except KeyboardInterrupt:
         console.note("stopped; nothing is lost. The same command continues.")
-        raise
+        raise  # for the exit code 130
     reference = found.lines[0].label if against is None else found.line(against).label
     differences = found.differences(reference)
     document = _document(found, differences, reference)

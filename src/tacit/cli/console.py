@@ -39,7 +39,7 @@ class _Safe(Console):
     """A console that prints strings as they are, without what a terminal would obey."""
 
     def __init__(self, file: IO[str]) -> None:
-        wraps = not file.isatty()
+        wraps = not file.isatty()  # a pipe has no width, and programs read whole lines
         super().__init__(
             file=file, soft_wrap=wraps, highlight=False, markup=False, emoji=False
         )
@@ -67,6 +67,7 @@ def _clean(value: object) -> object:
 
 def print_json(document: Any) -> None:
     """Print one JSON document on stdout: exact, and valid UTF-8 whatever it holds."""
+    # Under another encoding titles are escaped, so that the document stays readable.
     is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     text = json.dumps(document, indent=2, ensure_ascii=not is_utf8, default=_plain)
     sys.stdout.write(in_json(text) + "\n")

@@ -182,6 +182,8 @@ _ENOUGH = 500  # users; with fewer, epsilon 4 leaves popularity at best
 def _privacy(users: int) -> str:
     if users < _ENOUGH:
         return OPEN.format(users=users)
+    # Far below one in all users: a mechanism that published one user with chance delta
+    # would otherwise pass.
     return PRIVATE.format(delta=min(1e-6, 1 / (100 * users)))
 
 

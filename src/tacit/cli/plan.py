@@ -80,6 +80,7 @@ def _cost(assembled: Any) -> dict[str, Any]:
     sizes = [wire_size(layout) for layout in layouts]
     up = sum(sizes) / len(sizes)
     down = broadcast_size(method.broadcast(start))
+    # A server that says all rounds are over broadcasts a model of the final size.
     model = broadcast_size(method.broadcast(replace(start, round=plan.rounds)))
     expected = plan.rounds * plan.cohort_size / plan.population
     return {

@@ -87,7 +87,7 @@ def assemble(
     """
     dataset = load_dataset(experiment, progress=progress, selected=selected)
     earlier = _earlier(experiment)
-    if earlier is not None:
+    if earlier is not None:  # before the split, which goes by item index
         dataset = earlier.renumbered(dataset)
     split = divide(experiment, dataset)
     people = split.profiles.take(split.users)
@@ -95,7 +95,7 @@ def assemble(
     run, privacy = experiment.run, experiment.privacy
     plan = Plan(
         population=groups.population,
-        rounds=run.rounds + (experiment.metric is not None),
+        rounds=run.rounds + (experiment.metric is not None),  # a metric has its own
         sampler=experiment.sampler,
         channel=privacy.channel,
         delta=privacy.delta,
@@ -103,7 +103,7 @@ def assemble(
         groups=groups.sizes,
         min_contributors=privacy.min_contributors,
     )
-    if experiment.selection is not None:
+    if experiment.selection is not None:  # calibration must leave room for its cost
         plan = replace(plan, before=(set_of_items(plan, experiment.selection.event),))
     method = experiment.method
     if earlier is not None:
@@ -113,6 +113,7 @@ def assemble(
         plan = _sampled_by_group(method, plan)
     if experiment.metric is not None:
         method = Measured.of(method, experiment.metric, plan.sampler)
+    # Last, when everything that spends budget is in the plan or around the method.
     method = method.calibrated(plan)
     check_plan(method, plan)
     if experiment.is_release:
@@ -196,6 +197,8 @@ def root_key(experiment: Experiment) -> Key:
 def _run_key(experiment: Experiment, earlier: EarlierRun | None) -> Key:
     """The key of the run: another one in every refresh, because noise must be fresh."""
     key = root_key(experiment).at("run")
+    # The same seed in a refresh would repeat the noise of the first run: the difference
+    # of the two sums would then be noiseless.
     return key if earlier is None else key.at("refresh", len(earlier.left.spent))
 
 
@@ -221,7 +224,7 @@ def load_dataset(
     else:
         where = None if data.archive is None else Path(data.archive)
         whole = sources.load(data.source, where=where, progress=progress)
-    _refuse_small_population(data, whole)
+    _refuse_small_population(data, whole)  # before any filter
     if data.protocol is not None:
         return named(data.protocol, data.source).kept(whole)
     has_table = experiment.csv is not None and experiment.csv.items is not None
@@ -256,7 +259,7 @@ def _with_selected_items(
     selection = experiment.selection
     if selection is None:
         return dataset
-    if selected is not None:
+    if selected is not None:  # a second draw would be a second release
         return with_selected_items(dataset, dataset.catalog.indices([*selected]))
     key = root_key(experiment).at("set of items")
     people = key.at("clients").each(np.arange(len(dataset.profiles)))
@@ -273,6 +276,7 @@ def _with_selected_items(
 
 def divide(experiment: Experiment, dataset: Dataset) -> Split:
     """The split the experiment names, drawn by its seed."""
+    # The split has its own key: runs that differ in noise hold out the same users.
     data, key = experiment.data, _people_key(experiment).at("split")
     if data.protocol is not None:
         return named(data.protocol, data.source).divide(dataset, key=key)

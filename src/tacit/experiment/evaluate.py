@@ -51,11 +51,11 @@ def method_scorer(assembled: Assembled, state: State) -> Personal:
     method, split = assembled.method, assembled.split
     recommender = Recommender(method, method.broadcast(state.server), split.catalog)
     key = root_key(assembled.experiment).at("serve")
-    place = np.full(len(split.profiles), -1)
-    place[split.users] = np.arange(len(split.users))
+    row_of = np.full(len(split.profiles), -1)  # -1: did not train
+    row_of[split.users] = np.arange(len(split.users))
 
     def clients(users: Users) -> Clients:
-        rows = place[users]
+        rows = row_of[users]
         if (rows >= 0).all():
             return state.clients.take(rows)
         profiles = split.profiles.take(users)

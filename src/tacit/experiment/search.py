@@ -89,8 +89,8 @@ def settings_of(grid: Grid, budget: int, *, key: Key) -> list[Settings]:
     if len(every) <= budget:
         return every
     draw = key.at("search", "settings").generator()
-    places = draw.choice(len(every), budget, replace=False)
-    return [every[place] for place in sorted(places)]
+    chosen = draw.choice(len(every), budget, replace=False)
+    return [every[index] for index in sorted(chosen)]  # in the order of the grid
 
 
 def _trial(

@@ -92,7 +92,7 @@ def train(
     Interrupted at any moment, the same call with `resume=True` continues bit for bit.
     """
     watch, directory = watch or Nobody(), RunDirectory(out)
-    with directory.locked():
+    with directory.locked():  # until the last file: nobody else writes in between
         _refuse_another_run(experiment, directory, resume=resume)
         watch.say("preparing the data")
         assembled = assemble(experiment, selected=_selected(directory))
@@ -106,7 +106,7 @@ def train(
                 "a model to publish with `tacit release`"
             )
         inputs = _inputs(assembled)
-        _refuse_other_inputs(inputs, directory)
+        _refuse_other_inputs(inputs, directory)  # before any noise is drawn again
         card = _write_down(assembled, directory, inputs)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
@@ -186,6 +186,7 @@ def _selected(directory: RunDirectory) -> list[str] | None:
     path = directory.selected_items
     if not directory.experiment.exists() or not path.exists():
         return None
+    # A list with an item more or less would be another release than the one accounted.
     items = read_document(path, needs_checksum=True).get("items")
     if not isinstance(items, list):
         raise Damaged(path, "it has no list of items")
@@ -244,6 +245,7 @@ def _refuse_past_target(assembled: Assembled) -> None:
             plan.target_of(line.group) if line.group in plan.groups else _least(plan)
         )
         spent = line.epsilon
+        # 1e-6, relative: calibration may end a rounding above its target.
         if target is not None and (spent is None or spent > target * (1 + 1e-6)):
             shown = "no provable epsilon" if spent is None else f"epsilon {spent:.4f}"
             raise Refused(
@@ -310,7 +312,7 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
         if experiment.is_release:
             return {}  # in a release every count would be one over private users
         looked = _look(assembled, state, tally)
-        started = time.perf_counter()
+        started = time.perf_counter()  # looking does not count as training
         counted = {name: getattr(tally, name) for name in _COUNTED}
         return {"seconds": seconds, ONLY: counted | looked}
 
@@ -325,6 +327,7 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
     state = None
     for state, facts in rounds:
         watch.round(state.server.round, planned, facts)
+    # None: all rounds were played before, and the run was killed after the last one.
     return last_state(assembled, directory) if state is None else state
 
 

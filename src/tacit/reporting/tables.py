@@ -156,6 +156,7 @@ def epsilon(said: Statement) -> str:
             f"'{said.what}' is PROVEN with epsilon={said.epsilon}, delta={said.delta}; "
             "a proven statement has both (delta=0.0 for pure privacy)"
         )
+    # From the exact value of the float, so that rounding up can never fall below it.
     figure = Decimal(said.epsilon).quantize(Decimal("0.0001"), ROUND_CEILING)
     terms = f"{said.adjacency}, delta {said.delta}; {said.horizon}; {said.accountant}"
     return f"{figure} ({terms})"
@@ -270,6 +271,6 @@ def _distinct(values: Iterable[T]) -> list[T]:
 
 
 def _quoted(text: str) -> str:
-    for character in "\\|<*_`[":
+    for character in "\\|<*_`[":  # the backslash first, or it would be escaped twice
         text = text.replace(character, "\\" + character)
     return shown(text, longest=None)

@@ -65,6 +65,7 @@ def statements(ledger: ClientLedger) -> tuple[Statement, ...]:
     Without a cap, or if its delta is too large for a guarantee, a usual delta is taken.
     A ledger in doubt proves nothing.
     """
+    # What a doubtful file says may be less than what was sent: no figure is shown.
     if (doubt := ledger.doubt) is not None:
         reason = f"the ledger is in doubt: {doubt}"
         return tuple(_unproven(name, reason) for name in CELLS)

@@ -22,7 +22,9 @@ from tacit.transport.codec import broadcast_size, wire_size
 from tacit.transport.messages import Broadcast, Layout, Reports
 from tacit.tree import Tree
 
-CHUNK_BYTES = 16 * 2**20  # reports of one chunk; larger arrays are new memory each time
+# Reports of one chunk. Larger arrays are returned to the system after each chunk, and
+# fetching their pages again costs more than a smaller chunk does.
+CHUNK_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
@@ -95,14 +97,14 @@ def play_round(
     # A broadcast that all clients would refuse is an error here, not an empty round.
     method.agreement(server.plan, server.catalog).check(broadcast)
     context = method.context(server, broadcast, draws.channel)
-    context = replace(context, secret=draws.noise)
+    context = replace(context, secret=draws.noise)  # None: floats and a seeded key
     clients = _Cohort(
         method, state, population, cohort, draws.clients, context, broadcast
     )
     delivery = population.channel.carry(clients.chunks(), context)
     after = method.aggregate(server, delivery, context)
     secrets = state.secrets
-    if secrets is not None:
+    if secrets is not None:  # the secret of a round is forgotten with its result
         secrets = None if method.is_over(after) else secrets.of_next_round()
     changed = State(after, clients.after(), clients.taken, clients.spent, secrets)
     return changed, clients.tally(server.round)
@@ -184,6 +186,7 @@ class _Cohort:
         self.states: list[Tree] = []
         self.broadcast, self.layout = broadcast, context.layout
         chosen = [method.multiplier(broadcast, self.plan, g) for g in self.plan.groups]
+        # Spent budget is counted in 1/z², which adds up over rounds; 0: not chosen.
         self.cost = np.array([0.0 if z is None else z**-2.0 for z in chosen])
         self.asked = self.took_part = 0
 

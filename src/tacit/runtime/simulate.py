@@ -90,6 +90,7 @@ class Simulation:
 
     def start(self) -> State:
         """The state before the first round."""
+        # Every purpose derives its own key: "start" and "clients" never share draws.
         server = self.method.start(self.plan, self.catalog, self.key.at("start"))
         if self.earlier is not None:
             assert isinstance(self.method, Refreshable)  # by `refreshing`
@@ -244,6 +245,8 @@ def check_plan(method: Method, plan: Plan) -> None:
                 f"channel '{plan.channel}' delivers {carrier.delivers.__name__}, and "
                 f"{name} in {type(method).__name__} needs {needs}"
             )
+        # Clipping bounds what a user adds to a sum; a median or a choice of reports can
+        # move by more, and the account would be wrong.
         if not reader.is_plain_sum and _is_central(method.releases(plan)):
             raise Refused(
                 f"{name} looks at reports before the noise: one user could move the "

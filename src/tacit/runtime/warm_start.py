@@ -19,6 +19,7 @@ from tacit.tree import Arrays
 
 Json = dict[str, Any]
 
+# Whatever reading JSON of another shape may raise: the file may be anybody's.
 _NO_ACCOUNT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 

@@ -102,6 +102,7 @@ def checkerboard() -> SmallWorld:
 
     Every user lacks one item of their kind: the answer that is to be found.
     """
+    # Three items of each kind are missing, each in four of its twelve histories.
     kinds = [[i for i in range(12) if i % 2 == p % 2] for p in range(24)]
     histories = [[i for i in h if i != h[p % 6]] for p, h in enumerate(kinds)]
     return SmallWorld.of(histories, n_items=12)
@@ -113,7 +114,7 @@ ScoreFunction = Callable[[Shards], Scores]
 class MethodContract(ABC):
     """The tests that every method inherits."""
 
-    rounds = 3
+    rounds = 3  # a first, a middle and a last one
 
     @abstractmethod
     def method(self) -> Method:
@@ -136,7 +137,7 @@ class MethodContract(ABC):
         return Plan(len(world.shards), rounds=self.rounds)
 
     def plan(self, world: SmallWorld) -> Plan:
-        """The plan of the other tests."""
+        """The plan of the other tests, in which some clients are not asked."""
         return Plan(len(world.shards), rounds=self.rounds, sampler=Poisson(0.6))
 
     # one client
@@ -356,7 +357,7 @@ class MethodContract(ABC):
         mortal, deaths = replace(simulation, channel=_Mortal()), 0
         while (ended := _lived(mortal, path)) is None:
             deaths += 1
-        assert deaths > self.rounds
+        assert deaths > self.rounds  # else the test has killed nothing within a round
         _assert_same(ended, whole)
         logged = RunDirectory(path).rounds_logged()
         assert [line["round"] for line in logged] == list(range(self.rounds))
@@ -681,6 +682,8 @@ def _assert_close_arrays(found: Arrays, expected: Arrays) -> None:
 def _assert_close_array(found: Array, expected: Array, name: str) -> None:
     assert found.dtype == expected.dtype, name
     if expected.dtype.kind == "f":
+        # Sums of a dozen float64 in another order differ by 1e-15 or so; a client that
+        # was counted twice or not at all would be off by a tenth.
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=name)
     else:
         np.testing.assert_array_equal(found, expected, err_msg=name)

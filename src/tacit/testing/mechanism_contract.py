@@ -213,7 +213,7 @@ class MechanismContract(ABC):
     def _check_bounded(self, sent: Tree) -> None:
         assert sent.leaves.keys() == {*self.names()}
         mechanism = self.mechanism()
-        allowed = 1 + SLACK * 1.01
+        allowed = 1 + SLACK * 1.01  # what the account allows for rounding, and a hair
         plain = self._measured(sent, dict.fromkeys(self.names(), 1.0))
         assert (plain <= mechanism.sensitivity * allowed).all(), (
             f"a contribution of {plain.max()} is above the sensitivity "
