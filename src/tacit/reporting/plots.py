@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Six hues with a contrast of at least 3 to white and to near-black (WCAG 2.1, graphics).
+# Six hues with a contrast of at least 3 to white and to near-black (WCAG 2.1).
 PALETTE = ("#0d8f78", "#c9701a", "#7a70c8", "#d0457f", "#3d86c6", "#82803a")
 QUIET = "#7f8792"  # gray, for the methods that a run is compared with
 
