@@ -70,7 +70,7 @@ def measure(quick: bool) -> list[Case]:
 
 
 def _roots(method: Gram, shards: Shards, server: Server) -> np.ndarray:
-    known = Relations.told(method.broadcast(server).weights)
+    known = Relations.from_broadcast(method.broadcast(server).weights)
     return known.roots(method._rows(shards, known.head), smoothing=0.0)
 
 

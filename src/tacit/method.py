@@ -4,7 +4,7 @@
     client   enrol, local_update, privatize       axis 0 is the client
     serving  represent, score                     on the device
     account  layout, releases                     what leaves, under which guarantee
-             broadcast_layouts                    what clients agree to be told
+             broadcast_layouts                    what clients agree to be sent
 
 A `Method` is a frozen dataclass: its fields are a paper's hyper-parameters, its
 functions the paper's procedures, and it keeps no state. Client functions are written
@@ -22,15 +22,18 @@ Nearly every method learns from sums. A `SumMethod` declares its phases and writ
 and a `Privacy` value protects it. Bounds, noise, layout, calibration and account of a
 round are derived from the two, once, and the author writes none of them.
 
-What only some methods can is a capability that is asked for by its protocol:
+What only some methods can do is a capability that is asked for by its protocol:
 `Refreshable`, `Exportable`, `Explainable`, `Queryable`.
 
 Every kind of data has one place:
 
-    Server   the server keeps it              Clients  clients keep it Broadcast
-    everyone sees it                 Updates  raw; live inside `participate` Reports
-    all that leaves in a round       Tastes   what a client knows of its user Queries
-    all that leaves to be served
+    Server     the server keeps it
+    Broadcast  everyone sees it
+    Clients    clients keep it
+    Updates    raw; live inside `participate`
+    Tastes     what a client knows of its user; never leaves
+    Reports    all that leaves a client in a round
+    Queries    all that leaves a client to be served
 
 Only `Broadcast`, `Reports` and `Queries` have a codec.
 """
@@ -128,7 +131,9 @@ __all__ = [
     "participate",
 ]
 
-# Of each public catalog, by the digest of all other terms: asked for in every round.
+# Agreements by public catalog, then by the digest of all other terms. Every round asks
+# for one, and computing it hashes every layout. A catalog that is gone takes its own
+# along.
 _AGREEMENTS: WeakKeyDictionary[Catalog, dict[bytes, Agreement]] = WeakKeyDictionary()
 _SPENT = "budget spent"  # in the server's memory, where phases are chosen: sum of 1/z²
 
@@ -152,9 +157,9 @@ class Server:
     ) -> Server:
         """The server one round later; weights that the gradient lacks stay."""
         own = {name: self.weights[name] for name in gradient}
-        moved, kept = optimizer.step(own, self.memory, gradient, epoch=epoch)
+        moved, memory = optimizer.step(own, self.memory, gradient, epoch=epoch)
         return self.after(
-            weights={**self.weights, **moved}, memory={**self.memory, **kept}
+            weights={**self.weights, **moved}, memory={**self.memory, **memory}
         )
 
 
@@ -164,7 +169,7 @@ class Clients:
 
     plan: Plan  # what they agreed to at enrolment
     numbers: Int64[np.ndarray, "clients"]  # who they are to themselves
-    groups: Int64[np.ndarray, "clients"]  # public group: its place in the plan
+    groups: Int64[np.ndarray, "clients"]  # index of the public group in `plan.groups`
     state: Tree  # private, the method's own
     agreement: Agreement | None = None  # None: they rank, and answer no broadcast
 
@@ -219,7 +224,7 @@ class Candidates:
 
     @classmethod
     def all_of(cls, catalog: Catalog) -> Candidates:
-        """The whole catalog."""
+        """Every item of the catalog, in its order."""
         return cls(np.arange(len(catalog)), catalog)
 
 
@@ -330,14 +335,14 @@ class Method(ABC):
     def local_update(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
-        """The clients' next private state, and what they computed. Raw."""
+        """The clients' next private state, and what they computed, raw."""
 
     def empty_update(
         self, broadcast: Broadcast, clients: Clients, keys: Keys
     ) -> Updates:
         """What clients that contribute nothing hand to `privatize`: by default zeros.
 
-        Nothing of a history is asked: it is what a client says that cannot say more.
+        It does not look at a history: it is for clients that cannot compute an update.
         """
         slots = _agreement(clients).updates[broadcast.phase]
         return Updates(zeros(slots, len(clients)))
@@ -349,18 +354,18 @@ class Method(ABC):
         """All that leaves the clients in this round."""
 
     def noise(self, broadcast: Broadcast, plan: Plan) -> SumMechanism | None:
-        """What bounds and noise a sum gets before anybody sees it: by default none."""
+        """The bounds and noise of a sum before anybody sees it: by default none."""
         return None
 
     def multiplier(self, broadcast: Broadcast, plan: Plan, group: str) -> float | None:
-        """The noise of the round over what a member may add, where it is chosen."""
+        """Noise over sensitivity of the round for a group, if phases are chosen."""
         return None
 
     # serving
 
     @property
     def liked(self) -> float:
-        """The value of an item that somebody names without one, and likes."""
+        """The value of an item that somebody likes and names without a value."""
         return 1.0
 
     @abstractmethod
@@ -378,16 +383,16 @@ class Method(ABC):
     # account
 
     def outlook(self, plan: Plan, catalog: Catalog) -> str | None:
-        """What can be learnt under this plan, in a sentence, before anything is spent.
+        """One sentence on what can be learnt under this plan, before budget is spent.
 
         None where nothing is known beforehand.
         """
         return None
 
     def for_catalog(self, catalog: Catalog) -> Self:
-        """The same protection for other items, of which other things are known.
+        """The same method and protection for another catalog: by default itself.
 
-        An audit plays in an invented place. By default the method itself.
+        An audit runs on an invented catalog, whose features differ from the real one's.
         """
         return self
 
@@ -400,7 +405,7 @@ class Method(ABC):
         """Who sees what, under which guarantee."""
 
     def total_multiplier(self, group: str) -> float | None:
-        """The one Gaussian release that the run amounts to, where phases are chosen."""
+        """Multiplier of the one Gaussian that a run of chosen phases amounts to."""
         return None
 
 
@@ -478,7 +483,7 @@ class SumMethod(Method):
         return server.weights
 
     def robust(self, phase: Phase) -> Aggregator:
-        """What stands for the sum, if attackers are expected: by default the sum."""
+        """The aggregator that replaces the sum if attackers are expected."""
         return Mean()
 
     # what follows
@@ -502,19 +507,19 @@ class SumMethod(Method):
 
     @final
     def releases(self, plan: Plan) -> tuple[Release, ...]:
-        """One per phase, as the protection has it; all else follows from these."""
+        """One release per phase, as the protection declares it."""
         phases = self.phases(plan)
         check_phases(phases, rounds=None if self.chooses_phases else plan.rounds)
         return self.privacy.releases(plan, phases, is_chosen=self.chooses_phases)
 
     @final
     def total_multiplier(self, group: str) -> float | None:
-        """As the protection has it, where phases are chosen."""
+        """The protection's multiplier for the whole run, if phases are chosen."""
         return self.privacy.total_multiplier(group) if self.chooses_phases else None
 
     @final
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
-        """The protected form of the phase's report; of several, of the first."""
+        """The protected report of the first phase that may have this round."""
         phases = self.phases(plan)
         return self._layout(phases[phase_of(phases, round)], catalog)
 
@@ -523,6 +528,8 @@ class SumMethod(Method):
         layout = self.privacy.layout(phase, slots)
         if not isinstance(robust, Bucketed):
             return layout
+        # Only the method's leaves are summed by group: the bit of a moving clip is one
+        # number for the whole cohort.
         own = {name: slot for name, slot in layout.slots.items() if name in slots}
         grouped = robust.declared(Layout(own, layout.split_axis))
         return Layout({**layout.slots, **grouped.slots}, layout.split_axis)
@@ -541,8 +548,8 @@ class SumMethod(Method):
         if phase is None:
             return Broadcast(server.round, agreed, weights, NO_PHASE)
         told = self.privacy.told(phase, server.memory)
-        place = self.phases(server.plan).index(phase)
-        return Broadcast(server.round, agreed, {**weights, **told}, place)
+        index = self.phases(server.plan).index(phase)
+        return Broadcast(server.round, agreed, {**weights, **told}, index)
 
     def _phase_now(self, server: Server) -> Phase:
         """What `next_phase` chose; refuses a phase that no client would answer."""
@@ -565,7 +572,7 @@ class SumMethod(Method):
 
     @final
     def terms(self, plan: Plan) -> dict[str, object]:
-        """Phases and mechanisms too: what bounds and noise every round will have."""
+        """The plan, the method, its phases, and the bounds and noise of each."""
         phases = self.phases(plan)
         privacy = self.privacy
         made = [privacy.mechanism(one, privacy.told(one, {})) for one in phases]
@@ -575,7 +582,7 @@ class SumMethod(Method):
     def broadcast_layouts(
         self, plan: Plan, catalog: Catalog
     ) -> tuple[BroadcastLayout, ...]:
-        """The method's own, with what its protection tells."""
+        """The method's own arrays in each phase, and those that its protection adds."""
         told = self.privacy.told_shape
         return tuple(
             BroadcastLayout({**self.public_shape(phase, catalog), **told(phase)})
@@ -584,12 +591,12 @@ class SumMethod(Method):
 
     @final
     def model_layout(self, catalog: Catalog) -> BroadcastLayout:
-        """The method's own, once the run is over."""
+        """The method's own arrays once the run is over."""
         return BroadcastLayout(self.public_shape(None, catalog))
 
     @final
     def report_layouts(self, plan: Plan, catalog: Catalog) -> tuple[Layout, ...]:
-        """The protected form of each phase's report."""
+        """What a protected report looks like in each phase."""
         return tuple(self._layout(phase, catalog) for phase in self.phases(plan))
 
     @final
@@ -636,7 +643,7 @@ class SumMethod(Method):
     def empty_update(
         self, broadcast: Broadcast, clients: Clients, keys: Keys
     ) -> Updates:
-        """Zeros, in the form that the protection reads."""
+        """Zeros, laid out as the protection reads an update."""
         slots = _agreement(clients).updates[broadcast.phase]
         return Updates(self.privacy.empty(slots, len(clients), keys))
 
@@ -644,8 +651,9 @@ class SumMethod(Method):
     def privatize(
         self, broadcast: Broadcast, clients: Clients, updates: Updates, keys: Keys
     ) -> Reports:
-        """All that leaves, as the protection has it."""
+        """All that leaves the clients: protected first, then placed into groups."""
         phase = self.phase(broadcast, clients.plan)
+        # Bounded before it is grouped, so that the bound does not depend on the group.
         tree = self.privacy.report(
             updates.tree, phase, broadcast.weights, codes=clients.groups, keys=keys
         )
@@ -658,19 +666,19 @@ class SumMethod(Method):
 
     @final
     def noise(self, broadcast: Broadcast, plan: Plan) -> SumMechanism | None:
-        """What the sum of this round gets, at the clip that everyone was told."""
+        """The bounds and noise of this round's sum, at the clip that was broadcast."""
         return self.privacy.mechanism(self.phase(broadcast, plan), broadcast.weights)
 
     @final
     def multiplier(self, broadcast: Broadcast, plan: Plan, group: str) -> float | None:
-        """As the protection has it, where phases are chosen."""
+        """The protection's multiplier for this round, if phases are chosen."""
         if not self.chooses_phases:
             return None
         return self.privacy.multiplier(self.phase(broadcast, plan), group)
 
     @final
     def aggregators(self, plan: Plan) -> tuple[Aggregator, ...]:
-        """Of each phase: a sum, or what the method or its protection needs instead."""
+        """The aggregator of each phase: a sum, or what method or protection need."""
         wanted = (self.robust(phase) for phase in self.phases(plan))
         return tuple(self.privacy.aggregator(one) for one in wanted)
 
@@ -678,7 +686,7 @@ class SumMethod(Method):
     def context(self, server: Server, broadcast: Broadcast, key: Key) -> RoundContext:
         """Layout, noise and key of the round; refuses one that passes the budget."""
         phase = self._phase_now(server)
-        self._spent_after(server, phase)
+        self._spent_after(server, phase)  # refuses before any client is asked
         return RoundContext(
             self._layout(phase, server.catalog),
             key,
@@ -699,6 +707,7 @@ class SumMethod(Method):
         )
         total = {name: value for name, value in found.items() if name != BIT}
         after = self.learn(server, phase, total)
+        # The memory from before `learn`: the clip that this round's clients were sent.
         told = self.privacy.told(phase, server.memory)
         moved = self.privacy.after(phase, told, found, planned=context.planned)
         spent = self._spent_after(server, phase)
@@ -706,9 +715,12 @@ class SumMethod(Method):
 
     def _spent_after(self, server: Server, phase: Phase) -> Arrays:
         """The sum of 1/z² after one more round, where phases are chosen."""
+        # For the unnamed group, whose scale is 1: a scale divides both and cancels.
         z, total = self.privacy.multiplier(phase, ""), self.total_multiplier("")
         if z is None or total is None:
             return {}
+        # Gaussian releases compose by adding 1/z² (zCDP, Bun and Steinke 2016), also
+        # when each is chosen from the ones before (Smith and Thakurta 2022).
         spent = float(server.memory.get(_SPENT, np.zeros(()))) + z**-2
         if not is_within(spent, total**-2):
             raise Refused(
@@ -720,7 +732,7 @@ class SumMethod(Method):
 
 
 def check_offered(method: Method) -> None:
-    """Refuse a protection that the method does not offer, or that is none."""
+    """Refuse a `privacy` that the method does not offer, or that is no protection."""
     value = getattr(method, "privacy", UNPROTECTED)
     if not isinstance(value, (*method.mechanisms.values(),)):
         kinds = (kind.__name__ for kind in method.mechanisms.values())
@@ -730,19 +742,19 @@ def check_offered(method: Method) -> None:
         )
 
 
-# --- What only some methods can -------------------------------------------------------
+# --- What only some methods can do ----------------------------------------------------
 
 
 @runtime_checkable
 class Refreshable(Protocol):
-    """A method of which a run can add to what a finished run left."""
+    """A method that can go on from what a finished run learnt."""
 
     def refreshing(self, earlier: Method) -> Method:
-        """The same method in a run that adds to one of `earlier`."""
+        """The same method for a run that goes on from one of `earlier`."""
         ...
 
     def continued(self, server: Server, *, weights: Arrays, memory: Arrays) -> Server:
-        """A server that has just started, with what an earlier run's server kept."""
+        """The started server with the weights and memory of an earlier run."""
         ...
 
 
@@ -771,7 +783,7 @@ class Explainable(Protocol):
 
 @runtime_checkable
 class Queryable(Protocol):
-    """A method that can be ranked at the server, from a private query."""
+    """A method whose ranking can run at the server, from a private query."""
 
     def ask(
         self, broadcast: Broadcast, clients: Clients, tastes: Tastes, keys: Keys
@@ -811,7 +823,7 @@ class Unmetered:
         round: int,
         multipliers: Float[np.ndarray, "clients"] | None = None,
     ) -> Bool[np.ndarray, "clients"]:
-        """Everyone."""
+        """True for every client, whatever it has said before."""
         return np.ones(len(clients), bool)
 
 
@@ -827,8 +839,8 @@ def enrol(
 ) -> Clients:
     """Clients that agree to a plan and hold the method's initial private state.
 
-    What they agree to has layouts that follow from the public catalog. Without one they
-    can rank and are asked for nothing.
+    The layouts that they agree to follow from the public catalog. Without one they can
+    rank, and answer no broadcast.
     """
     n = len(profiles)
     return Clients(
@@ -857,10 +869,10 @@ def participate(
     its phase or its layout, or whose budget is spent, refuses: it computes nothing,
     changes nothing and counts as zero. None of that depends on its history.
 
-    From then on a real client must not fail, for its silence would speak. It gives
-    `on_failure`: whatever goes wrong is handed there, and the client contributes
-    nothing, through the mechanism (PRIVACY.md, section 13). A simulation leaves it out
-    and sees the error.
+    Once it has agreed, a real client must not fail, because its silence would depend on
+    its history. It gives `on_failure`: an error is handed there, and the client sends
+    an empty update through the mechanism. A simulation leaves `on_failure` out and sees
+    the error.
 
     `keys` are the clients' own; a round and a purpose are derived from them here, so no
     key serves two rounds.
@@ -870,6 +882,8 @@ def participate(
             f"{type(method).__name__}, round {broadcast.round}: nobody was asked; "
             "a round needs at least one client"
         )
+    # The ledger is charged here, before any history is read: a crash after this line
+    # has spent budget and said nothing, never the reverse.
     willing = _willing(method, broadcast, clients, ledger)
     rows = np.flatnonzero(willing)
     if not len(rows):
@@ -887,9 +901,9 @@ def participate(
 def empty_reports(
     method: Method, broadcast: Broadcast, clients: Clients, keys: Keys
 ) -> Reports:
-    """What clients say that contribute nothing, through the mechanism like any other.
+    """Reports of clients that contribute nothing, through the mechanism like any other.
 
-    For a round that was begun and cannot be finished: no history is looked at.
+    For a round that was begun and cannot be finished. No history is looked at.
     """
     return _nothing(method, broadcast, clients, keys.at("round", broadcast.round))
 
@@ -919,9 +933,9 @@ def _guarded(
     keys: Keys,
     on_failure: Callable[[Exception], None],
 ) -> tuple[Tree, Reports]:
-    """The same; nothing is contributed, and no state moves, if anything goes wrong."""
+    """The same; after any error an empty contribution, and the state from before."""
     try:
-        with np.errstate(all="ignore"):  # what overflows is not finite, and so nothing
+        with np.errstate(all="ignore"):  # an overflow fails `check_finite` just below
             state, reports = _contribution(method, broadcast, clients, shards, keys)
         _agreement(clients).reports[broadcast.phase].check(reports)
         reports.check_finite()
@@ -934,6 +948,7 @@ def _guarded(
 def _nothing(
     method: Method, broadcast: Broadcast, clients: Clients, keys: Keys
 ) -> Reports:
+    # Keys of their own: the failed attempt may have used those of "privatize" already.
     updates = method.empty_update(broadcast, clients, keys.at("empty"))
     return method.privatize(broadcast, clients, updates, keys.at("empty privatize"))
 
@@ -943,6 +958,7 @@ def _willing(
 ) -> Bool[np.ndarray, "clients"]:
     """Who agreed to what the broadcast says, and has budget left for it."""
     plan = clients.plan
+    # Agreement first: a broadcast that nobody agreed to must not cost any budget.
     if not _agreement(clients).admits(broadcast) or not method.agrees(broadcast, plan):
         return np.zeros(len(clients), bool)
     found = [method.multiplier(broadcast, plan, group) for group in plan.groups]

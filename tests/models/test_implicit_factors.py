@@ -153,10 +153,10 @@ def test_parts_add_up_to_the_score(history):
     model, shards = model_of(), shards_of([history])
     x = model.people(shards)[0]
     for item in range(N_ITEMS):
-        parts = model.parts(shards, item)
+        parts = model.reasons(shards, item)
         assert parts.shape == (len(history),)
         assert parts.sum() == pytest.approx(x @ model.items[item])
-    assert model.parts(shards_of([[]]), 0).shape == (0,)
+    assert model.reasons(shards_of([[]]), 0).shape == (0,)
 
 
 def test_twenty_steps_by_hand():

@@ -29,7 +29,7 @@ def told(counts, kinds, *, n_rows=ROWS, **more):
     )
     shared = {"rows": fold.rows, "shares": fold.shares}
     arrays = {"n_items": np.array([len(counts)]), "counts": counts}
-    return Relations.told(arrays | found | shared | more)
+    return Relations.from_broadcast(arrays | found | shared | more)
 
 
 def matrix(fold):

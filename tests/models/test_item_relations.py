@@ -10,7 +10,9 @@ COUNTS = np.array([1.0, 9.0, 4.0, 0.5, -0.2])
 
 def told(**more):
     arrays = {"n_items": np.array([5]), "counts": COUNTS}
-    return Relations.told(arrays | head_of(COUNTS, size=3, exponent=0.5) | more)
+    return Relations.from_broadcast(
+        arrays | head_of(COUNTS, size=3, exponent=0.5) | more
+    )
 
 
 def test_the_head_by_hand():
@@ -74,7 +76,7 @@ def test_reasons_add_up_to_the_taste_part_of_the_score():
 
 
 def test_before_anything_is_known_all_items_are_equal():
-    known = Relations.told({"n_items": np.array([4])})
+    known = Relations.from_broadcast({"n_items": np.array([4])})
     r, popular = known.parted(np.zeros((2, 0)))
     found = known.score(r, popular[:, None], np.zeros((2, 0)), weight=0.3)
     assert found.shape == (2, 4)

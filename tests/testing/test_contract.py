@@ -119,8 +119,8 @@ def contract_of(broken: type[Method]) -> MethodContract:
 @pytest.mark.parametrize(
     ("broken", "caught_by", "complaint"),
     [
-        (NoisyByPlace, "test_a_cohort_equals_one_device_at_a_time", "Not equal"),
-        (CohortMean, "test_a_cohort_equals_one_device_at_a_time", "Not equal"),
+        (NoisyByPlace, "test_a_cohort_equals_one_client_at_a_time", "Not equal"),
+        (CohortMean, "test_a_cohort_equals_one_client_at_a_time", "Not equal"),
         (RealisedSize, "test_a_refusal_counts_as_zero", "Not equal"),
         (LongerReports, "test_any_order_gives_the_same_server", "extra"),
         (InPlace, "test_nothing_that_was_handed_over_is_changed", "read-only"),

@@ -40,9 +40,9 @@ app = typer.Typer(
 
     New here?  [bold]tacit demo[/] shows the whole story on an embedded data set.
 
-    Your own table?  [bold]tacit init --csv FILE --user COL --item COL[/], then
-    [bold]tacit train exp.toml --out run[/] to see what it is worth, then
-    [bold]tacit release exp.toml --out release[/] for a model to publish.
+    Your own table?  [bold]tacit init --csv FILE --user COL --item COL[/] writes an
+    experiment, [bold]tacit train exp.toml --out run[/] simulates it and shows what it
+    is worth, [bold]tacit release exp.toml --out release[/] makes a model to publish.
     """,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -63,11 +63,14 @@ def _root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Say the version."
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Print the version and exit.",
         ),
     ] = False,
 ) -> None:
-    """Options of the program itself."""
+    """The options of the program itself."""
 
 
 app.command("demo")(demo.demo)
@@ -93,9 +96,9 @@ def main() -> None:
         code = _called()
         sys.stdout.flush()  # a disk that is full says so here, not after the end
     except Exception as error:
-        code = _told(error)
+        code = _explained(error)
     except KeyboardInterrupt as error:
-        code = _told(error)
+        code = _explained(error)
     sys.exit(code)
 
 
@@ -118,8 +121,8 @@ def _called() -> int:
     return found if isinstance(found, int) else 0
 
 
-def _told(error: BaseException) -> int:
-    """Say what went wrong; whatever is a bug is raised again."""
+def _explained(error: BaseException) -> int:
+    """Print what went wrong and give the exit code; a bug is raised again."""
     failure = failures.failure_of(error)
     if failure is None:
         raise error
@@ -137,7 +140,7 @@ def _told(error: BaseException) -> int:
 
 
 def _answer(kind: str, message: str) -> None:
-    """With `--json` an error is one document, too."""
+    """Print an error as one JSON document, if `--json` was given."""
     if "--json" in sys.argv:
         console.print_json({"error": {"kind": kind, "message": message}})
 
@@ -149,7 +152,7 @@ def _show_usage(error: click.ClickException) -> None:
 
 
 def _tell_notices() -> None:
-    """What the package notes on its log are lines for users, on stderr."""
+    """Print what the package logs for readers as lines on stderr."""
     log = logging.getLogger("tacit.files")
     if not log.handlers:
         log.addHandler(_Notices())
@@ -157,14 +160,14 @@ def _tell_notices() -> None:
 
 
 class _Notices(logging.Handler):
-    """Prints what it is told, once."""
+    """Prints every message that it gets once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: set[str] = set()
+        self.printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
-        if message not in self.told:
-            self.told.add(message)
+        if message not in self.printed:
+            self.printed.add(message)
             console.note(f"note: {message}")

@@ -11,7 +11,7 @@ import typer
 from tacit.cli import console
 from tacit.cli.options import Json
 
-_TINY = 5e-5  # four places would show nothing of it
+_TINY = 5e-5  # below it, four decimal places would show zero
 NOTHING = "nothing is promised, so there is nothing to audit"
 
 
@@ -20,28 +20,34 @@ def audit(
         str,
         typer.Argument(
             metavar="METHOD|RUN",
-            help="An installed method, or a directory that `tacit train` made.",
+            help="An installed method such as gram, or a run directory.",
             show_default=False,
         ),
     ],
     leaks: Annotated[
         bool,
         typer.Option(
-            "--leaks", help="Also run attacks, with the mechanism off and on."
+            "--leaks",
+            help="Also run the attacks, each with the mechanism off and on.",
         ),
     ] = False,
     page: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="Where --leaks draws what it found."),
+        typer.Option(metavar="FILE", help="The HTML page that --leaks writes."),
     ] = Path("leaks.html"),
-    seed: Annotated[int, typer.Option(min=0, help="Of the audit's own draws.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="The seed of the audit's own random draws.")
+    ] = 0,
     json: Json = False,
 ) -> None:
-    """Hold what a method or a run claims against what its code does.
+    """Compare what a method or a run claims with what its code does.
 
-    Canaries are planted before `privatize` and looked for in what the server sees;
-    reports of clients are compared for extreme inputs. A run also gets audit.json. The
-    exit code is 1 if a check fails. A passed audit is no proof.
+    Canaries are planted before `privatize` and looked for in what the server sees, and
+    reports of clients are compared for extreme inputs. In a run directory the answer is
+    also written to audit.json. The exit code is 1 if a check fails. A passed audit is
+    no proof.
+
+    Example: tacit audit gram --leaks
     """
     from tacit.experiment.auditing import audit_named
 
@@ -94,7 +100,7 @@ def _print(document: dict[str, Any]) -> None:
 
 
 def _watched(line: dict[str, Any]) -> str:
-    """An estimate is never printed without what it is, least of all above a claim."""
+    """An estimate in one line that always says that it is only an estimate."""
     found = f"{_shown(line['estimated'])}, claimed {_up(line['claimed'])}"
     said = f"{line['label']}: {line['subject']}: {line['name']}: {found}"
     return f"{said}; {line['remark']}" if line["remark"] else said
@@ -115,7 +121,7 @@ def _verdict(check: dict[str, Any]) -> str:
 
 
 def _up(value: float | None) -> str:
-    """Claims are rounded up: one that is rounded down does not hold."""
+    """A claim, rounded up: one that is rounded down does not hold."""
     if value is None:
         return "none"
     if 0 < value < _TINY:
@@ -132,5 +138,5 @@ def _shown(value: float | None) -> str:
 
 
 def _tiny(value: float, rounding: str) -> str:
-    """Two digits: chances are too small for four places."""
+    """A small probability with two significant digits."""
     return f"{Context(prec=2, rounding=rounding).create_decimal(repr(value)):.1e}"

@@ -25,7 +25,7 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="EXPERIMENT...",
-            help="TOML files with the same data and metrics, one a method.",
+            help="TOML files with the same data and metrics, one per method.",
             show_default=False,
         ),
     ],
@@ -33,20 +33,23 @@ def compare(
         str,
         typer.Option(
             metavar="1,2,4,inf",
-            help="Targets to train each method for; inf is mechanism = 'none'. "
-            "Without it the files are taken as they are.",
+            help="The target epsilons to train each method for; inf trains without "
+            "privacy. By default the files are taken as they are.",
             show_default=False,
         ),
     ] = "",
-    seeds: Annotated[int, typer.Option(min=1, help="How many ways to divide.")] = 3,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="The number of splits of the data, one per seed.")
+    ] = 3,
     draws: Annotated[
-        int, typer.Option(min=1, help="Trainings a seed, with fresh noise.")
+        int, typer.Option(min=1, help="Training runs per split, each with fresh noise.")
     ] = 1,
     baselines: Annotated[
         str | None,
         typer.Option(
             metavar="popularity,ease",
-            help="Instead of those the files name; 'none' for none.",
+            help="The baselines to fit instead of those that the files name; 'none' "
+            "fits none.",
             show_default=False,
         ),
     ] = None,
@@ -54,30 +57,32 @@ def compare(
         int,
         typer.Option(
             min=0,
-            help="Settings tried for each baseline on the validation users; 0 takes "
-            "its defaults.",
+            help="The number of settings to try for each baseline on the validation "
+            "users; 0 takes its defaults.",
         ),
     ] = 0,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="LINE",
-            help="The line that paired differences are taken from; the first if "
-            "not given.",
+            help="The line of the table that the others are compared with in pairs; by "
+            "default the first.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where runs and tables are kept.")
+        Path, typer.Option(metavar="DIR", help="The folder for runs and tables.")
     ] = Path("comparison"),
     changes: Changes = [],  # noqa: B006
     json: Json = False,
 ) -> None:
-    """Train methods for several epsilons and seeds; one table with standard errors.
+    """Train methods for several epsilons and seeds, and show one table of results.
 
-    Each run is a run directory of its own under --out. Interrupted, the same command
-    continues: what is finished is not trained again. Writes comparison.json,
-    comparison.csv and comparison.html.
+    The table has standard errors, and is written as comparison.json, comparison.csv and
+    comparison.html. Each run is a run directory of its own under --out. If the command
+    is interrupted, the same command continues: finished runs are not trained again.
+
+    Example: tacit compare gram.toml fedvae.toml --epsilons 1,4,inf --seeds 3
     """
     from tacit.experiment.comparison import compare as run
     from tacit.experiment.comparison_grid import Grid
@@ -101,7 +106,7 @@ def compare(
             found = run(grid, out, watch=bar)
     except KeyboardInterrupt:
         console.note("stopped; nothing is lost. The same command continues.")
-        raise
+        raise  # for the exit code 130
     reference = found.lines[0].label if against is None else found.line(against).label
     differences = found.differences(reference)
     document = _document(found, differences, reference)
@@ -161,7 +166,7 @@ def _document(
 
 
 def _command(grid: Grid, against: str) -> str:
-    """What to type for the same comparison."""
+    """The command line that makes the same comparison."""
     words = ["tacit", "compare", *(path.name for path in grid.experiments)]
     if grid.epsilons:
         words += ["--epsilons", ",".join(f"{e:g}" for e in grid.epsilons)]

@@ -32,30 +32,30 @@ from rich.text import Text
 
 from tacit.text import in_json, shown
 
-PLAIN_SECONDS = 5.0  # between progress lines where there is no terminal
+PLAIN_SECONDS = 5.0  # between progress lines in a pipe: a log of hours stays readable
 
 
 class _Safe(Console):
     """A console that prints strings as they are, without what a terminal would obey."""
 
     def __init__(self, file: IO[str]) -> None:
-        wraps = not file.isatty()
+        wraps = not file.isatty()  # a pipe has no width, and programs read whole lines
         super().__init__(
             file=file, soft_wrap=wraps, highlight=False, markup=False, emoji=False
         )
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """As Rich does; strings are cleaned line by line."""
+        """Print as Rich does, with strings cleaned line by line."""
         super().print(*map(_clean, objects), **options)
 
 
 def out() -> Console:
-    """For answers."""
+    """The console for answers, on stdout."""
     return _Safe(sys.stdout)
 
 
 def err() -> Console:
-    """For progress, notes and errors."""
+    """The console for progress, notes and errors, on stderr."""
     return _Safe(sys.stderr)
 
 
@@ -66,19 +66,20 @@ def _clean(value: object) -> object:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout: exact, and valid UTF-8 whatever it holds."""
+    """Print one JSON document on stdout: exact, and valid UTF-8 whatever it holds."""
+    # Under another encoding titles are escaped, so that the document stays readable.
     is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     text = json.dumps(document, indent=2, ensure_ascii=not is_utf8, default=_plain)
     sys.stdout.write(in_json(text) + "\n")
 
 
 def note(text: str) -> None:
-    """A line for users, on stderr."""
+    """Print a line for the reader on stderr."""
     err().print(text)
 
 
 class Bar:
-    """A watch on long work; use as a context."""
+    """A progress bar for long work; use it as a context."""
 
     def __init__(self, label: str) -> None:
         self.label, self.console = label, err()
@@ -105,15 +106,15 @@ class Bar:
             self.bar.stop()
 
     def say(self, text: str) -> None:
-        """A step has begun."""
+        """Print that a step has begun."""
         self.console.print(f"{self.label}: {shown(text)}", style="dim")
 
     def round(self, done: int, planned: int, facts: Mapping[str, Any]) -> None:
-        """A round is over."""
+        """Show that a round is over, with the first validation metric."""
         self.advance(done, planned, _beside(facts))
 
     def advance(self, done: int, total: int | None, beside: str = "") -> None:
-        """So much of the whole is done."""
+        """Show that `done` of `total` steps are done."""
         if self.console.is_terminal:
             self._draw(done, total, beside)
         else:
@@ -134,23 +135,23 @@ class Bar:
 
 @contextmanager
 def newest_line(logger: str, label: str) -> Iterator[None]:
-    """Shows the newest line that a logger gets: a status on a terminal, else lines."""
+    """Show the newest line of a logger: as a status on a terminal, else as lines."""
     lines = err()
     with lines.status(label) as status:
-        told = _Told(status.update if lines.is_terminal else lines.print, label)
+        steps = _Steps(status.update if lines.is_terminal else lines.print, label)
         source = logging.getLogger(logger)
         before = source.level
-        source.addHandler(told)
+        source.addHandler(steps)
         source.setLevel(logging.INFO)
         try:
             yield
         finally:
-            source.removeHandler(told)
+            source.removeHandler(steps)
             source.setLevel(before)
 
 
-class _Told(logging.Handler):
-    """Counts what it is told and passes it on."""
+class _Steps(logging.Handler):
+    """Counts the log records and shows each as a step."""
 
     def __init__(self, show: Callable[[Text], object], label: str) -> None:
         super().__init__()

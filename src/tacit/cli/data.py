@@ -1,4 +1,4 @@
-"""`tacit data`: the known data sets, their terms, their counts."""
+"""`tacit data`: the known data sets, their terms and their counts."""
 
 from __future__ import annotations
 
@@ -12,26 +12,34 @@ from tacit.cli.options import Json
 from tacit.text import shown
 
 app = typer.Typer(
-    help="Known data sets: list, describe, prepare.", no_args_is_help=True
+    help="List, describe and prepare the known data sets.", no_args_is_help=True
 )
 
 Name = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="See `tacit data list`.", show_default=False),
+    typer.Argument(
+        metavar="NAME",
+        help="A name from `tacit data list`, such as movielens-1m.",
+        show_default=False,
+    ),
 ]
 Archive = Annotated[
     Path | None,
-    typer.Option("--from", metavar="PATH", help="An archive, or a folder with it."),
+    typer.Option(
+        "--from", metavar="PATH", help="The archive, or a folder that contains it."
+    ),
 ]
 Download = Annotated[
     bool,
-    typer.Option("--download", help="Fetch it from its home; read the terms first."),
+    typer.Option(
+        "--download", help="Download the archive from its home; read the terms first."
+    ),
 ]
 
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """List the data sets with their homes and terms."""
+    """List the known data sets with their titles and homes."""
     from rich.table import Table
 
     from tacit.data import sources

@@ -12,7 +12,7 @@ from tacit.cli import console
 from tacit.cli.options import Json
 from tacit.errors import BadRun
 
-EPSILON, DELTA = 4.0, 1e-6
+EPSILON, DELTA = 4.0, 1e-6  # delta is far below one over the users of the demo
 EXPERIMENT: dict[str, Any] = {
     "data": {"source": "synthetic", "validation": 150, "test": 300},
     "method": {"name": "gram"},
@@ -38,13 +38,17 @@ OPEN: dict[str, Any] = {
 
 def demo(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the runs are written, anew.")
+        Path,
+        typer.Option(
+            metavar="DIR", help="The folder for the runs; an earlier demo is replaced."
+        ),
     ] = Path("demo"),
     json: Json = False,
 ) -> None:
-    """Plan, train with and without privacy, compare, recommend, write a page.
+    """Show the whole story: plan, train with and without privacy, compare, recommend.
 
-    A world of invented users and titles; every number says `simulation`.
+    The data are a world of invented users and titles, so every number says
+    `simulation`. A report is written as a page.
     """
     from tacit.experiment.build_report import person_of, write_report
     from tacit.experiment.settings import check_experiment

@@ -14,7 +14,8 @@ from tacit.errors import Refused
 def evaluate(
     run: RunPath,
     people: Annotated[
-        Literal["test", "validation"], typer.Option(help="Which held-out users.")
+        Literal["test", "validation"],
+        typer.Option(help="The held-out users to rank for."),
     ] = "test",
     json: Json = False,
 ) -> None:
@@ -44,7 +45,7 @@ def evaluate(
     heldout = split.test if people == "test" else split.validation
     judged = judge_all(assembled, state, heldout)
     name = saved.experiment.method_name
-    key = root_key(saved.experiment).at("bootstrap")
+    key = root_key(saved.experiment).at("bootstrap")  # the same interval every time
     differences = {
         other: paired_bootstrap(judged[name], evaluation, key=key.at(other))
         for other, evaluation in judged.items()

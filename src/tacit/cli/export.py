@@ -1,4 +1,4 @@
-"""`tacit export`: a trained model for clients, as ONNX and JSON."""
+"""`tacit export`: a trained model for devices without Python, as ONNX and JSON."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ def export(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="A new directory; by default `export` in the run.",
+            help="The new directory for the files; by default `export` in the run.",
             show_default=False,
         ),
     ] = None,
     double: Annotated[
         bool,
         typer.Option(
-            "--double", help="Compute in float64; the file is twice as large."
+            "--double",
+            help="Write the model in float64; the file is twice as large.",
         ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Write a finished run's model as model.onnx and model.json.
 
-    From a history to a score for every item, on any device with an ONNX runtime; items
-    and the privacy statements stand in the JSON.
+    The ONNX file computes a score for every item from a history, on any device with an
+    ONNX runtime. The JSON file lists the items and the privacy statements.
     """
     from tacit.experiment.exporting import export as write
 
@@ -66,9 +67,9 @@ def _print(made: Exported) -> None:
         "out, privacy statements",
         markup=False,
     )
-    told = [statement_of(line) for line in made.document["epsilons"]]
-    for sentence in in_words(told):
+    own = [statement_of(line) for line in made.document["epsilons"]]
+    for sentence in in_words(own):
         out.print(f"- {sentence}", markup=False)
     both = [statement_of(line) for line in made.document["epsilons_with_earlier"]]
     for sentence in in_words(both):
-        out.print(f"- Of who was in the earlier runs too: {sentence}", markup=False)
+        out.print(f"- With the earlier runs: {sentence}", markup=False)

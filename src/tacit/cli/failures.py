@@ -1,4 +1,4 @@
-"""What went wrong, as one sentence and an exit code; bugs alone keep their traceback.
+"""What went wrong, as one sentence and an exit code; only bugs show a traceback.
 
 error of ours, of the disk, of memory, of usage   one sentence, code 2
 Ctrl-C                                            one line, code 130
@@ -41,7 +41,7 @@ _OF_THE_DISK = {
 
 @dataclass(frozen=True)
 class Failure:
-    """What is told of an error that is no bug."""
+    """What is printed about an error that is no bug."""
 
     kind: str
     message: str
@@ -67,7 +67,7 @@ def failure_of(error: BaseException) -> Failure | None:
 
 
 def silence() -> None:
-    """Send what is still to be written nowhere: nobody reads it."""
+    """Redirect stdout to nowhere, because whoever read it is gone."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

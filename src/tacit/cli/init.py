@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 Column = Annotated[str | None, typer.Option(metavar="COL", show_default=False)]
 
 TEMPLATE = """\
-# An experiment: what to learn from, how, and how to judge it.
+# An experiment: what to learn from, how to learn it, and how to evaluate it.
 # See what it would reveal:   tacit plan {out}
 # See what it is worth:       tacit train {out} --out run
-# Recommend to a user:      tacit recommend run --user {person}
+# Recommend to a user:        tacit recommend run --user {person}
 # Make a model to publish:    tacit release {out} --out release
 
 [data]
 source = "csv"
-{population}{min_value}min_interactions = 2    # who has fewer distinct items stays away
-split = "new-users"     # judged on users that never trained; in a release all train
-validation = 0.1        # share of the users (or how many, from 1 on) to choose by
+{population}{min_value}min_interactions = 2    # users with fewer items are left out
+split = "new-users"     # evaluates on users that never trained; in a release all train
+validation = 0.1        # fraction of the users (or how many, from 1 on) to tune on
 test = 0.1              # … and to report on
-target_share = 0.2      # of a held-out user's items, the part to be found
+target_share = 0.2      # fraction of a held-out user's items that must be found
 
 [data.csv]              # {rows:,} lines, {users:,} users, {items:,} items
 {columns}
@@ -39,8 +39,8 @@ target_share = 0.2      # of a held-out user's items, the part to be found
 name = "gram"           # counts items, then relates them; ranks on the device
 {privacy}
 [run]
-seed = 0                # seeds are for simulation
-rounds = 2              # one to count, one to relate
+seed = 0                # used by simulations only
+rounds = 2              # one to count items, one to relate them
 sampler = {{ name = "everyone" }}
 
 [evaluate]
@@ -51,32 +51,54 @@ baselines = ["random", "popularity", "ease"]
 
 def init(
     csv: Annotated[
-        Path, typer.Option(help="A table with a header line.", show_default=False)
+        Path,
+        typer.Option(
+            help="The table of events with a header line.", show_default=False
+        ),
     ],
-    user: Annotated[str, typer.Option(metavar="COL", help="Who.", show_default=False)],
-    item: Annotated[str, typer.Option(metavar="COL", help="What.", show_default=False)],
+    user: Annotated[
+        str,
+        typer.Option(
+            metavar="COL", help="The column with the user's id.", show_default=False
+        ),
+    ],
+    item: Annotated[
+        str,
+        typer.Option(
+            metavar="COL", help="The column with the item's id.", show_default=False
+        ),
+    ],
     time: Annotated[
-        str | None, typer.Option(metavar="COL", help="When.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="COL", help="The column with the time.", show_default=False
+        ),
     ] = None,
     value: Annotated[
         str | None,
         typer.Option(
-            metavar="COL", help="How much, such as stars.", show_default=False
+            metavar="COL",
+            help="The column that says how much, such as stars.",
+            show_default=False,
         ),
     ] = None,
     title: Annotated[
         str | None,
-        typer.Option(metavar="COL", help="The item's name.", show_default=False),
+        typer.Option(
+            metavar="COL", help="The column with the item's title.", show_default=False
+        ),
     ] = None,
     min_value: Annotated[
         float | None,
-        typer.Option(help="Keep lines of at least this value.", show_default=False),
+        typer.Option(
+            help="The least value of a line that counts as liking.", show_default=False
+        ),
     ] = None,
     items: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A table of all items, with the columns --item and --title: public.",
+            help="A public table of all items, with the columns --item and --title.",
             show_default=False,
         ),
     ] = None,
@@ -84,20 +106,24 @@ def init(
         int | None,
         typer.Option(
             min=1,
-            help="How many users may take part: a number that you would publish.",
+            help="The number of users who may take part, which becomes public.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where to write the experiment.")
+        Path, typer.Option(metavar="FILE", help="The experiment file to write.")
     ] = Path("exp.toml"),
-    force: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+    force: Annotated[
+        bool, typer.Option(help="Replace the file if it exists already.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write a commented experiment for your own table, after reading it once.
 
     A model may be published (`tacit release`) only if --items and --population say what
     is public; without them the experiment is good for simulations.
+
+    Example: tacit init --csv ratings.csv --user user_id --item movie_id
     """
     from tacit.data.sources.csv import CsvTable, ItemsTable
     from tacit.experiment.settings import read_experiment
@@ -150,19 +176,21 @@ mechanism = "none"      # {users:,} users are too few: noise that protects one o
                         # use "central" with channel = "secure_sum", target_epsilon =
                         # 4.0 and delta = 1e-6; `tacit plan` says what to expect.
 """
-_ENOUGH = 500  # users; below, epsilon 4 leaves popularity at best
+_ENOUGH = 500  # users; with fewer, epsilon 4 leaves popularity at best
 
 
 def _privacy(users: int) -> str:
     if users < _ENOUGH:
         return OPEN.format(users=users)
+    # Far below one in all users: a mechanism that published one user with chance delta
+    # would otherwise pass.
     return PRIVATE.format(delta=min(1e-6, 1 / (100 * users)))
 
 
 def _population(declared: int | None) -> str:
     if declared is None:
         return (
-            "# population = 10000      # may take part; a release needs it declared\n"
+            "# population = 10000      # users who may take part; a release needs it\n"
         )
     return f"population = {declared:<10} # users who may take part: public\n"
 
@@ -202,7 +230,7 @@ _NO_ITEMS = """\
 def _min_value(value: str | None, least: float | None) -> str:
     if least is not None:
         return (
-            f"min_value = {least:g}           # lines below are not a sign of liking\n"
+            f"min_value = {least:g}           # lines of a lower value are left out\n"
         )
     if value is not None:
         return "# min_value = 4           # keep only lines of at least this value\n"

@@ -1,4 +1,4 @@
-"""`tacit ledger`: what a client has said, what it may still say, and who decides."""
+"""`tacit ledger`: what a client has reported, and what it may still report."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 MOST_SHOWN = 20  # releases on a terminal; the page and --json have them all
 
 app = typer.Typer(
-    help="What a client has said about its owner: show, cap, accept, forget.",
+    help="Show, cap, accept or forget what a client has reported about its owner.",
     no_args_is_help=True,
 )
 
 File = Annotated[
     Path,
-    typer.Argument(metavar="FILE", help="A device's ledger.", show_default=False),
+    typer.Argument(
+        metavar="FILE", help="The ledger file of a client.", show_default=False
+    ),
 ]
 
 
@@ -32,11 +34,11 @@ def show(
     file: File,
     html: Annotated[
         Path | None,
-        typer.Option(help="Write a page for its owner.", metavar="OUT"),
+        typer.Option(help="Also write a page for the owner.", metavar="OUT"),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show every release of a device and what all of them amount to."""
+    """Show every release of a client and what all of them amount to."""
     told = _told(file)
     if html is not None:
         from tacit.files import write_atomically
@@ -53,19 +55,28 @@ def show(
 def cap(
     file: File,
     epsilon: Annotated[
-        float | None, typer.Option(help="The most, in epsilon.", show_default=False)
+        float | None,
+        typer.Option(help="The largest epsilon to allow.", show_default=False),
     ] = None,
-    delta: Annotated[float, typer.Option(help="0 for pure privacy.")] = 1e-6,
-    unit: Annotated[str, typer.Option(help="user, or item for one interaction.")] = (
-        "user"
-    ),
-    view: Annotated[str, typer.Option(help="release, server or collusion.")] = "server",
+    delta: Annotated[
+        float, typer.Option(help="The delta of the cap; 0 is pure privacy.")
+    ] = 1e-6,
+    unit: Annotated[
+        str,
+        typer.Option(help="What is protected: user, or item for one interaction."),
+    ] = "user",
+    view: Annotated[
+        str, typer.Option(help="Who looks: release, server or collusion.")
+    ] = "server",
     remove: Annotated[
-        bool, typer.Option("--remove", help="Take the cap of this unit and view away.")
+        bool, typer.Option("--remove", help="Remove the cap of this unit and view.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Set the most that a client may say; it refuses before that is passed."""
+    """Set the most that a client may reveal; it refuses before that is passed.
+
+    Example: tacit ledger cap ledger.sqlite --epsilon 2
+    """
     from tacit.errors import BadValue
     from tacit.ledger.budget import Cap
     from tacit.ledger.durable import ClientLedger
@@ -97,16 +108,18 @@ def accept(
         bool,
         typer.Option(
             "--as-written",
-            help="My word that nothing was said but what stands in it.",
+            help="Count what is written and nothing else: I vouch for it.",
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask for confirmation.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Go on from a ledger in doubt: a copy, a damaged one, one of an older format.
 
     Its runs are closed and never answered again. Each counts as if the client had taken
-    part as often as was agreed, because what was said after a copy was made is unknown.
+    part as often as was agreed, because what was sent after a copy was made is unknown.
     """
     from tacit.ledger.decisions import accept
 
@@ -132,13 +145,13 @@ def forget(
     file: File,
     keep_ledger: Annotated[
         bool,
-        typer.Option("--keep-ledger", help="Keep the list of what was said."),
+        typer.Option("--keep-ledger", help="Keep the list of what was sent."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Erase private state and reports, and without --keep-ledger file and anchor too.
+    """Erase private state and reports; without --keep-ledger file and anchor as well.
 
-    What was sent cannot be called back; what was not sent never leaves.
+    Reports that were sent cannot be called back; those that were not never leave.
     """
     from tacit.ledger.decisions import erase
 

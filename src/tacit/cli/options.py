@@ -12,7 +12,7 @@ Refreshed = Annotated[
     typer.Option(
         "--from",
         metavar="RUN",
-        help="A finished run to add to; as run.refreshes in the experiment.",
+        help="A finished run to go on from, like run.refreshes in the experiment.",
         show_default=False,
     ),
 ]
@@ -33,12 +33,12 @@ Changes = Annotated[
     typer.Option(
         "--set",
         metavar="SECTION.KEY=VALUE",
-        help="Change a setting, such as run.rounds=5; may be given several times.",
+        help="Change a setting, such as run.rounds=5; can be given several times.",
         show_default=False,
     ),
 ]
 OutRun = Annotated[
-    Path, typer.Option("--out", help="The run directory; a new one.", metavar="RUN")
+    Path, typer.Option("--out", help="The new run directory.", metavar="RUN")
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue an interrupted run, bit for bit.")
@@ -46,13 +46,15 @@ Resume = Annotated[
 RunPath = Annotated[
     Path,
     typer.Argument(
-        metavar="RUN", help="A directory that `tacit train` made.", show_default=False
+        metavar="RUN",
+        help="The directory of a run, as `tacit train` makes it.",
+        show_default=False,
     ),
 ]
 
 
 def refreshing(changes: list[str], earlier: Path | None) -> list[str]:
-    """The changes with the run that `--from` names."""
+    """The changes, with the run that `--from` names among them."""
     if earlier is None:
         return changes
     return [*changes, f"run.refreshes={earlier.resolve()}"]

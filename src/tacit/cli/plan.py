@@ -17,18 +17,23 @@ def plan(
     changes: Changes = [],  # noqa: B006
     target_epsilon: Annotated[
         float | None,
-        typer.Option(help="Overrides privacy.target_epsilon.", show_default=False),
+        typer.Option(
+            help="A target instead of privacy.target_epsilon.", show_default=False
+        ),
     ] = None,
     earlier: Refreshed = None,
     runs: Annotated[
-        int, typer.Option(min=1, help="How often the model will be trained; composed.")
+        int,
+        typer.Option(min=1, help="The number of trainings to compose in the totals."),
     ] = 1,
     json: Json = False,
 ) -> None:
-    """Show every release of an experiment, its guarantee and its cost to a device.
+    """Show every release of an experiment, its guarantee and its cost to a client.
 
     Nothing is trained and nothing leaves this machine. A line without a provable
     epsilon says NONE and why.
+
+    Example: tacit plan exp.toml --target-epsilon 2
     """
     from tacit.experiment.assemble import assemble
     from tacit.experiment.settings import (
@@ -65,7 +70,7 @@ def plan(
 
 
 def _cost(assembled: Any) -> dict[str, Any]:
-    """Bytes that one client sends and receives."""
+    """Rounds and bytes of one client; the keys of `--json` keep their old words."""
     from tacit.transport.codec import broadcast_size, wire_size
 
     method, plan = assembled.method, assembled.plan
@@ -75,6 +80,7 @@ def _cost(assembled: Any) -> dict[str, Any]:
     sizes = [wire_size(layout) for layout in layouts]
     up = sum(sizes) / len(sizes)
     down = broadcast_size(method.broadcast(start))
+    # A server that says all rounds are over broadcasts a model of the final size.
     model = broadcast_size(method.broadcast(replace(start, round=plan.rounds)))
     expected = plan.rounds * plan.cohort_size / plan.population
     return {
@@ -126,4 +132,4 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
         out.print(to_rich(privacy(told.earlier, caption="The earlier runs alone")))
         out.print(to_rich(privacy(told.both, caption="The earlier runs and this one")))
         for sentence in in_words(told.both):
-            out.print(f"- Of who was in the earlier runs too: {sentence}", markup=False)
+            out.print(f"- With the earlier runs: {sentence}", markup=False)

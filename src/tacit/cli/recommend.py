@@ -17,29 +17,37 @@ def recommend(
     run: RunPath,
     user: Annotated[
         str | None,
-        typer.Option(help="A user of the simulated data set.", show_default=False),
+        typer.Option(
+            help="The id of a user of the simulated data set.", show_default=False
+        ),
     ] = None,
     history: Annotated[
         str | None,
         typer.Option(
-            help="Item ids, separated by commas, of someone the data does not know.",
+            help="The item ids of somebody else's history, separated by commas.",
             show_default=False,
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many items.")] = 10,
+    k: Annotated[
+        int, typer.Option("-k", min=1, help="The number of items to recommend.")
+    ] = 10,
     serve: Annotated[
         Literal["on_device"],
-        typer.Option(help="Where ranking runs; on the device nothing is sent."),
+        typer.Option(help="Where the ranking runs; on the device, nothing is sent."),
     ] = "on_device",
     why: Annotated[
         bool,
-        typer.Option("--why", help="Say which of the user's items led to each."),
+        typer.Option(
+            "--why", help="Also say which items of the history led to each one."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Recommend items to a user, by id or by history.
 
-    The model file and the history are all that is needed; nothing is sent anywhere.
+    It needs the model file and the history alone, and nothing is sent anywhere.
+
+    Example: tacit recommend run --history 1,260,1196 -k 5
     """
     from tacit.experiment.saved_run import SavedRun, holding_of, load
 

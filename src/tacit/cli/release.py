@@ -26,10 +26,12 @@ def release(
     """Train a model that may be published: the promises hold for real users.
 
     Randomness comes from the operating system and is forgotten round by round, sums and
-    noise are whole numbers, everyone trains, and nothing is measured on them but a hit
-    rate under the same budget, if [evaluate] release asks for it. What is called public
-    must be declared: the items in a table of their own ([data.csv.items]) and the
-    number of users (data.population). The experiment's seed is not used.
+    noise are whole numbers, and everyone trains. Nothing is measured on them but a hit
+    rate under the same budget, if [evaluate] release asks for it. What is public must
+    be declared: the items in a table of their own ([data.csv.items]) and the number of
+    users (data.population). The experiment's seed is not used.
+
+    Example: tacit release exp.toml --out release
     """
     purpose = [*changes, "run.purpose=release"]
     run(

@@ -15,11 +15,13 @@ def report(
     run: RunPath,
     user: Annotated[
         str | None,
-        typer.Option(help="Show this user's list as well.", show_default=False),
+        typer.Option(
+            help="The id of a user whose list is shown as well.", show_default=False
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write report.html into a finished run: one file, no network, opens anywhere."""
+    """Write report.html into a finished run: one file that opens without a network."""
     from tacit.experiment.build_report import Finished, write_report
     from tacit.experiment.saved_run import SavedRun
 

@@ -29,9 +29,11 @@ def train(
 ) -> None:
     """Simulate: train an experiment, evaluate it on the test users, write a report.
 
-    Randomness comes from the experiment's seed, so the figures can be had again and
-    protect nobody; a model for real users is made by `tacit release`. Ctrl-C at any
-    moment leaves a run that --resume continues.
+    Randomness comes from the experiment's seed, so the figures can be made again and
+    protect nobody; `tacit release` makes a model for real users. Ctrl-C at any moment
+    leaves a run that --resume continues.
+
+    Example: tacit train exp.toml --out run --set run.rounds=5
     """
     run(experiment, out, changes, resume=resume, earlier=earlier, json=json)
 
@@ -46,7 +48,7 @@ def run(
     json: bool,
     command: str = "train",
 ) -> None:
-    """Train into a run directory and say what came of it."""
+    """Train into a run directory and print the result."""
     from tacit.experiment.settings import read_experiment
     from tacit.experiment.training import in_short
     from tacit.experiment.training import train as trained
@@ -85,7 +87,7 @@ def _print(document: Mapping[str, Any], path: Path) -> None:
         out.print(f"- {sentence}", markup=False)
     both = [statement_of(line) for line in document["epsilons_with_earlier"]]
     for sentence in in_words(both):
-        out.print(f"- Of who was in the earlier runs too: {sentence}", markup=False)
+        out.print(f"- With the earlier runs: {sentence}", markup=False)
     if is_release:
         _say_what_to_publish(path)
     out.print(f"report: {shown(str(path / 'report.html'))}")

@@ -8,8 +8,9 @@
     search.py           a baseline's settings chosen on validation users
     comparison_grid.py, comparison.py   methods, targets and seeds side by side
     privacy_card.py     the privacy card of a run, as JSON and as a page
-    saved_run.py        a run that is there: load its model, recommend
+    saved_run.py        a finished run: load its model, recommend
     exporting.py        its model as ONNX and JSON, for devices without Python
 
-What belongs here: putting the parts together. What does not: mathematics, printing.
+What belongs here: building a run from its settings. What does not: mathematics,
+printing.
 """

@@ -1,4 +1,4 @@
-"""Settings to parts: data set, split, plan, simulation."""
+"""From settings to data set, split, plan and simulation."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Assembled:
 
     @property
     def measured(self) -> Measured | None:
-        """The method, if a metric is released of it."""
+        """The wrapper that releases a metric, if the experiment asks for one."""
         return self.method if isinstance(self.method, Measured) else None
 
     @property
     def learner(self) -> Method:
-        """What learns and ranks: the method, without a metric that is released."""
+        """The method that learns and ranks, without the wrapper of a metric."""
         return self.method if self.measured is None else self.measured.inner
 
 
@@ -87,7 +87,7 @@ def assemble(
     """
     dataset = load_dataset(experiment, progress=progress, selected=selected)
     earlier = _earlier(experiment)
-    if earlier is not None:
+    if earlier is not None:  # before the split, which goes by item index
         dataset = earlier.renumbered(dataset)
     split = divide(experiment, dataset)
     people = split.profiles.take(split.users)
@@ -95,7 +95,7 @@ def assemble(
     run, privacy = experiment.run, experiment.privacy
     plan = Plan(
         population=groups.population,
-        rounds=run.rounds + (experiment.metric is not None),
+        rounds=run.rounds + (experiment.metric is not None),  # a metric has its own
         sampler=experiment.sampler,
         channel=privacy.channel,
         delta=privacy.delta,
@@ -103,7 +103,7 @@ def assemble(
         groups=groups.sizes,
         min_contributors=privacy.min_contributors,
     )
-    if experiment.selection is not None:
+    if experiment.selection is not None:  # calibration must leave room for its cost
         plan = replace(plan, before=(set_of_items(plan, experiment.selection.event),))
     method = experiment.method
     if earlier is not None:
@@ -113,6 +113,7 @@ def assemble(
         plan = _sampled_by_group(method, plan)
     if experiment.metric is not None:
         method = Measured.of(method, experiment.metric, plan.sampler)
+    # Last, when everything that spends budget is in the plan or around the method.
     method = method.calibrated(plan)
     check_plan(method, plan)
     if experiment.is_release:
@@ -135,7 +136,7 @@ def assemble(
 
 
 def _refuse_papers_own(method: Method) -> None:
-    """A protection that is there to reproduce a paper protects nobody's release."""
+    """Refuse a release under a protection that only reproduces a paper."""
     protection = getattr(method, "privacy", UNPROTECTED)
     if protection.is_private and not protection.is_releasable:
         raise Refused(
@@ -145,13 +146,13 @@ def _refuse_papers_own(method: Method) -> None:
 
 
 def _refuse_undeclared(experiment: Experiment, dataset: Dataset, split: Split) -> None:
-    """Nothing that a release calls public may be read from private events."""
+    """Refuse a release that would read public facts from private events."""
     declared, protocol = experiment.data.declared_people, experiment.data.protocol
     found = undeclared(dataset, split, population=declared, protocol=protocol)
     if found:
         problems = "\n".join(f"  - {problem}" for problem in found)
         raise Refused(
-            f"a release takes nothing from users's events but what the account "
+            f"a release takes nothing from users' events but what the account "
             f"covers:\n{problems}"
         )
 
@@ -187,21 +188,23 @@ def _earlier(experiment: Experiment) -> EarlierRun | None:
 
 
 def root_key(experiment: Experiment) -> Key:
-    """The seed's key, or in a release another one each time; purposes derive theirs."""
+    """The key of the seed, or in a release a new one each time."""
     if experiment.is_release:
         return Key.from_os()
     return Key.from_seed(experiment.run.seed)
 
 
 def _run_key(experiment: Experiment, earlier: EarlierRun | None) -> Key:
-    """Another one in every refresh, though the seed stay: noise must be fresh."""
+    """The key of the run: another one in every refresh, because noise must be fresh."""
     key = root_key(experiment).at("run")
+    # The same seed in a refresh would repeat the noise of the first run: the difference
+    # of the two sums would then be noiseless.
     return key if earlier is None else key.at("refresh", len(earlier.left.spent))
 
 
 def _people_key(experiment: Experiment) -> Key:
-    """Decides who is held out and among what they are ranked."""
-    if experiment.is_release:  # nobody is
+    """The key that decides who is held out, and which candidates they are ranked on."""
+    if experiment.is_release:  # nobody is held out
         return Key.from_os()
     return Key.from_seed(experiment.split_seed)
 
@@ -221,7 +224,7 @@ def load_dataset(
     else:
         where = None if data.archive is None else Path(data.archive)
         whole = sources.load(data.source, where=where, progress=progress)
-    _refuse_small_population(data, whole)
+    _refuse_small_population(data, whole)  # before any filter
     if data.protocol is not None:
         return named(data.protocol, data.source).kept(whole)
     has_table = experiment.csv is not None and experiment.csv.items is not None
@@ -236,7 +239,7 @@ def load_dataset(
 
 
 def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
-    """Nobody in the data may be missing from the plan."""
+    """Refuse a declared population that is smaller than the data."""
     declared = data.declared_people
     if declared is not None and declared < len(dataset.profiles):
         raise BadValue(
@@ -248,14 +251,15 @@ def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
 def _with_selected_items(
     experiment: Experiment, dataset: Dataset, selected: Sequence[str] | None
 ) -> Dataset:
-    """Over the items that enough users name, under noise, if the experiment says so.
+    """The data set over the items that enough users have, chosen under noise.
 
-    Who has none of them left stays, with an empty history.
+    A user with none of these items stays, with an empty history. Without `selection` in
+    the experiment the data set stays as it is.
     """
     selection = experiment.selection
     if selection is None:
         return dataset
-    if selected is not None:
+    if selected is not None:  # a second draw would be a second release
         return with_selected_items(dataset, dataset.catalog.indices([*selected]))
     key = root_key(experiment).at("set of items")
     people = key.at("clients").each(np.arange(len(dataset.profiles)))
@@ -272,6 +276,7 @@ def _with_selected_items(
 
 def divide(experiment: Experiment, dataset: Dataset) -> Split:
     """The split the experiment names, drawn by its seed."""
+    # The split has its own key: runs that differ in noise hold out the same users.
     data, key = experiment.data, _people_key(experiment).at("split")
     if data.protocol is not None:
         return named(data.protocol, data.source).divide(dataset, key=key)
@@ -338,7 +343,7 @@ _SPLITS: Mapping[SplitName, Callable[[DataSettings, Dataset, Key], Split]] = {
 
 @dataclass(frozen=True)
 class _Groups:
-    """How many users the plan speaks of, in all and by group; where those here are."""
+    """The planned users, in all and by group, and the group of those in the data."""
 
     population: int
     sizes: Mapping[str, int]
@@ -372,9 +377,9 @@ def _groups(experiment: Experiment, people: Profiles) -> _Groups:
             f"data.population says nothing of the group '{missing[0]}' of "
             f"groups={name!r}; it has {', '.join(sizes)}"
         )
-    places = {label: place for place, label in enumerate(sizes)}
-    place = np.array([places.get(label, -1) for label in found], np.int64)
-    return _Groups(sum(sizes.values()), sizes, place[codes])
+    indices = {label: index for index, label in enumerate(sizes)}
+    group = np.array([indices.get(label, -1) for label in found], np.int64)
+    return _Groups(sum(sizes.values()), sizes, group[codes])
 
 
 def _how_many(wanted: float, n: int) -> int:

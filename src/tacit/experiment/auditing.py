@@ -23,7 +23,7 @@ from tacit.plan import Plan
 from tacit.release import EVERYONE
 from tacit.runtime.run import RunDirectory
 
-TARGET, DELTA = 4.0, 1e-6  # that a method's noise is calibrated to
+TARGET, DELTA = 4.0, 1e-6  # the guarantee that a method's noise is calibrated to
 FILE = "audit.json"  # in a run directory
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
@@ -44,7 +44,7 @@ class Subject:
         return groups_of(self.method, self.plan)
 
     def audits(self, key: Key, steps: _Steps) -> Iterator[Audit]:
-        """One for each of its groups."""
+        """The audits of this subject, one per group."""
         for group in self.groups:
             name = self.name if group == EVERYONE else f"{self.name}, {group}"
             found = audit(
@@ -61,7 +61,7 @@ class Subject:
 
 @dataclass
 class _Steps:
-    """Counts towards a total for a progress bar; audits end early or not at all."""
+    """Counts steps for a progress bar; an audit may need fewer than planned."""
 
     progress: Progress | None
     total: int = 0
@@ -69,12 +69,12 @@ class _Steps:
     done: int = 0
 
     def tick(self) -> None:
-        """One step further."""
+        """Count one more step and show it."""
         self.done += 1
         self._show()
 
     def finish(self) -> None:
-        """An audit is over, however many steps it took."""
+        """Count all steps of an audit that is over, however many it took."""
         self.finished += TICKS
         self.done = self.finished
         self._show()
@@ -121,7 +121,7 @@ def subjects_of(name: str) -> list[Subject]:
     name, plan = experiment.method_name, assembled.plan
     if assembled.measured is None:
         return [Subject(name, assembled.method, plan)]
-    # Two numbers a run are too few to see the law of their noise.
+    # Two numbers per run are too few to see the distribution of their noise.
     *_, metric = assembled.method.releases(plan)
     return [
         Subject(

@@ -1,4 +1,4 @@
-"""A finished run as a page: the numbers that exist, put where they belong."""
+"""A finished run as a page: its figures, gathered from the files of the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """What a finished run says of itself: as it was made, or read from its files."""
+    """The figures of a finished run, from memory or read from its files."""
 
     directory: RunDirectory
     experiment: Experiment
@@ -35,7 +35,7 @@ class Finished:
 
     @classmethod
     def saved(cls, run: SavedRun) -> Finished:
-        """From the files of a run."""
+        """The figures in the files of a run."""
         directory, experiment = run.directory, run.experiment
         model = read_facts(directory.model_facts)
         rounds = tuple(directory.rounds_logged())
@@ -135,7 +135,7 @@ def _curve(run: Finished) -> Curve | None:
 
 
 def _groups(judged: Mapping[str, Json]) -> dict[str, dict[str, dict[str, Estimate]]]:
-    """Group label -> metric -> method -> estimate."""
+    """Estimates by group label, metric and method."""
     first: Json = next(iter(judged.values()), {"groups": {}})
     return {
         label: {

@@ -1,9 +1,9 @@
 """Methods × targets × seeds on the same held-out users, resumable line by line.
 
     out/<method>[-epsilon-2]/seed-0[-draw-1]/   a whole run each, as of `tacit train`
-    out/baselines/<name>/seed-0.json            a baseline's numbers a user
+    out/baselines/<name>/seed-0.json            a baseline's metrics per user
 
-What is there is not made again, and what another comparison left there is refused.
+Finished runs are not trained again, and those of another comparison are refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tacit.runtime.run import RunDirectory
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A method at a target, or a baseline: an evaluation a seed.
+    """A method at a target, or a baseline: one evaluation per seed.
 
     `target` is None where none was asked for. `provable` is the largest epsilon of any
     seed, for a user's whole history and what is published; None if there is none.
@@ -51,12 +51,12 @@ class Line:
 
     @property
     def epsilon(self) -> float | None:
-        """What it is held to: the target, else what is provable."""
+        """The target epsilon, or where there is none the provable one."""
         aimed = self.target is not None and math.isfinite(self.target)
         return self.target if aimed else self.provable
 
     def pooled(self) -> dict[str, Pooled]:
-        """The mean of every metric over seeds."""
+        """The mean of every metric over seeds, with its standard error."""
         return pool(self.evaluations)
 
 
@@ -88,7 +88,7 @@ class Comparison:
         }
 
     def cells(self) -> list[dict[str, Any]]:
-        """One entry a line and metric."""
+        """One entry per line and metric."""
         return [
             {
                 "method": line.name,
@@ -105,7 +105,7 @@ class Comparison:
 
 
 def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
-    """Train what is not there yet, fit the baselines, and put them side by side."""
+    """Train what is missing, fit the baselines, and compare all of them."""
     contests, baselines = grid.contests(), grid.beside()
     experiments = [draws[0] for draws in contests[0].runs]
     runs = grid.seeds * (grid.draws * len(contests) + len(baselines))
@@ -158,7 +158,7 @@ def _played(contest: Contest, out: Path, progress: _Progress) -> Line:
 def _result(
     experiment: Experiment, folder: Path, draw: int, progress: _Progress
 ) -> dict[str, Any]:
-    """What the run yielded: read if it is there, else trained, resuming what began."""
+    """The result of a run: read if it is finished, else trained or resumed."""
     name = f"seed-{experiment.split_seed}" + (f"-draw-{draw}" if draw else "")
     _refuse_links(folder, folder / name)
     directory = RunDirectory(folder / name)
@@ -170,7 +170,7 @@ def _result(
 
 
 def _refuse_links(*folders: Path) -> None:
-    """Nothing is written outside `--out`, whatever lies in it."""
+    """Refuse links, so that nothing is written outside `--out`."""
     for folder in folders:
         if folder.is_symlink():
             raise BadRun(
@@ -186,7 +186,7 @@ def _is_finished(directory: RunDirectory, experiment: Experiment) -> bool:
 
 
 def _provable(document: Mapping[str, Any]) -> float | None:
-    """What a run's account proves of a whole history against what is published."""
+    """The proven epsilon of a whole history in the release view, if there is one."""
     lines = [
         line
         for line in document["epsilons"]
@@ -203,7 +203,7 @@ def _evaluation(document: Mapping[str, Any]) -> Evaluation:
 
 
 def _averaged(draws: Sequence[Evaluation]) -> Evaluation:
-    """Each user's mean over draws: other noise, the same users."""
+    """The mean of each user's metrics over draws, which differ in their noise."""
     first = draws[0]
     values = {
         name: np.mean([draw.values[name] for draw in draws], axis=0)

@@ -25,7 +25,7 @@ from tacit.experiment.settings import (
 _MOST = 80  # characters of a cleaned name
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{,99}")
 _TABLES = ("comparison.", "baselines")  # what else stands in the same folder
-_DRAW_APART = 100_000  # run seeds of one split's draws
+_DRAW_APART = 100_000  # between the run seeds of one split's draws: they never meet
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Grid:
             raise BadValue("no experiment to compare; give at least one file")
 
     def contests(self) -> list[Contest]:
-        """Every line to be, checked: the files are read and nothing else."""
+        """Every planned line, checked; only the experiment files are read."""
         for path in self.experiments:
-            read_experiment(path, self.changes)  # as it is, it must be sound
+            read_experiment(path, self.changes)  # refuses a file that is wrong as it is
         tables = {path: read_table(path, self.changes) for path in self.experiments}
         contests = list(_contests(self, tables))
         _refuse_other_people(contests)
@@ -76,7 +76,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Contest:
-    """A line to be: for each seed, an experiment a draw."""
+    """A planned line: for each seed, one experiment per draw."""
 
     name: str
     target: float | None
@@ -84,14 +84,14 @@ class Contest:
 
     @property
     def label(self) -> str:
-        """What stands in a table."""
+        """The name of the line in a table."""
         if self.target is None:
             return self.name
         return f"{self.name}, {target_name(self.target)}"
 
     @property
     def folder(self) -> str:
-        """Where its runs are kept: the name of a folder, and never of another place."""
+        """The name of the folder for its runs, which never leads out of `--out`."""
         if self.target is None:
             return folder_name(self.name)
         return f"{folder_name(self.name)}-{target_name(self.target).replace(' ', '-')}"
@@ -166,7 +166,7 @@ def _seeded(table: dict[str, Any], seed: int, draw: int, path: Path) -> Experime
 
 
 def _refuse_other_people(contests: list[Contest]) -> None:
-    """Only what is measured alike on the same users can be compared."""
+    """Refuse experiments that hold out other users or measure something else."""
     first = contests[0].runs[0][0]
     for contest in contests[1:]:
         other = contest.runs[0][0]
@@ -193,5 +193,5 @@ def measured(experiment: Experiment) -> dict[str, Any]:
 
 
 def target_name(target: float) -> str:
-    """A target in words."""
+    """A target epsilon in words, for labels and folders."""
     return "no privacy" if math.isinf(target) else f"epsilon {target:g}"

@@ -1,4 +1,4 @@
-"""A table of values to a frozen dataclass, with every problem noted and none hidden.
+"""From a table of values to a frozen dataclass, with every problem noted.
 
 The dataclass is the schema: its fields are the known keys, their types say what is
 allowed, its constructor may refuse. Nothing is guessed: an unknown key is a problem
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass
 class Problems:
-    """What is wrong so far; reading goes on to find the rest."""
+    """The problems found so far; reading goes on to find the rest."""
 
     found: list[str] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ class Problems:
         try:
             return cls(**values, **given)
         except BadValue as error:
-            # What is given may not go with the defaults; that is no value's fault.
+            # The given fields may not fit the defaults; that is no value's fault.
             anyway = _refusal(cls, values, given) if given else None
             alone = [_refusal(cls, values, given, name) for name in values]
             own = [r for r in alone if r not in (None, anyway)]

@@ -22,16 +22,16 @@ Users = Int64[np.ndarray, "users"]
 
 
 def judge(assembled: Assembled, state: State, heldout: Heldout) -> Evaluation:
-    """The method as it stands in `state`."""
+    """The evaluation of the method with the weights in `state`."""
     return _evaluate(assembled, method_scorer(assembled, state), heldout)
 
 
 def judge_baseline(
     assembled: Assembled, name: str, heldout: Heldout, *, budget: int = 0
 ) -> Evaluation:
-    """A baseline, fitted centrally on the training users's histories.
+    """The evaluation of a baseline, fitted centrally on the training users' histories.
 
-    With a `budget`, the best of so many settings on the validation users.
+    With a `budget`, the best of so many settings on the validation users is taken.
     """
     key = root_key(assembled.experiment).at("baseline", name)
     ranker, split = baseline(name), assembled.split
@@ -43,7 +43,7 @@ def judge_baseline(
 
 
 def method_scorer(assembled: Assembled, state: State) -> Personal:
-    """Scores as each user's own device would compute them.
+    """Scores as each user's own client would compute them.
 
     Users who trained keep their private state; the others enrol as strangers do, with
     their own profile and nothing else.
@@ -51,11 +51,11 @@ def method_scorer(assembled: Assembled, state: State) -> Personal:
     method, split = assembled.method, assembled.split
     recommender = Recommender(method, method.broadcast(state.server), split.catalog)
     key = root_key(assembled.experiment).at("serve")
-    place = np.full(len(split.profiles), -1)
-    place[split.users] = np.arange(len(split.users))
+    row_of = np.full(len(split.profiles), -1)  # -1: did not train
+    row_of[split.users] = np.arange(len(split.users))
 
     def clients(users: Users) -> Clients:
-        rows = place[users]
+        rows = row_of[users]
         if (rows >= 0).all():
             return state.clients.take(rows)
         profiles = split.profiles.take(users)

@@ -24,14 +24,14 @@ from tacit.serving.onnx_file import INPUT, OPSET, OUTPUT, Precision, to_onnx
 from tacit.serving.recommender import Recommender
 from tacit.version import __version__
 
-FORMAT = 1
+FORMAT = 1  # of the exported `model.json`; raised whenever its keys change
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Exported:
-    """Where the two files are, and what stands in the second."""
+    """The paths of the two files, and the document in the second."""
 
     model: Path
     facts: Path
@@ -43,7 +43,7 @@ def export(
 ) -> Exported:
     """Write the model of a finished run into `out`, a new directory.
 
-    By default `export` in the run's own. All of it is known to everyone already, so
+    By default that is `export` in the run's own. All of it is public already, so
     nothing is released.
     """
     directory = SavedRun.at(run).directory
@@ -75,7 +75,7 @@ def exportable() -> list[str]:
 
 
 def _refuse_what_is_there(folder: Path) -> None:
-    """Only an empty folder is filled; what a killed process left half is swept."""
+    """Refuse a folder that is not empty; half-written files are removed first."""
     if folder.is_dir():
         sweep(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -106,7 +106,7 @@ def _onnx_facts(content: bytes, precision: Precision) -> Json:
         "input": {
             "name": INPUT,
             **end,
-            "meaning": "a row a user: 1 at every item the user has, or its value "
+            "meaning": "one row per user: 1 at every item the user has, or its value "
             "where the method weighs values; else 0",
         },
         "output": {
@@ -121,8 +121,8 @@ def _onnx_facts(content: bytes, precision: Precision) -> Json:
 def _model_facts(directory: RunDirectory) -> Json:
     """What the run's own `model.json` says of the method and of what protected it."""
     facts = read_facts(directory.model_facts)
-    told = ("method", "privacy", "round", "plan")  # the first format has no "privacy"
-    return {name: facts[name] for name in told if name in facts}
+    names = ("method", "privacy", "round", "plan")  # the first format has no "privacy"
+    return {name: facts[name] for name in names if name in facts}
 
 
 def _items(recommender: Recommender) -> list[Json]:

@@ -32,7 +32,7 @@ from tacit.version import __version__
 
 Json = dict[str, Any]
 
-RUNS = (2, 4)  # how often a model may be trained anew; what that composes to is shown
+RUNS = (2, 4)  # repeated trainings whose composed epsilon the card shows
 _DRAWN = {"simulation", "data", "releases", "totals", "both", "budget"}
 _CHECK = {"name", "claimed", "measured", "ok"}
 
@@ -40,7 +40,7 @@ _CHECK = {"name", "claimed", "measured", "ok"}
 def draw_card(assembled: Assembled) -> Json:
     """What a run will reveal, under which guarantees, and to whom."""
     plan, method = assembled.plan, assembled.method
-    releases, told = assembled.simulation.releases, assembled.simulation.account
+    releases, found = assembled.simulation.releases, assembled.simulation.account
     experiment = assembled.experiment
     return {
         "tacit": __version__,
@@ -56,10 +56,10 @@ def draw_card(assembled: Assembled) -> Json:
         "method": method_settings(experiment.method_name, assembled.learner),
         "privacy": privacy_settings(method),
         "leaves": [_leaving(release) for release in releases],
-        "releases": [asdict(line) for line in told.releases],
-        "totals": [asdict(line) for line in told.totals],
-        "earlier": [asdict(line) for line in told.earlier],
-        "both": [asdict(line) for line in told.both],
+        "releases": [asdict(line) for line in found.releases],
+        "totals": [asdict(line) for line in found.totals],
+        "earlier": [asdict(line) for line in found.earlier],
+        "both": [asdict(line) for line in found.both],
         "budget": {
             "target_epsilon": plan.target_epsilon,
             "delta": plan.delta,
@@ -110,7 +110,7 @@ def with_progress(
 def write_card(directory: RunDirectory, card: Json | None = None) -> Path:
     """Write the card as JSON and as a page; without `card`, bring it up to date.
 
-    Gives the path of the page.
+    Returns the path of the page.
     """
     current = current_card(directory) if card is None else card
     write_document(directory.privacy_card, current)
@@ -120,7 +120,7 @@ def write_card(directory: RunDirectory, card: Json | None = None) -> Path:
 
 
 def _kinds(dataset: Dataset) -> Iterator[Json]:
-    """Every kind of data there is, whose it is, and whether it is personal."""
+    """Every kind of data, who keeps it, and whether it is personal."""
     log = dataset.interactions
     yield _kind("items a user chose", "the client", personal=True)
     if len(log) and float(log.values.min()) != float(log.values.max()):

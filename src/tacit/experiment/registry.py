@@ -42,7 +42,7 @@ def _load(group: str, kind: str, name: str) -> Any:
 
 
 def _found(group: str) -> dict[str, EntryPoint]:
-    """What other packages declare, and of methods our own, which come first."""
+    """The entry points of other packages, and our own methods, which come first."""
     own = METHODS if group == "tacit.methods" else {}
     listed = {n: EntryPoint(n, value, group) for n, value in own.items()}
     return {entry.name: entry for entry in entry_points(group=group)} | listed

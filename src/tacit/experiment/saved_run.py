@@ -1,4 +1,4 @@
-"""A run that is there: its experiment, its model, what a simulated user holds."""
+"""A run on disk: its experiment, its model, and what a simulated user holds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NO_RESULT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticErro
 def load(run: str | Path) -> Recommender:
     """The trained model of a run directory, ready to recommend on this device.
 
-    Needs `model.safetensors` and `model.json` only: no data set, no torch.
+    It reads `model.safetensors` and `model.json` only: no data set, no torch.
     """
     directory = RunDirectory(Path(run))
     model = load_model(directory.model, directory.model_facts)
@@ -65,8 +65,8 @@ def _from_first_format(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The tables of a model that an earlier version saved.
 
-    Ranking needs the method's own fields only, so what became of the noise is not
-    asked; which mechanism it was is kept, since only sums of one kind add up.
+    Ranking needs the method's own fields only, so the fields of the noise are dropped;
+    the mechanism's name stays, because only sums of the same kind add up.
     """
     known = {f.name for f in dataclass_fields(cls)} - {"privacy"}  # type: ignore[arg-type]
     gone = MOVED["method"].keys() - known
@@ -112,7 +112,7 @@ class SavedRun:
         return found
 
     def _refuse_another(self, experiment: Experiment) -> None:
-        """The ledger says which experiment has spent: it must be this one."""
+        """Refuse an experiment that is not the one in the run's ledger."""
         if not self.directory.ledger.exists():
             if self.directory.model.exists() or self.directory.result.exists():
                 raise Damaged(self.directory.ledger, "it is gone, and there is a model")
@@ -125,7 +125,7 @@ class SavedRun:
 
     @property
     def result(self) -> dict[str, Any]:
-        """What the run yielded; refuses one that is not finished."""
+        """The content of result.json; refuses a run that is not finished."""
         if not self.directory.result.exists():
             raise BadRun(
                 f"{self.directory.path} is not finished; continue it with: "
@@ -144,9 +144,9 @@ class SavedRun:
 
 
 def _check_result(result: Mapping[str, Any]) -> None:
-    """Raise if there is no result in it: of an earlier version nothing vouches for it.
+    """Raise if this is no result: files of an earlier version have no checksum.
 
-    Tells by reading what is shown of it later.
+    It reads whatever is shown of a result later.
     """
     for line in (*result["epsilons"], *result.get("epsilons_with_earlier", ())):
         Statement.from_json(line)

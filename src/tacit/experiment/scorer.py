@@ -1,4 +1,4 @@
-"""A fitted baseline as evaluation wants it: by inner products where it can."""
+"""A fitted baseline as evaluation reads it: by inner products where possible."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tacit.evaluation.ranking import Factors, Scorer
 
 
 def scorer(fitted: Fitted) -> Scorer:
-    """Its factors if its scores are inner products, else its scores."""
+    """The factors of a baseline whose scores are inner products, else its scores."""
     if not isinstance(fitted, FactorFitted):
         return fitted.score
     return Factors(lambda _users, history: fitted.represent(history), fitted.items)

@@ -21,19 +21,19 @@ from tacit.experiment.scorer import scorer
 from tacit.keys import Key
 from tacit.results import Metric
 
-BUDGET = 12  # settings a baseline; one number for all
+BUDGET = 12  # settings per baseline; one number for all, so that none is favored
 
 Settings = Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting, judged on the validation users."""
+    """One setting and its metric on the validation users."""
 
     ranker: Ranker
     settings: Settings
     found: Metric
-    seconds: float  # to fit and to judge
+    seconds: float  # to fit and to evaluate
 
     def to_json(self) -> dict[str, Any]:
         """`settings`, the metric's `mean`, `se` and `n`, and `seconds`."""
@@ -43,7 +43,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Search:
-    """All that was tried, in the order of the grid."""
+    """All trials, in the order of the grid."""
 
     metric: str
     trials: tuple[Trial, ...]
@@ -89,8 +89,8 @@ def settings_of(grid: Grid, budget: int, *, key: Key) -> list[Settings]:
     if len(every) <= budget:
         return every
     draw = key.at("search", "settings").generator()
-    places = draw.choice(len(every), budget, replace=False)
-    return [every[place] for place in sorted(places)]
+    chosen = draw.choice(len(every), budget, replace=False)
+    return [every[index] for index in sorted(chosen)]  # in the order of the grid
 
 
 def _trial(

@@ -4,7 +4,7 @@
 [method]    name = "…", and the method's hyper-parameters
 [privacy]   mechanism = "…" and its fields, channel, delta, target, public groups
 [run]       seed, rounds, who takes part in each
-[evaluate]  metrics, protocol, baselines to stand beside the method
+[evaluate]  metrics, protocol, baselines to compare with
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ SplitName = Literal[
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Which data set, what to keep of it, how to divide it.
+    """Which data set to read, how to filter it, and how to divide it.
 
-    `validation` and `test` are shares of the users if below 1, else how many; with
-    split = "ratio" they are shares of everyone's items. A paper's `protocol` decides
-    what is kept, how it is divided and how it is judged, as the paper did.
-    `population` is how many users the plan speaks of, or how many of each public
-    group: those who are not in the data are absent. Left out, it is counted.
+    `validation` and `test` are fractions of the users if below 1, else numbers of
+    users; with split = "ratio" they are fractions of everyone's items. A paper's
+    `protocol` decides how the data are filtered, divided and evaluated, as the paper
+    did. `population` is the number of users in the plan, or the number in each public
+    group: those who are not in the data are absent. By default it is counted.
     """
 
     source: str
@@ -110,14 +110,14 @@ class DataSettings:
 
     @property
     def declared_people(self) -> int | None:
-        """How many users the plan speaks of, of all groups together, if declared."""
+        """The declared number of users, all groups together; None if not declared."""
         sizes = self.population
         return sum(sizes.values()) if isinstance(sizes, Mapping) else sizes
 
 
 @dataclass(frozen=True)
 class PrivacySettings:
-    """Over which channel reports travel, and the budget of the run."""
+    """The channel of the reports, and the privacy budget of the run."""
 
     mechanism: str = "none"  # what protects reports; its fields stand beside it
     channel: str = "direct"
@@ -152,7 +152,7 @@ class PrivacySettings:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How many rounds, who takes part, and what for.
+    """The number of rounds, who takes part in them, and the purpose of the run.
 
     A simulation draws from its seed, and whoever knows the seed can subtract the noise.
     A release draws from the operating system; its model may be published.
@@ -175,7 +175,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class EvaluateSettings:
-    """What is measured, how, and beside whom."""
+    """The metrics, the protocol and the baselines of an evaluation."""
 
     metrics: tuple[str, ...] = ("ndcg@100", "recall@20", "recall@50")
     protocol: Literal["full", "sampled", "each-alone"] = "full"
@@ -235,15 +235,15 @@ class Experiment:
 
     @property
     def split_seed(self) -> int:
-        """What decides who is held out: the data's own seed, else the run's."""
+        """The seed that decides who is held out: the data's own, else the run's."""
         return self.run.seed if self.data.seed is None else self.data.seed
 
     @property
     def digest(self) -> str:
-        """Changes with every setting that could change a result.
+        """A digest of every setting that could change a result.
 
-        Where the archive lies, how often to write a checkpoint and whom to ask could
-        not.
+        The path of the archive, the interval of checkpoints and the contact are left
+        out.
         """
         settings = self.resolved()
         settings["data"].pop("archive", None)
@@ -325,7 +325,7 @@ def _metric(
     sampler: Sampler | None,
     problems: Problems,
 ) -> ReleasedMetric | None:
-    """The metric that is released, if one is; refuses what has no budget to share."""
+    """The metric to release, if any; refuses one without a budget to share."""
     if evaluate is None or evaluate.release is None:
         return None
     metric = problems.read(ReleasedMetric, evaluate.release, "evaluate.release")
@@ -346,7 +346,7 @@ def _metric(
 def _as_published(
     data: DataSettings, evaluate: EvaluateSettings, table: Table, problems: Problems
 ) -> EvaluateSettings:
-    """The paper's metrics unless others are named; what it decides cannot be set."""
+    """The evaluation with the paper's metrics; refuses what its protocol decides."""
     assert data.protocol is not None
     decided = {
         "data": (
@@ -403,17 +403,17 @@ MOVED: Mapping[str, Mapping[str, str]] = {
 
 
 def moved_keys(table: Table) -> list[str]:
-    """One problem for each key of an earlier version, with the place it has now.
+    """One problem for each key of an earlier version, with its name today.
 
     A key that the named method has as a field of its own was not moved.
     """
-    kept = _own_fields(table.get("method"))
+    own = _own_fields(table.get("method"))
     return [
         f"{section}.{key} = {_toml(table[section][key])!r} is now {place}"
         for section, moved in MOVED.items()
         if isinstance(table.get(section), Mapping)
         for key, place in moved.items()
-        if key in table[section] and (section, key) not in kept
+        if key in table[section] and (section, key) not in own
     ]
 
 
@@ -525,7 +525,7 @@ def _toml_value(text: str) -> Any:
 
 
 def method_settings(name: str, method: Method) -> dict[str, Any]:
-    """A method's name and hyper-parameters; its protection stands elsewhere."""
+    """A method's name and hyper-parameters, without its protection."""
     own = plain_settings(method)
     own.pop("privacy", None)
     return {"name": name, **own}
@@ -544,7 +544,7 @@ def privacy_settings(method: Method) -> dict[str, Any]:
 
 
 def plain_settings(settings: Any) -> dict[str, Any]:
-    """The fields that have a value; TOML has no null."""
+    """The fields that are not None, because TOML has no null."""
     found = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
     return {name: _toml(v) for name, v in found.items() if v is not None}
 

@@ -39,30 +39,30 @@ _COUNTED = ("asked", "took_part", "bytes_up", "bytes_down")  # of a round's tall
 
 
 class Watch(Protocol):
-    """Somebody who looks on; a progress bar, or nobody."""
+    """What is told of the progress of a training, such as a progress bar."""
 
     def say(self, text: str) -> None:
-        """A step has begun."""
+        """Called when a step begins, with its name."""
         ...
 
     def round(self, done: int, planned: int, facts: Facts) -> None:
-        """A round is over."""
+        """Called after each round, with the rounds done and planned."""
         ...
 
 
 class Nobody:
-    """Looks on and says nothing."""
+    """A watch that shows nothing."""
 
     def say(self, text: str) -> None:
-        """Nothing."""
+        """Ignore that a step begins."""
 
     def round(self, done: int, planned: int, facts: Facts) -> None:
-        """Nothing."""
+        """Ignore that a round is over."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a finished run yields."""
+    """The data, the evaluations and the result of a finished run."""
 
     assembled: Assembled
     state: State
@@ -71,12 +71,12 @@ class Outcome:
 
     @property
     def directory(self) -> RunDirectory:
-        """Where the files of the run are."""
+        """The directory with the files of the run."""
         return self.run.directory
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """What stands in result.json."""
+        """The content of result.json."""
         return self.run.result
 
 
@@ -92,7 +92,7 @@ def train(
     Interrupted at any moment, the same call with `resume=True` continues bit for bit.
     """
     watch, directory = watch or Nobody(), RunDirectory(out)
-    with directory.locked():
+    with directory.locked():  # until the last file: nobody else writes in between
         _refuse_another_run(experiment, directory, resume=resume)
         watch.say("preparing the data")
         assembled = assemble(experiment, selected=_selected(directory))
@@ -106,7 +106,7 @@ def train(
                 "a model to publish with `tacit release`"
             )
         inputs = _inputs(assembled)
-        _refuse_other_inputs(inputs, directory)
+        _refuse_other_inputs(inputs, directory)  # before any noise is drawn again
         card = _write_down(assembled, directory, inputs)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
@@ -132,7 +132,7 @@ def train(
 def judge_all(
     assembled: Assembled, state: State, heldout: Heldout
 ) -> dict[str, Evaluation]:
-    """The method, then each baseline of the experiment, on the same users."""
+    """Evaluations of the method and of each baseline, on the same users."""
     experiment = assembled.experiment
     own = {experiment.method_name: judge(assembled, state, heldout)}
     return own | {
@@ -150,13 +150,13 @@ def last_state(assembled: Assembled, directory: RunDirectory) -> State:
     return load_checkpoint(directory.checkpoint, start, digest=digest)
 
 
-def statements(told: Sequence[Statement]) -> list[dict[str, Any]]:
-    """The account's lines as plain data."""
-    return [asdict(statement) for statement in told]
+def statements(lines: Sequence[Statement]) -> list[dict[str, Any]]:
+    """The lines of an account as plain data for JSON."""
+    return [asdict(statement) for statement in lines]
 
 
 def plan_account(assembled: Assembled, *, runs: int = 1) -> Account:
-    """What the experiment will reveal."""
+    """The account of what the experiment will reveal in so many runs."""
     simulation = assembled.simulation
     return simulation.account if runs == 1 else simulation.account_of(runs=runs)
 
@@ -164,7 +164,7 @@ def plan_account(assembled: Assembled, *, runs: int = 1) -> Account:
 def _refuse_another_run(
     experiment: Experiment, directory: RunDirectory, *, resume: bool
 ) -> None:
-    """Nothing is overwritten, and only the same experiment continues a run."""
+    """Refuse to overwrite a run, or to continue one of another experiment."""
     if not directory.experiment.exists():
         return
     if not resume:
@@ -186,6 +186,7 @@ def _selected(directory: RunDirectory) -> list[str] | None:
     path = directory.selected_items
     if not directory.experiment.exists() or not path.exists():
         return None
+    # A list with an item more or less would be another release than the one accounted.
     items = read_document(path, needs_checksum=True).get("items")
     if not isinstance(items, list):
         raise Damaged(path, "it has no list of items")
@@ -193,7 +194,7 @@ def _selected(directory: RunDirectory) -> list[str] | None:
 
 
 def _inputs(assembled: Assembled) -> dict[str, Any]:
-    """What tells these data from any others."""
+    """Digests that tell these data from any others."""
     dataset, split = assembled.dataset, assembled.split
     return {
         "digest": input_digest(dataset, split),
@@ -203,9 +204,10 @@ def _inputs(assembled: Assembled) -> dict[str, Any]:
 
 
 def _refuse_other_inputs(inputs: dict[str, Any], directory: RunDirectory) -> None:
-    """Only the same data continue a run: over others its noise could be subtracted.
+    """Refuse to continue a run over other data: its noise could be subtracted.
 
-    A run that was begun by an earlier version did not write its inputs down.
+    The same round over two data sets with the same noise shows their difference. A run
+    that was begun by an earlier version did not write its inputs down.
     """
     if not directory.experiment.exists() or not directory.inputs.exists():
         return
@@ -234,7 +236,7 @@ def _different(began: dict[str, Any], asked: dict[str, Any]) -> str:
 
 
 def _refuse_past_target(assembled: Assembled) -> None:
-    """A run whose account passes its target is stopped before it begins."""
+    """Refuse a run whose account passes its target, before it begins."""
     plan, totals = assembled.plan, plan_account(assembled).totals
     for line in totals:
         if (line.unit, line.view) != (Unit.USER, View.RELEASE):
@@ -243,6 +245,7 @@ def _refuse_past_target(assembled: Assembled) -> None:
             plan.target_of(line.group) if line.group in plan.groups else _least(plan)
         )
         spent = line.epsilon
+        # 1e-6, relative: calibration may end a rounding above its target.
         if target is not None and (spent is None or spent > target * (1 + 1e-6)):
             shown = "no provable epsilon" if spent is None else f"epsilon {spent:.4f}"
             raise Refused(
@@ -253,7 +256,7 @@ def _refuse_past_target(assembled: Assembled) -> None:
 
 
 def _refuse_unproven(assembled: Assembled) -> None:
-    """A release without a proven promise to whoever sees the model is none."""
+    """Refuse a release without a proven guarantee for the published model."""
     totals = plan_account(assembled).totals
     for line in totals:
         is_model = (line.unit, line.view) == (Unit.USER, View.RELEASE)
@@ -266,7 +269,7 @@ def _refuse_unproven(assembled: Assembled) -> None:
 
 
 def _least(plan: Plan) -> float | None:
-    """The smallest target of any group: what is common to all must meet it."""
+    """The smallest target of any group, which releases common to all must meet."""
     targets = plan.target_epsilon
     return min(targets.values()) if isinstance(targets, Mapping) else targets
 
@@ -274,10 +277,11 @@ def _least(plan: Plan) -> float | None:
 def _write_down(
     assembled: Assembled, directory: RunDirectory, inputs: dict[str, Any]
 ) -> dict[str, Any]:
-    """The data's digest, the resolved experiment and what it will reveal.
+    """Write the data's digest, the resolved experiment and the privacy card.
 
-    Before anyone is asked, and the digest first: whatever is resumed has one. Items
-    that a release selected come before it: they are not drawn again.
+    They are written before anyone is asked, and the digest first: every run that can be
+    resumed has one. Items that a release selected come even before it, so that they are
+    never drawn again.
     """
     if assembled.experiment.is_release and assembled.experiment.selection:
         items = [*assembled.split.catalog.ids]
@@ -306,9 +310,9 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
         nonlocal started
         seconds = time.perf_counter() - started
         if experiment.is_release:
-            return {}  # whatever is counted here is counted among private users
+            return {}  # in a release every count would be one over private users
         looked = _look(assembled, state, tally)
-        started = time.perf_counter()
+        started = time.perf_counter()  # looking does not count as training
         counted = {name: getattr(tally, name) for name in _COUNTED}
         return {"seconds": seconds, ONLY: counted | looked}
 
@@ -323,11 +327,12 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
     state = None
     for state, facts in rounds:
         watch.round(state.server.round, planned, facts)
+    # None: all rounds were played before, and the run was killed after the last one.
     return last_state(assembled, directory) if state is None else state
 
 
 def _look(assembled: Assembled, state: State, tally: Tally) -> dict[str, Any]:
-    """The validation users's metrics, every few rounds and after the last."""
+    """The validation users' metrics, every few rounds and after the last."""
     done, settings = tally.round + 1, assembled.experiment.evaluate
     is_last = assembled.method.is_over(state.server)
     if done % settings.every and not is_last:
@@ -347,14 +352,14 @@ def _model(assembled: Assembled, state: State) -> Model:
 
 
 def _metrics(assembled: Assembled, state: State) -> dict[str, Any]:
-    """What was released of how well the model works, if anything was."""
+    """The metrics that were released under noise, if any were."""
     if assembled.measured is None:
         return {}
     return {"released_metrics": [asdict(assembled.measured.released(state.server))]}
 
 
 def _without_noise(assembled: Assembled, state: State) -> dict[str, Any]:
-    """The same among those who trained, as only a simulation can know it."""
+    """The same metrics without noise, which only a simulation can know."""
     measured, simulation = assembled.measured, assembled.simulation
     if measured is None:
         return {}
@@ -394,7 +399,7 @@ def _result(
 
 
 def _released(assembled: Assembled, state: State) -> dict[str, Any]:
-    """What may be told of a release: nothing of private users but under noise."""
+    """The result of a release: nothing about private users but under noise."""
     told = plan_account(assembled)
     return {
         "method": assembled.experiment.method_name,
@@ -409,5 +414,5 @@ def in_short(document: Mapping[str, Any]) -> dict[str, Any]:
     """A result without the numbers of each user."""
     if not document["simulation"]:
         return {**document}
-    held = {k: v for k, v in document[ONLY].items() if k != "evaluations"}
-    return {**document, ONLY: held}
+    simulated = {k: v for k, v in document[ONLY].items() if k != "evaluations"}
+    return {**document, ONLY: simulated}

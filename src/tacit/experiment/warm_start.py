@@ -18,7 +18,7 @@ from tacit.runtime.warm_start import Earlier, read_spent
 
 @dataclass(frozen=True, eq=False)
 class EarlierRun:
-    """A finished run: its method with all settings, its items, and what it left."""
+    """A finished run to go on from: its method, its items, its weights and memory."""
 
     path: Path
     method: Method
@@ -30,7 +30,7 @@ class EarlierRun:
     def at(cls, path: Path) -> EarlierRun:
         """The run in this directory; refuses one that is not finished.
 
-        Needs no data set: the model has the catalog, the ledger what was released.
+        It needs no data set: the model file has the catalog, the ledger the releases.
         """
         run = SavedRun.at(path)
         is_simulation = bool(run.result["simulation"])  # refuses a run that has none
@@ -40,7 +40,7 @@ class EarlierRun:
         return cls(path, model.method, model.catalog, left, is_simulation)
 
     def renumbered(self, dataset: Dataset) -> Dataset:
-        """The same events over the catalog of this run: sums go by an item's place.
+        """The same events over the catalog of this run, whose sums go by item index.
 
         Items that nobody has any more stay; an item that is new is refused.
         """
@@ -60,7 +60,7 @@ class EarlierRun:
         return replace(dataset, interactions=log, catalog=self.catalog)
 
     def refuse_other_items(self, catalog: Catalog) -> None:
-        """Only the same items in the same order."""
+        """Refuse a catalog that has not the same items in the same order."""
         if list(self.catalog.ids) != list(catalog.ids):
             raise Refused(
                 f"{len(catalog):,} items are left of the {len(self.catalog):,} of the "

@@ -5,7 +5,8 @@ papers compare with (`rivals`). What does not: mathematics that two papers share
 (`models`), protection (`privacy`), noise (`mechanisms`), summing (`aggregation`).
 """
 
-# Names and classes; a class is imported when it is asked for.
+# Classes by their names in `[method] name`. A class is imported when it is asked for:
+# importing all of them would slow down every command.
 METHODS = {
     "dplcf": "tacit.methods.rivals.dplcf:Dplcf",
     "federated_popularity": "tacit.methods.federated_popularity:FederatedPopularity",

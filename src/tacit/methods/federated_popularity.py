@@ -3,7 +3,7 @@
     m   max_votes    the most items one client votes for in a round
     x   votes        a 0/1 vector over the catalog, at most m ones
     v   report       the unit vector x / |x|; x as it is if nothing protects it (leaves)
-    s   share        all reports so far over clients planned so far      (all see it)
+    s   popularity   all reports so far over clients planned so far      (all see it)
 
     client   1  draw m of the items in the history, all if there are fewer
              2  send v, protected
@@ -66,9 +66,9 @@ class FederatedPopularity(SumMethod):
 
     mechanisms: ClassVar[Mechanisms] = {**SumMethod.mechanisms, "local_item": LocalItem}
 
-    max_votes: int = 300
-    content: tuple[str, ...] = ()  # public features of items that say who is alike
-    content_scale: float = 7.0  # of numbers among them, such as years
+    max_votes: int = 300  # m; from 300 on accuracy is flat (docs/methods)
+    content: tuple[str, ...] = ()  # public features that say which items are alike
+    content_scale: float = 7.0  # distance, such as years, at which numbers are unlike
 
     def __post_init__(self) -> None:
         check_offered(self)
@@ -76,18 +76,18 @@ class FederatedPopularity(SumMethod):
         check.at_least(1, max_votes=self.max_votes)
 
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
-        """One: everybody votes."""
+        """One phase, in which every client votes."""
         proof = "unit vectors, docs/methods/federated_popularity.md"
         return (Phase("votes", range(plan.rounds), what="votes", proof=proof),)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
-        """One number per item."""
+        """One number per item of the catalog."""
         return {"votes": Slot("float32", (len(catalog),))}
 
     def public_shape(
         self, phase: Phase | None, catalog: Catalog
     ) -> Mapping[str, PublicSlot]:
-        """One share per item, and the public content."""
+        """The popularity of each item, and the public content."""
         shares = {"share": PublicSlot("float64", (len(catalog),))}
         if not self.content:
             return shares
@@ -95,7 +95,7 @@ class FederatedPopularity(SumMethod):
         return {**shares, **public_content(known)}
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Nobody has voted."""
+        """The server before anybody has voted: every popularity is zero."""
         nothing = np.zeros(len(catalog))
         weights = {"share": nothing}
         if self.content:
@@ -118,7 +118,7 @@ class FederatedPopularity(SumMethod):
         return Tree.dense(votes=unit(votes) if self.privacy.is_private else votes)
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
-        """Line 3."""
+        """Line 3: the votes so far, and the popularity that follows from them."""
         votes = server.memory["votes"] + total["votes"]
         asked = self.planned(server.plan) * (server.round + 1)
         weights = {**server.weights, "share": votes / asked}
@@ -127,7 +127,7 @@ class FederatedPopularity(SumMethod):
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """Nothing, or how alike each item is: popularity depends on nobody."""
+        """How alike each item is to the history; nothing if no content is used."""
         if not self.content:
             return Tastes(Tree.dense(nothing=np.zeros((len(shards), 0))))
         known = Content(broadcast.weights["labels"], broadcast.weights["numbers"])
@@ -136,19 +136,21 @@ class FederatedPopularity(SumMethod):
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """Line 4."""
+        """Line 4: the popularity, times the likeness where content is used."""
         share = broadcast.weights["share"][candidates.items]
         if self.content:
             alike = person.tree["alike"][:, candidates.items]
+            # Noise makes some popularities negative. The small second term ranks those,
+            # and items unlike the history, below all others and by popularity.
             return np.maximum(share, 0.0) * alike + 1e-9 * share
         return np.broadcast_to(share, (len(person.tree), len(share)))
 
     def for_catalog(self, catalog: Catalog) -> Self:
-        """With all that is known of these items as content, if it has any."""
+        """A copy whose content is every feature of this catalog, if it uses content."""
         return replace(self, content=(*catalog.features,) if self.content else ())
 
     def formula(self, broadcast: Broadcast) -> Formula:
-        """Line 4, from histories on."""
+        """Line 4 as a graph that takes histories."""
         share, held = broadcast.weights["share"], HISTORIES.held()
         if not self.content:
             return held * 0.0 + share
@@ -162,5 +164,6 @@ Votes = Float32[np.ndarray, "clients items"]
 
 def unit(votes: Votes) -> Votes:
     """Each row over its L2 norm; a row of zeros stays."""
+    # The squared norm of a 0/1 row is its sum.
     norms = np.sqrt(votes.sum(axis=1, dtype=np.float64, keepdims=True))
     return (votes / np.maximum(norms, 1.0)).astype(np.float32)

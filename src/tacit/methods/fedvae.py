@@ -1,10 +1,10 @@
 """FedVAE: a Mult-VAE trained by gradients of clients that hold one example each.
 
-    ω = (φ, θ)   the network: encoder and decoder       R   users a round
-    r_u          a user's 0/1 history                 T   rounds; t counts epochs
-    g_u          the gradient of u's loss               f, m  attackers, kept reports
+    ω = (φ, θ)    the network: encoder and decoder      R     users per round
+    r_u           a user's 0/1 history                  T     rounds; t counts epochs
+    g_u           the gradient of u's loss              f, m  attackers, kept reports
     η, β₁, β₂, ε  Adam's                                γ, δ  boost and its decay
-    β            the weight of the KL term
+    β             the weight of the KL term
 
     server  1  ω ← drawn from N(0, 1)                                 Algorithm 1, 2
     client  2  g_u ← gradient of -ELBO(ω; r_u), one pass or several   Algorithm 1, 8
@@ -90,7 +90,7 @@ class FedVae(SumMethod):
 
     mode: Literal["sound", "paper"] = "sound"
     # the network
-    hidden: tuple[int, ...] = (600,)
+    hidden: tuple[int, ...] = (600,)  # this and `latent`: Liang et al. 2018, Mult-VAE
     latent: int = 200
     variational: bool = True  # without it Mult-DAE: nothing is sampled, no KL
     tied: bool = False  # the last matrix is the first, transposed
@@ -118,15 +118,15 @@ class FedVae(SumMethod):
     trim: int = 1
     # counting
     count_rounds: int = 0
-    count_share: float = 0.1  # of the budget
-    head: int | None = None  # None: the whole catalog
+    count_share: float = 0.1  # of the budget, for counting
+    head: int | None = None  # the most counted items; None: the whole catalog
 
     def __post_init__(self) -> None:
         check_offered(self)
         check.one_of(("sound", "paper"), mode=self.mode)
         check.one_of(("sum", "mean"), loss=self.loss)
         check.one_of(("float32", "float64"), dtype=self._dtype)
-        self._network(1)
+        self._network(1)  # refuses widths that cannot be
         if not 0 <= self.dropout < 1:
             raise BadValue(f"dropout={self.dropout} must be in [0, 1)")
         check.not_negative(beta=self.beta, local_rate=self.local_rate)
@@ -181,7 +181,7 @@ class FedVae(SumMethod):
             "gradients",
             training,
             what="gradients",
-            bound=0.1,
+            bound=0.1,  # the clip, unless `[privacy] clip` sets another
             is_clipped=True,
             share=1 - self.count_share if self.count_rounds else 1.0,
             proof=_PROOF,
@@ -206,7 +206,7 @@ class FedVae(SumMethod):
     def public_shape(
         self, phase: Phase | None, catalog: Catalog
     ) -> Mapping[str, PublicSlot]:
-        """The network, which items it is of, and what was counted."""
+        """The network, the items that it knows (`head`), and what was counted."""
         n_items, n_columns = len(catalog), self._columns(catalog)
         layers = {
             name: PublicSlot(self._dtype, shape)
@@ -225,7 +225,7 @@ class FedVae(SumMethod):
         shards: Shards,
         keys: Keys,
     ) -> Tree:
-        """Line 2, raw; while counting the history, of length 1."""
+        """Line 2, raw; while counting, the history as a vector of norm 1."""
         if phase.name == "counts":
             return Tree.dense(counts=unit(rows(shards)))
         held = Held.of(shards, broadcast.weights["head"])
@@ -240,13 +240,13 @@ class FedVae(SumMethod):
         )
 
     def robust(self, phase: Phase) -> Mean | Krum | Bucketed:
-        """Line 3, if attackers are expected; counts are just added."""
+        """Line 3, if attackers are expected; counts are always plainly added."""
         return Mean() if phase.name == "counts" else self._robust
 
     # server
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Line 1; nothing is counted."""
+        """Line 1; all counts are zero, and the head is the first items."""
         network, init = self._network(self._columns(catalog)), self._init
         weights = network.start(key.at("weights"), init=init, dtype=self._dtype)
         known: dict[str, Array] = {"head": np.arange(network.n_items)}
@@ -270,13 +270,14 @@ class FedVae(SumMethod):
         counts = server.weights["counts"] + found
         weights = {**server.weights, "counts": counts}
         if server.round == self.count_rounds - 1:
+            # Stable, so that ties fall the same way on every machine.
             head = np.argsort(-counts, kind="stable")[: len(weights["head"])]
             last = self._network(len(head)).decoder[-1]
             layer = weights[last].copy()
             people, size = server.plan.cohort_size, len(counts)
             noise = self.privacy.variance(phase, people=people, size=size)
             logs = log_counts(counts[head], floor=math.sqrt(noise * self.count_rounds))
-            layer[-1] = logs - logs.mean()
+            layer[-1] = logs - logs.mean()  # a softmax does not see a constant
             weights |= {"head": head, last: layer}
         return server.after(weights=weights, memory=server.memory)
 
@@ -285,7 +286,7 @@ class FedVae(SumMethod):
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """Where the encoder puts the history: the mean μ."""
+        """The mean μ of the encoder's latent vector for each history."""
         held = Held.of(shards, broadcast.weights["head"])
         x = held.dense(held.values, self._dtype)
         latent = self._network(held.n_items).encode(broadcast.weights, x)
@@ -302,6 +303,7 @@ class FedVae(SumMethod):
         if "counts" not in broadcast.weights:
             return found[:, candidates.items]
         counts = broadcast.weights["counts"]
+        # Between 1 and 2 below the lowest score of the head, in the order of counts.
         after = -1 - places_by_count(counts) / len(counts)
         scores = found.min(axis=1, keepdims=True) + after
         scores[:, head] = found
@@ -346,7 +348,7 @@ class FedVae(SumMethod):
 
     @property
     def _dtype(self) -> Dtype:
-        """Variances of first weights from N(0, 1) leave the range of float32."""
+        """The type of the weights; N(0, 1) as a start overflows float32."""
         if self.dtype is not None:
             return self.dtype
         return "float64" if self._init == "normal" else "float32"

@@ -4,22 +4,22 @@ Minto, Haller, Haddadi and Livshits, "Stronger Privacy for Federated Collaborati
 Filtering With Implicit Feedback", RecSys 2021. A round is an epoch of the paper.
 
     V        item factors, M × F                      (the server's; everyone sees it)
-    r, p, c  how often, whether at all, 1 + alpha r    (a client's own)
-    x        the user's factors                      (never leaves; made anew from V)
-    g        the gradient of V, M × F, d = M F numbers  (raw)
+    r, p, c  how often, whether at all, 1 + alpha r   (a client's own)
+    x        the user's factors                       (never leaves; made anew from V)
+    g        the gradient of V, M × F, d = M F numbers                          (raw)
 
     server   1  V at random, mean m, deviation s                  Algorithm 2, line 1
     client   2  x = (Vᵀ C V + user_ridge I)⁻¹ Vᵀ C p             line 4, Eq. 4
              3  g = -2 c (p - x·v) x, where it is asked for       line 5, Eq. 5
              4  send g, protected                                 lines 6 and 7
-    server   5  the mean of all reports over the users planned   line 11, Eq. 9
+    server   5  the mean of all reports over the users planned    line 11, Eq. 9
              6  V - gamma (mean + 2 lambda V), 20 times            line 12
     ranking  7  score = x·v on the device, for new users too
 
     mode    mechanism   line 4
     sound   none        g as it is: federated collaborative filtering (FCF)
-    sound   local       PrivUnitG of the whole gradient; let clients speak `once`
-    sound   local_bits  one-bit votes: one coordinate of each of k parts of g
+    sound   local       PrivUnitG of the whole gradient; use the sampler `once`
+    sound   local_bits  one-bit votes: one coordinate of each of k slices of g
     paper   published   one-bit votes as printed: with replacement, each scaled by d,
                         which makes line 5 k times the mean
 
@@ -65,12 +65,13 @@ from tacit.method import (
 from tacit.models.implicit_factors import ImplicitFactors, descend
 from tacit.privacy import LocalBits, PublishedVotes
 
-_RATE, _VOTES_RATE = 0.1, 1e-3  # what served validation users best; bits: the paper's
+# The first served validation users best; the second is the paper's, for votes.
+_RATE, _VOTES_RATE = 0.1, 1e-3
 
 
 @dataclass(frozen=True)
 class FmfLdp(SumMethod):
-    """Learns item factors from protected gradients; users stay on their devices."""
+    """Learns item factors from protected gradients; user factors stay on the client."""
 
     mechanisms: ClassVar[Mechanisms] = {
         "none": Unprotected,
@@ -84,7 +85,7 @@ class FmfLdp(SumMethod):
     alpha: float = 0.0  # how much more a click is trusted than its absence
     user_ridge: float = 1.0  # of line 2
     ridge: float = 1e-6  # lambda
-    learning_rate: float | None = None  # gamma
+    learning_rate: float | None = None  # gamma; None: by the mechanism
     server_steps: int = 20  # on the same mean
     init_mean: float = 0.01  # m: a direction that everyone shares from the start
     init_deviation: float = 0.003  # s
@@ -108,7 +109,7 @@ class FmfLdp(SumMethod):
     # what leaves
 
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
-        """One: gradients, clipped as a whole or coordinate by coordinate."""
+        """One phase of gradients, clipped as a whole or coordinate by coordinate."""
         gradients = "gradients"
         return (Phase(gradients, range(plan.rounds), what=gradients, is_clipped=True),)
 
@@ -119,7 +120,7 @@ class FmfLdp(SumMethod):
     def public_shape(
         self, phase: Phase | None, catalog: Catalog
     ) -> Mapping[str, PublicSlot]:
-        """V in single precision."""
+        """The item factors V, in single precision."""
         return {"items": PublicSlot("float32", (len(catalog), self.factors))}
 
     def update(
@@ -130,8 +131,8 @@ class FmfLdp(SumMethod):
         shards: Shards,
         keys: Keys,
     ) -> Tree:
-        """Lines 2 and 3, raw; only coordinates that somebody is going to look at."""
-        model = self._told(broadcast)
+        """Lines 2 and 3, raw; only the coordinates that will be reported."""
+        model = self._model(broadcast)
         at = self.privacy.coordinates(shards.n_items * self.factors, keys)
         if at is None:
             return Tree.dense(gradient=model.gradients(shards))
@@ -140,18 +141,18 @@ class FmfLdp(SumMethod):
     # server
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Line 1."""
+        """Line 1: item factors drawn at random around a common mean."""
         items = self.init_mean + self.init_deviation * key.generator().standard_normal(
             (len(catalog), self.factors)
         )
         return Server(plan, catalog, 0, {"items": items}, {})
 
     def public(self, server: Server, phase: Phase | None) -> Arrays:
-        """V in single precision."""
+        """The item factors V, in single precision: half the bytes of a broadcast."""
         return {"items": server.weights["items"].astype(np.float32)}
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
-        """Lines 5 and 6."""
+        """Lines 5 and 6: the mean gradient, and several steps along it."""
         items = descend(
             server.weights["items"],
             total["gradient"] / self.planned(server.plan),
@@ -173,27 +174,27 @@ class FmfLdp(SumMethod):
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Line 2; a user who took no part in the training has factors as well."""
-        return Tastes(Tree.dense(person=self._told(broadcast).people(shards)))
+        return Tastes(Tree.dense(person=self._model(broadcast).people(shards)))
 
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """Line 7."""
+        """Line 7: the inner products of user and item factors."""
         items = broadcast.weights["items"].astype(np.float64)
         return person.tree["person"] @ items[candidates.items].T
 
     def formula(self, broadcast: Broadcast) -> Formula:
-        """Lines 2 and 7."""
-        return self._told(broadcast).formula()
+        """Lines 2 and 7 as a graph that takes histories."""
+        return self._model(broadcast).formula()
 
     def reasons(
         self, broadcast: Broadcast, shards: Shards, item: int
     ) -> Float64[np.ndarray, "events"]:
-        """The part of line 7 that each event of the history brings."""
-        return self._told(broadcast).parts(shards, item)
+        """How much each event of the history adds to the score of line 7."""
+        return self._model(broadcast).reasons(shards, item)
 
     # details
 
-    def _told(self, broadcast: Broadcast) -> ImplicitFactors:
+    def _model(self, broadcast: Broadcast) -> ImplicitFactors:
         items = broadcast.weights["items"].astype(np.float64)
         return ImplicitFactors(items, self.alpha, self.user_ridge)

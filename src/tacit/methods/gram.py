@@ -1,14 +1,15 @@
 """Gram: two noisy sums and one spectrum. Our own method, and the default.
 
-    x     a user's history over the catalog: 1 an item, or a weight
+    x     a user's history over the catalog: 1 per item, or a weight
     c     the sum of x / |x| over users, with noise                (everyone sees it)
     head  the H items with the largest c; the rest is the tail
     w     max(c, 1)^-a on the head: less for what everyone has
     p     c w / |c w|: the direction of popularity
     y     x w / |x w| on the head;   r = y - (y·p) p;   z = r / |r|
     G     the sum of z zᵀ over users, with noise                   (everyone sees it)
-    V, f  its directions; f = (xi - rest) / (xi + lambda N), xi what a direction has
-          without the noise (`models.spectrum`), rest what any has
+    V, f  its directions; f = (xi - rest) / (xi + lambda N), xi the eigenvalue of a
+          direction without the noise (`models.eigenvalue_shrinkage`), rest the median
+          of all xi
 
     counting  client  1  send x / |x|, of norm 1
               server  2  c; head, w and p follow
@@ -23,7 +24,7 @@ With public content K (items alike by genre, year, …) and t from 0 (no noise) 
     in 5      score + b t q, q = (x K) c / |(x K) c|; the tail by q
 
 With a `reach` beyond the head, later items share the rows of items alike to them
-(`models.folding`): z = P r / |P r| in 3, and Pᵀ V f Vᵀ P r in 5.
+(`models.item_bucketing`): z = P r / |P r| in 3, and Pᵀ V f Vᵀ P r in 5.
 
 Popularity is known after the counting, so it is taken out before the relating and put
 back in the ranking: nobody pays for it twice.
@@ -32,10 +33,10 @@ back in the ranking: nobody pays for it twice.
 has its norm over sqrt(2) (`tree.Symmetric`): the bound of the phase. That holds for any
 z of norm 1 or less: what made it (weights, content, a fold) does not matter. Noise of
 s / sqrt(2) on every number of the half is, once mirrored, noise of deviation s on the
-diagonal and s / sqrt(2) beside it, which `models.spectrum` removes.
+diagonal and s / sqrt(2) beside it, which `models.eigenvalue_shrinkage` removes.
 
 What follows from users and noise alone (H, lambda, the share of the budget that
-counts) is decided in `gram_heuristics.py`. Local reports: let each client speak `once`.
+counts) is decided in `gram_heuristics.py`. With local reports, use the sampler `once`.
 """
 
 from __future__ import annotations
@@ -88,12 +89,12 @@ from tacit.tree import mirrored
 
 Refresh = Literal["relations", "all"]
 
-_TOLD = (  # what relating needs
+_BROADCAST = (  # weights that clients need to relate items
     *("head", "weights", "popularity", "rows", "shares"),
     *("lean", "labels", "numbers"),
 )
 _PROOF = "docs/methods/gram.md"
-_USUAL_SIZE = 5000  # of a local report; its noise hardly depends on it
+_USUAL_SIZE = 5000  # numbers of a local report; its noise hardly depends on them
 
 
 @dataclass(frozen=True)
@@ -104,18 +105,18 @@ class Gram(SumMethod):
     """
 
     head: int | None = None  # H
-    max_head: int = 3000  # H² numbers are held and decomposed
+    max_head: int = 3000  # H² numbers are stored and decomposed: 72 MB at 3000
     reach: int | None = None  # items related; beyond H they share rows
-    rank: int = 512  # the most directions kept
+    rank: int = 512  # the most directions that are kept
     weight_exponent: float = 0.3  # a
     count_share: float | None = None  # of the budget, for the counting
-    ridge: float | None = None  # lambda; by a rule
+    ridge: float | None = None  # lambda; None: by `gram_heuristics.ridge`
     count_rounds: int = 1  # the first so many rounds count, the others relate
     refresh: Refresh = "relations"  # what a run does that refreshes an earlier one
     weighting: Weighting = "once"  # how often an item counts: see models.histories
     half_life: float | None = None  # days after which an event counts half
-    content: tuple[str, ...] = ()  # public features of items that say who is alike
-    content_scale: float = 7.0  # of numbers among them, such as years
+    content: tuple[str, ...] = ()  # public features that say which items are alike
+    content_scale: float = 7.0  # distance, such as years, at which numbers are unlike
     content_smoothing: float = 0.4  # g
     content_weight: float = 0.07  # b
 
@@ -159,7 +160,7 @@ class Gram(SumMethod):
             "relations",
             relating,
             what="related items",
-            bound=math.sqrt(0.5),
+            bound=math.sqrt(0.5),  # of a half of z zᵀ, |z| <= 1: see the docstring
             share=1 - share if self.count_rounds else 1.0,
             proof=_PROOF,
         )
@@ -169,7 +170,7 @@ class Gram(SumMethod):
         return counts, relations
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
-        """One number per item while counting; then one per item of the head."""
+        """One number per item while counting; then one per pair of head items."""
         if phase.name == "counts":
             return {"counts": Slot("float64", (len(catalog),))}
         return {"relations": Slot.symmetric("float64", self._side(catalog))}
@@ -177,7 +178,7 @@ class Gram(SumMethod):
     def public_shape(
         self, phase: Phase | None, catalog: Catalog
     ) -> Mapping[str, PublicSlot]:
-        """Only what the next round needs; all of it once there is none."""
+        """Only what the next round needs; after the last round, everything."""
         n_items, side, width = len(catalog), self._side(catalog), self._width(catalog)
         rank, every = min(self.rank, side), PublicSlot("float64", (width,))
         content = Content.of(catalog, self.content, scale=self.content_scale)
@@ -196,10 +197,10 @@ class Gram(SumMethod):
             "vectors": PublicSlot("float64", (side, rank)),
             "strengths": PublicSlot("float64", (rank,)),
         }
-        told = slots | known if phase is None else slots
+        public = slots | known if phase is None else slots
         if phase is not None and phase.name == "counts":
-            told = {}
-        return {**told, "n_items": PublicSlot("int64", (1,), n_items, n_items)}
+            public = {}
+        return {**public, "n_items": PublicSlot("int64", (1,), n_items, n_items)}
 
     def update(
         self,
@@ -209,10 +210,10 @@ class Gram(SumMethod):
         shards: Shards,
         keys: Keys,
     ) -> Tree:
-        """Lines 1 and 3, raw."""
+        """Lines 1 and 3, raw: a history of norm 1, or the root of its relations."""
         if phase.name == "counts":
             return Tree.dense(counts=unit(self._rows(shards)))
-        known = Relations.told(broadcast.weights)
+        known = Relations.from_broadcast(broadcast.weights)
         smoothing = self.content_smoothing if self.content else 0.0
         roots = known.roots(self._rows(shards, known.head), smoothing=smoothing)
         return Tree({"relations": Symmetric(roots[:, None, :])})
@@ -220,9 +221,10 @@ class Gram(SumMethod):
     # server
 
     def calibrated(self, plan: Plan) -> Self:
-        """With the least noise for the plan's target, and the head that it allows.
+        """A copy with the least noise for the plan's target, and the head it allows.
 
-        A tenth of the budget counts; more where few tastes would stand out.
+        Counting gets a tenth of the budget, and more where few tastes would stand out
+        from the noise of relating.
         """
         share = self.count_share or heuristics.COUNT_SHARE
         privacy, head = self._with_share(plan, share)
@@ -243,9 +245,9 @@ class Gram(SumMethod):
         return privacy, heuristics.head_size(known, most=self.max_head)
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Nothing is counted.
+        """The server before anything is counted.
 
-        If nothing will be, the head is the catalog's first items, all alike.
+        If no round counts, the head is the catalog's first items, with equal weights.
         """
         side, width = self._side(catalog), self._width(catalog)
         content = Content.of(catalog, self.content, scale=self.content_scale)
@@ -270,15 +272,15 @@ class Gram(SumMethod):
         return replace(server, weights=weights | self._head(server, weights["counts"]))
 
     def public(self, server: Server, phase: Phase | None) -> Arrays:
-        """Only what the next round needs; all of it once there is none."""
+        """Only what the next round needs; after the last round, everything."""
         wanted = tuple(server.weights)
         if phase is not None:
-            wanted = () if phase.name == "counts" else _TOLD
-        told = {n: server.weights[n] for n in wanted if n in server.weights}
-        return {**told, "n_items": np.array([len(server.catalog)])}
+            wanted = () if phase.name == "counts" else _BROADCAST
+        some = {n: server.weights[n] for n in wanted if n in server.weights}
+        return {**some, "n_items": np.array([len(server.catalog)])}
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
-        """Lines 2 and 4."""
+        """Lines 2 and 4: counts and the head, or relations and their directions."""
         if phase.name == "counts":
             counts = server.weights["counts"] + total["counts"]
             weights = {**server.weights, **self._head(server, counts)}
@@ -292,7 +294,7 @@ class Gram(SumMethod):
     def _head(
         self, server: Server, counts: Float64[np.ndarray, "items"]
     ) -> dict[str, np.ndarray]:
-        """Counts, and what follows from them."""
+        """The counts, the head, its weights and the direction of popularity."""
         side, width = self._side(server.catalog), self._width(server.catalog)
         found = head_of(counts, size=width, exponent=self.weight_exponent)
         if width > side:
@@ -309,7 +311,7 @@ class Gram(SumMethod):
     def _directions(
         self, half: Float64[np.ndarray, "half"], known: Evidence, server: Server
     ) -> dict[str, np.ndarray]:
-        """V and f, padded to the rank that may be kept."""
+        """V and f, padded with zeros to `rank`, so that their shape is public."""
         matrix, people = mirrored(half), known.people
         within = self._within(server) if known.variance > 0 else None
         found = cleaned(
@@ -322,8 +324,8 @@ class Gram(SumMethod):
         vectors = np.zeros((len(matrix), min(self.rank, len(matrix))))
         strengths, n = np.zeros(vectors.shape[1]), len(found.strengths)
         vectors[:, :n] = found.vectors
-        # What any direction has, rest / (rest + ridge), would lift the history's own
-        # items and lower popularity, and tell nobody's taste: it is taken off.
+        # The strength that every direction has, rest / (rest + ridge), would lift the
+        # history's own items and lower popularity without saying anything about taste.
         above = found.strengths - found.rest
         strengths[:n] = above / (found.strengths + ridge * people)
         return {"vectors": vectors, "strengths": strengths}
@@ -359,29 +361,29 @@ class Gram(SumMethod):
         return replace(self, head=earlier.head, count_rounds=0)
 
     def continued(self, server: Server, *, weights: Arrays, memory: Arrays) -> Server:
-        """With the counts of an earlier run; if none are to come, its relations too.
+        """The server with an earlier run's counts, and relations if no round counts.
 
-        The earlier sum is weighted against the one to come. That is free: it was
-        released long ago, and the weight follows from public numbers.
+        The earlier sum is weighted against the one to come. That costs no privacy: the
+        sum was released before, and the weight follows from public numbers.
         """
         if self.count_rounds:
             counts = {"counts": weights["counts"]}
             return replace(server, weights={**server.weights, **counts})
         _check_content(server.weights, weights)
-        kept = {name: weights[name] for name in _KEPT if name in weights}
+        same = {name: weights[name] for name in _REFRESHED if name in weights}
         known = Evidence.of(memory)
         coming = self.evidence(server.plan, size=len(memory["half"]))
         weight = known.weight_beside(coming)
         added = {"half": weight * memory["half"], **known.times(weight).arrays()}
-        return replace(server, weights={**server.weights, **kept}, memory=added)
+        return replace(server, weights={**server.weights, **same}, memory=added)
 
     # serving
 
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """How much of each direction, of popularity and of content a history has."""
-        known = Relations.told(broadcast.weights)
+        """The loads of a history on each direction, on popularity and on content."""
+        known = Relations.from_broadcast(broadcast.weights)
         r, popular = known.parted(self._rows(shards, known.head))
         loads = known.loads(r)
         alike = np.zeros((len(shards), 0))
@@ -392,22 +394,22 @@ class Gram(SumMethod):
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """Line 5."""
-        taste, known = person.tree, Relations.told(broadcast.weights)
+        """Line 5: scores of the related items, then the tail."""
+        taste, known = person.tree, Relations.from_broadcast(broadcast.weights)
         parts = (taste["loads"], taste["popular"], taste["alike"])
         return known.score(*parts, weight=self.content_weight)[:, candidates.items]
 
     def formula(self, broadcast: Broadcast) -> Formula:
-        """Line 5, from histories on."""
-        known, weight = Relations.told(broadcast.weights), self.content_weight
+        """Line 5 as a graph that takes histories."""
+        known, weight = Relations.from_broadcast(broadcast.weights), self.content_weight
         used = weight if self.content else None
         return known.formula(rows_formula(self.weighting), content_weight=used)
 
     def reasons(
         self, broadcast: Broadcast, shards: Shards, item: int
     ) -> Float64[np.ndarray, "events"]:
-        """The part of line 5 that each item of the history brings."""
-        known = Relations.told(broadcast.weights)
+        """How much each event of the history adds to the taste term of line 5."""
+        known = Relations.from_broadcast(broadcast.weights)
         x = self._rows(shards, known.head)
         return known.reasons(x, shards.items.astype(np.int64), item)
 
@@ -418,20 +420,20 @@ class Gram(SumMethod):
         side, width = self._side(catalog), self._width(catalog)
         edge = self.edge(plan, side=side)
         shared = f" in {side:,} rows" if width > side else ""
-        kept = "" if self.count_rounds else " of the earlier run's head; by itself"
+        whose = "" if self.count_rounds else " of the earlier run's head; by itself"
         if edge == 0:
             return (
                 f"no noise: relates the {width:,} most frequent items{shared} exactly"
             )
         expect = heuristics.outlook(edge)
-        return f"relates the {width:,} most frequent items{shared}{kept}; {expect}"
+        return f"relates the {width:,} most frequent items{shared}{whose}; {expect}"
 
     def edge(self, plan: Plan, *, side: int) -> float:
         """The largest eigenvalue that noise makes, over the number of users."""
         return self.evidence(plan, size=side * (side + 1) // 2).edge(side)
 
     def evidence(self, plan: Plan, *, size: int) -> Evidence:
-        """What all relating rounds amount to; a report stands for `size` numbers."""
+        """Users and noise of all relating rounds; a report has `size` numbers."""
         return self._evidence(plan, self.privacy, size=size)
 
     def _evidence(self, plan: Plan, privacy: Privacy, *, size: int) -> Evidence:
@@ -440,13 +442,14 @@ class Gram(SumMethod):
         return a_round.rounds(len(relating.rounds))
 
     def _a_round(self, plan: Plan, privacy: Privacy, *, size: int) -> Evidence:
-        """Mirrored, the noise on the diagonal has twice the variance of the half's."""
+        """Users and noise of one relating round."""
         *_, relating = self.phases(plan)
         half = privacy.variance(relating, people=plan.cohort_size, size=size)
+        # Mirrored, the noise on the diagonal has twice the variance of the half's.
         return Evidence(privacy.planned(plan), 2 * half)
 
     def for_catalog(self, catalog: Catalog) -> Self:
-        """With all that is known of these items as content, if it has any."""
+        """A copy whose content is every feature of this catalog, if it uses content."""
         return replace(self, content=(*catalog.features,) if self.content else ())
 
     # details
@@ -460,11 +463,11 @@ class Gram(SumMethod):
         return self.head
 
     def _side(self, catalog: Catalog) -> int:
-        """How many rows are related: H."""
+        """The number of rows of G: H, or the catalog's items if they are fewer."""
         return min(self._known_head, len(catalog))
 
     def _width(self, catalog: Catalog) -> int:
-        """How many items are related: the head's, or as far as the reach goes."""
+        """The number of items that are related: the head, or `reach` if larger."""
         return min(max(self.reach or 0, self._side(catalog)), len(catalog))
 
     def _rows(
@@ -475,12 +478,12 @@ class Gram(SumMethod):
         )
 
 
-_COUNTING = ("weighting", "half_life")  # what a count means
-_RELATING = (  # and what a relation does
+_COUNTING = ("weighting", "half_life")  # settings that decide what a count means
+_RELATING = (  # and those that decide what a relation means
     *("weight_exponent", "content", "content_scale"),
     *("content_smoothing", "reach"),
 )
-_KEPT = ("counts", "head", "weights", "popularity", "rows", "shares", "lean")
+_REFRESHED = ("counts", "head", "weights", "popularity", "rows", "shares", "lean")
 
 
 def _check_same(method: Gram, earlier: Gram) -> None:

@@ -1,7 +1,7 @@
 """PrivRec and DP-PrivRec (Wang et al. 2021): features, meta-learning, adaptation.
 
     θ₀, θ_τ  weights, of everyone and of client τ       Δ_τ  θ_τ - θ₀          (leaves)
-    M, E₁    clients a round, rounds (the plan's)       E₂   local_epochs
+    M, E₁    clients per round, rounds (the plan's)     E₂   local_epochs
     α₁, α₃   rate of a client, step of the server       μ    pull to θ₀
     S, γ, α₄ clip, its quantile, its rate               z, h noise, share of the bits
 
@@ -23,8 +23,8 @@
 
 No id of a user or an item enters the network: users without a history and items that
 nobody has touched are scored like any other, and items of the same features tie. In
-sound mode some rounds may count first (`count_rounds`): a client sends its likes, a row
-of length 1, and the logarithm of their noisy sum is one more feature of the items.
+sound mode some rounds may count first (`count_rounds`): a client sends its likes as a
+row of norm 1, and the logarithm of their noisy sum is one more feature of the items.
 
 Source: Q. Wang, H. Yin, T. Chen, J. Yu, A. Zhou and X. Zhang, "Fast-adapting and
 Privacy-preserving Federated Recommender System", 2021. Departures and what the paper
@@ -85,7 +85,7 @@ from tacit.models.histories import log_counts, rows
 from tacit.models.item_relations import unit
 from tacit.privacy import PublishedClippedSum
 
-_ENOUGH = (64, 48, 24)  # widths with which an audit has coordinates to look at
+_ENOUGH = (64, 48, 24)  # widths that give an audit thousands of coordinates to look at
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class PrivRec(SumMethod):
     adapt_rate: float = 0.05
     # counting, sound only: how often an item is liked becomes one of its features
     count_rounds: int = 0
-    count_share: float = 0.1  # of the budget
+    count_share: float = 0.1  # of the budget, for counting
 
     def __post_init__(self) -> None:
         check_offered(self)
@@ -207,8 +207,8 @@ class PrivRec(SumMethod):
         return self._blueprint.public_shape(catalog)
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
-        """What a user has told of themselves; it stays here."""
-        return self._blueprint.told_by(profiles)
+        """The profile of each user as the network reads it; it stays on the client."""
+        return self._blueprint.profile_columns(profiles)
 
     def update(
         self,
@@ -218,7 +218,7 @@ class PrivRec(SumMethod):
         shards: Shards,
         keys: Keys,
     ) -> Tree:
-        """Line 1, for all at once; while counting the likes, of length 1."""
+        """Line 1 for all clients; while counting, the likes as a row of norm 1."""
         cohort = self.cohort(broadcast)
         if phase.name == "counts":
             return Tree.dense(counts=unit(rows(cohort.labelling.liked(shards))))
@@ -227,7 +227,7 @@ class PrivRec(SumMethod):
     # server
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Random weights; nothing is counted."""
+        """Random weights, and counts of zero."""
         weights = self._blueprint.start(catalog, key)
         memory = self._optimizer.start(without_catalog(weights))
         if self.count_rounds:
@@ -235,9 +235,10 @@ class PrivRec(SumMethod):
         return Server(plan, catalog, 0, weights, memory)
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
-        """Line 3, or one more round of counting. The step scales noise and all."""
+        """Line 3, or one more round of counting. The step scales the noise as well."""
         if phase.name == "counts":
             return self._counted(server, phase, total["counts"])
+        # Clients planned, not clients that came: how many came is not released.
         planned = self.planned(server.plan)
         away = {name: -value / planned for name, value in total.items()}
         return server.stepped(self._optimizer, away)
@@ -245,34 +246,34 @@ class PrivRec(SumMethod):
     def _counted(
         self, server: Server, phase: Phase, found: Float64[np.ndarray, "items"]
     ) -> Server:
-        """Counts so far; after the last of them they are a feature of the items."""
+        """Counts so far; after the last counting round they become item features."""
         counts, weights = server.memory["counts"] + found, server.weights
         if server.round == self.count_rounds - 1:
             people, n_items = server.plan.cohort_size, len(counts)
             noise = self.privacy.variance(phase, people=people, size=n_items)
             logs = log_counts(counts, floor=math.sqrt(noise * self.count_rounds))
             items = self._blueprint.read(server.catalog, logs)
-            weights = {**without_catalog(weights), **items.told()}
+            weights = {**without_catalog(weights), **items.arrays()}
         return server.after(weights=weights, memory={**server.memory, "counts": counts})
 
     # serving
 
     @property
     def liked(self) -> float:
-        """The least that counts as liked."""
+        """The least value that counts as liked."""
         return self._labelling.least_liked
 
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """Line 5: adapted weights, folded to what ranking needs of them."""
+        """Line 5: adapted weights, reduced to what ranking needs of them."""
         how = replace(self._schedule, epochs=self.adapt_epochs, rate=self.adapt_rate)
         return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """Line 5, on the device."""
+        """Line 5: the adapted network's scores of the candidates."""
         return self.cohort(broadcast).scores(person.tree, candidates.items)
 
     # what can be learnt
@@ -298,7 +299,7 @@ class PrivRec(SumMethod):
         )
 
     def for_catalog(self, catalog: Catalog) -> Self:
-        """With whatever is known of items, and a network with numbers enough."""
+        """A copy that reads every feature of this catalog, with enough weights."""
         is_small = len(self.widths) < 2 or self.widths[0] < _ENOUGH[0]
         return replace(
             self,
@@ -313,7 +314,7 @@ class PrivRec(SumMethod):
     # details
 
     def cohort(self, broadcast: Broadcast) -> Cohort:
-        """The network that a broadcast tells of, and how clients read a history."""
+        """The network of a broadcast, and how clients read a history with it."""
         return self._blueprint.cohort(broadcast.weights, self._labelling)
 
     @property

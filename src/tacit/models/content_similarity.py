@@ -3,8 +3,8 @@
 The cosine of their labels (genres, topics), vectors and words, at least zero, times
 exp(-|difference| / scale) for each number (a year). A feature that an item lacks takes
 no side: an item without labels is alike to none, an unknown number is taken as the
-median. Words count by how few items have them (the logarithm of the share) and are
-hashed into a few hundred columns.
+median. A word weighs -log(the fraction of items that have it), as in TF-IDF, and words
+are hashed into a few hundred columns.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tacit.transport.messages import PublicSlot
 
 Matrix = Float[np.ndarray, "rows columns"]
 
-_AT_ONCE = 2**22  # numbers of a block of similarities
-_WORD_COLUMNS = 512
+_AT_ONCE = 2**22  # numbers of a block of similarities: 16 MiB of float32
+_WORD_COLUMNS = 512  # a public broadcast carries items × columns; some words collide
 _WORD = re.compile(r"\w{2,}")
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Items as rows of labels, each of norm 1 or 0, and of numbers in their scale.
+    """Items as rows of labels, each of norm 1 or 0, and of numbers over their scale.
 
     Vectors and words stand among the labels, each feature with norm 1.
     """
@@ -60,7 +60,8 @@ class Content:
         return alike
 
     def spread(self, x: Matrix) -> Matrix:
-        """Each row's items told on to those alike to them: x K, in blocks."""
+        """The product x K in blocks: each row's items spread to the items alike."""
+        # Only items that somebody in the batch has can add anything.
         held, everything = np.flatnonzero(x.any(axis=0)), np.arange(len(self.labels))
         out, step = np.zeros(x.shape), max(1, _AT_ONCE // max(1, len(held)))
         for start in range(0, len(everything), step):
@@ -69,7 +70,7 @@ class Content:
         return out
 
     def spread_formula(self, x: Formula) -> Formula:
-        """`spread`, written down; it compares held items with all, as `spread` does."""
+        """`spread` as a graph; it too compares only the items of a batch with all."""
         held = x.any_row()
         apart = Formula.constant(np.zeros((1, len(self.labels))))
         for number in self.numbers.T:
@@ -85,7 +86,7 @@ class Content:
     def smoothing(
         self, items: Int[np.ndarray, "rows"], share: float
     ) -> Float[np.ndarray, "rows rows"]:
-        """(1 - share) I + share D^-1/2 K D^-1/2 over some items."""
+        """The matrix (1 - share) I + share D^-1/2 K D^-1/2 over some items."""
         alike = self.between(items, items).astype(np.float64)
         root = np.sqrt(np.maximum(alike.sum(axis=1), 1e-12))
         alike *= share / root[:, None] / root
@@ -93,7 +94,7 @@ class Content:
         return alike
 
 
-@lru_cache(maxsize=1)  # the layout of a broadcast asks as well as its first weights
+@lru_cache(maxsize=1)  # the layout of a broadcast needs it as well as the weights
 def _content(catalog: Catalog, names: tuple[str, ...], scale: float) -> Content:
     labels = [np.zeros((len(catalog), 0), np.float32)]
     numbers = [np.zeros((len(catalog), 0), np.float32)]
@@ -111,7 +112,7 @@ def _content(catalog: Catalog, names: tuple[str, ...], scale: float) -> Content:
 
 
 def public_content(known: Content) -> dict[str, PublicSlot]:
-    """The content of a catalog as a broadcast holds it."""
+    """The layout of a catalog's content in a broadcast."""
     return {
         "labels": PublicSlot("float32", known.labels.shape),
         "numbers": PublicSlot("float32", known.numbers.shape),
@@ -140,6 +141,7 @@ def _vectors(column: Vectors | Text) -> Float32[np.ndarray, "items axes"]:
 
 
 def _column(word: str) -> int:
+    # Python's own hash differs from process to process; this one never changes.
     digest = blake2b(word.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") % _WORD_COLUMNS
 

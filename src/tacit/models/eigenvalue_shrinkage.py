@@ -1,4 +1,4 @@
-"""A symmetric matrix without its noise: directions, and what each would have had.
+"""A symmetric matrix without its noise: directions, and the strength of each.
 
 A matrix of side H whose entries carry independent normal noise, of deviation s on the
 diagonal and s / sqrt(2) beside it, has noise eigenvalues up to an edge of s sqrt(2 H).
@@ -31,7 +31,7 @@ Matrix = Float64[np.ndarray, "side side"]
 class Spectrum:
     """Directions, the strongest first, and how strong each is without the noise.
 
-    `rest` is the strength of a direction in the middle of the noise: what any has.
+    `rest` is the strength of a direction in the middle of the noise, the median of all.
     """
 
     vectors: Float64[np.ndarray, "side rank"]
@@ -55,7 +55,7 @@ def cleaned(
     rank: int,
     within: Float64[np.ndarray, "side few"] | None = None,
 ) -> Spectrum:
-    """The `rank` strongest directions that have more than the rest, or fewer.
+    """The strongest directions, at most `rank`, that are stronger than the rest.
 
     `deviation` is that of the noise on the diagonal; zero where there is none. Where
     strong directions are likely to lie `within` a few columns (orthonormal), they are
@@ -80,7 +80,7 @@ def without_noise(
     if deviation == 0:
         return np.maximum(values, 0.0)
     apart = values[:, None] - values
-    apart[apart == 0] = np.inf
+    apart[apart == 0] = np.inf  # the sum leaves out j = i, and exact ties
     raw = values - deviation**2 * (1 / apart).sum(axis=1)
     from scipy.optimize import isotonic_regression  # a third of a second to load
 
@@ -90,9 +90,12 @@ def without_noise(
 def _likely(
     matrix: Matrix, within: Float64[np.ndarray, "side few"], deviation: float
 ) -> Matrix:
+    """The matrix restricted to `within`, without its noise and its weakest strength."""
     values, turned = eigh(within.T @ matrix @ within, driver="evd")
     strengths = without_noise(values, deviation)
     vectors = within @ turned
+    # Every strength is lowered by the least: what noise leaves in each direction stays
+    # in the rest of the matrix, where it is found again.
     return (vectors * (strengths - strengths[0])) @ vectors.T
 
 
@@ -103,7 +106,7 @@ def _strongest(
     rank: int,
     rest: float,
 ) -> Spectrum:
-    least = max(rest, 1e-9 * float(strengths[-1]))  # less is rounding
+    least = max(rest, 1e-9 * float(strengths[-1]))  # relative: less is rounding
     n = min(rank, int((strengths > least).sum()))
     last = len(strengths) - n
     return Spectrum(

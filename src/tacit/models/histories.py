@@ -1,4 +1,4 @@
-"""Histories as rows of numbers: once an item, or weighted by value and age."""
+"""Histories as rows of numbers: 1 per item, or weighted by value and age."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Weighting = Literal["once", "values", "log"]
 """once: 1 for an item that is there; values: the sum of its values (stars, plays);
 log: the logarithm of one plus that sum. Values below zero count as zero."""
 
-_DAY = 86_400.0
+_DAY = 86_400.0  # seconds, the unit of times
 
 
 def rows(
@@ -24,35 +24,36 @@ def rows(
     weighting: Weighting = "once",
     half_life: float | None = None,
 ) -> Float64[np.ndarray, "users columns"]:
-    """A row a user over some items, in the order given, or over all of them.
+    """One row per user over some items, in the order given, or over all of them.
 
     With a `half_life` in days an event counts 2^(-age / half_life); its age is the time
     to the user's own last event. Without times it changes nothing.
     """
     columns = np.arange(shards.n_items) if items is None else items
-    place = np.full(shards.n_items, -1)
-    place[columns] = np.arange(len(columns))
-    at = place[shards.items]
-    kept = at >= 0
-    cells = shards.owners[kept] * len(columns) + at[kept]
+    column_of = np.full(shards.n_items, -1)
+    column_of[columns] = np.arange(len(columns))
+    at = column_of[shards.items]
+    inside = at >= 0
+    cells = shards.owners[inside] * len(columns) + at[inside]
     total = np.zeros((len(shards), len(columns)))
     flat = total.reshape(-1)
     if weighting == "once":
         flat[cells] = 1.0
     else:
-        np.add.at(flat, cells, np.maximum(shards.values[kept], 0.0))
+        np.add.at(flat, cells, np.maximum(shards.values[inside], 0.0))
     if weighting == "log":
         np.log1p(total, out=total)
     if half_life is not None and shards.times is not None:
+        # An item counts by its latest event: repeats do not make it older.
         fresh = np.zeros_like(flat)
-        aged = np.exp2(-_ages(shards)[kept] / (half_life * _DAY))
+        aged = np.exp2(-_ages(shards)[inside] / (half_life * _DAY))
         np.maximum.at(fresh, cells, aged)
         flat *= fresh
     return total
 
 
 def rows_formula(weighting: Weighting) -> Formula:
-    """`rows` over all items, written down; what comes in has values and no times."""
+    """`rows` over all items as a graph; its input has values and no times."""
     if weighting == "once":
         return HISTORIES.held()
     values = HISTORIES.maximum(0.0)
@@ -60,7 +61,7 @@ def rows_formula(weighting: Weighting) -> Formula:
 
 
 def _ages(shards: Shards) -> Float64[np.ndarray, "events"]:
-    """Seconds to the owner's last event, which stands last."""
+    """Seconds from each event to its owner's last one; events are sorted by time."""
     assert shards.times is not None
     lengths = shards.lengths[shards.lengths > 0]
     last = shards.times[shards.offsets[1:][shards.lengths > 0] - 1]

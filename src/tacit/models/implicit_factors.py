@@ -1,15 +1,15 @@
 """Matrix factorisation for clicks: users in closed form, items by gradient.
 
-    V       items × factors, a row v an item
+    V       items × factors, one row v per item
     r       how often an item is in a user's history
     p       1 where r > 0, else 0
     c       1 + alpha r: how much a preference is trusted
     x       (Vᵀ C V + ridge I)⁻¹ Vᵀ C p             Eq. 4: the user's factors
-    g       -2 c (p - x·v) x, a row an item          Eqs. 5 and 6: the items' gradient
+    g       -2 c (p - x·v) x, one row per item      Eqs. 5 and 6: the items' gradient
 
 Equations of Minto et al. 2021, after Hu, Koren and Volinsky 2008 and Ammad-ud-din et
-al. 2019. V is the same for everyone: Vᵀ C V is Vᵀ V and a few rows of the history. A
-coordinate of g needs one row of V; nobody's gradient is written down for a few of them.
+al. 2019. V is the same for everyone: Vᵀ C V is Vᵀ V plus a few rows of the history. One
+coordinate of g needs one row of V, so a few coordinates never need the whole gradient.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class ImplicitFactors:
     ridge: float
 
     def people(self, shards: Shards) -> People:
-        """Everyone's factors; zero without a history."""
+        """The factors of every user; zero without a history."""
         is_small = not dispatch.pays(
             "implicit_factors.solver", len(shards) * len(self.items)
         )
         return self._solved(shards, _nothing(shards), is_small)[0]
 
     def gradients_at(self, shards: Shards, coordinates: Coordinates) -> Values:
-        """A few coordinates of everyone's gradient."""
+        """The given coordinates of each client's gradient."""
         return self._solved(shards, coordinates, self._trains_plain)[1]
 
     def gradients(self, shards: Shards) -> Float64[np.ndarray, "clients items factors"]:
-        """Everyone's whole gradient."""
+        """The whole gradient of each client, of shape (clients, items, factors)."""
         x, _ = self._solved(shards, _nothing(shards), self._trains_plain)
         if self._trains_plain:
             return self._spread_plain(shards, x)
@@ -61,8 +61,8 @@ class ImplicitFactors:
         spread(shards.offsets, shards.items, self.items, float(self.alpha), x, out)
         return out
 
-    def parts(self, shards: Shards, item: int) -> Float64[np.ndarray, "events"]:
-        """How much each event of one user adds to x·v of an item; they add up to it.
+    def reasons(self, shards: Shards, item: int) -> Float64[np.ndarray, "events"]:
+        """How much each event of one user adds to x·v of an item; the sum is x·v.
 
         x is linear in the rows of the history once Vᵀ C V is known.
         """
@@ -73,7 +73,10 @@ class ImplicitFactors:
         return confidence / repeats * (self.items[shards.items] @ toward)
 
     def formula(self) -> Formula:
-        """x·v of all items, written down; with alpha = 0 one matrix is everyone's."""
+        """The scores x·v of all items as a graph, where alpha = 0.
+
+        Everyone then has the same system of equations, solved here once.
+        """
         if self.alpha:
             raise Refused(
                 f"alpha={self.alpha} gives everyone a system of equations of their "
@@ -100,13 +103,13 @@ class ImplicitFactors:
 
     @property
     def _trains_plain(self) -> bool:
-        """By the catalog, which is public: who else trains must not matter."""
+        """Whether numpy computes updates: decided by the catalog, which is public."""
         return not dispatch.pays("implicit_factors.spread", len(self.items))
 
     def _solved_plain(
         self, shards: Shards, coordinates: Coordinates
     ) -> tuple[People, Values]:
-        """The twin of the compiled one."""
+        """Factors and gradient coordinates in numpy, as the kernel computes them."""
         counts = _counts(shards)
         confident = counts.copy()
         confident.data = 1.0 + self.alpha * counts.data
@@ -121,30 +124,31 @@ class ImplicitFactors:
     def _spread_plain(
         self, shards: Shards, x: People
     ) -> Float64[np.ndarray, "clients items factors"]:
-        """The twin of the compiled one."""
+        """The whole gradients in numpy, as the kernel computes them."""
         found = self._residuals(x @ self.items.T, _counts(shards).toarray())
         return -2.0 * found[:, :, None] * x[:, None, :]
 
     def _residuals(
         self, scores: Float64[np.ndarray, "*any"], counts: Float64[np.ndarray, "*any"]
     ) -> Float64[np.ndarray, "*any"]:
-        """The part of g that every factor shares: c (p - x·v)."""
+        """The term of g that is the same for every factor: c (p - x·v)."""
         return (1.0 + self.alpha * counts) * ((counts > 0) - scores)
 
     def _systems(
         self, counts: sp.csr_array
     ) -> Float64[np.ndarray, "clients factors factors"]:
-        """Vᵀ C V + ridge I of each user: what all share, and the touched rows."""
+        """The matrix Vᵀ C V + ridge I of each user."""
+        # Vᵀ V + ridge I is common; alpha r v vᵀ comes on top for each touched item.
         f = self.items.shape[1]
         outer = (self.items[:, :, None] * self.items[:, None, :]).reshape(-1, f * f)
         return self._common() + self.alpha * (counts @ outer).reshape(-1, f, f)
 
     def _common(self) -> Float64[np.ndarray, "factors factors"]:
-        """Vᵀ V + ridge I."""
+        """The matrix Vᵀ V + ridge I, which all users share."""
         return self.items.T @ self.items + self.ridge * np.eye(self.items.shape[1])
 
     def _table(self) -> Float64[np.ndarray, "items columns"]:
-        """Of each item v, then the lower triangle of v vᵀ where alpha asks for it."""
+        """Each item's row v, then the lower triangle of v vᵀ unless alpha is zero."""
         if self.alpha == 0:
             return self.items
         i, j = np.tril_indices(self.items.shape[1])
@@ -156,7 +160,7 @@ def _nothing(shards: Shards) -> Coordinates:
 
 
 def _counts(shards: Shards) -> sp.csr_array:
-    """How often each item is in each history; users × items."""
+    """How often each item is in each history, of shape (users, items)."""
     shape = (len(shards), shards.n_items)
     ones = np.ones(len(shards.items))
     made = sp.csr_array((ones, shards.items, shards.offsets), shape, copy=True)
@@ -172,7 +176,7 @@ def descend(
     ridge: float,
     steps: int,
 ) -> Items:
-    """So many steps with the same gradient: V - rate (gradient + 2 ridge V)."""
+    """V after `steps` steps with the same gradient: V - rate (gradient + 2 ridge V)."""
     for _ in range(steps):
         items = items - rate * (gradient + 2.0 * ridge * items)
     return items

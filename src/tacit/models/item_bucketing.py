@@ -1,10 +1,10 @@
-"""More items than rows: those beyond the first share rows with items alike to them.
+"""More items than rows: later items share rows with items alike to them.
 
-A fold is a matrix P of one row a group and one column an item, with one number in each
-column (an item's share) and rows of norm 1, so that P Pᵀ = I: folding never makes a
-vector longer, and Pᵀ gives back what a row can know of its items. An item's share is
-proportional to how much of the histories' length it is expected to have: in a group the
-frequent items speak, and rare ones whisper.
+A fold is a matrix P with one row per group and one column per item, with one number in
+each column (an item's share) and rows of norm 1, so that P Pᵀ = I: folding never makes
+a vector longer, and Pᵀ gives back what a row can know of its items. The square of an
+item's share is proportional to its expected part of the squared norm of histories, so
+frequent items dominate their group.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from scipy.sparse import csr_array
 
 from tacit.models.content_similarity import Content
 
-_LEADING = 0.25  # of the rows have followers
-_LEAST = 1e-3  # of a count: noise makes some of them negative
+_LEADING = 0.25  # fraction of the rows that later items share
+_LEAST = 1e-3  # the least count: noise makes some of them negative
 
 Items = Int64[np.ndarray, "items"]
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Which row each item is in, and its share of it."""
+    """The row of each item, and its share in that row."""
 
     rows: Items
     shares: Float64[np.ndarray, "items"]
@@ -34,7 +34,7 @@ class Fold:
     def folded(
         self, x: Float64[np.ndarray, "users items"]
     ) -> Float64[np.ndarray, "users rows"]:
-        """P x for every user."""
+        """The folded history P x of every user."""
         places = (np.arange(len(self.rows)), self.rows)
         matrix = csr_array((self.shares, places), shape=(len(self.rows), self.n_rows))
         return np.asarray(x @ matrix)
@@ -42,7 +42,7 @@ class Fold:
     def unfolded(
         self, y: Float64[np.ndarray, "users rows"]
     ) -> Float64[np.ndarray, "users items"]:
-        """Pᵀ y for every user."""
+        """The unfolded row Pᵀ y of every user, over items again."""
         return y[:, self.rows] * self.shares
 
 
@@ -54,10 +54,10 @@ def fold_of(
     content: Content,
     n_rows: int,
 ) -> Fold:
-    """Every later item of the head with the most alike of the rows that lead.
+    """A fold in which every later item joins the most similar leading row.
 
-    The first three quarters of the rows are an item each; the items of the last quarter
-    lead a group. `counts` are those of the head.
+    The first three quarters of the rows have one item each; the items of the last
+    quarter lead a group each. `counts` are those of the head.
     """
     first = n_rows - max(1, round(_LEADING * n_rows))
     alike = content.between(head[n_rows:], head[first:n_rows])

@@ -1,16 +1,16 @@
 """The most frequent items of a catalog and how they relate, as everyone may know it.
 
-    c        how often each item is had              (counts)
+    c        how many users have each item           (counts)
     head     the items with the largest c            (head)
     w        max(c, 1)^-a on the head                (weights)
     p        c w / |c w|                             (popularity)
-    P        rows that items share, if they do       (rows, shares): models.folding
+    P        rows that items share, if they do       (rows, shares): `item_bucketing`
     V, f     directions of taste, and their weight   (vectors, strengths)
-    t, K     how far to lean on content, and it      (lean, labels, numbers)
+    t, K     the weight of content, and the content  (lean, labels, numbers)
 
 A history x becomes y = x w / |x w|, and r = y - (y·p) p is what is not popularity. The
 score of the head is Pᵀ V f Vᵀ P r + (y·p) p, P = I where no row is shared; the tail
-follows, by c or by what is alike.
+follows, ordered by c or by likeness to the history.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tacit.models.item_bucketing import Fold
 from tacit.models.onnx_graph import Formula
 from tacit.tree import Arrays
 
-_NEARLY_NOTHING = 1e-5  # of a unit vector; less is rounding
-_TIES = 1e-9  # what the order by count adds to a score
-_HAIR_MORE = 1 + 1e-12
-_BLOCK = 128  # rows that stay in a cache between two looks
+_NEARLY_NOTHING = 1e-5  # norm of what is left of a unit vector; less is rounding
+_TIES = 1e-9  # weight of the order by count in a score: it decides ties only
+_HAIR_MORE = 1 + 1e-12  # rounding must not leave a norm above 1, the phase's bound
+_BLOCK = 128  # rows of a history matrix that stay in the cache between two passes
 
 Rows = Float64[np.ndarray, "users columns"]
 Folded = Float64[np.ndarray, "users rows"]  # the same columns where none are shared
@@ -41,13 +41,13 @@ def head_of(
     head = np.argsort(-counts, kind="stable")[:size]
     weights = np.maximum(counts[head], 1.0) ** -exponent
     liked = np.maximum(counts[head], 0.0) * weights
-    popularity = liked / max(float(np.linalg.norm(liked)), 1e-300)
+    popularity = liked / max(float(np.linalg.norm(liked)), 1e-300)  # never 0 / 0
     return {"head": head, "weights": weights, "popularity": popularity}
 
 
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """What is known so far: nothing, then a head, then its directions."""
+    """What a broadcast says so far: nothing, then a head, then its directions."""
 
     head: Int64[np.ndarray, "head"]
     weights: Float64[np.ndarray, "head"]
@@ -60,12 +60,12 @@ class Relations:
     content: Content
 
     @classmethod
-    def told(cls, arrays: Arrays) -> Relations:
-        """From arrays by these names; what is not there is not known yet."""
+    def from_broadcast(cls, arrays: Arrays) -> Relations:
+        """Relations from the arrays of a broadcast; missing ones are not known yet."""
         head = arrays.get("head", np.zeros(0, np.int64))
         n_items = int(arrays["n_items"][0])
         nothing = np.zeros((n_items, 0), np.float32)
-        fold = _fold_told(arrays)
+        fold = _fold_of(arrays)
         n_rows = len(head) if fold is None else fold.n_rows
         return cls(
             head,
@@ -80,7 +80,10 @@ class Relations:
         )
 
     def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "users"]]:
-        """What of each history over the head is not popularity (r), and y·p."""
+        """The rest r of each history without popularity, and the load y·p on it.
+
+        It overwrites x.
+        """
         x *= self.weights
         y = unit(x)
         popular = y @ self.popularity
@@ -90,7 +93,7 @@ class Relations:
     def roots(self, x: Rows, *, smoothing: float) -> Folded:
         """The unit vectors z of histories over the head; content may smooth them.
 
-        Norms are at most 1 whatever the history, the weights and the fold: every way
+        Norms are at most 1 whatever the history, the weights and the fold: every branch
         ends in `unit`, or in what equals it for a popularity of norm 1.
         """
         if self.fold is not None:
@@ -104,7 +107,7 @@ class Relations:
         return x
 
     def _root(self, x: Rows) -> None:
-        """As unit(parted(x)), with fewer looks at x: |r|² = |y|² - (y·p)²."""
+        """The same as unit(parted(x)) with fewer passes: |r|² = |y|² - (y·p)²."""
         x *= self.weights
         norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", x, x)), 1e-300)
         popular = (x @ self.popularity) / norms
@@ -115,7 +118,7 @@ class Relations:
         x -= np.multiply.outer(popular * scale, self.popularity)
 
     def loads(self, r: Rows) -> Float64[np.ndarray, "users rank"]:
-        """How much of each direction there is in r, by its strength."""
+        """The coordinate of r along each direction, times its strength."""
         return (self._folded(r) @ self.vectors) * self.strengths
 
     def _folded(self, r: Rows) -> Folded:
@@ -125,7 +128,7 @@ class Relations:
         return y if self.fold is None else self.fold.unfolded(y)
 
     def alike(self, x: Rows) -> Rows:
-        """How alike, and how liked, every item is to what a history has."""
+        """The likeness of every item to a history, times its count; rows of norm 1."""
         return unit(self.content.spread(x) * np.maximum(self.counts, 0.0))
 
     def score(
@@ -136,25 +139,26 @@ class Relations:
         *,
         weight: float,
     ) -> Float64[np.ndarray, "users items"]:
-        """All items; `alike` has no columns where content plays no part.
+        """The scores of all items; `alike` has no columns where no content is used.
 
-        Ties go by count, and so does everything for somebody without a history.
+        Ties go by count, and so does everything for a user without a history.
         """
         head = self._unfolded(loads @ self.vectors.T)
+        # From -1 for the most counted item to -2: below any score of the head.
         after = -1 - self._places() / len(self.counts)
         head += popular * self.popularity + _TIES * after[self.head]
         if alike.shape[1]:
             head += weight * self.lean * alike[:, self.head]
-            after = -2 + alike + _TIES * after  # by what is alike, then by counts
+            after = -2 + alike + _TIES * after  # by likeness, then by counts
         scores = head.min(axis=1, keepdims=True, initial=0.0) + after
         scores[:, self.head] = head
         return scores
 
     def formula(self, x: Formula, *, content_weight: float | None) -> Formula:
-        """`parted`, `loads` and `score`, written down for weighted histories.
+        """`parted`, `loads` and `score` as a graph that takes weighted histories.
 
-        None where content plays no part. A fold needs no step of its own: V stands here
-        with a row an item.
+        `content_weight` is None where no content is used. A fold needs no step of its
+        own: V stands here with one row per item.
         """
         y = (x.columns(self.head) * self.weights).unit(least=_NEARLY_NOTHING)
         popular = y @ self.popularity[:, None]
@@ -175,25 +179,25 @@ class Relations:
     def reasons(
         self, x: Rows, items: Int64[np.ndarray, "events"], target: int
     ) -> Float64[np.ndarray, "events"]:
-        """What each of a user's items brings to the taste part of a score.
+        """How much each of a user's items adds to the taste term of a score.
 
-        The score is linear in y. Popularity speaks for an item whoever asks, so it is
-        no reason; nor is anything for an item of the tail.
+        The score is linear in y. Popularity is the same for every user, so it is no
+        reason, and an item of the tail has none.
         """
-        place = np.full(len(self.counts), -1)
-        place[self.head] = np.arange(len(self.head))
-        if place[target] < 0:
+        column = np.full(len(self.counts), -1)
+        column[self.head] = np.arange(len(self.head))
+        if column[target] < 0:
             return np.zeros(len(items))
         y = unit(x * self.weights)[0]
-        related = self._related(place[target])
+        related = self._related(column[target])
         related -= (related @ self.popularity) * self.popularity
-        return np.where(place[items] >= 0, (y * related)[place[items]], 0.0)
+        return np.where(column[items] >= 0, (y * related)[column[items]], 0.0)
 
-    def _related(self, place: int) -> Float64[np.ndarray, "head"]:
+    def _related(self, column: int) -> Float64[np.ndarray, "head"]:
         """The row of Pᵀ V f Vᵀ P that belongs to one item of the head."""
-        row, share = place, 1.0
+        row, share = column, 1.0
         if self.fold is not None:
-            row, share = self.fold.rows[place], self.fold.shares[place]
+            row, share = self.fold.rows[column], self.fold.shares[column]
         rows = self.vectors @ (self.vectors[row] * self.strengths) * share
         return self._unfolded(rows[None])[0]
 
@@ -204,14 +208,14 @@ class Relations:
 def places_by_count(
     counts: Float64[np.ndarray, "items"],
 ) -> Int64[np.ndarray, "items"]:
-    """0, 1, … by count, the most counted first."""
+    """The rank of each item by count: 0 for the most counted."""
     places = np.empty(len(counts), np.int64)
     places[np.argsort(-counts, kind="stable")] = np.arange(len(places))
     return places
 
 
-def _fold_told(arrays: Arrays) -> Fold | None:
-    """The fold, where items share rows; every row has its own item."""
+def _fold_of(arrays: Arrays) -> Fold | None:
+    """The fold, where items share rows; every row has at least one item."""
     if "rows" not in arrays:
         return None
     rows = arrays["rows"]
@@ -219,9 +223,9 @@ def _fold_told(arrays: Arrays) -> Fold | None:
 
 
 def unit(x: Rows) -> Rows:
-    """Each row over its L2 norm, in its place; what is nearly nothing becomes zero.
+    """Each row over its L2 norm, in place; a row that is nearly zero becomes zero.
 
-    A hair less than 1, so that rounding never puts a row beyond its bound.
+    Norms end a hair below 1, so that rounding never puts a row beyond its bound.
     """
     norms = np.sqrt(np.einsum("ij,ij->i", x, x)) * _HAIR_MORE
     keeps = norms > _NEARLY_NOTHING

@@ -4,8 +4,8 @@
     scores = (x.unit(least=0.5) @ weights).tanh()     # nothing is computed yet
 
 A formula is a tree of steps that begins at `HISTORIES` and at constants. Steps have
-the names and the meaning of ONNX's operators, so that `serving.export` writes them as
-they stand. Rows are users, and nobody's scores depend on who else is in the batch.
+the names and the meaning of ONNX's operators, so that `serving.onnx_file` writes them
+as they stand. Rows are users, and nobody's scores depend on who else is in the batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BOOLEAN = 9  # ONNX's number for this type
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """One step and the formulas it reads; or a constant, or what comes in."""
+    """One step and the formulas that it reads, or a constant, or the input."""
 
     operator: str
     inputs: tuple[Formula, ...] = ()
@@ -35,7 +35,7 @@ class Formula:
 
     @classmethod
     def constant(cls, value: Array | float) -> Formula:
-        """A number or an array. What is used twice is written once."""
+        """A number or an array; one that is used twice is written to a file once."""
         return cls("Constant", value=np.asarray(value))
 
     # number by number
@@ -53,31 +53,31 @@ class Formula:
         return self._then("Div", other)
 
     def maximum(self, other: Operand) -> Formula:
-        """The larger of the two."""
+        """The larger of the two, number by number."""
         return self._then("Max", other)
 
     def minimum(self, other: Operand) -> Formula:
-        """The smaller of the two."""
+        """The smaller of the two, number by number."""
         return self._then("Min", other)
 
     def tanh(self) -> Formula:
-        """The hyperbolic tangent."""
+        """The hyperbolic tangent of every number."""
         return self._then("Tanh")
 
     def exp(self) -> Formula:
-        """The exponential."""
+        """The exponential of every number."""
         return self._then("Exp")
 
     def log(self) -> Formula:
-        """The natural logarithm."""
+        """The natural logarithm of every number."""
         return self._then("Log")
 
     def absolute(self) -> Formula:
-        """Without the sign."""
+        """The absolute value of every number."""
         return self._then("Abs")
 
     def held(self) -> Formula:
-        """1 where there is more than zero, else 0."""
+        """1 where a number is above zero, else 0."""
         return self.maximum(0.0)._then("Sign")
 
     # row by row
@@ -102,7 +102,7 @@ class Formula:
     # rows and columns
 
     def transposed(self) -> Formula:
-        """Rows for columns."""
+        """The matrix with its rows as columns."""
         return self._then("Transpose", perm=[1, 0])
 
     def columns(self, places: Int64[np.ndarray, "columns"] | Formula) -> Formula:
@@ -114,21 +114,21 @@ class Formula:
         return self._then("Gather", places, axis=0)
 
     def beside(self, other: Formula) -> Formula:
-        """The columns of both."""
+        """The columns of this formula, then those of the other."""
         return self._then("Concat", other, axis=1)
 
     def placed(
         self, places: Int64[np.ndarray, "columns"], *, among: Formula, n_items: int
     ) -> Formula:
-        """`among`, a number for every item, with these columns at their places."""
+        """`among`, one number per item, with these columns in those of `places`."""
         order = len(places) + np.arange(n_items)
         order[places] = np.arange(len(places))
         return self.beside(among).columns(order)
 
     def any_row(self) -> Formula:
-        """The places of the columns in which any row is above zero."""
+        """The indices of the columns in which any row is above zero."""
         most = self._then("ReduceMax", axes=[0], keepdims=0).maximum(0.0)
-        found = most._then("Broadcast", to=_BOOLEAN)._then("NonZero")
+        found = most._then("Cast", to=_BOOLEAN)._then("NonZero")
         return found._then("Reshape", np.array([-1]))
 
     def _then(self, operator: str, *others: Operand, **options: Option) -> Formula:
@@ -139,4 +139,4 @@ class Formula:
 Operand = Formula | Array | float
 
 HISTORIES = Formula("Input")
-"""What comes in: a row a user, above zero at each item that the user has."""
+"""The input: one row per user, above zero at each item that the user has."""

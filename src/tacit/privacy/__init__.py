@@ -12,7 +12,7 @@
     guarantees        the event of a round -> the six cells of a release
 
 What belongs here: whatever decides a bound, a noise, an event and a printed epsilon.
-This is the one place where they meet. What does not: how noise is drawn and a vector
+This is the only package where they meet. What does not: how noise is drawn and a vector
 clipped (`mechanisms`), what events cost (`accounting`), what a method sums up.
 
 Before: a method's `phases` and `report_shape`. After: `method.SumMethod` derives the

@@ -5,10 +5,10 @@ phase with share s gets s / z² of it, divided among the rounds that a client ta
 in on average. A client that speaks once is in one of the phases only, and spends
 everything there.
 
-Clients that protect their own reports share a target epsilon among their messages. Of a
-user's k votes about d coordinates the noise is (d / k) coth²(eps / 2). With a total
-of k eps that is least at eps = 2.18 a vote. Where a relay mixes, the total grows as
-sqrt(k e^eps) instead, and it is least at sinh(eps) = 2, eps = 1.44.
+Clients that protect their own reports divide a target epsilon among their messages. The
+noise of a user's k votes about d coordinates is (d / k) coth²(eps / 2). If the total is
+k eps, that is least at eps = 2.18 per vote. Where a relay mixes, the total grows as
+sqrt(k e^eps) instead, and the noise is least at sinh(eps) = 2, eps = 1.44.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from tacit.sampling import Once, Poisson, PoissonByGroup, composed
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
-BEST_MIXED_EPSILON = math.asinh(2.0)
-MOST_VOTES = 100  # the paper's; a catalog must have as many coordinates
-_ROUGH = 1e-3  # the grid that is good enough to choose a number of votes
-_ENOUGH = 1e-10  # relative: the noise that rounding of a closed form may lack
+BEST_MIXED_EPSILON = math.asinh(2.0)  # epsilon per vote behind a relay; derived above
+MOST_VOTES = 100  # k of Minto et al. 2021; a catalog needs at least as many coordinates
+_ROUGH = 1e-3  # grid of the loss distribution: fine enough to compare numbers of votes
+_ENOUGH = 1e-10  # relative: the noise that a closed form may lack through rounding
 
 Number = TypeVar("Number", int, float)
 
 
 def given(value: Number | None, name: str) -> Number:
-    """The value of a setting that may follow from a plan; refused while it does not."""
+    """The value of a setting that calibration may fill in; refused while it is None."""
     if value is None:
         raise BadValue(
             f"privacy.{name} is not set: set it, or set privacy.target_epsilon (and "
@@ -56,11 +56,13 @@ def given(value: Number | None, name: str) -> Number:
 def noise_by_phase(
     plan: Plan, phases: Sequence[Phase], total: float
 ) -> dict[str, float]:
-    """The multiplier of one round of each phase, if all amount to one of `total`."""
-    if isinstance(plan.sampler, Once):
+    """The multiplier of one round of each phase, if all compose to one of `total`."""
+    if isinstance(plan.sampler, Once):  # one round per client: it may cost everything
         return {phase.name: total for phase in phases}
     often = plan.cohort_size / plan.population  # a client's rounds, on average
     return {
+        # n rounds of multiplier z compose to z / sqrt(n), and that has its share of
+        # 1 / total²: n / z² = share / total².
         phase.name: total * math.sqrt(len(phase.rounds) * often / phase.share)
         for phase in phases
     }
@@ -69,14 +71,14 @@ def noise_by_phase(
 def sum_event(
     plan: Plan, phases: Sequence[Phase], noise: Mapping[str, float], group: str
 ) -> DpEvent:
-    """What all phases cost a member of a group, and what came before them.
+    """What all phases and the releases before them cost a member of a group.
 
-    In the eyes of someone who does not see the cohorts.
+    It is the view of somebody who does not see the cohorts.
     """
     from tacit.accounting.dp_events import ComposedDpEvent, GaussianDpEvent
 
     before = [one.cells[Unit.USER, View.RELEASE].event for one in plan.before]
-    if isinstance(plan.sampler, Once):  # everyone is in one of them: the dearest
+    if isinstance(plan.sampler, Once):  # a client is in one phase, perhaps the dearest
         return ComposedDpEvent([*before, GaussianDpEvent(min(noise.values()))])
     events = [
         plan.sampler.event(
@@ -109,19 +111,21 @@ def least_noise(
 ) -> float:
     """The least z for which `event(z)` stays within a target.
 
-    Where the event is a Gaussian whose multiplier grows with z, a formula has it.
+    Where the event is a Gaussian whose multiplier grows with z, a formula gives it.
     """
-    share = _gaussian_share(event, adjacency)
-    if share is None:
+    ratio = _gaussian_ratio(event, adjacency)
+    if ratio is None:
         return calibrate(event, target=target, delta=delta, adjacency=adjacency)
     noise = gaussian_noise(target, delta=delta)
+    # The root of the closed form is rounded: never let it land above the target.
     while gaussian_epsilon(noise, delta=delta) > target:
         noise *= 1 + _ENOUGH
-    return noise / share
+    return noise / ratio
 
 
-def _gaussian_share(event: Callable[[float], DpEvent], adjacency: str) -> float | None:
+def _gaussian_ratio(event: Callable[[float], DpEvent], adjacency: str) -> float | None:
     """m, if `event(z)` amounts to one Gaussian of multiplier m z; else None."""
+    # Two points suffice to tell m z from m z + c; 1e-12 is rounding of the roots.
     found = [_one_gaussian(event(z), adjacency) for z in (1.0, 2.0)]
     one, two = found
     if one is None or two is None or not math.isclose(two, 2 * one, rel_tol=1e-12):
@@ -173,7 +177,7 @@ def rates_for_targets(plan: Plan, phases: Sequence[Phase]) -> PoissonByGroup:
 
 
 def _alone(plan: Plan, rate: float, target: float) -> Plan:
-    """A plan whose users are all of one kind."""
+    """The plan as if all of its users were one group with this rate and target."""
     return replace(plan, sampler=Poisson(rate), groups={}, target_epsilon=target)
 
 
@@ -193,7 +197,7 @@ def _rate(
         return found.value is not None and found.value <= target
 
     low, high = 0.0, most
-    while high - low > 1e-4 * high:
+    while high - low > 1e-4 * high:  # `low` fits, so what is lost is rate, not privacy
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     if not low:
@@ -231,11 +235,11 @@ class LocalBudget:
     plan: Plan
 
     def epsilon(self, *, messages: int = 1) -> float:
-        """The largest epsilon of a message, of which a round has so many."""
+        """The largest epsilon per message, if a round has `messages` of them."""
         times = messages * self._rounds
         if not is_mixed(self.plan):
             return self._target / times
-        noise = calibrate(
+        noise = calibrate(  # it searches for noise, of which 1 / epsilon is a kind
             lambda z: self._mixed(1.0 / z, times),
             target=self._target,
             delta=self._delta,
@@ -244,17 +248,18 @@ class LocalBudget:
         return 1.0 / noise
 
     def votes(self) -> int:
-        """How many votes a round make the least noise, `MOST_VOTES` at the most."""
+        """The number of votes per round with the least noise, at most `MOST_VOTES`."""
         if is_mixed(self.plan):
             return self._mixed_votes()
         each = self._target / self._rounds
+        # The noise has one minimum, between two whole numbers of votes: try both.
         fewer = min(MOST_VOTES, max(1, math.floor(each / BEST_EPSILON)))
         some = range(fewer, min(MOST_VOTES, fewer + 1) + 1)
         return min(some, key=lambda k: 1 / k / math.tanh(each / k / 2) ** 2)
 
     def _mixed_votes(self) -> int:
-        """The most votes of the best epsilon, by halving."""
-        low, high = 1, MOST_VOTES + 1  # what is always offered, what never is
+        """The most votes of `BEST_MIXED_EPSILON` that meet the target, by halving."""
+        low, high = 1, MOST_VOTES + 1  # one vote is always offered, the other never
         while high - low > 1:
             middle = (low + high) // 2
             event = self._mixed(BEST_MIXED_EPSILON, middle * self._rounds)

@@ -2,14 +2,14 @@
 
     S   bound     the phase's own, or `clip` where reports are clipped to a choice
     z   noise     multiplier of a round, by phase; follows from the plan's target
-    s_g scale     a group's share of the bound, at most 1: its personal budget
+    s_g scale     a group's bound over S, at most 1: its personal budget
 
     client   1  the whole report, all leaves together, times min(1, s_g S / norm)
     sum      2  add N(0, (z S)²) to every number
     account  3  one Gaussian release of multiplier z / s_g per round
 
-With `clip_quantile` the clip follows a quantile of the norms, privately: clients send a
-bit more (`mechanisms.adaptive_clip`), and the budget of a round covers both.
+With `clip_quantile` the clip follows a quantile of the norms, privately: clients send
+one additional bit (`mechanisms.adaptive_clip`), and the budget of a round covers both.
 
 Where a method chooses its phases as it goes, `total_noise` is that of the whole run as
 one Gaussian release: a phase of share s gets s / total² of the budget, and whatever is
@@ -49,7 +49,9 @@ from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
 
 CLIP = "clip"  # its name in the server's memory and in a broadcast, where it moves
-_BIT_SHARE = 0.05  # noise on the sum of clip bits, over the planned cohort
+# Deviation of the noise on the sum of clip bits, over the planned cohort. With 1/20 the
+# share of clients below the clip is off by 0.05 in a round (Andrew et al. 2021).
+_BIT_NOISE_RATIO = 0.05
 _CHOSEN = (
     "Gaussian sums, each chosen from earlier releases within one budget (fully "
     "adaptive composition, Smith and Thakurta 2022)"
@@ -68,7 +70,7 @@ class CentralGaussian(Privacy):
     noise_multiplier: float | Mapping[str, float] | None = None  # z, of all or by phase
     clip: float | None = None  # S of clipped phases; None: the method's own
     clip_quantile: float | None = None  # None: the clip is fixed
-    clip_rate: float = 0.2
+    clip_rate: float = 0.2  # of the geometric step: eta_C of Andrew et al. 2021
     clip_span: float = 1000.0  # by how much a moving clip may leave its start, each way
     bit_noise: float | None = None  # on the sum of the bits of a moving clip
     scale: Mapping[str, float] = field(default_factory=dict)  # s_g, by public group
@@ -93,8 +95,8 @@ class CentralGaussian(Privacy):
         check.positive(clip_rate=self.clip_rate)
         check.at_least(1, clip_span=self.clip_span)
         self._check_moving_clip()
-        for group, share in self.scale.items():
-            check.rate(remedy="", **{f"scale[{group}]": share})
+        for group, scale in self.scale.items():
+            check.rate(remedy="", **{f"scale[{group}]": scale})
 
     def _check_moving_clip(self) -> None:
         if self.clip_quantile is None:
@@ -116,7 +118,7 @@ class CentralGaussian(Privacy):
     def calibrated(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> Self:
-        """With the least noise for the plan's target, and scales for its groups."""
+        """A copy with the least noise for the plan's target, and its groups' scales."""
         made = self
         self._check_phases(phases)
         self._check_choice(plan, is_chosen=is_chosen)
@@ -124,6 +126,7 @@ class CentralGaussian(Privacy):
             ordered = {group: self.scale[group] for group in plan.groups}
             made = replace(self, scale=ordered)
         if is_chosen and self.total_noise is None:
+            # Any phase will do: the budget is that of all rounds as a single phase.
             whole = replace(phases[0], rounds=range(plan.rounds), share=1.0)
             made = made._calibrated_total(plan, [whole])
         elif not is_chosen and self.noise_multiplier is None:
@@ -144,7 +147,7 @@ class CentralGaussian(Privacy):
     def _totals(self, plan: Plan, phases: Sequence[Phase]) -> dict[str, float]:
         """The least total noise for each group that has an account of its own.
 
-        A group whose scale is given needs that much less.
+        A group whose scale is given needs less noise by that factor.
         """
         return {
             group: least_total(plan, phases, group) * self.scale.get(group, 1.0)
@@ -179,7 +182,8 @@ class CentralGaussian(Privacy):
         # With bit_noise = z the update's multiplier is z / sqrt(1 - 1/4) = 1.155 z
         # (Andrew et al. 2021, Theorem 1): the most that a small cohort pays.
         loudest = max(self.noise_of(phase) for phase in clipped)
-        return replace(self, bit_noise=max(_BIT_SHARE * plan.cohort_size, loudest))
+        needed = _BIT_NOISE_RATIO * plan.cohort_size
+        return replace(self, bit_noise=max(needed, loudest))
 
     def releases(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
@@ -189,7 +193,7 @@ class CentralGaussian(Privacy):
         self._check_phases(phases)
         self._check_choice(plan, is_chosen=is_chosen)
         for phase in filter(self._moves, phases):
-            self._rule(phase)  # refuses noise that would leave the sum none
+            self._rule(phase)  # refuses bit noise that leaves no budget for the sum
         groups = groups_of(replace(plan, target_epsilon=None), self.scale)
         return tuple(
             one
@@ -206,7 +210,7 @@ class CentralGaussian(Privacy):
             cells = whole_run(plan, gaussian_event(total), reason=_CHOSEN)
             return (release(f"sums of {what}", cells, None, group=group),)
         if len(phases) > 1 and isinstance(plan.sampler, Once):
-            # Everyone is in one of them, so what it costs is the dearest.
+            # Every client is in one phase only, so the dearest one bounds its cost.
             dearest = min(phases, key=self.noise_of)
             whole = replace(dearest, what=what, rounds=range(plan.rounds))
             return (self._of_phase(plan, whole, group, is_only=True),)
@@ -216,6 +220,7 @@ class CentralGaussian(Privacy):
     def _of_phase(
         self, plan: Plan, phase: Phase, group: str, *, is_only: bool
     ) -> Release:
+        # The noise is the same for all; a group that adds s_g S at most has z / s_g.
         z = self.noise_of(phase) / self.scale.get(group, 1.0)
         cells = summed(
             plan.over(len(phase.rounds)),
@@ -235,13 +240,13 @@ class CentralGaussian(Privacy):
         return f"Gaussian mechanism on a sum of {bounded} {phase.what}{moves}{proof}"
 
     def total_multiplier(self, group: str) -> float | None:
-        """The noise of a run of chosen phases, over what a member may add."""
+        """Noise over sensitivity of a whole run of chosen phases, for a group."""
         if self.total_noise is None:
             return None
         return self.total_noise / self.scale.get(group, 1.0)
 
     def multiplier(self, phase: Phase, group: str) -> float | None:
-        """The noise of a round of a chosen phase, over what a member may add."""
+        """Noise over sensitivity of one round of a chosen phase, for a group."""
         if self.total_noise is None:
             return None
         return self.noise_of(phase) / self.scale.get(group, 1.0)
@@ -263,38 +268,38 @@ class CentralGaussian(Privacy):
     # client, channel and server
 
     def layout(self, phase: Phase, slots: Slots) -> Layout:
-        """As the method has it, and a bit where the clip moves."""
+        """The method's leaves, and one bit more where the clip moves."""
         moves = self._moves(phase)
         return Layout({**slots, BIT: Slot("float64", ())} if moves else slots)
 
     def report(
         self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
     ) -> Tree:
-        """Line 1."""
+        """Line 1: the report, clipped to the bound of each client's group."""
         mechanism = self.mechanism(phase, told)
         if isinstance(mechanism, ByClip):
             return mechanism.bound(tree, codes)
         return mechanism.bound(tree)
 
     def mechanism(self, phase: Phase, told: Arrays) -> SumMechanism:
-        """Lines 1 and 2, at the clip that everyone was told."""
+        """Lines 1 and 2, at the clip that everyone was sent."""
         z = self.noise_of(phase)
         if self._moves(phase):
             return self._rule(phase).at(told_clip(told))
         bound = phase.bounded_by(self.clip)
         if not self.scale:
             return GaussianSum(bound, z)
-        multipliers = {group: z / share for group, share in self.scale.items()}
+        multipliers = {group: z / scale for group, scale in self.scale.items()}
         return ByClip(z * bound, multipliers)
 
     def told(self, phase: Phase, memory: Arrays) -> Arrays:
-        """The clip, where it moves."""
+        """The clip of the next round, where it moves."""
         if not self._moves(phase):
             return {}
         return {CLIP: memory.get(CLIP, np.array(phase.bounded_by(self.clip)))}
 
     def told_shape(self, phase: Phase) -> Mapping[str, PublicSlot]:
-        """The clip, within the span that was agreed."""
+        """One number for a moving clip, within the span that was agreed."""
         if not self._moves(phase):
             return {}
         rule = self._rule(phase)
@@ -310,7 +315,7 @@ class CentralGaussian(Privacy):
         return {CLIP: np.array(rule.following(told_clip(told), total, planned=planned))}
 
     def planned(self, plan: Plan) -> float:
-        """A member of group g counts for s_g."""
+        """How many whole reports a cohort adds up to; one of group g counts s_g."""
         if not self.scale:
             return plan.cohort_size
         self._check_groups(plan)
@@ -322,7 +327,7 @@ class CentralGaussian(Privacy):
         )
 
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
-        """(z S)², whoever takes part."""
+        """The variance of the noise on each number, (z S)², whoever takes part."""
         return (self.noise_of(phase) * phase.bounded_by(self.clip)) ** 2
 
     # details
@@ -361,7 +366,7 @@ class CentralGaussian(Privacy):
             )
 
     def _check_choice(self, plan: Plan, *, is_chosen: bool) -> None:
-        """Refuse the other kind of noise, and what has no account where one chooses."""
+        """Refuse the noise of the other kind, and what chosen phases cannot account."""
         if not is_chosen:
             if self.total_noise is not None:
                 raise BadValue(
@@ -387,7 +392,7 @@ class CentralGaussian(Privacy):
 
 
 def told_clip(told: Arrays) -> float:
-    """The clip that was broadcast; refuses a broadcast that has none, or several."""
+    """The clip in what was broadcast; refuses a broadcast with none or with several."""
     found = told.get(CLIP)
     if found is None or found.shape:
         has = "none" if found is None else f"an array of shape {found.shape}"

@@ -42,6 +42,7 @@ def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) ->
     so its view counts every participation.
     """
     published = plan.sampler.event(event, group=group, plan=plan)
+    # Amplification by sampling needs a secret cohort, and the server draws the cohort.
     seen = composed(event, plan.sampler.most_participations(plan))
     return _of_a_sum(plan, published, seen, each=event, reason=reason)
 
@@ -54,9 +55,10 @@ def whole_run(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
 def _of_a_sum(
     plan: Plan, published: DpEvent, seen: DpEvent, *, each: DpEvent | None, reason: str
 ) -> Cells:
-    """The server has a guarantee only if somebody else adds the noise.
+    """The six cells of a noisy sum.
 
-    An aggregator that sides with the server shows it every report.
+    The server has a guarantee only if somebody else adds the noise. An aggregator that
+    sides with the server shows it every report.
     """
     adjacency = sum_adjacency(plan)
     if plan.channel == "secure_sum":
@@ -75,6 +77,7 @@ def _of_a_sum(
 def local(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
     """Cells of reports that each client protects itself, whoever looks."""
     seen = composed(event, plan.sampler.most_participations(plan))
+    # A local randomizer compares any two inputs, an empty history among them.
     exchange = Adjacency.REPLACE_ONE
     cell = Cell(Standing.PROVEN, reason, seen, exchange, each=event, is_local=True)
     return dict.fromkeys(CELLS, cell)
@@ -83,9 +86,10 @@ def local(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
 def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells:
     """Cells of local reports that a relay cuts into messages of `epsilon` each.
 
-    Whoever sees what the relay delivers does not know whose a message is. That is worth
-    something only if enough users are mixed: the plan's `min_contributors`, below
-    which the relay delivers nothing. A relay that sides with the server undoes it.
+    Whoever sees what the relay delivers does not know whose message is whose. That is
+    worth something only if messages of enough users are mixed: the plan's
+    `min_contributors`, below which the relay delivers nothing. A relay that sides with
+    the server undoes it.
 
     Assumes: a user's messages are independent of each other, given their data, and
     the j-th of everyone comes from the same randomizer.
@@ -95,6 +99,7 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
     bare = local(plan, composed(pure_local(epsilon), messages), reason=reason)
     if not is_mixed(plan):
         return bare
+    # The count that is promised, not the count expected: fewer may turn up.
     each = composed(ShuffledDpEvent(epsilon, plan.min_contributors), messages)
     seen = composed(each, plan.sampler.most_participations(plan))
     mixed = Cell(

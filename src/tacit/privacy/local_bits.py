@@ -45,7 +45,7 @@ COORDINATES, VALUES = "coordinates", "values"  # the leaves of an update
 
 @dataclass(frozen=True)
 class LocalBits(Privacy):
-    """k randomised bits per participation.
+    """Reports k randomised bits per participation, each about one coordinate.
 
     Leave `epsilon` (and `votes`) out to have them follow from the plan's target.
     """
@@ -69,7 +69,7 @@ class LocalBits(Privacy):
     def calibrated(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> Self:
-        """With the votes of least noise and the largest epsilon for the target."""
+        """A copy with the votes of least noise and the largest epsilon per vote."""
         check_clip(phases, clip=self.clip)
         if self.epsilon is not None:
             return self
@@ -80,7 +80,7 @@ class LocalBits(Privacy):
     def releases(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
-        """One message per vote; amplified where a relay mixes."""
+        """One release of all votes; each vote is amplified where a relay mixes."""
         check_clip(phases, clip=self.clip)
         [phase] = phases
         cells = shuffled(
@@ -116,10 +116,11 @@ class LocalBits(Privacy):
             bound=phase.bounded_by(self.clip),
         )
         signs = said.view(np.int8) * np.int8(2) - np.int8(1)
+        # Plus one, because coordinate 0 could not carry a sign.
         return Tree.dense(votes=signs * (tree[COORDINATES] + np.int32(1)))
 
     def empty(self, slots: Slots, n: int, keys: Keys) -> Tree:
-        """Zeros at coordinates that are drawn as ever."""
+        """Zeros at coordinates that are drawn as in any report."""
         [report] = slots.values()
         at = self.coordinates(math.prod(report.shape), keys)
         return Tree.dense(coordinates=at, values=np.zeros(at.shape))
@@ -127,8 +128,8 @@ class LocalBits(Privacy):
     # server
 
     def aggregator(self, wanted: Aggregator) -> Aggregator:
-        """Counts votes."""
-        return Votes(1)
+        """An aggregator that counts votes, whatever the method wants."""
+        return Votes(1)  # asked for its channels only; `total` knows the dimension
 
     def total(
         self,
@@ -139,7 +140,7 @@ class LocalBits(Privacy):
         slots: Slots,
         wanted: Aggregator,
     ) -> dict[str, Array]:
-        """Line 3."""
+        """Line 3: the estimated sum, in the shape of the method's report."""
         [(name, slot)] = slots.items()
         bits = self._bits(math.prod(slot.shape))
         counted = Votes(bits.dimension).total(delivery, context)[VOTES]
@@ -147,7 +148,7 @@ class LocalBits(Privacy):
         return {name: found.reshape(slot.shape)}
 
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
-        """Not offered: the noise differs from coordinate to coordinate."""
+        """Refused: the noise differs from coordinate to coordinate."""
         raise Refused("votes have no one variance; use mechanism = 'local'")
 
     # details

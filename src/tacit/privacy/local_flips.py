@@ -1,4 +1,4 @@
-"""Every client sends its whole history with every bit flipped now and then.
+"""Every client sends its whole history with every bit flipped with a known chance.
 
 The paper (Gao et al. 2020) states the epsilon of one bit. A user is protected by that
 times the number of items, and that is the field here, so that nobody reads one for the
@@ -40,7 +40,7 @@ class LocalFlips(Privacy):
     def calibrated(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> Self:
-        """With the largest epsilon of a row that meets the plan's target."""
+        """A copy with the largest epsilon per row that meets the plan's target."""
         if self.epsilon is not None:
             return self
         return replace(self, epsilon=LocalBudget(plan).epsilon())
@@ -48,7 +48,7 @@ class LocalFlips(Privacy):
     def releases(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
-        """The rows, one per participation."""
+        """One release: a flipped row per participation."""
         reason = "randomised response on every bit of a row, composed over the catalog"
         # Whatever the number of bits: all of them together cost `epsilon`.
         event = FlippedBits(given(self.epsilon, "epsilon"), 1).event
@@ -62,11 +62,12 @@ class LocalFlips(Privacy):
 
     def bits(self, n_items: int) -> FlippedBits:
         """The mechanism for rows of so many bits, all of them within `epsilon`."""
+        # Rounded down, so that n_items of them never add up to more than `epsilon`.
         each = math.nextafter(given(self.epsilon, "epsilon") / n_items, 0.0)
         return FlippedBits(each, n_items)
 
     def report(
         self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
     ) -> Tree:
-        """Rows are packed, so how many items they have must be asked: see `bits`."""
+        """Refused: a packed row does not say how many items it has; see `bits`."""
         raise Refused("flipped bits are for methods that read whole rows; see DPLCF")

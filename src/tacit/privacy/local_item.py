@@ -4,7 +4,8 @@
              2  send it, or with a known chance any other
     server   3  count; counts rank as unbiased estimates do, which are linear in them
 
-Weaker than `local`, which says something of all items at once; kept to compare with.
+It is weaker than `local`, which says something about all items at once, and stays here
+for comparison.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tacit.tree import Arrays, Tree
 
 @dataclass(frozen=True)
 class LocalItem(LocalPrivUnit):
-    """One randomised item per participation, of `epsilon` each."""
+    """Reports one randomised item per participation, each of `epsilon`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,7 +44,7 @@ class LocalItem(LocalPrivUnit):
     def releases(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
-        """One randomised item per participation."""
+        """One release: a randomised item per participation."""
         reason = "k-ary randomised response over the whole catalog"
         epsilon = given(self.epsilon, "epsilon")
         cells = shuffled(plan, epsilon, messages=1, reason=reason)
@@ -51,13 +52,13 @@ class LocalItem(LocalPrivUnit):
         return (release(f"one randomised item of {what}", cells, None, group=EVERYONE),)
 
     def layout(self, phase: Phase, slots: Slots) -> Layout:
-        """One number per item, of which one is 1."""
+        """One number per item: a 1 at the reported item, else 0."""
         return Layout({n: Slot("uint8", slot.shape) for n, slot in slots.items()})
 
     def report(
         self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
     ) -> Tree:
-        """Lines 1 and 2."""
+        """Lines 1 and 2: a one-hot row with the randomised item of each client."""
         [(name, leaf)] = tree.leaves.items()
         held = leaf.dense().values > 0
         # An empty history draws among all items, so that every input is legal. How the
@@ -73,5 +74,5 @@ class LocalItem(LocalPrivUnit):
         return Tree.dense(**{name: votes})
 
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
-        """Not a sum of vectors."""
+        """Refused: counts of single items are not a sum of vectors with noise."""
         raise Refused("one randomised item has no noise of a sum; use 'local'")

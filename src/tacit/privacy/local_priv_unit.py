@@ -33,15 +33,15 @@ from tacit.transport.channels import Delivery, Each, RoundContext, Sum, Unlinked
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Array, Arrays, Tree
 
-_DTYPE = "float32"
+_DTYPE = "float32"  # half the bytes; rounding comes after the noise and costs nothing
 
 
 @dataclass(frozen=True)
 class LocalPrivUnit(Privacy):
-    """One PrivUnitG report per participation.
+    """Reports one PrivUnitG vector per participation.
 
-    Leave `epsilon` out to have it follow from the plan's target. Let clients speak
-    once: a report per round divides the target among them.
+    Leave `epsilon` out to have it follow from the plan's target. Let clients report
+    once: several reports have to divide the target among them.
     """
 
     is_releasable: ClassVar[bool] = True
@@ -59,7 +59,7 @@ class LocalPrivUnit(Privacy):
     def calibrated(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> Self:
-        """With the largest epsilon of a report that meets the plan's target."""
+        """A copy with the largest epsilon per report that meets the plan's target."""
         check_clip(phases, clip=self.clip)
         if self.epsilon is not None:
             return self
@@ -68,7 +68,7 @@ class LocalPrivUnit(Privacy):
     def releases(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
-        """Randomised reports, one per participation, whatever the phase."""
+        """One release per phase, or one of all where clients report once."""
         check_clip(phases, clip=self.clip)
         what = " and ".join(phase.what for phase in phases)
         if len(phases) == 1 or is_chosen or isinstance(plan.sampler, Once):
@@ -84,13 +84,14 @@ class LocalPrivUnit(Privacy):
     # client
 
     def layout(self, phase: Phase, slots: Slots) -> Layout:
-        """Every leaf written out, in single precision."""
+        """Every leaf written out as one axis, in single precision."""
         return Layout({n: Slot(_DTYPE, (_size(slot),)) for n, slot in slots.items()})
 
     def report(
         self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
     ) -> Tree:
-        """Lines 1 and 2."""
+        """Lines 1 and 2: the whole report as one vector, randomised once."""
+        # One vector for all leaves: each leaf on its own would cost its own epsilon.
         dense = {name: leaf.dense().values for name, leaf in tree.leaves.items()}
         flat = {n: v.reshape(len(v), -1) for n, v in dense.items()}
         whole = np.concatenate([*flat.values()], axis=1)
@@ -102,7 +103,7 @@ class LocalPrivUnit(Privacy):
     # server
 
     def aggregator(self, wanted: Aggregator) -> Aggregator:
-        """A sum, whoever delivers it."""
+        """A sum, over whichever channel it is delivered."""
         if not isinstance(wanted, Mean):
             raise Refused(
                 f"{type(wanted).__name__} compares reports, and these are nearly all "
@@ -119,12 +120,12 @@ class LocalPrivUnit(Privacy):
         slots: Slots,
         wanted: Aggregator,
     ) -> dict[str, Array]:
-        """Line 3, in the shape that the method has."""
+        """Line 3: the estimated sum, in the shape of the method's report."""
         found = self.aggregator(wanted).total(delivery, context)
         return {name: found[name].reshape(slot.shape) for name, slot in slots.items()}
 
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
-        """Of what `people` reports of `size` numbers add up to, on each of them."""
+        """The variance of each number in the sum of `people` reports of `size`."""
         one = PrivUnit(given(self.epsilon, "epsilon"), size).variance(1.0)
         return people * phase.bounded_by(self.clip) ** 2 * one
 

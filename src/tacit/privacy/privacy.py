@@ -4,7 +4,7 @@
     channel   mechanism      bounds and noise of a sum; None where clients do it all
     server    total          what the delivery says about the sum
               told, after    what a broadcast adds, and how it moves (an adaptive clip)
-              planned, variance   what a planned cohort adds up to, under which noise
+              planned, variance   how many reports a cohort adds up to, and its noise
     account   calibrated, releases
 
 A protection is a frozen dataclass; its fields are the keys of `[privacy]` in an
@@ -33,7 +33,7 @@ from tacit.transport.messages import Layout, PublicSlot, Slot, zeros
 from tacit.tree import Array, Arrays, Tree
 
 Slots = Mapping[str, Slot]  # the leaves of a method's reports, before any protection
-Codes = Int64[np.ndarray, "clients"]  # each client's place among the plan's groups
+Codes = Int64[np.ndarray, "clients"]  # index of each client's group in `plan.groups`
 
 SEEN_BY = "server, and everyone through the model"
 
@@ -42,9 +42,9 @@ class Privacy(ABC):
     """What protects the reports of a run, whichever method makes them."""
 
     is_private: bool = True  # whether honest reports must keep their phase's bound
-    is_releasable: ClassVar[bool] = (
-        False  # whether what it promises is true of the bytes, too
-    )
+    # Whether the promise holds for the bytes that are sent, rounding included, so that
+    # `tacit release` may use it.
+    is_releasable: ClassVar[bool] = False
 
     # account
 
@@ -64,11 +64,11 @@ class Privacy(ABC):
         """Who sees what, under which guarantee."""
 
     def total_multiplier(self, group: str) -> float | None:
-        """The one Gaussian that a run of chosen phases amounts to, for a group."""
+        """Multiplier of the one Gaussian that a run of chosen phases amounts to."""
         return None
 
     def multiplier(self, phase: Phase, group: str) -> float | None:
-        """The noise over sensitivity of one of its rounds, where phases are chosen."""
+        """Noise over sensitivity of one round of the phase, where phases are chosen."""
         return None
 
     # client
@@ -84,11 +84,11 @@ class Privacy(ABC):
         """What leaves, of what the clients computed; `told` is what was broadcast."""
 
     def coordinates(self, size: int, keys: Keys) -> Coordinates | None:
-        """Which of `size` numbers of a report clients will look at; None: at all."""
+        """Which of a report's `size` numbers clients compute; None stands for all."""
         return None
 
     def empty(self, slots: Slots, n: int, keys: Keys) -> Tree:
-        """What `n` clients hand to `report` that contribute nothing."""
+        """What clients that contribute nothing hand to `report`: `n` rows of zeros."""
         return zeros(slots, n)
 
     # channel and server
@@ -98,7 +98,7 @@ class Privacy(ABC):
         return None
 
     def aggregator(self, wanted: Aggregator) -> Aggregator:
-        """What reads the delivery: what the method wants, if it can read this."""
+        """What reads the delivery: the one that the method wants, if it can."""
         return wanted
 
     def total(
@@ -110,11 +110,11 @@ class Privacy(ABC):
         slots: Slots,
         wanted: Aggregator,
     ) -> dict[str, Array]:
-        """The sum of what the clients computed, as far as the delivery tells it."""
+        """The sum of what the clients computed, estimated from the delivery."""
         return self.aggregator(wanted).total(delivery, context)
 
     def told(self, phase: Phase, memory: Arrays) -> Arrays:
-        """What a broadcast of this phase says beside the method's own."""
+        """What a broadcast of this phase says beside the method's own arrays."""
         return {}
 
     def told_shape(self, phase: Phase) -> Mapping[str, PublicSlot]:
@@ -132,16 +132,20 @@ class Privacy(ABC):
         return plan.cohort_size
 
     def variance(self, phase: Phase, *, people: float, size: int) -> float:
-        """Of the noise on each number of the sum of `people` reports of `size`."""
+        """The variance of the noise on each number in a sum of `people` reports.
+
+        `size` is how many numbers a report has.
+        """
         return 0.0
 
 
 def release(
     what: str, cells: Cells, phase: Phase | None, *, group: str, planned: int = 0
 ) -> Release:
-    """A release of one phase, or of all rounds if there is but one.
+    """The release of one phase, or of all rounds if `phase` is None.
 
-    `planned` rounds tell a phase that others follow from the last one.
+    `planned` is the number of rounds of the run: a phase that ends before it is
+    described by its first and last round.
     """
     rounds = None if phase is None else phase.rounds
     return Release(what, SEEN_BY, _when(rounds, planned), cells, group, rounds)

@@ -44,13 +44,14 @@ class PublishedVotes(LocalBits):
 
     is_releasable: ClassVar[bool] = False
 
-    votes: int | None = 100
+    votes: int | None = 100  # the k of the paper's experiments
     kind = published.PublishedBits
 
     def releases(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
         """The votes, with the paper's own figure for one epoch beside ours."""
+        # The paper's figure is that of one epoch: k votes of epsilon each.
         figure = given(self.votes, "votes") * given(self.epsilon, "epsilon")
         [one] = super().releases(plan, phases)
         cells = {
@@ -72,7 +73,7 @@ class PublishedClippedSum(Privacy):
     quantile: float = 0.5  # gamma
     clip_rate: float = 0.2  # alpha4
     balance: float = 0.7  # h: the share of the budget that the bit gets
-    least_clip: float = 1e-3
+    least_clip: float = 1e-3  # our floor: the paper has none
 
     def __post_init__(self) -> None:
         check.positive(least_clip=self.least_clip)
@@ -85,7 +86,7 @@ class PublishedClippedSum(Privacy):
     def calibrated(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> Self:
-        """Its noise is given; the paper's is made for cohorts of one size."""
+        """The same value: its noise is given. Refuses cohorts of varying size."""
         self._check_cohorts(plan)
         return self
 
@@ -109,35 +110,35 @@ class PublishedClippedSum(Privacy):
     # client, channel and server
 
     def layout(self, phase: Phase, slots: Slots) -> Layout:
-        """The update and its bit."""
+        """The leaves of the update, and its bit."""
         return Layout({**slots, BIT: Slot("float64", ())})
 
     def report(
         self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
     ) -> Tree:
-        """Lines 22 and 23."""
+        """Lines 22 and 23: the update and its bit, clipped together."""
         return self.mechanism(phase, told).bound(tree)
 
     def mechanism(self, phase: Phase, told: Arrays) -> PublishedSum:
-        """Lines 8 to 10, 22 and 23, at the bound that everyone was told."""
+        """Lines 8 to 10, 22 and 23, at the bound that everyone was sent."""
         clip = told_clip(told)
         if clip < self.least_clip:
             raise Refused(f"clip={clip} must be at least {self.least_clip}, as agreed")
         return PublishedSum(self._clipping, clip, step=phase.step)
 
     def told(self, phase: Phase, memory: Arrays) -> Arrays:
-        """S."""
+        """The clipping bound S of the next round."""
         start = phase.bound if self.clip is None else self.clip
         return {CLIP: memory.get(CLIP, np.array(start))}
 
     def told_shape(self, phase: Phase) -> Mapping[str, PublicSlot]:
-        """S, at the floor or above."""
+        """One number for the bound S, at the floor or above."""
         return {CLIP: PublicSlot("float64", (), least=self.least_clip)}
 
     def after(
         self, phase: Phase, told: Arrays, total: Arrays, *, planned: float
     ) -> Arrays:
-        """Line 11, and the floor that it lacks."""
+        """Line 11: the next bound S, with the floor that the paper lacks."""
         moved = self.mechanism(phase, told).next_clip(total, planned=planned)
         return {CLIP: np.array(max(self.least_clip, moved))}
 

@@ -18,18 +18,18 @@ from tacit.tree import Arrays, Tree
 
 @dataclass(frozen=True)
 class Unprotected(Privacy):
-    """Reports as they are."""
+    """Protects nothing: reports leave as they were computed."""
 
     is_private = False
 
     def report(
         self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
     ) -> Tree:
-        """Unchanged."""
+        """What the clients computed, unchanged."""
         return tree
 
     def aggregator(self, wanted: Aggregator) -> Aggregator:
-        """A sum, whoever delivers it; others look at single reports."""
+        """A plain sum over any channel; the others need to see single reports."""
         return Mean((Each, Unlinked, Sum)) if wanted == Mean() else wanted
 
     def releases(

@@ -1,4 +1,4 @@
-"""What users read of a run: tables for terminals and files, plots, one HTML page.
+"""What people read of a run: tables for terminals and files, plots, one HTML page.
 
     run directory -> Report (plain data) -> tables, plots -> html.render
 

@@ -11,6 +11,7 @@ from tacit.reporting import tables
 from tacit.reporting.style import CSS
 from tacit.text import in_html
 
+# No script, image, font or request, whatever text from outside might try to embed.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -55,19 +56,19 @@ def head(
 
 
 def paragraph(text: str, *, quiet: bool = False) -> str:
-    """A paragraph of text."""
+    """A paragraph of escaped text; `quiet` ones are smaller and gray."""
     kind = ' class="quiet"' if quiet else ""
     return f"<p{kind}>{in_html(text)}</p>\n"
 
 
 def listing(lines: Iterable[str]) -> str:
-    """A list of sentences."""
+    """A bulleted list with one escaped sentence per line."""
     items = "".join(f"<li>{in_html(line)}</li>\n" for line in lines)
     return f"<ul>\n{items}</ul>\n"
 
 
 def section(name: str, heading: str, body: str) -> str:
-    """A part of the page under a heading; `name` is unique on it."""
+    """A section of the page under a heading; `name` is unique on the page."""
     name = in_html(name)
     title = f'<h2 id="{name}-heading">{in_html(heading)}</h2>'
     return f'<section aria-labelledby="{name}-heading">\n{title}\n{body}</section>\n'
@@ -89,7 +90,7 @@ def figure(svg: str, caption: str) -> str:
 
 
 def folded(table: str) -> str:
-    """Numbers that one opens on demand."""
+    """A table of figures that is folded until the reader opens it."""
     return f"<details>\n<summary>The numbers</summary>\n{table}</details>\n"
 
 

@@ -33,7 +33,7 @@ RELEASED = (
 
 
 def render(report: Report) -> str:
-    """The whole page; parts of the report that are empty are left out."""
+    """The whole page; sections without content are left out."""
     parts = (
         _head(report),
         _privacy(report.statements) if report.statements else "",

@@ -1,7 +1,7 @@
 """The page of leaks: what an attack finds with a mechanism off and on.
 
-Made from the documents of findings, as `Finding.to_json` gives them and as they stand
-in a file.
+It is made from the documents of findings, as `Finding.to_json` gives them and as they
+stand in a file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTES = (
 
 
 def render(findings: Sequence[Json]) -> str:
-    """One HTML page, no scripts, nothing fetched."""
+    """The page as HTML, without scripts, fetching nothing."""
     if not findings:
         raise BadValue("no findings to show; run at least one attack")
     parts = "".join(_finding(finding) for finding in findings)
@@ -35,7 +35,7 @@ def render(findings: Sequence[Json]) -> str:
 
 
 def table(finding: Json) -> tables.Table:
-    """Mechanisms down; what is promised and what was found across."""
+    """A table with one row per mechanism: what is promised, and what was found."""
     measures = [*_measures(finding)]
     header = ("mechanism", "unit", "view", "epsilon", "standing", *measures)
     rows = tuple(
@@ -71,7 +71,7 @@ def _finding(finding: Json) -> str:
 
 
 def _measures(finding: Json) -> dict[str, float]:
-    """What was counted, and what guessing gets."""
+    """The measures of a finding, each with the score of pure guessing."""
     scores = finding["attempts"][0]["scores"]
     return {name: score["chance"] for name, score in scores.items()}
 

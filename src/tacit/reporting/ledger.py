@@ -1,4 +1,4 @@
-"""What left a device, as tables and as a page for the user it belongs to."""
+"""What left a client, as tables and as a page for the user it speaks for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TITLE = "What left this device, and how much it says about me"
 
 @dataclass(frozen=True)
 class Told:
-    """All that a client's ledger has to say, as plain data."""
+    """The content of a client's ledger, as plain data."""
 
     entries: tuple[Entry, ...]
     totals: tuple[Statement, ...]
@@ -30,7 +30,7 @@ class Told:
 
 
 def entries_table(entries: Sequence[Entry]) -> tables.Table:
-    """Every release with its events, for users who know the field."""
+    """Every release with its events, for readers who know the field."""
     header = ("when", "run", "round", "what", "to whom", "user: event", "arrived")
     rows = tuple(
         (
@@ -48,7 +48,7 @@ def entries_table(entries: Sequence[Entry]) -> tables.Table:
 
 
 def caps_table(caps: Sequence[Cap], totals: Sequence[Statement]) -> tables.Table:
-    """What the owner allows, beside what is spent."""
+    """The caps that the owner set, each with what is spent of it."""
     header = ("unit", "view", "cap", "delta", "spent")
     rows = tuple(
         (cap.unit, cap.view, f"{cap.epsilon:g}", f"{cap.delta:g}", _spent(cap, totals))
@@ -58,14 +58,14 @@ def caps_table(caps: Sequence[Cap], totals: Sequence[Statement]) -> tables.Table
 
 
 def refusals_table(told: Told) -> tables.Table:
-    """How often the client said no."""
+    """The reasons for which the client said no, and how often."""
     header = ("reason", "how often", "last")
     rows = tuple((why, str(n), last) for _, why, n, last in told.refusals)
     return tables.Table("What this client refused", header, rows, frozenset({1}))
 
 
 def in_doubt(doubt: str) -> str:
-    """What to know first of a ledger that is not relied on, and what to do."""
+    """A warning that the ledger is in doubt, with the reason and what to do."""
     return (
         f"This ledger is not relied on: {doubt}. What it lists is unverified, no "
         "figure is proven, and the client says no to everything until its owner "
@@ -167,7 +167,7 @@ def _hidden(release: Release) -> str:
 
 
 def _events(release: Release) -> str:
-    """The events of a whole user; views that share one are named together."""
+    """The events for a whole user; views with the same event are named together."""
     views: dict[str, list[str]] = {}
     for view in View:
         cell = release.cells[Unit.USER, view]

@@ -9,7 +9,7 @@ from typing import Any
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.statement import Statement
 
-_LARGEST = 20.0  # whose factor, half a billion, is still written out
+_LARGEST = 20.0  # epsilon whose factor, half a billion, is still written out
 
 WHO = {
     View.RELEASE: "Other users, who see what is published",
@@ -42,10 +42,10 @@ def released(metric: Mapping[str, Any]) -> str:
 
 
 def in_words(totals: Sequence[Statement]) -> list[str]:
-    """A sentence for each who might look, about a user's whole history.
+    """One sentence per observer, about a user's whole history.
 
-    What a guarantee says: whatever somebody believed of a user before, the odds
-    change at most by the factor e^epsilon, except with probability delta.
+    A guarantee says: whatever somebody believed about a user before, the odds change at
+    most by the factor e^epsilon, except with probability delta.
     """
     mine = [line for line in totals if line.unit is Unit.USER]
     groups = dict.fromkeys(line.group for line in mine)

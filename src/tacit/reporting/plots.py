@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Six hues with a contrast of at least 3 to white and to near-black (WCAG 2.1).
 PALETTE = ("#0d8f78", "#c9701a", "#7a70c8", "#d0457f", "#3d86c6", "#82803a")
-QUIET = "#7f8792"  # contenders that are there to compare with
+QUIET = "#7f8792"  # gray, for the methods that a run is compared with
 
 _INK = "#010203"  # stands for the color of the page's text; replaced on the way out
 _WIDTH = 8.8  # inches at 72 points; pages scale it
-_LONGEST = 32  # characters of a label
+_LONGEST = 32  # characters of a label; longer ones squeeze the plot itself
 
 
 def learning_curve(curve: Curve) -> str:
@@ -50,11 +51,11 @@ def learning_curve(curve: Curve) -> str:
 
 
 def comparison(contenders: Sequence[Contender], metric: str) -> str:
-    """A bar a method with one standard error; this run's in color."""
+    """One bar per method with one standard error; this run's is in color."""
     shown = [c for c in contenders if metric in c.metrics]
     if not shown:
         raise BadValue(f"no method has the metric '{metric}'; nothing to compare")
-    figure, axes = _canvas(0.75 + 0.36 * len(shown), grid="x")
+    figure, axes = _canvas(0.75 + 0.36 * len(shown), grid="x")  # bars of equal height
     values, places = [c.metrics[metric] for c in shown], range(len(shown))
     colors = [PALETTE[0] if c.is_this_run else QUIET for c in shown]
     mean, error = _means(values), _errors(values)
@@ -64,13 +65,13 @@ def comparison(contenders: Sequence[Contender], metric: str) -> str:
     axes.set_yticks(places, [_label(c.method) for c in shown])
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
-    axes.margins(x=0.12)
+    axes.margins(x=0.12)  # room for the figures beside the bars
     axes.set_xlabel(_label(metric))
     return _svg(figure, f"comparison {metric}")
 
 
 def tradeoff(shown: Tradeoff) -> str:
-    """A line a method over epsilon; what has no privacy as lines across."""
+    """One line per method over epsilon; methods without privacy are lines across."""
     figure, axes = _canvas(3.4, grid="y")
     for number, (method, points) in enumerate(shown.series.items()):
         color = PALETTE[number % len(PALETTE)]
@@ -98,7 +99,7 @@ def tradeoff(shown: Tradeoff) -> str:
             color=_INK,
         )
     epsilons = sorted({e for points in shown.series.values() for e, _ in points})
-    axes.set_xscale("log", base=2)
+    axes.set_xscale("log", base=2)  # targets are usually 0.5, 1, 2, 4, 8
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axes.minorticks_off()
     axes.set_xlabel("epsilon (a user's whole history; smaller is more private)")
@@ -108,13 +109,13 @@ def tradeoff(shown: Tradeoff) -> str:
 
 
 def by_group(groups: Groups, metric: str) -> str:
-    """For each group of users a bar a method, with standard errors."""
+    """One bar per method for each group of users, with standard errors."""
     cells = [metrics.get(metric, {}) for metrics in groups.values()]
     methods = list(dict.fromkeys(method for row in cells for method in row))
     if not methods:
         raise BadValue(f"no group has the metric '{metric}'; nothing to draw")
     figure, axes = _canvas(2.9, grid="y")
-    width = 0.8 / len(methods)
+    width = 0.8 / len(methods)  # the rest is the gap between groups
     for number, method in enumerate(methods):
         shift = (number - (len(methods) - 1) / 2) * width
         values = {
@@ -130,9 +131,9 @@ def by_group(groups: Groups, metric: str) -> str:
 
 
 def attacks(bars: Sequence[Attacked], *, metric: str, chance: float) -> str:
-    """A bar a mechanism, unprotected ones in orange, and a line at pure guessing.
+    """One bar per mechanism, unprotected ones in orange, and a line at pure guessing.
 
-    A tick shows what no attack can pass.
+    A tick shows the score that no attack can pass.
     """
     figure, axes = _canvas(0.85 + 0.36 * len(bars), grid="x")
     values, places = [bar.value for bar in bars], range(len(bars))
@@ -148,7 +149,7 @@ def attacks(bars: Sequence[Attacked], *, metric: str, chance: float) -> str:
     axes.set_yticks(places, [_label(bar.mechanism, longest=52) for bar in bars])
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.12)
+    axes.set_xlim(0, 1.12)  # scores end at 1; beyond it stand the figures
     axes.set_xlabel(_label(metric, longest=80))
     return _svg(figure, f"attacks {metric}")
 
@@ -161,9 +162,9 @@ def lines(
     y: str,
     levels: Mapping[str, float] | None = None,
 ) -> str:
-    """A line a series through (x, mean, standard error); levels as lines across.
+    """One line per series through (x, mean, standard error); levels as lines across.
 
-    The x axis is logarithmic where places spread over more than a factor of ten.
+    The x axis is logarithmic if its values span more than a factor of ten.
     """
     figure, axes = _canvas(3.4, grid="y")
     for number, (label, points) in enumerate(series.items()):
@@ -258,7 +259,7 @@ def _errors(values: Iterable[Estimate]) -> list[float]:
 
 
 def _label(text: str, *, longest: int = _LONGEST) -> str:
-    """Short, and never read as mathematics or as a name to hide from the legend."""
+    """A short label that matplotlib reads neither as mathematics nor as hidden."""
     literal = shown(text, longest=longest).replace("$", r"\$")
     return f" {literal}" if literal.startswith("_") else literal
 
@@ -268,6 +269,7 @@ def _svg(figure: Figure, name: str) -> str:
     from matplotlib import rc_context
 
     out, name = io.StringIO(), shown(name, longest=None)
+    # Text stays text, for screen readers; ids follow from the name, not from chance.
     style: dict[Any, str] = {"svg.fonttype": "none", "svg.hashsalt": name}
     with rc_context(style):
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -275,6 +277,7 @@ def _svg(figure: Figure, name: str) -> str:
     head, body = out.getvalue().partition("<svg")[2].split(">", maxsplit=1)
     scalable = re.sub(r' (?:width|height)="[^"]*"', "", head)  # the page sets the size
     own = re.sub(r"\W+", "-", name)
+    # Several plots share one page, so their ids must not meet.
     body = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{own}-", body)
     body = re.sub(r'font-family: [^;"]*', "font-family: system-ui, sans-serif", body)
     return f"<svg{scalable}>{body}".replace(_INK, "currentColor")

@@ -1,6 +1,6 @@
 """The privacy card as a page, in plain words, for a data-protection officer.
 
-Made from the document in `privacy-card.json`.
+It is made from the document in `privacy-card.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tacit.statement import Statement
 Json = Mapping[str, Any]
 
 _NOTES = (
-    "What this model learned from, what left users's devices, who saw it, and what "
+    "What this model learned from, what left users' devices, who saw it, and what "
     "is promised to each user.",
 )
 _SIMULATED = (
@@ -54,7 +54,7 @@ _NOT_COVERED = (
 
 
 def render(card: Json) -> str:
-    """One HTML page, no scripts, nothing fetched; refuses a card that is damaged."""
+    """The page as HTML, without scripts, fetching nothing; refuses a damaged card."""
     try:
         return _rendered(card)
     except TacitError:
@@ -154,7 +154,7 @@ def _cells(card: Json) -> str:
 
 
 def _refreshed(card: Json) -> str:
-    """What a run that adds to earlier ones promises to whoever was in those."""
+    """What a run that goes on from others promises to users who were in those."""
     if not card.get("both"):
         return ""
     lead = (
@@ -250,7 +250,7 @@ def _named(check: Json) -> str:
 
 
 def _claim(value: float | None) -> str:
-    """Rounded up: a claim that is rounded down does not hold."""
+    """A claim, rounded up: one that is rounded down does not hold."""
     return tables.MISSING if value is None else f"{math.ceil(value * 1e4) / 1e4:.4f}"
 
 

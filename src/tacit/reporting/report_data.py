@@ -22,7 +22,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Contender:
-    """One line of a comparison."""
+    """One method or baseline in a comparison, with its metrics."""
 
     method: str
     metrics: Mapping[str, Estimate]
@@ -91,7 +91,7 @@ Groups = Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # label, metric, me
 
 @dataclass(frozen=True)
 class Report:
-    """A run, ready to be shown. Empty parts are left out of the page."""
+    """All figures of a run for its page; what is empty is left out."""
 
     title: str
     command: str  # what was typed to make it

@@ -59,7 +59,7 @@ class Table:
 
 
 def comparison(contenders: Sequence[Contender]) -> Table:
-    """Methods down, metrics across."""
+    """A table with one row per method and one column per metric."""
     metrics = _distinct(name for c in contenders for name in c.metrics)
     rows = tuple(
         (c.method, *(_shown(c.metrics.get(metric)) for metric in metrics))
@@ -84,7 +84,7 @@ def differences(pairs: Sequence[Paired]) -> Table:
 
 
 def cells(measured: Sequence[Mapping[str, Any]]) -> Table:
-    """Every measured cell in full, one a row, for machines."""
+    """Every measured cell in full, one per row, for machines."""
     header = tuple(measured[0])
     rows = tuple(
         tuple("" if cell[name] is None else str(cell[name]) for name in header)
@@ -94,7 +94,7 @@ def cells(measured: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def by_group(groups: Groups, metric: str) -> Table:
-    """Groups down, methods across, for one metric."""
+    """One metric, with one row per group and one column per method."""
     cells = {label: metrics.get(metric, {}) for label, metrics in groups.items()}
     methods = _distinct(method for row in cells.values() for method in row)
     rows = tuple(
@@ -105,7 +105,7 @@ def by_group(groups: Groups, metric: str) -> Table:
 
 
 def curve(shown: Curve) -> Table:
-    """Rounds down, one metric."""
+    """One metric, with one row per round."""
     rows = tuple(
         (str(r), str(v)) for r, v in zip(shown.rounds, shown.values, strict=True)
     )
@@ -114,7 +114,7 @@ def curve(shown: Curve) -> Table:
 
 
 def recommendations(person: Person) -> Table:
-    """Rank, title and score."""
+    """A user's list: rank, title and score of each item."""
     rows = tuple(
         (str(rank), title, f"{score:.4f}")
         for rank, (title, score) in enumerate(person.recommended, start=1)
@@ -156,6 +156,7 @@ def epsilon(said: Statement) -> str:
             f"'{said.what}' is PROVEN with epsilon={said.epsilon}, delta={said.delta}; "
             "a proven statement has both (delta=0.0 for pure privacy)"
         )
+    # From the exact value of the float, so that rounding up can never fall below it.
     figure = Decimal(said.epsilon).quantize(Decimal("0.0001"), ROUND_CEILING)
     terms = f"{said.adjacency}, delta {said.delta}; {said.horizon}; {said.accountant}"
     return f"{figure} ({terms})"
@@ -172,7 +173,7 @@ def why(said: Statement) -> str:
 
 
 def to_rich(table: Table) -> RichTable:
-    """For a terminal. Cells are text, never markup: a title may contain brackets."""
+    """The table for a terminal. Cells are text, never markup, whatever they contain."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -192,7 +193,7 @@ def to_rich(table: Table) -> RichTable:
 
 
 def to_plain(table: Table) -> str:
-    """Columns lined up with spaces."""
+    """The table as text, its columns lined up with spaces."""
     lines = [tuple(shown(cell, longest=None) for cell in row) for row in _lines(table)]
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     padded = (
@@ -206,9 +207,9 @@ def to_plain(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Header and rows, quoted where needed; the caption is left out.
+    """Header and rows as CSV, quoted where needed, without the caption.
 
-    A spreadsheet that opens it computes nothing.
+    Cells that a spreadsheet would take for formulas are written as text.
     """
     out = io.StringIO()
     rows = ([in_csv(cell) for cell in row] for row in _lines(table))
@@ -265,11 +266,11 @@ def _shown(value: Estimate | None) -> str:
 
 
 def _distinct(values: Iterable[T]) -> list[T]:
-    """Each value once, in the order met."""
+    """The distinct values, in the order of their first occurrence."""
     return list(dict.fromkeys(values))
 
 
 def _quoted(text: str) -> str:
-    for character in "\\|<*_`[":
+    for character in "\\|<*_`[":  # the backslash first, or it would be escaped twice
         text = text.replace(character, "\\" + character)
     return shown(text, longest=None)

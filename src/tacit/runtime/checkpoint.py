@@ -1,6 +1,6 @@
 """The state of a run on disk: one file, replaced in one step, resumed bit for bit.
 
-No generator state is kept: every draw is addressed by key and round; a release keeps
+No generator state is saved: every draw is addressed by key and round; a release saves
 the secrets of the open round instead (`tacit.runtime.secrets`). The file is
 written beside the old one, flushed, and renamed over it, so at every moment there is
 one whole checkpoint or none. A checksum over its content finds what a disk lost later.
@@ -24,7 +24,7 @@ from tacit.runtime.secrets import Secrets
 from tacit.tensors import read_tensors
 from tacit.tree import Array, Arrays, Dense, Factored, Leaf, Symmetric, Tree
 
-FORMAT = "4"
+FORMAT = "4"  # raised whenever the names or meanings of arrays change
 _READABLE = ("2", "3", FORMAT)  # what the server learnt stands alike in all of them
 OF_BEFORE = (
     "an earlier version made this run. Its model can still be ranked with, exported "
@@ -79,13 +79,13 @@ def _state(facts: Mapping[str, str], arrays: Arrays, start: State) -> State:
 
 
 def load_learnt(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The weights and the memory of the server, of any experiment and format."""
+    """The server's weights and memory, whatever the experiment and the format."""
     _, arrays = _whole(path)
     return _under(_WEIGHTS, arrays), _under(_MEMORY, arrays)
 
 
 def parts_of(tree: Tree) -> dict[str, Array]:
-    """A tree of private state as named arrays; `tree_of` puts it together again."""
+    """A tree of private state as named arrays; `tree_of` is the reverse."""
     return {
         name + suffix: part
         for name, leaf in tree.leaves.items()
@@ -94,7 +94,7 @@ def parts_of(tree: Tree) -> dict[str, Array]:
 
 
 def tree_of(parts: Arrays) -> Tree:
-    """The tree of what `parts_of` gave."""
+    """The tree whose named arrays `parts_of` gave."""
     leaves: dict[str, Leaf] = {}
     for name, value in parts.items():
         stem, _, side = name.partition("#")
@@ -112,7 +112,8 @@ def checksum(facts: Mapping[str, str], arrays: Arrays) -> str:
     digest = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
     for name, value in sorted(arrays.items()):
         label = f"{name} {value.dtype} {value.shape}"
-        digest.update(label.encode("utf-8", "backslashreplace"))  # of a damaged name
+        # A damaged file may have a name that is no text; it must not stop the check.
+        digest.update(label.encode("utf-8", "backslashreplace"))
         digest.update(value.data)
     return digest.hexdigest()
 
@@ -142,7 +143,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
 
 
 def _whole(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
-    """What a checkpoint says; refuses one that is of another format, or damaged."""
+    """The facts and arrays of a checkpoint; refuses other formats and damage."""
     facts, arrays = _read(path)
     if facts.get("format") not in _READABLE:
         raise BadRun(
@@ -154,7 +155,7 @@ def _whole(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
 
 
 def _secrets(arrays: Arrays) -> Secrets | None:
-    """Those of a release whose rounds are not over."""
+    """The secrets of a release whose rounds are not over."""
     if _RUN not in arrays:
         return None
     return Secrets(arrays[_RUN].tobytes(), arrays[_ROUND].tobytes())

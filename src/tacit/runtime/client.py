@@ -1,24 +1,24 @@
-"""One real device: broadcast bytes in, report bytes out, its ledger in the loop.
+"""One real client: broadcast bytes in, report bytes out, its ledger in the loop.
 
-    client = Device(path, method, plan, catalog=catalog, history=shard)
-    for parcel in device.pending():          # after a crash: what may not have arrived
+    client = Client(path, method, plan, catalog=catalog, history=shard)
+    for parcel in client.pending():          # after a crash: what may not have arrived
         send(parcel.report)
-        device.delivered(parcel.round)
-    report = device.participate(message)     # None: the client says no
+        client.delivered(parcel.round)
+    report = client.participate(message)     # None: the client says no
     if report is not None:
         send(report)
-        device.delivered(round)
+        client.delivered(round)
 
-The same `participate` as in simulation, on a cohort of one. What makes a client real:
+It calls the same `participate` as a simulation, on a cohort of one. A real client adds:
 
-0  a broadcast is held against the layout that was agreed, unseen by any history;
+0  a broadcast is compared with the agreed layout before the history is touched;
 1  the ledger permits and is charged, on the disk, before the history is touched;
 2  from then on the round is answered, whatever happens: if the computation fails, is
-   late or was cut short by a crash, by a contribution of nothing through the mechanism;
-3  the noise of every report is drawn afresh from the operating system and kept nowhere;
+   late or was cut short by a crash, an empty contribution passes the mechanism;
+3  the noise of every report is drawn afresh from the operating system and not stored;
 4  nothing is sent before the ledger has it on the disk, and a round has one report.
 
-So neither silence nor a second answer tells anything of the history.
+So neither silence nor a second answer says anything about the history.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from tacit.transport.codec import decode_broadcast, encode_reports
 from tacit.transport.messages import Broadcast
 from tacit.tree import Tree
 
-_FAILURES = 16  # the last ones, kept for the owner
+_FAILURES = 16  # the last ones, for the owner; errors must not fill the memory
 
 
 class Client:
-    """A user's own device in one run; it joins when it is first made.
+    """The program of one user in one run; it joins when it is first made.
 
     `catalog` is the public one: what broadcasts and reports look like follows from it.
     `run` names the run, by default the digest of what was agreed. Training again under
@@ -69,10 +69,10 @@ class Client:
     the same rounds again, and clients refuse that.
 
     A computation that takes longer than `deadline`, in seconds, contributes nothing:
-    how long it takes may depend on the history, and waiting for ever would tell.
+    how long it takes may depend on the history, and a late answer would reveal that.
 
     A ledger in doubt (restored from a backup, say) is not joined and says no to every
-    round; `device.ledger.doubt` has the reason.
+    round; `client.ledger.doubt` has the reason.
     """
 
     def __init__(
@@ -129,9 +129,9 @@ class Client:
         charged = self._charge(broadcast, message)
         if charged is None or charged.report is not None:
             return None if charged is None else charged.report
-        nothing = self._nothing(
-            broadcast, charged
-        )  # fails for the broadcast's sake or never
+        # Made first and always, so that the answer to a failed computation takes no
+        # longer. It may fail because of the broadcast, never because of the history.
+        nothing = self._nothing(broadcast, charged)
         said = self._contribution(broadcast, charged) if charged.is_new else None
         report, state = (nothing, None) if said is None else said
         return self.ledger.keep(
@@ -143,11 +143,11 @@ class Client:
         return [one for one in self.ledger.pending() if one.run == self.run]
 
     def delivered(self, round: int) -> None:
-        """The report of this round has arrived."""
+        """Note in the ledger that the report of this round has arrived."""
         self.ledger.delivered(self.run, round)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file of the ledger."""
         self.ledger.close()
 
     def _join(self, profile: Profiles) -> None:
@@ -166,9 +166,9 @@ class Client:
                 )
 
     def _enrolled(self, profile: Profiles) -> Tree:
-        """The state to begin with; of a profile that does not fit nothing is known.
+        """The state to begin with; a profile that does not fit counts as unknown.
 
-        Not joining would tell the server what the profile lists.
+        If the client did not join, the server would learn something about the profile.
         """
         own, groups = Key.from_os().alone(), np.array([self.group])
         try:
@@ -184,8 +184,8 @@ class Client:
     def _charge(self, broadcast: Broadcast, message: bytes) -> _Charged | None:
         """Ask the ledger, and be charged for a new round; None if it says no.
 
-        One transaction, over before anything is computed. The row of the answer is the
-        lock: no other process answers the round with a contribution of its own.
+        It is one transaction, over before anything is computed. The row of the answer
+        is the lock: no other process answers the round with its own contribution.
         """
         with self.ledger.transaction():
             why = self._refusal(broadcast)
@@ -198,8 +198,8 @@ class Client:
                 return None
             said = self.ledger.answer(self.run, broadcast.round)
             if said is None:
-                held = self._is_permitted(broadcast, message)
-                return _Charged(joined.state, is_new=True) if held else None
+                is_permitted = self._is_permitted(broadcast, message)
+                return _Charged(joined.state, is_new=True) if is_permitted else None
             why = self._repetition(message, said, joined)
             if why is not None:
                 self.ledger.refuse(self.run, why)
@@ -225,7 +225,7 @@ class Client:
         return Refusal.LEFT if joined.state is None else None
 
     def _refusal(self, broadcast: Broadcast) -> Refusal | None:
-        """Why the client would not even look whether it has budget left."""
+        """Why the client says no before it looks at its budget; None if it does not."""
         if self.ledger.doubt is not None:
             return Refusal.DOUBT
         if broadcast.agreement != self.agreement.digest:
@@ -252,7 +252,7 @@ class Client:
                 client,
                 self.history,
                 keys,
-                ledger=Unmetered(),  # it was asked, and charged
+                ledger=Unmetered(),  # `_charge` has asked the client's own already
                 on_failure=self._note,
             )
             [report] = encode_reports(broadcast, reports)
@@ -272,15 +272,15 @@ Said = tuple[bytes, bytes]  # a report and the private state after it
 
 @dataclass(frozen=True)
 class _Charged:
-    """A round that the ledger was charged for: before, or just now."""
+    """A round that the ledger was charged for, before or just now."""
 
     state: bytes | None = field(repr=False)
-    is_new: bool  # else the history was touched for it before: never again
+    is_new: bool  # if not, the history may have been read for it: never a second time
     report: bytes | None = None
 
 
 class _Work:
-    """Runs what touches the history; it has until a deadline and never raises."""
+    """Runs what reads the history, until a deadline, and never raises."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
@@ -288,15 +288,15 @@ class _Work:
     def within(self, seconds: float, compute: Callable[[], Said]) -> Said | None:
         """What was computed; None if it failed, or if it or the one before is late.
 
-        What comes later is dropped. A thread cannot be ended, so that a late one runs
-        on; at most one does.
+        A later result is dropped. A thread cannot be ended, so a late one runs on, but
+        at most one does.
         """
         if self._thread is not None and self._thread.is_alive():
             return None
         found: list[Said] = []
 
         def work() -> None:
-            with contextlib.suppress(BaseException):  # silence must not tell which
+            with contextlib.suppress(BaseException):  # failed and late look the same
                 found.append(compute())
 
         self._thread = threading.Thread(target=work, name="participate", daemon=True)

@@ -2,8 +2,8 @@
 
 terms_of(method, plan)     before: what a client agrees to
 caps_of(plan, group)       the group's target, as a cap that clients keep
-statements(ledger)         after: what a real device's releases amount to
-run_statements(terms, …)   the same for a device that took part in these rounds
+statements(ledger)         after: what a real client's releases amount to
+run_statements(terms, …)   the same for a client that took part in these rounds
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def terms_of(
     group: str | None = None,
     releases: tuple[Release, ...] | None = None,
 ) -> Terms:
-    """What a client of this public group agrees to; by default of the only group."""
+    """What a client of this public group agrees to; by default the only group."""
     group = _group(plan, group)
     made = (*plan.before, *method.releases(plan)) if releases is None else releases
     return Terms(
@@ -60,11 +60,12 @@ def caps_of(plan: Plan, group: str) -> tuple[Cap, ...]:
 
 
 def statements(ledger: ClientLedger) -> tuple[Statement, ...]:
-    """A line for each unit and view, at the delta of the owner's cap if any.
+    """One statement per unit and view, at the delta of the owner's cap if any.
 
-    Where there is none, or it is too large for a guarantee, at one that is not. A
-    ledger in doubt proves nothing.
+    Without a cap, or if its delta is too large for a guarantee, a usual delta is taken.
+    A ledger in doubt proves nothing.
     """
+    # What a doubtful file says may be less than what was sent: no figure is shown.
     if (doubt := ledger.doubt) is not None:
         reason = f"the ledger is in doubt: {doubt}"
         return tuple(_unproven(name, reason) for name in CELLS)
@@ -74,7 +75,7 @@ def statements(ledger: ClientLedger) -> tuple[Statement, ...]:
         _line(
             taken,
             name,
-            delta=_told_delta(taken, name, deltas.get(name)),
+            delta=_shown_delta(taken, name, deltas.get(name)),
             prefers_pure=False,
         )
         for name in CELLS
@@ -84,10 +85,10 @@ def statements(ledger: ClientLedger) -> tuple[Statement, ...]:
 def run_statements(
     terms: Terms, rounds: Collection[int], *, delta: float | None
 ) -> list[Statement]:
-    """The lines of a device that took part in these rounds of one run.
+    """The statements of a client that took part in these rounds of one run.
 
-    At the plan's delta, by the plan's rules: of somebody who took part in as many
-    rounds as anybody can, they are the plan's own.
+    They are at the plan's delta and by the plan's rules: for a client that took part as
+    often as any can, they are the plan's own.
     """
     return [_line([(terms, rounds)], name, delta=delta) for name in CELLS]
 
@@ -105,7 +106,7 @@ def _line(
 ) -> Statement:
     taken = [(terms, rounds) for terms, rounds in taken if rounds]
     found = figure(
-        lambda other: _held(taken, other),
+        lambda other: _cells(taken, other),
         name,
         delta=delta,
         people=_people(taken),
@@ -149,24 +150,25 @@ def _unproven(name: CellName, reason: str) -> Statement:
     )
 
 
-def _held(taken: Taken, name: CellName) -> list[Cell]:
-    """The guarantee of each release so far, with the event of all that counts."""
+def _cells(taken: Taken, name: CellName) -> list[Cell]:
+    """The cell of each release so far, with the event of all its participations."""
     return [counted(cell, times) for _, cell, times in made(taken, name)]
 
 
-def _told_delta(taken: Taken, name: CellName, wanted: float | None) -> float:
+def _shown_delta(taken: Taken, name: CellName, wanted: float | None) -> float:
     """The delta wanted, if it is small enough to be called a guarantee."""
-    most = most_delta(_held(taken, name), _people(taken))
+    most = most_delta(_cells(taken, name), _people(taken))
     usual = min(most, MOST_LOCAL_DELTA)
     return usual if wanted is None or wanted > most else wanted
 
 
 def _people(taken: Taken) -> int:
+    # A delta is compared with 1 / users; the largest run makes the strictest demand.
     return max((terms.population for terms, _ in taken), default=1)
 
 
 def _horizon(taken: Taken) -> str:
-    """How much is covered: so far, and at the most by what was agreed."""
+    """The participations so far, and the most that were agreed."""
     so_far = sum(len(rounds) for _, rounds in taken)
     agreed = sum(terms.most for terms, _ in taken)
     runs = "1 run" if len(taken) == 1 else f"{len(taken)} runs"

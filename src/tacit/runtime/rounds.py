@@ -22,7 +22,9 @@ from tacit.transport.codec import broadcast_size, wire_size
 from tacit.transport.messages import Broadcast, Layout, Reports
 from tacit.tree import Tree
 
-CHUNK_BYTES = 16 * 2**20  # reports of one chunk; larger arrays are new memory each time
+# Reports of one chunk. Larger arrays are returned to the system after each chunk, and
+# fetching their pages again costs more than a smaller chunk does.
+CHUNK_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
@@ -31,26 +33,26 @@ class State:
 
     server: Server
     clients: Clients
-    taken: Int64[np.ndarray, "clients parts"]  # rounds of each part each took part in
+    taken: Int64[np.ndarray, "clients parts"]  # rounds joined, by part of the run
     spent: Float64[np.ndarray, "clients"]  # sums of 1/z² where a method chooses noise
     secrets: Secrets | None = None  # of a release whose rounds are not over
 
 
 @dataclass(frozen=True)
 class Population:
-    """Everything that does not: the devices' data and keys, and how to reach them."""
+    """Everything that stays the same: clients' data and keys, channel and ledger."""
 
     shards: Shards
     keys: Keys
     channel: Channel
     ledger: Ledger
-    parts: tuple[range, ...]  # of the run, within which its rounds are alike
+    parts: tuple[range, ...]  # stretches of rounds with reports of the same kind
     chunk: int | None = None  # clients at a time; None: as many as CHUNK_BYTES allow
     limits: Limits | None = None  # rounds each may take part in
     budgets: Float64[np.ndarray, "clients"] | None = None  # 1/z² of the run, if chosen
 
     def ledger_at(self, state: State) -> Ledger:
-        """What clients ask that have taken part as often as the state says."""
+        """The ledger of clients that took part as often as the state says."""
         if self.limits is None:
             return self.ledger
         part, rounds = self.part_of(state.server.round), state.server.plan.rounds
@@ -59,7 +61,7 @@ class Population:
         return CohortLedger(taken, limits, rounds, state.spent, self.budgets)
 
     def part_of(self, round: int) -> int:
-        """The place of the part that a round belongs to."""
+        """The index in `parts` of the part that a round belongs to."""
         return bisect_right([part.start for part in self.parts], round) - 1
 
     @cached_property
@@ -70,7 +72,7 @@ class Population:
 
 @dataclass(frozen=True)
 class Tally:
-    """What a simulated round can count; a real server must not collect all of it."""
+    """The counts of a simulated round; a real server must not collect all of them."""
 
     round: int
     asked: int
@@ -92,16 +94,17 @@ def play_round(
     draws = _Draws.of(state, population, key)
     cohort = _cohort(state, population, draws.cohort)
     broadcast = method.broadcast(server)
+    # A broadcast that all clients would refuse is an error here, not an empty round.
     method.agreement(server.plan, server.catalog).check(broadcast)
     context = method.context(server, broadcast, draws.channel)
-    context = replace(context, secret=draws.noise)
+    context = replace(context, secret=draws.noise)  # None: floats and a seeded key
     clients = _Cohort(
         method, state, population, cohort, draws.clients, context, broadcast
     )
     delivery = population.channel.carry(clients.chunks(), context)
     after = method.aggregate(server, delivery, context)
     secrets = state.secrets
-    if secrets is not None:
+    if secrets is not None:  # the secret of a round is forgotten with its result
         secrets = None if method.is_over(after) else secrets.of_next_round()
     changed = State(after, clients.after(), clients.taken, clients.spent, secrets)
     return changed, clients.tally(server.round)
@@ -130,7 +133,7 @@ class _Draws:
 
     @classmethod
     def of(cls, state: State, population: Population, key: Key) -> _Draws:
-        """From the run's key, or in a release from what only this round has."""
+        """Keys from the run's key, or in a release from the secrets of this round."""
         if state.secrets is None:
             channel = key.at("round", state.server.round).at("channel")
             return cls(population.cohort_keys, population.keys, channel, None)
@@ -147,10 +150,10 @@ class _Draws:
 def _cohort(
     state: State, population: Population, keys: Keys
 ) -> Int64[np.ndarray, "cohort"]:
-    """The places of those asked, by length of history so that a chunk is even.
+    """The numbers of the clients asked, by length of history so that chunks are even.
 
-    In a release by number: how clients are stacked decides the last bits of what each
-    computes, and may not follow from anybody's history.
+    In a release they are sorted by number: how clients are stacked decides the last
+    bits of what each computes, and must not depend on anybody's history.
     """
     server, clients = state.server, state.clients
     draw = Draw(keys, clients.groups, server.round)
@@ -162,7 +165,7 @@ def _cohort(
 
 
 class _Cohort:
-    """The cohort at work; keeps the devices' new state as chunks are read."""
+    """The cohort at work; it collects the clients' new state as chunks are read."""
 
     def __init__(
         self,
@@ -183,6 +186,7 @@ class _Cohort:
         self.states: list[Tree] = []
         self.broadcast, self.layout = broadcast, context.layout
         chosen = [method.multiplier(broadcast, self.plan, g) for g in self.plan.groups]
+        # Spent budget is counted in 1/z², which adds up over rounds; 0: not chosen.
         self.cost = np.array([0.0 if z is None else z**-2.0 for z in chosen])
         self.asked = self.took_part = 0
 

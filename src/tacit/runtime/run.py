@@ -44,8 +44,9 @@ from tacit.statement import Past
 Facts = Mapping[str, Any]
 Observe = Callable[[State, Tally], Facts]
 
-ONLY = "simulation_only"  # has all that is computed from private users
-_OLD_DRAFT = re.compile(r"\..+\.[0-9]+\.part")  # as an earlier version named them
+ONLY = "simulation_only"  # key of everything that is computed from private users
+_OLD_DRAFT = re.compile(r"\..+\.[0-9]+\.part")  # half-written files, as once named
+# What an earlier version wrote beside `simulation_only`; `in_its_place` moves it.
 _ONCE_OUTSIDE = ("metrics", "clients_per_second", "bytes_up", "bytes_down")
 
 
@@ -57,12 +58,12 @@ class RunDirectory:
 
     @property
     def experiment(self) -> Path:
-        """The resolved experiment."""
+        """The resolved experiment, with every default written out."""
         return self.path / "experiment.toml"
 
     @property
     def inputs(self) -> Path:
-        """A digest of the data; private, as they are."""
+        """A digest of the data; private, as the data are."""
         return self.path / "inputs.json"
 
     @property
@@ -72,7 +73,7 @@ class RunDirectory:
 
     @property
     def metrics(self) -> Path:
-        """A line a round."""
+        """The metrics, one line per round."""
         return self.path / "metrics.jsonl"
 
     @property
@@ -82,7 +83,7 @@ class RunDirectory:
 
     @property
     def ledger(self) -> Path:
-        """What was spent."""
+        """The ledger: which rounds began, and what they cost."""
         return self.path / "ledger.json"
 
     @property
@@ -97,12 +98,12 @@ class RunDirectory:
 
     @property
     def privacy_card(self) -> Path:
-        """Every release and total."""
+        """The privacy card: every release, and what all amount to."""
         return self.path / "privacy-card.json"
 
     @property
     def report(self) -> Path:
-        """The page for users."""
+        """The report as one HTML page for readers."""
         return self.path / "report.html"
 
     @property
@@ -112,7 +113,7 @@ class RunDirectory:
 
     @property
     def lock(self) -> Path:
-        """Held by whoever trains into the directory; stays there, and is empty."""
+        """An empty file that is locked while a process trains into the directory."""
         return self.path / ".lock"
 
     def rounds_logged(self) -> list[dict[str, Any]]:
@@ -134,7 +135,7 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """Keep a second process from training into the same directory.
 
-        Sweeps up what a killed process left half written.
+        It also removes what a killed process left half written.
         """
         make_folders(self.path)
         with contextlib.ExitStack() as held:
@@ -158,13 +159,13 @@ class RunDirectory:
 
 
 def in_its_place(facts: Facts) -> dict[str, Any]:
-    """A result, or what was logged of a round, as it is written now.
+    """The result or the log line of a round in the current form.
 
     What an earlier version had outside `simulation_only` is put there.
     """
     moved = {name: facts[name] for name in _ONCE_OUTSIDE if name in facts}
-    kept = {name: value for name, value in facts.items() if name not in moved}
-    return {**kept, ONLY: {**moved, **facts.get(ONLY, {})}} if moved else kept
+    others = {name: value for name, value in facts.items() if name not in moved}
+    return {**others, ONLY: {**moved, **facts.get(ONLY, {})}} if moved else others
 
 
 def play(
@@ -175,12 +176,12 @@ def play(
     observe: Observe,
     every: int = 1,
 ) -> Iterator[tuple[State, Facts]]:
-    """Play the rounds that are left, keeping the run resumable at every moment.
+    """Play the remaining rounds; the run can be resumed after a kill at any moment.
 
-    `digest` names the experiment: what another one left here is refused. `observe`
-    says what to log of a round. Checkpoints are written every `every` rounds and after
-    the last; in a release before the first and after each, since they hold what the
-    next round draws from. The caller holds `directory.locked()`.
+    `digest` names the experiment: files of another one are refused. `observe` says what
+    to log of a round. Checkpoints are written every `every` rounds and after the last;
+    in a release before the first and after each, because they hold the secrets of the
+    next round. The caller holds `directory.locked()`.
     """
     check.count(every=every)
     state = _resumed(simulation, directory, digest)
@@ -190,7 +191,7 @@ def play(
     spending = _Spending(simulation, directory.ledger, digest)
     _drop_lines_after(directory, state.server.round)
     while not simulation.method.is_over(state.server):
-        _spend(spending, state)
+        _spend(spending, state)  # on the disk before any client speaks
         state, tally = simulation.step(state)
         facts = {"round": tally.round, **observe(state, tally)}
         _append(directory.metrics, facts)
@@ -217,8 +218,9 @@ class _Spending:
         self.simulation, self.path, self.digest = simulation, path, digest
         entry = _ledger(path, digest)
         self.begun = int(entry.get("rounds_begun", 0))
-        self.most = int(entry.get("most_participations", 0))  # of any one device
-        self.told: dict[tuple[int, int], list[dict[str, Any]]] = {}
+        self.most = int(entry.get("most_participations", 0))  # of any one client
+        # Statements by (participations, parts begun): composing events takes seconds.
+        self.stated: dict[tuple[int, int], list[dict[str, Any]]] = {}
 
     def begin(self, state: State) -> None:
         """Write down that a round begins and what it can cost, before anyone speaks."""
@@ -239,7 +241,7 @@ class _Spending:
 
     @cached_property
     def _account(self) -> dict[str, Any]:
-        """What a later run must know to add to this one; `both` if this one does."""
+        """What a later run must know to compose this one's releases with its own."""
         simulation = self.simulation
         own = Past(simulation.plan.population, simulation.releases)
         both = simulation.account.both if simulation.spent_before else ()
@@ -250,27 +252,27 @@ class _Spending:
         }
 
     def _spent(self) -> list[dict[str, Any]]:
-        """Per group, unit and view, for a device that spoke as often as any did.
+        """Statements per group, unit and view, for a client that spoke the most often.
 
         Participations are rounded up to a power of two: a long run is composed for a
-        few counts only, and in between the figure is an upper bound. So it is where
-        rounds differ: as many of each part that has begun, or all of it.
+        few counts only, and in between the figure is an upper bound. It is one as well
+        where rounds differ: so many of each part that has begun are counted, or all.
         """
         n = 1 << (self.most - 1).bit_length()
         begun = sum(part.start < self.begun for part in self.simulation.parts)
-        if (n, begun) not in self.told:
+        if (n, begun) not in self.stated:
             limits, delta = self.simulation.limits, self.simulation.plan.delta
-            self.told[n, begun] = [
+            self.stated[n, begun] = [
                 asdict(line)
                 for group, terms in enumerate(self.simulation.terms)
                 for line in run_statements(
                     terms, limits.most_rounds(group, n, parts=begun), delta=delta
                 )
             ]
-        return self.told[n, begun]
+        return self.stated[n, begun]
 
     def _most_after(self, state: State) -> int:
-        """The rounds that any client can have taken part in after the next one."""
+        """The most rounds that any client can have joined after the next one."""
         part = self.simulation.population.part_of(state.server.round)
         limits = self.simulation.limits.within(part, state.taken)
         after = state.taken.sum(axis=1) + (state.taken[:, part] < limits)
@@ -278,12 +280,12 @@ class _Spending:
 
 
 def _spend(spending: _Spending, state: State) -> None:
-    """The first step of a round; named, like the others, for tests that stop there."""
+    """The first step of a round; a function of its own so that tests can stop there."""
     spending.begin(state)
 
 
 def _ledger(path: Path, digest: str) -> dict[str, Any]:
-    """What the ledger says; it may be ahead of the checkpoint."""
+    """The entry of the ledger; it may be ahead of the checkpoint."""
     if not path.exists():
         return {}
     entry = read_document(path)
@@ -304,7 +306,7 @@ def _line(facts: Facts) -> bytes:
 
 
 def _refuse_lost_line_end(path: Path, torn: bytes) -> None:
-    """A whole line before one byte was not torn: that byte was the line's end."""
+    """Refuse a whole last line with one more byte, which was the line's end."""
     try:
         opened(path, parsed(path, torn[:-1]))
     except Damaged:
@@ -313,10 +315,10 @@ def _refuse_lost_line_end(path: Path, torn: bytes) -> None:
 
 
 def _drop_lines_after(directory: RunDirectory, round: int) -> None:
-    kept = [line for line in directory.rounds_logged() if line["round"] < round]
-    if len(kept) < round:  # a line is on the disk before the checkpoint of its round
+    lines = [line for line in directory.rounds_logged() if line["round"] < round]
+    if len(lines) < round:  # a line is on the disk before the checkpoint of its round
         raise Damaged(
-            directory.metrics, f"it tells of {len(kept)} rounds, the model of {round}"
+            directory.metrics, f"it tells of {len(lines)} rounds, the model of {round}"
         )
-    text = b"".join(map(_line, kept))
+    text = b"".join(map(_line, lines))
     write_atomically(directory.metrics, text, is_private=True)

@@ -1,9 +1,9 @@
 """What a release draws from, and how it is forgotten.
 
-    run    decides who is asked; kept until the last round
-    round  noise, coins and order of the round that is open; another one for each
+    run    decides who is asked; stored until the last round
+    round  noise, coins and order of the open round; every round has its own
 
-Both stand in the checkpoint, in a file of its owner's alone, before the round is
+Both stand in the checkpoint, which only its owner can read, before the round is
 played: a round that was stopped is played again with the same noise, over the same
 data. The checkpoint after a round replaces the one before in one step, so the noise is
 forgotten in the step that makes the result durable; the last one holds no secret.
@@ -27,13 +27,13 @@ class Secrets:
 
     @classmethod
     def from_os(cls) -> Secrets:
-        """Those of the first round."""
+        """The secrets of the run and of its first round."""
         return cls(os.urandom(SECRET_BYTES), os.urandom(SECRET_BYTES))
 
     def of_next_round(self) -> Secrets:
-        """With another one for the round that comes next."""
+        """The same secret of the run, and a new one for the next round."""
         return replace(self, round=os.urandom(SECRET_BYTES))
 
     def keys(self) -> tuple[Key, Key]:
-        """The run's key and the round's."""
+        """The key of the run and the key of the round."""
         return Key.from_secret(self.run), Key.from_secret(self.round)

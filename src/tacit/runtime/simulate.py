@@ -63,7 +63,7 @@ class Simulation:
     ledger: Ledger | None = None  # None: clients keep the caps by their own counts
     caps: tuple[Cap, ...] | None = None  # None: the plan's target, if it has one
     channel: Channel | None = None  # None: the plan's, by name
-    earlier: Earlier | None = None  # what the server starts from, if not from nothing
+    earlier: Earlier | None = None  # the run that this one goes on from
     absent: int = 0  # users of the plan who have no client: they contribute nothing
     is_release: bool = False  # rounds draw from the operating system and sum exactly
 
@@ -90,6 +90,7 @@ class Simulation:
 
     def start(self) -> State:
         """The state before the first round."""
+        # Every purpose derives its own key: "start" and "clients" never share draws.
         server = self.method.start(self.plan, self.catalog, self.key.at("start"))
         if self.earlier is not None:
             assert isinstance(self.method, Refreshable)  # by `refreshing`
@@ -109,7 +110,7 @@ class Simulation:
         return State(server, clients, never, np.zeros(len(clients)), secrets)
 
     def step(self, state: State) -> tuple[State, Tally]:
-        """One round further."""
+        """The state and the counts after one more round."""
         if self.is_release and state.secrets is None:
             raise Refused(
                 f"round {state.server.round} of a release has no secret to draw from; "
@@ -125,14 +126,14 @@ class Simulation:
 
     @cached_property
     def account(self) -> Account:
-        """What the run will reveal, by itself and with those it adds to."""
+        """What the run will reveal, by itself and with the runs it goes on from."""
         return self.account_of(runs=1)
 
     def account_of(self, *, runs: int) -> Account:
-        """What so many runs of the plan will reveal."""
+        """What `runs` runs of the plan will reveal together."""
         past = self.spent_before
-        told = account(self.plan, self.releases, runs=runs, earlier=past)
-        return told.assuming(*RELEASE_ASSUMES) if self.is_release else told
+        found = account(self.plan, self.releases, runs=runs, earlier=past)
+        return found.assuming(*RELEASE_ASSUMES) if self.is_release else found
 
     @cached_property
     def releases(self) -> tuple[Release, ...]:
@@ -141,7 +142,7 @@ class Simulation:
 
     @property
     def spent_before(self) -> tuple[Past, ...]:
-        """What the runs released that this one adds to."""
+        """The releases of the runs that this one goes on from."""
         return () if self.earlier is None else self.earlier.spent
 
     @cached_property
@@ -174,18 +175,18 @@ class Simulation:
 
     @cached_property
     def parts(self) -> tuple[range, ...]:
-        """Stretches of rounds in which clients say the same kind of thing."""
+        """Stretches of rounds in which reports are of the same kind."""
         made = (release.rounds for release in self.releases)
         return stretches(self.plan.rounds, made)
 
     @cached_property
     def limits(self) -> Limits:
-        """How often each client may take part; without caps if a ledger decides."""
+        """How often each client may take part; without caps where a ledger decides."""
         return Limits(self.terms, self._codes, self._caps, self.parts)
 
     @property
     def _codes(self) -> Int64[np.ndarray, "clients"]:
-        """Each device's place among the plan's groups."""
+        """The index of each client's group in the plan."""
         codes = np.zeros(len(self.shards), np.int64)
         return codes if self.groups is None else self.groups
 
@@ -198,7 +199,7 @@ class Simulation:
 
     @property
     def _caps(self) -> list[tuple[Cap, ...]]:
-        """Of each group."""
+        """The caps that the clients of each group keep."""
         if self.ledger is not None:
             return [() for _ in self.plan.groups]
         if self.caps is not None:
@@ -206,7 +207,7 @@ class Simulation:
         return [caps_of(self.plan, group) for group in self.plan.groups]
 
     def _check_exact(self, method: SumMethod) -> None:
-        """Refuse sums that have no exact form."""
+        """Refuse sums that have no form in whole numbers, before anyone is asked."""
         for phase in method.phases(self.plan):
             told = method.privacy.told(phase, {})
             mechanism = method.privacy.mechanism(phase, told)
@@ -244,6 +245,8 @@ def check_plan(method: Method, plan: Plan) -> None:
                 f"channel '{plan.channel}' delivers {carrier.delivers.__name__}, and "
                 f"{name} in {type(method).__name__} needs {needs}"
             )
+        # Clipping bounds what a user adds to a sum; a median or a choice of reports can
+        # move by more, and the account would be wrong.
         if not reader.is_plain_sum and _is_central(method.releases(plan)):
             raise Refused(
                 f"{name} looks at reports before the noise: one user could move the "

@@ -1,4 +1,4 @@
-"""A finished run that another one adds to: what its server kept and what it released.
+"""A finished run that another one goes on from: its server's state and its releases.
 
 The releases stand in its ledger as events, so that a later run can compose them without
 the data, the plan or the method that made them.
@@ -19,12 +19,13 @@ from tacit.tree import Arrays
 
 Json = dict[str, Any]
 
+# Whatever reading JSON of another shape may raise: the file may be anybody's.
 _NO_ACCOUNT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """What a run starts from instead of nothing."""
+    """The weights, memory and releases of the run that another one starts from."""
 
     weights: Arrays
     memory: Arrays
@@ -32,7 +33,7 @@ class Earlier:
 
 
 def read_spent(file: Path) -> tuple[Past, ...]:
-    """What the ledger of a run says was released: by those before it, then by it."""
+    """The releases in the ledger of a run: of earlier runs first, then its own."""
     ledger = read_document(file)
     try:
         if "account" in ledger:
@@ -46,12 +47,12 @@ def read_spent(file: Path) -> tuple[Past, ...]:
 
 
 def plain_past(past: Past) -> Json:
-    """As a ledger writes it down."""
+    """The releases of a past run as JSON for a ledger."""
     releases = [release_to_json(release) for release in past.releases]
     return {"population": past.population, "releases": releases}
 
 
 def read_past(document: Mapping[str, Any]) -> Past:
-    """What `plain_past` wrote down."""
+    """The past run that `plain_past` wrote down."""
     releases = tuple(release_from_json(one) for one in document["releases"])
     return Past(int(document["population"]), releases)

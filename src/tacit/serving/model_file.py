@@ -27,7 +27,7 @@ from tacit.tensors import Layout, layout_of, read_tensors
 from tacit.transport.messages import NO_PHASE, Broadcast
 from tacit.tree import Arrays
 
-FORMAT = 3
+FORMAT = 3  # raised whenever the keys of `model.json` change
 _FIRST = ("format", "method", "round", "plan", "items", "catalog")
 _KEYS = {  # of each format that is read
     1: {*_FIRST},  # the protection stood among the method's fields
@@ -52,7 +52,11 @@ class Model:
 
 
 def save_model(model: Model, weights: Path, facts: Path) -> None:
-    """Write both files, each in one step; the weights first."""
+    """Write both files, each in one step.
+
+    The weights come first: `facts` carry their digest, and without facts there is no
+    model.
+    """
     described, columns = describe(model.catalog, _CATALOG)
     arrays = {_WEIGHTS + name: value for name, value in model.broadcast.weights.items()}
     content = {n: np.asarray(a, order="C") for n, a in (arrays | columns).items()}

@@ -1,9 +1,9 @@
-"""A formula as an ONNX file: what a device runs that has neither Python nor tacit.
+"""A formula as an ONNX file, for devices that have neither Python nor tacit.
 
     history   (users, items)   in: above zero at each item that the user has
     scores    (users, items)   out: larger is better
 
-The steps are written as they stand (`models.formula`); torch takes no part. Constants
+The steps are written as they stand (`models.onnx_graph`) without torch. Constants
 are cast to the precision of the file, and equal formulas give equal bytes.
 """
 
@@ -23,7 +23,7 @@ from tacit.version import __version__
 Precision = Literal["float32", "float64"]
 
 INPUT, OUTPUT = "history", "scores"
-OPSET = 17  # of 2022: runtimes that clients have today know all of it
+OPSET = 17  # of 2022: the runtimes on devices today know all of it
 _IR_VERSION = 8  # the file format that came with it
 _MOST_BYTES = 2**31 - 2**20  # a file is one message, which protobuf ends at 2 GiB
 
@@ -31,7 +31,7 @@ _MOST_BYTES = 2**31 - 2**20  # a file is one message, which protobuf ends at 2 G
 def to_onnx(
     formula: Formula, *, n_items: int, precision: Precision = "float32"
 ) -> bytes:
-    """The file, checked by ONNX's own checker."""
+    """The bytes of the file, checked by ONNX's own checker."""
     onnx = _onnx()
     written = _Written(onnx, np.dtype(precision))
     last = written.name(formula)
@@ -68,7 +68,7 @@ class _Written:
     names: dict[Formula, str] = field(default_factory=lambda: {HISTORIES: INPUT})
 
     def name(self, formula: Formula) -> str:
-        """The name of a formula's outcome, written down if it was not."""
+        """The name of a formula's output; its step is added if it is new."""
         if formula not in self.names:
             read = [self.name(one) for one in formula.inputs]
             self.names[formula] = name = f"step_{len(self.names)}"
@@ -83,27 +83,27 @@ class _Written:
         self.nodes.append(make(formula.operator, read, [name], **formula.options))
 
     def _add_constant(self, value: Array, name: str) -> None:
-        kept = self._cast(value)
-        self.size += kept.nbytes
+        constant = self._cast(value)
+        self.size += constant.nbytes
         if self.size > _MOST_BYTES:
             raise BadValue(
                 f"the model takes more than {_MOST_BYTES:,} bytes, the most an ONNX "
                 "file can hold; train with fewer items (a smaller head) or widths"
             )
-        self.constants.append(self.onnx.numpy_helper.from_array(kept, name))
+        self.constants.append(self.onnx.numpy_helper.from_array(constant, name))
 
     def _cast(self, value: Array) -> Array:
-        """Numbers in the file's precision; places of items as they are."""
+        """Floats in the file's precision; indices of items as int64."""
         if not np.issubdtype(value.dtype, np.floating):
             return value.astype(np.int64)
         with np.errstate(over="ignore"):
-            kept = np.asarray(value, self.dtype, order="C")
-        if not np.isfinite(kept).all():
+            found = np.asarray(value, self.dtype, order="C")
+        if not np.isfinite(found).all():
             raise BadValue(
                 f"the model has weights that are no finite {self.dtype.name}; "
                 "write it in float64, or look why training diverged"
             )
-        return kept
+        return found
 
 
 def _onnx() -> ModuleType:

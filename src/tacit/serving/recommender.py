@@ -19,11 +19,11 @@ from tacit.errors import Refused
 from tacit.keys import Key, Keys
 from tacit.method import Candidates, Clients, Explainable, Method, Scores, Tastes
 from tacit.plan import Plan
-from tacit.serving.taste import Taste, kept, model_digest, origin
+from tacit.serving.taste import Taste, model_digest, origin, read_or_make
 from tacit.serving.topk import top_k
 from tacit.transport.messages import Broadcast
 
-_PEOPLE_AT_ONCE = 256
+_PEOPLE_AT_ONCE = 256  # users scored together: a taste may be a whole network
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Reason:
-    """Something a user has, and its share in a recommendation."""
+    """An item of a user's history, and its share in a recommendation."""
 
     id: str
     title: str
@@ -46,9 +46,9 @@ class Reason:
 
 @dataclass(frozen=True, eq=False)
 class Holding:
-    """What one client holds of its user: events as they were, and a profile."""
+    """What one client holds of its user: events in their order, and a profile."""
 
-    shard: Shards  # of one device, over the model's catalog
+    shard: Shards  # of one user, over the model's catalog
     profile: Profiles
 
     def ids(self, catalog: Catalog) -> list[str]:
@@ -67,41 +67,41 @@ class Recommender:
     def recommend(
         self, history: Sequence[str] | Holding | Taste, k: int = 10
     ) -> list[Recommendation]:
-        """The best `k` items for someone with this history, without what they have.
+        """The best `k` items for somebody with this history, without what they have.
 
-        Given as item ids, all of them liked and nothing known of the user; as all
-        that a client holds; or as the `taste` that was made of either. Whichever it is
-        stays in this process.
+        A history is a list of item ids, all of them liked; or all that a client holds;
+        or the `taste` that was made of either. Whichever it is stays in this process.
         """
         check.at_least(1, k=k)
         if isinstance(history, Taste):
             self._refuse_others(history)
             return self._best(history.tastes, history.histories, k)
-        held = self._held(history)
+        held = self._holding(history)
         return self._best(self._represent(held), held.shard.histories, k)
 
     def taste(
         self, history: Sequence[str] | Holding, *, keep: Path | None = None
     ) -> Taste:
-        """What `recommend` makes of a history first, to be made once for many lists.
+        """The taste that `recommend` computes first, for many lists from one taste.
 
-        Worth it where the method adapts on the device. With `keep`, a file of this
-        client: the taste in it if it is of this model and history, else it is made
-        anew and replaces what was there.
+        It is worth it where the method adapts on the device. `keep` is a file of this
+        client: if it has the taste of this model and history, that one is read; else it
+        is computed and replaces what was there.
         """
-        held = self._held(history)
-        tastes = self._represent(held) if keep is None else self._kept(keep, held)
+        held = self._holding(history)
+        tastes = self._represent(held) if keep is None else self._stored(keep, held)
         return Taste(tastes, held.shard.histories, self.digest)
 
     @cached_property
     def digest(self) -> str:
-        """What tells this model from others; a taste is of one model."""
+        """A digest that tells this model from others; a taste is of one model."""
         return model_digest(self.method, self.broadcast)
 
     def because(self, history: Sequence[str], item: str, *, n: int = 3) -> list[Reason]:
-        """What in this history speaks most for an item, the strongest first.
+        """The events of this history that add most to an item's score.
 
-        Shares are of all that speaks for it. Empty where only popularity does.
+        The strongest comes first. Shares are of everything that raises the score; the
+        list is empty where only popularity does.
         """
         check.at_least(1, n=n)
         held = self.catalog.indices(list(dict.fromkeys(history)))
@@ -122,21 +122,18 @@ class Recommender:
     def score(
         self, shards: Shards, clients: Clients, keys: Keys | None = None
     ) -> Scores:
-        """A score for each user and item of the catalog.
-
-        A few hundred users at a time: a taste may be a whole network of its own.
-        """
+        """A score for each user and item of the catalog, of shape (users, items)."""
         own = keys or Key.from_os().each(np.arange(len(shards)))
-        every, parts = Candidates.all_of(self.catalog), []
+        every, found = Candidates.all_of(self.catalog), []
         for first in range(0, max(1, len(shards)), _PEOPLE_AT_ONCE):
             rows = np.arange(first, min(first + _PEOPLE_AT_ONCE, len(shards)))
             people = clients.take(rows), shards.take(rows), own[rows]
             tastes = self.method.represent(self.broadcast, *people)
-            parts.append(self.method.score(self.broadcast, tastes, every))
-        return np.concatenate(parts)
+            found.append(self.method.score(self.broadcast, tastes, every))
+        return np.concatenate(found)
 
-    def _held(self, history: Sequence[str] | Holding) -> Holding:
-        """Of someone who names what they like nothing more is known."""
+    def _holding(self, history: Sequence[str] | Holding) -> Holding:
+        """What a client holds; a list of items has neither a profile nor values."""
         if isinstance(history, Holding):
             return history
         return Holding(self._shard(self.catalog.indices(list(history))), _nobody(1))
@@ -146,9 +143,9 @@ class Recommender:
         key = Key.from_os().each(np.arange(1))
         return self.method.represent(self.broadcast, who, held.shard, key)
 
-    def _kept(self, path: Path, held: Holding) -> Tastes:
+    def _stored(self, path: Path, held: Holding) -> Tastes:
         own = origin(self.digest, held.shard, profile=held.profile)
-        return kept(path, own, make=lambda: self._represent(held))
+        return read_or_make(path, own, make=lambda: self._represent(held))
 
     def _best(self, tastes: Tastes, held: Ragged, k: int) -> list[Recommendation]:
         every = Candidates.all_of(self.catalog)
@@ -165,7 +162,7 @@ class Recommender:
             )
 
     def _shard(self, held: Int64[np.ndarray, "items"]) -> Shards:
-        """A history of items that somebody likes."""
+        """The history of somebody who likes these items and has no other events."""
         liked = self.method.liked
         return Shards.of_history(held, n_items=len(self.catalog), value=liked)
 
@@ -173,7 +170,7 @@ class Recommender:
 def stranger(
     method: Method, n: int = 1, *, profiles: Profiles | None = None
 ) -> Clients:
-    """Clients that have never taken part: enrolled now, by default told nothing."""
+    """Clients that have never taken part, enrolled now; by default without profiles."""
     people = _nobody(n) if profiles is None else profiles
     keys = Key.from_os().each(np.arange(len(people)))
     zeros = np.zeros(len(people), np.int64)

@@ -1,8 +1,8 @@
-"""A user's taste: made once on the device, ranked by as often as a list is wanted.
+"""A user's taste: computed once on the device, used for as many lists as are wanted.
 
-Kept in a file it outlives the process. The file belongs to the owner of the device, as
-the ledger does, and stays there: a taste has no codec. It says which model and which
-history it was made of, and is made anew where either is another.
+Stored in a file it outlives the process. The file belongs to the owner of the device,
+as the ledger does, and stays there: a taste has no codec. It says which model and
+history it was made of, and is computed again if either is another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tacit.transport.messages import Broadcast
 from tacit.tree import Arrays
 from tacit.version import __version__
 
-_FACTS = "taste"  # the file's one entry of metadata: its origin, a checksum
+_FACTS = "taste"  # key of the file's only metadata: its origin and a checksum
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +36,12 @@ class Taste:
     """What a client knows of its user under one model; never leaves."""
 
     tastes: Tastes  # of one user
-    histories: Ragged  # what the user has, which is not shown again
+    histories: Ragged  # the items of the user, which are not recommended again
     model: str  # the digest of the model it was made with
 
 
 def model_digest(method: Method, broadcast: Broadcast) -> str:
-    """Changes with the method, its settings, the weights and this program's version."""
+    """A digest of the method, its settings, the weights and this program's version."""
     facts = {
         "version": __version__,
         "method": repr(method),  # a frozen dataclass: its name and all its fields
@@ -52,15 +52,15 @@ def model_digest(method: Method, broadcast: Broadcast) -> str:
 
 
 def origin(model: str, shard: Shards, *, profile: Profiles) -> str:
-    """Changes with the model and with anything that the client holds of its user."""
+    """A digest of the model and of everything that the client holds of its user."""
     log, events = describe(shard.log, "log")
-    person, told = describe(profile, "profile")
+    person, columns = describe(profile, "profile")
     facts = {"model": model, "log": json.dumps(log), "profile": json.dumps(person)}
-    return _digest(facts, events | told)
+    return _digest(facts, events | columns)
 
 
-def kept(path: Path, origin: str, *, make: Callable[[], Tastes]) -> Tastes:
-    """The tastes in the file if they are of this origin; else made, and kept there."""
+def read_or_make(path: Path, origin: str, *, make: Callable[[], Tastes]) -> Tastes:
+    """The tastes in the file if they have this origin; else made, and stored there."""
     found = _read(path, origin)
     if found is None:
         found = make()
@@ -71,19 +71,19 @@ def kept(path: Path, origin: str, *, make: Callable[[], Tastes]) -> Tastes:
 def _write(path: Path, origin: str, tastes: Tastes) -> None:
     arrays = {n: np.asarray(a, order="C") for n, a in parts_of(tastes.tree).items()}
     facts = {"origin": origin}
-    told = json.dumps({**facts, "checksum": checksum(facts, arrays)})
-    content = save(arrays, metadata={_FACTS: told})
+    described = json.dumps({**facts, "checksum": checksum(facts, arrays)})
+    content = save(arrays, metadata={_FACTS: described})
     write_atomically(path, content, is_private=True)
 
 
 def _read(path: Path, origin: str) -> Tastes | None:
-    """None if the file is not there, is of another origin, or was damaged."""
+    """The tastes; None if the file is missing, of another origin, or damaged."""
     if not path.exists():
         return None
     try:
         found = read_tensors(path)
-        told = json.loads(found.metadata[_FACTS])
-        if told.pop("origin") != origin:
+        facts = json.loads(found.metadata[_FACTS])
+        if facts.pop("origin") != origin:
             return None
     except (BadRun, LookupError, TypeError, ValueError, AttributeError) as error:
         raise BadData(
@@ -93,7 +93,7 @@ def _read(path: Path, origin: str) -> Tastes | None:
             "it and it is made anew",
         ) from error
     arrays = found.arrays
-    if told != {"checksum": checksum({"origin": origin}, arrays)}:
+    if facts != {"checksum": checksum({"origin": origin}, arrays)}:
         return None
     return Tastes(tree_of(arrays))
 

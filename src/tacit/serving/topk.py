@@ -27,13 +27,13 @@ from tacit.kernels import dispatch
 
 _THREADS = os.cpu_count() or 1
 _TILE, _GROUP = 1024, 8  # as in `kernels/topk.py`
-_TILES_A_THREAD = 4  # 4,096 items; for fewer, waking a thread costs more
-_MOST_FACTORS = 8000  # so that coarse scores fit in 16 bits
+_TILES_PER_THREAD = 4  # 4,096 items; for fewer, waking a thread costs more
+_MOST_FACTORS = 8000  # with more, the sums of a coarse score could overflow
 
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """One user's list."""
+    """The list of one user, from the best item down."""
 
     items: Int32[np.ndarray, "places"]
     scores: Float[np.ndarray, "places"]
@@ -57,7 +57,7 @@ class Lists:
 
 
 def top_k(scores: Float[np.ndarray, "users items"], seen: Ragged, *, k: int) -> Lists:
-    """Each user's best k from a row of scores."""
+    """The best k items of each user, from one row of scores per user."""
     check.count(k=k)
     if np.isnan(scores).any():
         row = int(np.isnan(scores).any(axis=1).argmax())
@@ -72,7 +72,7 @@ def top_k(scores: Float[np.ndarray, "users items"], seen: Ragged, *, k: int) -> 
 def top_k_plain(
     scores: Float[np.ndarray, "users items"], seen: Ragged, *, k: int
 ) -> Lists:
-    """The plain twin of the scans: a stable sort."""
+    """The same lists in numpy, by a stable sort; the compiled scans must equal it."""
     order = np.argsort(-scores, axis=1, kind="stable")
     is_unseen = np.ones(scores.shape, bool)
     is_unseen[seen.owners, seen.values] = False
@@ -87,21 +87,22 @@ def top_k_plain(
 class FactorIndex:
     """Item factors and a coarse copy of them that rules most items out.
 
-    The copy has one byte a factor, so a scan reads a quarter of the memory. How far a
-    coarse score can be off is known (Cauchy-Schwarz), and whatever might still belong
-    in the list is scored exactly: lists are the same as from a full scan. Scores are
+    The copy has one byte per factor, so a scan reads a quarter of the memory. The error
+    of a coarse score is bounded (Cauchy-Schwarz), and whatever might still belong in
+    the list is scored exactly: lists are the same as from a full scan. Scores are
     summed in double precision in one fixed order: every client gets the same bits.
     """
 
     factors: Float32[np.ndarray, "items factors"]
-    codes: Int8[np.ndarray, "tiles rows 1024"]  # a row a factor, then rows of zeros
-    sizes: Float32[np.ndarray, "items"]  # one step of an item's codes, and
-    errors: Float32[np.ndarray, "items"]  # the length of what codes leave out, and
-    norms: Float32[np.ndarray, "items"]  # of the whole vector, in the largest step
+    codes: Int8[np.ndarray, "tiles rows 1024"]  # one row per factor, then zero rows
+    # The next three are in units of the largest item's step.
+    sizes: Float32[np.ndarray, "items"]  # one step of each item's codes
+    errors: Float32[np.ndarray, "items"]  # the norm of what the codes leave out
+    norms: Float32[np.ndarray, "items"]  # the norm of the whole vector
 
     @classmethod
     def of(cls, factors: Float[np.ndarray, "items factors"]) -> FactorIndex:
-        """Index these items; the factors are kept in single precision."""
+        """An index of these items; the factors are stored in single precision."""
         if not np.isfinite(factors).all() or factors.size == 0:
             raise BadValue("item factors must be finite, at least one item and factor")
         if factors.shape[1] > _MOST_FACTORS:
@@ -119,7 +120,7 @@ class FactorIndex:
     def best(
         self, user: Float32[np.ndarray, "factors"], seen: ArrayLike, *, k: int = 10
     ) -> Best:
-        """One user's best k: what a client asks."""
+        """The best k items of one user, as a client asks for them."""
         if k < 1 or user.shape != self.factors.shape[1:]:
             self._check(np.atleast_2d(user), k)  # says what is wrong
         held = np.array(seen, np.int32)
@@ -137,7 +138,7 @@ class FactorIndex:
         *,
         k: int = 10,
     ) -> Lists:
-        """Each user's best k."""
+        """The best k items of each user."""
         self._check(users, k)
         held = _sorted(seen, len(users), len(self.factors))
         rows, most = np.ascontiguousarray(users, np.float32), min(k, len(self.factors))
@@ -147,7 +148,8 @@ class FactorIndex:
     def scores(
         self, users: Float32[np.ndarray, "users factors"]
     ) -> Float64[np.ndarray, "users items"]:
-        """Every score; the plain twin of the scans is `top_k_plain` of these."""
+        """Every score; `top_k_plain` of these gives the same lists as the scans."""
+        # Four sums, as the kernel's four lanes add them: the same bits.
         sums = np.zeros((4, len(users), len(self.factors)))
         n = self.factors.shape[1]
         whole = n // 4 * 4
@@ -163,7 +165,7 @@ class FactorIndex:
     @cached_property
     def _scan(self) -> Callable[[Any, tuple[Any, ...], Any, int], tuple[Any, Any]]:
         """One user's scan, on as many threads as it can use."""
-        runs = min(_THREADS, len(self.codes) // _TILES_A_THREAD)
+        runs = min(_THREADS, len(self.codes) // _TILES_PER_THREAD)
         if runs < 2:
             return _kernels().scan_codes
         return partial(_kernels().scan_codes_in_runs, runs)

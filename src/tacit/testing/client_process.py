@@ -1,10 +1,9 @@
-"""One real device process: broadcast bytes in, Report bytes out.
+"""One client in a process of its own: broadcast bytes in, report bytes out.
 
-    python -m tacit.testing.client_process < what the client holds, then a broadcast >
-    state, report
+    python -m tacit.testing.client_process < client and broadcast > state and report
 
 Standard input is a pickle of what a client owns (method, client state, history, key)
-followed by the encoded Broadcast; output is its new state and the encoded report. The
+followed by the encoded broadcast; output is its new state and the encoded report. The
 pickle stands for the client's own storage; only the broadcast and the report are
 messages.
 """
@@ -35,7 +34,7 @@ class Client:
 def answer_in_a_process(
     client: Client, broadcast: bytes
 ) -> tuple[Clients, list[bytes]]:
-    """Let a fresh process answer a broadcast: its next state and its messages."""
+    """The next state and the messages of a client, from a fresh process."""
     done = subprocess.run(
         [sys.executable, "-m", "tacit.testing.client_process"],
         input=pickle.dumps((client, broadcast)),
@@ -49,7 +48,7 @@ def answer_in_a_process(
 
 
 def answer(client: Client, message: bytes) -> tuple[Clients, list[bytes]]:
-    """Take part in the round of an encoded Broadcast."""
+    """Take part in the round of an encoded broadcast: next state and messages."""
     broadcast = decode_broadcast(message)
     after, reports, _ = participate(
         client.method,

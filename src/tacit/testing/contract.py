@@ -80,6 +80,7 @@ def checkerboard() -> FederatedData:
 
     Every user lacks one item of their kind: the answer that is to be found.
     """
+    # Three items of each kind are missing, each in four of its twelve histories.
     kinds = [[i for i in range(12) if i % 2 == p % 2] for p in range(24)]
     histories = [[i for i in h if i != h[p % 6]] for p, h in enumerate(kinds)]
     return FederatedData.of_histories(histories, n_items=12)
@@ -89,9 +90,9 @@ ScoreFunction = Callable[[Shards], Scores]
 
 
 class MethodContract(ABC):
-    """The tests every method inherits."""
+    """The tests that every method inherits."""
 
-    rounds = 3
+    rounds = 3  # a first, a middle and a last one
 
     @abstractmethod
     def method(self) -> Method:
@@ -110,16 +111,16 @@ class MethodContract(ABC):
         return checkerboard()
 
     def answer_plan(self, world: FederatedData) -> Plan:
-        """A plan long enough to learn it."""
+        """A plan with enough rounds to learn the known answer."""
         return Plan(len(world.shards), rounds=self.rounds)
 
     def plan(self, world: FederatedData) -> Plan:
-        """The plan of the other tests."""
+        """The plan of the other tests, in which some clients are not asked."""
         return Plan(len(world.shards), rounds=self.rounds, sampler=Poisson(0.6))
 
     # one client
 
-    def test_a_cohort_equals_one_device_at_a_time(self) -> None:
+    def test_a_cohort_equals_one_client_at_a_time(self) -> None:
         """A client never notices who else is in the batch."""
         round_ = self._round()
         after, reports, _ = round_.ask(np.arange(len(round_.shards)))
@@ -171,7 +172,7 @@ class MethodContract(ABC):
         with pytest.raises(EmptyCohort, match=type(self.method()).__name__):
             self._round().ask(np.array([], np.int64))
 
-    def test_a_device_refuses_a_plan_it_did_not_agree_to(self) -> None:
+    def test_a_client_refuses_a_plan_it_did_not_agree_to(self) -> None:
         """A broadcast of another plan gets no answer and changes nothing."""
         round_ = self._round()
         other = replace(
@@ -194,7 +195,7 @@ class MethodContract(ABC):
             agreed.check(method.broadcast(after.server))
 
     def test_a_broadcast_that_was_not_agreed_is_refused_unseen(self) -> None:
-        """Before ledger or history are asked, so by everyone alike."""
+        """It is refused before ledger or history are read, so by everyone alike."""
         round_ = self._round()
         for hostile in not_agreed(round_.broadcast):
             other = replace(round_, broadcast=hostile)
@@ -245,7 +246,7 @@ class MethodContract(ABC):
 
     @pytest.mark.parametrize("chunk", [1, 2, 5, None])
     def test_any_chunking_gives_the_same_server(self, chunk: int | None) -> None:
-        """Integers exactly, floats in float64 to 1e-9."""
+        """Integers are equal exactly, floats in float64 to 1e-9."""
         whole = self._simulation(chunk=1000)
         state = whole.start()
         expected, _ = whole.step(state)
@@ -262,7 +263,7 @@ class MethodContract(ABC):
 
     @pytest.mark.parametrize("chunk", [1, None])
     def test_clients_who_took_no_part_did_not_change(self, chunk: int | None) -> None:
-        """Neither those not asked nor those who refused, alone or among others."""
+        """Clients that were not asked or that refused keep their state."""
         refusing = _RefuseEven()
         simulation = replace(self._simulation(chunk=chunk), ledger=refusing)
         before = simulation.start()
@@ -315,7 +316,7 @@ class MethodContract(ABC):
     # many rounds
 
     def test_a_checkpoint_gives_the_state_back(self, tmp_path: Path) -> None:
-        """Bit for bit."""
+        """A state that is saved and loaded is the same, bit for bit."""
         simulation = self._simulation()
         state, _ = simulation.step(simulation.start())
         save_checkpoint(tmp_path / "state", state, digest="x")
@@ -334,7 +335,7 @@ class MethodContract(ABC):
         mortal, deaths = replace(simulation, channel=_Mortal()), 0
         while (ended := _lived(mortal, path)) is None:
             deaths += 1
-        assert deaths > self.rounds
+        assert deaths > self.rounds  # else the test has killed nothing within a round
         _assert_same(ended, whole)
         logged = RunDirectory(path).rounds_logged()
         assert [line["round"] for line in logged] == list(range(self.rounds))
@@ -342,7 +343,7 @@ class MethodContract(ABC):
     def test_killed_between_the_steps_of_a_round(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Whatever was written last: ledger, metrics or checkpoint.
+        """A run resumes whichever file was written last: ledger, metrics, checkpoint.
 
         One run dies before and after every step of every round in turn.
         """
@@ -372,25 +373,25 @@ class MethodContract(ABC):
     # account
 
     def test_releases_speak_for_every_unit_and_view(self) -> None:
-        """And the plan can say what they amount to."""
+        """The releases of a plan amount to a total for every unit and view."""
         plan = self.plan(self.world())
         check_plan(self.method(), plan)
-        told = account(plan, self.method().releases(plan))
-        assert told.releases
-        assert {(s.unit, s.view) for s in told.totals} == {
+        found = account(plan, self.method().releases(plan))
+        assert found.releases
+        assert {(s.unit, s.view) for s in found.totals} == {
             (unit, view) for unit in Unit for view in View
         }
 
     # what the audit looks at
 
     def test_the_server_learns_from_the_delivery_alone(self) -> None:
-        """Other histories, or nobody's, under the same announcements change nothing."""
+        """Other histories, or none, under the same delivery change nothing."""
         own, data = self._simulation(), self._data()
         found = check_replay(own.method, own.plan, key=own.key, data=data)
         assert found.ok, found.measured
 
     def test_a_relay_below_its_minimum_delivers_nothing(self) -> None:
-        """Through the runtime; of a method that can read what a relay delivers."""
+        """It is checked through the runtime, for methods that can read a relay."""
         own, data = self._simulation(), self._data()
         for found in check_minimum(own.method, own.plan, key=own.key, data=data):
             assert found.ok, found.measured
@@ -659,6 +660,8 @@ def _assert_close_arrays(found: Arrays, expected: Arrays) -> None:
 def _assert_close_array(found: Array, expected: Array, name: str) -> None:
     assert found.dtype == expected.dtype, name
     if expected.dtype.kind == "f":
+        # Sums of a dozen float64 in another order differ by 1e-15 or so; a client that
+        # was counted twice or not at all would be off by a tenth.
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=name)
     else:
         np.testing.assert_array_equal(found, expected, err_msg=name)

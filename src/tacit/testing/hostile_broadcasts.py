@@ -17,11 +17,11 @@ from tacit.tree import Array
 
 
 def not_agreed(broadcast: Broadcast) -> Iterator[Broadcast]:
-    """Other agreements and phases; arrays missing, added, misshapen, out of range."""
+    """Broadcasts with another agreement or phase, or with arrays that do not fit."""
     weights = dict(broadcast.weights)
     yield replace(broadcast, agreement=bytes(16))
     yield replace(broadcast, phase=NO_PHASE)
-    yield replace(broadcast, phase=7)
+    yield replace(broadcast, phase=7)  # no method has so many
     yield replace(broadcast, weights={**weights, "more": np.zeros(3)})
     for name, value in weights.items():
         yield replace(
@@ -36,6 +36,7 @@ def _misfits(value: Array) -> Iterator[Array]:
     yield value.astype(np.float16)
     yield value[None]
     if value.ndim:
+        # Large enough to be felt if it were copied before it is refused.
         yield np.zeros((*value.shape[:-1], value.shape[-1] + 10**6), value.dtype)
     if not value.size:
         return
@@ -47,7 +48,7 @@ def _misfits(value: Array) -> Iterator[Array]:
 
 
 def within(broadcast: Broadcast, layout: BroadcastLayout) -> Iterator[Broadcast]:
-    """Broadcasts that fit: the ends of every range, nothing at all, and chance."""
+    """Broadcasts that fit the layout: ends of every range, zeros, and random values."""
     draws = Key.from_seed(11).generator()
     for least, most, share in (
         *((0.0, 0.0, 0.0), (1.0, 1.0, 0.0), (0.0, 0.0, 1.0)),  # all lowest, highest, 0
@@ -93,6 +94,6 @@ def _singular(slot: PublicSlot, like: Array) -> Array:
     if like.dtype.kind != "f" or like.ndim != 2 or not like.size:
         return like
     value = np.zeros_like(like)
-    value[0, :2] = 2.0**33
-    value[-1, -1] = 2.0**6.25
+    value[0, :2] = 2.0**33  # squared, it swallows a ridge of 1 in double precision
+    value[-1, -1] = 2.0**6.25  # beside it no exact zero that a solver would notice
     return np.clip(value, slot.least, slot.most).astype(like.dtype)

@@ -7,7 +7,7 @@
 Contributions are measured in units of the noise: a leaf's norm over the scale of the
 noise on it, all leaves jointly. The largest one possible is the reciprocal of the noise
 multiplier, and that is what the event claims. So contributions, noise and event are
-held against each other; none is taken at its word.
+compared with each other; none is trusted.
 
 Each statistical test raises a false alarm with probability below 1e-9 if its seed were
 drawn anew, and misses a scale that is 5 % off with probability below 1e-9.
@@ -46,7 +46,7 @@ Bits = Literal[16, 32, 64]  # of a float
 
 
 class MechanismContract(ABC):
-    """The tests every mechanism of sums inherits."""
+    """The tests that every mechanism of sums inherits."""
 
     shapes: ClassVar[Mapping[str, tuple[int, int]]] = {"V": (3, 4), "W": (2, 5)}
     order: ClassVar[int] = 2  # of the norm that the mechanism bounds
@@ -59,11 +59,11 @@ class MechanismContract(ABC):
         """The mechanism under test, for updates of `shapes`."""
 
     def contributions(self, tree: Tree, keys: Keys) -> Tree:
-        """What the clients send."""
+        """The contributions that clients make of their updates."""
         return self.mechanism().bound(tree)
 
     def noise_multiplier(self) -> float:
-        """What the account is told."""
+        """The noise multiplier that the account reads from the event."""
         return float(self.mechanism().event.noise_multiplier)
 
     def names(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class MechanismContract(ABC):
                 assert not any(leaf.dense().values.any() for leaf in _leaves(sent))
 
     def test_zero_stays_zero_where_the_update_was(self) -> None:
-        """Nobody is scaled up."""
+        """An update of zeros stays one: clipping never scales anybody up."""
         sent = self._sent(_ones(self.shapes).scale(0.0))
         assert not any(sent.leaves[name].dense().values.any() for name in self.shapes)
 
@@ -127,7 +127,7 @@ class MechanismContract(ABC):
     # noise
 
     def test_noise_has_the_stated_law_and_scale(self) -> None:
-        """Of every leaf, against the scale that the account rests on."""
+        """The noise on every leaf has the scale that the account rests on."""
         noise = self._noise(Key.from_seed(3), (SAMPLES,))
         for name in self.names():
             self.check_law(noise[name], self.mechanism().scale(name))
@@ -139,7 +139,7 @@ class MechanismContract(ABC):
             assert_variance(noise, scale**2, false_alarm=FALSE_ALARM)
 
     def test_noise_is_independent_between_coordinates(self) -> None:
-        """Neighbours and far ones, in value and in size."""
+        """Neighbouring and distant coordinates are uncorrelated in value and size."""
         noise = self._noise(Key.from_seed(4), (2, 10**5))
         for name in self.names():
             first, second = noise[name]
@@ -175,7 +175,7 @@ class MechanismContract(ABC):
             )
 
     def test_the_same_key_gives_the_same_noise(self) -> None:
-        """In any order of leaves."""
+        """The noise of a key does not depend on the order of the leaves."""
         first = self._noise(Key.from_seed(7), (3, 4))
         zeros = dict(reversed(self._zeros((3, 4)).items()))
         again = self.mechanism().add(zeros, Key.from_seed(7))
@@ -198,7 +198,7 @@ class MechanismContract(ABC):
                 np.testing.assert_array_equal(noisy[name], value + noise[name])
 
     def test_totals_keep_names_shapes_and_type(self) -> None:
-        """A scalar leaf too."""
+        """Leaves of any shape, scalars and empty ones too, keep theirs."""
         for shape in ((), (3,), (0,), (2, 0, 3)):
             noisy = self._noise(Key.from_seed(10), shape)
             assert [*noisy] == [*self.names()]
@@ -213,7 +213,7 @@ class MechanismContract(ABC):
     def _check_bounded(self, sent: Tree) -> None:
         assert sent.leaves.keys() == {*self.names()}
         mechanism = self.mechanism()
-        allowed = 1 + SLACK * 1.01
+        allowed = 1 + SLACK * 1.01  # what the account allows for rounding, and a hair
         plain = self._measured(sent, dict.fromkeys(self.names(), 1.0))
         assert (plain <= mechanism.sensitivity * allowed).all(), (
             f"a contribution of {plain.max()} is above the sensitivity "
@@ -292,7 +292,7 @@ def _factored(shapes: Mapping[str, tuple[int, int]]) -> Tree:
 
 @st.composite
 def _updates(draw: st.DrawFn, shapes: Mapping[str, tuple[int, int]]) -> Tree:
-    """Updates that an adversary would try, each leaf in a form of its own."""
+    """Updates that an adversary would try, each leaf dense or factored."""
     clients = draw(st.integers(1, 3))
     return Tree(
         {name: draw(_leaf(clients, rows, n)) for name, (rows, n) in shapes.items()}

@@ -48,13 +48,14 @@ def assert_distribution(
 ) -> None:
     """Samples of any shape follow a continuous distribution function, independently.
 
-    By the DKW inequality. For values with atoms use `assert_frequencies`.
+    The bound is the DKW inequality. For values with atoms use `assert_frequencies`.
     """
     x = np.sort(_finite(samples).ravel())
     n = len(x)
     expected = np.asarray(cdf(x), np.float64)
     if expected.shape != x.shape or not ((expected >= 0) & (expected <= 1)).all():
         raise BadValue("cdf must give a probability for every sample")
+    # The empirical function jumps at each sample: compare both sides of the jump.
     above = (np.arange(1, n + 1) / n - expected).max()
     below = (expected - np.arange(n) / n).max()
     distance = float(max(above, below))
@@ -67,8 +68,8 @@ def assert_frequencies(
 ) -> None:
     """Each cell was hit about as often as its probability says.
 
-    By the exact binomial test of every cell (its Clopper-Pearson interval holds the
-    probability), with `false_alarm` shared out over the cells.
+    It is the exact binomial test of every cell (its Clopper-Pearson interval contains
+    the probability), with `false_alarm` divided among the cells.
     """
     check.fraction(false_alarm=false_alarm)
     seen, p = _counts(counts), _probabilities(probabilities)
@@ -101,7 +102,7 @@ def assert_mean(
     """
     check.fraction(false_alarm=false_alarm)
     x = _finite(samples)
-    share = false_alarm / x[0].size
+    share = false_alarm / x[0].size  # a union bound over the coordinates
     if bounds is not None and sd is None:
         bound = _hoeffding(x, bounds, share)
     elif sd is not None and bounds is None:
@@ -125,10 +126,11 @@ def assert_independent(x: ArrayLike, y: ArrayLike, *, false_alarm: float) -> Non
     a, b = _finite(x).ravel(), _finite(y).ravel()
     if len(a) != len(b) or len(a) < 2:
         raise BadValue(f"{len(a)} and {len(b)} samples; give pairs, at least two")
-    n = len(a) // 2 * 2
+    n = len(a) // 2 * 2  # an odd last pair has no neighbour
     products = (a[0:n:2] - a[1:n:2]) * (b[0:n:2] - b[1:n:2])
     size = math.sqrt(float((products**2).sum()) * (n // 2))
     correlation = abs(float(products.sum())) / size if size else 0.0
+    # P(|Σ s_i p_i| > t) <= 2 exp(-t² / 2 Σ p_i²) for random signs s_i.
     bound = math.sqrt(4 * _dkw_exponent(false_alarm) / (n // 2))
     _verdict("correlation", correlation, bound, n, false_alarm)
 

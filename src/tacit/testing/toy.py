@@ -1,12 +1,14 @@
-"""A toy method that uses every seam of the engine: the contract's own test subject.
+"""A toy method that uses every function of the engine: the contract tests itself on it.
 
-V, b   item factors and biases (server)      u   user vector (stays on the device)
-x      0/1 history                           e   u Vᵀ + b - x
+    V, b   item factors and biases (server)      u   user vector (stays on the client)
+    x      0/1 history                           e   u Vᵀ + b - x
 
-client   1  u solves min |u Vᵀ + b - x|² + ridge |u|²
-2  the gradient of V is e ⊗ u (kept as factors), of b it is e
-3  b's part gets a little noise of the client's own
-server   4  mean over the planned cohort, then a step of the optimizer
+    client   1  u solves min |u Vᵀ + b - x|² + ridge |u|²
+             2  the gradient of V is e ⊗ u (sent as factors), of b it is e
+             3  the gradient of b gets a little noise of the client's own
+    server   4  mean over the planned cohort, then a step of the optimizer
+
+It has client state, factored leaves and noise of the clients' own.
 """
 
 from __future__ import annotations
@@ -40,15 +42,15 @@ from tacit.tree import Dense, Factored, Tree
 
 @dataclass(frozen=True)
 class ToyFactors(Method):
-    """Federated factors of a few dimensions; for tests, not for users."""
+    """Federated factors of a few dimensions; for tests only, and not private."""
 
     factors: int = 2
     ridge: float = 0.1
-    dither: float = 1e-3
+    dither: float = 1e-3  # deviation of line 3: enough to see whose keys were used
     optimizer: ServerOptimizer = field(default_factory=lambda: Adam(rate=0.1))
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Small random factors."""
+        """The server with small random factors and biases of zero."""
         draws = key.generator().normal(size=(len(catalog), self.factors))
         weights = {"V": 0.1 * draws, "b": np.zeros(len(catalog))}
         return Server(plan, catalog, 0, weights, self.optimizer.start(weights))
@@ -61,7 +63,7 @@ class ToyFactors(Method):
     def local_update(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
-        """Lines 1 and 2."""
+        """Lines 1 and 2: user vectors, and the gradients at them."""
         u, error = self._solve(broadcast, shards)
         state = Tree.dense(u=u, rounds=clients.state["rounds"] + 1)
         outer = Factored(error[:, None], u[:, None])
@@ -70,19 +72,19 @@ class ToyFactors(Method):
     def privatize(
         self, broadcast: Broadcast, clients: Clients, updates: Updates, keys: Keys
     ) -> Reports:
-        """Line 3."""
+        """Line 3: the gradients, with a little noise on that of b."""
         bias = updates.tree["b"]
         noisy = bias + self.dither * keys.normal(bias.shape[1])
         return Reports(Tree({**updates.tree.leaves, "b": Dense(noisy)}))
 
     def aggregators(self, plan: Plan) -> tuple[Mean, ...]:
-        """Line 4."""
+        """A plain sum of reports in every round."""
         return (Mean(),)
 
     def aggregate(
         self, server: Server, delivery: Delivery, context: RoundContext
     ) -> Server:
-        """Line 4."""
+        """Line 4: one step along the mean gradient of the planned cohort."""
         total = Mean().total(delivery, context)
         gradient = {name: value / context.planned for name, value in total.items()}
         weights, memory = self.optimizer.step(server.weights, server.memory, gradient)
@@ -97,7 +99,7 @@ class ToyFactors(Method):
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """The model's u Vᵀ + b."""
+        """The scores u Vᵀ + b of the candidates."""
         items = candidates.items
         return (
             person.tree["u"] @ broadcast.weights["V"][items].T
@@ -105,7 +107,7 @@ class ToyFactors(Method):
         )
 
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
-        """Factors of V's gradient, and b's."""
+        """The factors of V's gradient, and the gradient of b."""
         shape = (len(catalog), self.factors)
         slots = {"V": Slot("float64", shape, rank=1), "b": Slot("float64", shape[:1])}
         return Layout(slots)
@@ -117,7 +119,7 @@ class ToyFactors(Method):
         return (self.model_layout(catalog),)
 
     def model_layout(self, catalog: Catalog) -> BroadcastLayout:
-        """Factors and biases."""
+        """The factors and biases of all items."""
         shape = (len(catalog), self.factors)
         slots = {
             "V": PublicSlot("float64", shape),
@@ -126,7 +128,7 @@ class ToyFactors(Method):
         return BroadcastLayout(slots)
 
     def releases(self, plan: Plan) -> tuple[Release, ...]:
-        """Bare gradients."""
+        """One release of gradients, which nothing protects."""
         bare = unprotected("a toy; gradients are sent as they are")
         return (Release("gradients", "server", "each round", bare),)
 

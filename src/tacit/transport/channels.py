@@ -55,7 +55,7 @@ Delivery = Each | Unlinked | Sum
 
 @dataclass(frozen=True)
 class RoundContext:
-    """What one round has agreed on, derived once: by whom a sum is made, is no matter.
+    """What one round has agreed on, derived once, whoever computes the sum.
 
     The trusted sum and a server that sums by itself get the same object. Neither can
     bound reports or draw noise in a way of its own, and both draw the same noise.
@@ -74,16 +74,16 @@ class Channel(Protocol):
 
     @property
     def name(self) -> str:
-        """The name it has in a plan."""
+        """The name of the channel in a plan."""
         ...
 
     @property
     def delivers(self) -> type[Delivery]:
-        """What the server gets."""
+        """The kind of delivery that the server gets."""
         ...
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
-        """Deliver what the clients say."""
+        """The delivery of what the clients say."""
         ...
 
 
@@ -103,7 +103,7 @@ class Direct:
 class Shuffle:
     """A relay strips senders, cuts reports into messages, and mixes them all.
 
-    Guarantee: the server cannot tell whose a message is, nor which belong together.
+    Guarantee: the server cannot tell who sent a message, nor which belong together.
     Assumes: a relay that does not collude with the server; at least the agreed number
     of honest contributors, which is enforced here.
     """
@@ -112,7 +112,7 @@ class Shuffle:
     delivers: type[Delivery] = Unlinked
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
-        """Wait for everyone, then mix."""
+        """Wait for all reports, cut them into messages, and mix these."""
         trees = [chunk.tree for chunk in chunks if len(chunk)]
         contributors = sum(len(tree) for tree in trees)
         if contributors < max(context.min_contributors, 1):
@@ -137,7 +137,7 @@ class SecureSum:
     delivers: type[Delivery] = Sum
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
-        """Fold the reports, add the noise, forget the rest.
+        """Add up the reports, add the noise, forget the rest.
 
         Reports are bounded here as well: a client that lies moves the sum no further
         than an honest one.
@@ -146,9 +146,9 @@ class SecureSum:
 
 
 def bare_sum(trees: Iterable[Tree], layout: Layout) -> dict[str, Array]:
-    """The sum of reports; zero where nobody spoke.
+    """The sum of reports; zero if there are none.
 
-    Its types follow from the layout alone, never from who spoke. Several chunks are
+    Its types follow from the layout alone, never from who reported. Several chunks are
     added up in double precision and rounded to these types at the end.
     """
     return _folded(trees, layout.zeros(), layout)
@@ -185,7 +185,8 @@ def summed(trees: Iterable[Tree], context: RoundContext) -> dict[str, Array]:
     if context.secret is not None:
         return exact_total(trees, mechanism, layout, context.secret)
     bounded = (mechanism.enforce(tree) for tree in trees)
-    zero = mechanism.enforce(layout.nobody()).zero()  # bounding may widen a type
+    # Bounding may widen a type, so the types of an empty sum are asked of it as well.
+    zero = mechanism.enforce(layout.nobody()).zero()
     return mechanism.add(_folded(bounded, zero, layout), context.key)
 
 
@@ -202,7 +203,7 @@ def channel(name: str) -> Channel:
 
 
 def _cut(tree: Tree, layout: Layout) -> Tree:
-    """Every report along the declared axis: one row a message, no longer a client."""
+    """Every report cut along the declared axis: one row per message, not per client."""
     axis = layout.split_axis
     if axis is None:
         return tree

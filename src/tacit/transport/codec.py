@@ -35,9 +35,9 @@ from tacit.tree import Array, Arrays, Tree
 VERSION = 1
 MAGIC = b"TCIT"
 _HEADER = struct.Struct("<4sBBHQQ16s")
-_CHECKSUM = 16
-_CAST, _REPORT, _QUERY = 1, 2, 3
-_KINDS = {_CAST: "Broadcast", _REPORT: "Report", _QUERY: "Query"}
+_CHECKSUM = 16  # bytes; against damage, where 2**-128 is far more than enough
+_BROADCAST, _REPORT, _QUERY = 1, 2, 3
+_KINDS = {_BROADCAST: "Broadcast", _REPORT: "Report", _QUERY: "Query"}
 
 Message = TypeVar("Message", Broadcast, Reports, Queries)
 
@@ -46,7 +46,7 @@ def encode_broadcast(broadcast: Broadcast) -> bytes:
     """The bytes of a broadcast."""
     _only(Broadcast, broadcast)
     return _encode(
-        _CAST,
+        _BROADCAST,
         broadcast.round,
         broadcast.agreement,
         broadcast.weights,
@@ -56,12 +56,12 @@ def encode_broadcast(broadcast: Broadcast) -> bytes:
 
 def decode_broadcast(message: bytes) -> Broadcast:
     """The broadcast in these bytes."""
-    round_, digest, arrays, phase = _decode(_CAST, message)
+    round_, digest, arrays, phase = _decode(_BROADCAST, message)
     return Broadcast(round_, digest, arrays, phase)
 
 
 def encode_reports(broadcast: Broadcast, reports: Reports) -> list[bytes]:
-    """One message a client, in answer to `broadcast`."""
+    """One message per client, in answer to `broadcast`."""
     return _encode_rows(_REPORT, broadcast, _only(Reports, reports).tree)
 
 
@@ -73,7 +73,7 @@ def decode_reports(
 
 
 def encode_queries(broadcast: Broadcast, queries: Queries) -> list[bytes]:
-    """One message a client."""
+    """One message per client, in the order of the queries."""
     return _encode_rows(_QUERY, broadcast, _only(Queries, queries).tree)
 
 
@@ -103,11 +103,11 @@ def _size(stored: Mapping[str, tuple[str, tuple[int, ...]]]) -> int:
 @lru_cache(maxsize=64)  # asked of the same few layouts in every round
 def _size_of(stored: tuple[tuple[str, str, tuple[int, ...]], ...]) -> int:
     blank = {name: np.zeros(shape, dtype) for name, dtype, shape in stored}
-    return len(_encode(_CAST, 0, bytes(DIGEST_BYTES), blank))
+    return len(_encode(_BROADCAST, 0, bytes(DIGEST_BYTES), blank))
 
 
 def _only(kind: type[Message], message: object) -> Message:
-    """The message, if it is one; what stays on a device has the same fields."""
+    """The message, if it is of this kind; private types have the same fields."""
     if not isinstance(message, kind):
         raise Refused(f"{type(message).__name__} has no codec; needed: {kind.__name__}")
     return message
@@ -175,7 +175,7 @@ def _decode(kind: int, message: bytes) -> tuple[int, bytes, dict[str, Array], in
         raise BadMessage(f"{len(message)} bytes are too few for a message")
     head, body = message[: _HEADER.size], message[_HEADER.size : -_CHECKSUM]
     magic, version, found, phase, round_, length, digest = _HEADER.unpack(head)
-    if magic != MAGIC or (phase and kind != _CAST):
+    if magic != MAGIC or (phase and kind != _BROADCAST):
         raise BadMessage("does not begin as a Tacit message does")
     if version != VERSION:
         raise BadMessage(f"version {version}; this program reads version {VERSION}")
@@ -188,6 +188,8 @@ def _decode(kind: int, message: bytes) -> tuple[int, bytes, dict[str, Array], in
         raise BadMessage("was damaged on the way: its checksum does not match")
     arrays = _parse(body)
     _check_values(arrays)
+    # Encoded again and compared: whatever safetensors would also accept, such as
+    # another order or padding, could carry something beside the numbers.
     if _encode(kind, round_, digest, arrays, phase=phase) != message:
         raise BadMessage("is not in the one agreed encoding")
     return round_, digest, arrays, phase

@@ -3,7 +3,7 @@
     report   scaled to its bound, then written in whole steps  (tacit.exact_sum)
     sum      of whole numbers: the same in any order, chunk and kernel
     noise    a rounded Gaussian of AES-256, under a secret of the round
-    total    the noisy whole numbers over the steps a unit: post-processing
+    total    the noisy whole numbers over the steps per unit: post-processing
 
 Leaves that share a bound share a limit L on their joint sum of squares, in steps:
 
@@ -47,10 +47,10 @@ from tacit.tree.grouped import Whole
 from tacit.tree.stored import Change
 from tacit.tree.symmetric import diagonal, upper
 
-_MOST_FACTOR_STEPS = 2**12  # of each factor of a product
+_MOST_FACTOR_STEPS = 2**12  # per unit of each factor; a product then has 2**24
 _ROOM = 2.0**-8  # by which products may pass c² before they are rounded towards zero
-_EXACT = 2**53
-_ULPS = 1e-12  # more than double precision loses on the way to σ
+_EXACT = 2**53  # whole numbers below it are exact in double precision
+_ULPS = 1e-12  # relative; more than double precision loses on the way to σ
 
 Rows = Bool[np.ndarray, "clients"]
 Squares = Float64[np.ndarray, "clients"]
@@ -101,14 +101,14 @@ class _Code:
 
     @cached_property
     def steps(self) -> float:
-        """Steps a unit of the leaves as they are summed."""
+        """Steps per unit of the leaves as they are summed."""
         if any(_is_product(slot) for slot in self.slots.values()):
             return self.factor_steps**2
         return steps_per_unit(self.part.bound)
 
     @cached_property
     def factor_steps(self) -> float:
-        """Steps a unit of each factor of a product."""
+        """Steps per unit of each factor of a product."""
         return steps_per_unit(self.longest_factor, most=_MOST_FACTOR_STEPS)
 
     @property
@@ -148,10 +148,12 @@ class _Code:
             totals[name] += _whole_sum(leaf)
 
     def _encoded(self, tree: Tree) -> dict[str, Leaf]:
-        """Every report in whole steps and within the limit, whatever it was."""
+        """Every report in whole steps and within the limit, whatever was sent."""
         with np.errstate(all="ignore"):  # what overflows will be too long
             scaled = self._in_steps(tree)
         made = _each(scaled, np.trunc if self.part.has_smaller else np.rint)
+        # Rounded to nearest, a report may pass the limit: then towards zero, which
+        # never makes it longer; if it is still too long, it was not honest and is zero.
         for change in (np.trunc, np.zeros_like):
             is_long = self._is_long(made)
             if not is_long.any():
@@ -176,9 +178,10 @@ class _Code:
         return leaf.map(lambda stored: stored * steps)
 
     def _is_long(self, leaves: Mapping[str, Leaf]) -> Rows:
-        """Who passes the limit, or is not even a number."""
+        """Which clients pass the limit, or have a NaN."""
         with np.errstate(all="ignore"):
             squares = [_twice_squares(leaf) for leaf in leaves.values()]
+            # Not `>`: a comparison with NaN is false, and NaN must count as too long.
             return ~(np.sum(squares, axis=0) <= self.twice_limit)
 
     # noise
@@ -200,7 +203,7 @@ class _Code:
         pairs, squares = total[..., is_pair], total[..., on]
         found[..., is_pair] = pairs + _drawn(noise, variance, pairs.shape)
         found[..., on] = squares + _drawn(noise, 2 * variance, squares.shape)
-        found[..., on] *= math.sqrt(0.5)
+        found[..., on] *= math.sqrt(0.5)  # as in a half: post-processing
         return found / self.steps
 
 
@@ -217,7 +220,7 @@ def _one_group(slot: Slot) -> tuple[int, ...]:
 
 
 def _plain(leaf: Leaf, slot: Slot) -> Leaf:
-    """In double precision; a sum of several products is written out."""
+    """The leaf in double precision; a sum of several products is written out."""
     leaf = leaf.map(lambda stored: stored.astype(np.float64, copy=False))
     if isinstance(leaf, Grouped):
         inner = _plain(leaf.inner, slot)
@@ -231,14 +234,14 @@ def _within(tree: Tree, bound: float) -> Tree:
     norms = joint_norms(tree)
     is_finite = np.isfinite(norms)
     if not is_finite.all():
-        tree = Tree(_each(tree.leaves, lambda stored: _kept(stored, is_finite)))
+        tree = Tree(_each(tree.leaves, lambda stored: _only(stored, is_finite)))
         norms = np.where(is_finite, norms, 0.0)
     if (norms <= bound).all():
         return tree
     return tree.scale(bound / np.maximum(norms, bound))
 
 
-def _kept(stored: Array, rows: Rows) -> Array:
+def _only(stored: Array, rows: Rows) -> Array:
     """A copy in which all but clients `rows` have zeros."""
     shape = (-1,) + (1,) * (stored.ndim - 1)
     return np.where(rows.reshape(shape), stored, 0.0)
@@ -254,7 +257,7 @@ def _evened(leaf: Factored) -> Factored:
 
 
 def _one_hot(shares: Array) -> Array:
-    """Shares of who is in one group; nothing of who claims another thing."""
+    """The shares of clients in exactly one group; zeros for all other claims."""
     is_one = (shares == 1).sum(axis=1) == 1
     is_rest = (shares == 0).sum(axis=1) == shares.shape[1] - 1
     return np.where((is_one & is_rest)[:, None], shares, 0.0)

@@ -1,8 +1,10 @@
 """The only three things that may be encoded; all else stays where it is.
 
-Broadcast     server -> everyone    what everyone may see
-Reports  clients -> channel    all that a cohort says in a round
-Queries  clients -> server     all that a cohort asks when the server ranks
+    Broadcast  server -> everyone   what everyone may see
+    Reports    clients -> channel   all that a cohort says in a round
+    Queries    clients -> server    all that a cohort asks when the server ranks
+
+Layouts say beforehand what each of them looks like.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from tacit.tree import (
     check_names,
 )
 
-DIGEST_BYTES = 16
+DIGEST_BYTES = 16  # of an agreement: BLAKE2b of 128 bits
 NO_PHASE = 2**16 - 1  # of a broadcast after the last round: there is nothing to answer
 MOST_PUBLIC = 1e15  # the size of a number in a broadcast, where nothing else is said
 _MOST_HEADER, _MOST_ENTRY = 256, 256  # bytes of a message beside its arrays
@@ -44,8 +46,8 @@ class Broadcast:
     round: int
     agreement: bytes  # the digest of what clients agreed to: `tacit.agreement`
     weights: Arrays
-    phase: int = 0  # the place of the round's phase among those of the method
-    # The agreements whose layout it was found to have: asked once, not by every chunk.
+    phase: int = 0  # the index of the round's phase among those of the method
+    # The agreements that this broadcast was checked against: once, not by every chunk.
     admitted: set[bytes] = field(
         default_factory=set, init=False, repr=False, compare=False
     )
@@ -79,7 +81,7 @@ class Reports:
         return Reports(self.tree.select(rows))
 
     def check_finite(self) -> None:
-        """Refuse reports with a number that is none: it would tell who sent it."""
+        """Refuse reports with NaN or infinity, which would give their sender away."""
         for name, leaf in self.tree.leaves.items():
             for part in leaf.parts.values():
                 if part.dtype.kind == "f" and not np.isfinite(part).all():
@@ -100,9 +102,9 @@ class Queries:
 class Slot:
     """One leaf of a report: its dtype and shape without the client axis.
 
-    A factored slot has a rank: the leaf travels as rank × (rows + columns) numbers. A
-    symmetric one has a side as well, and travels as rank × side numbers. Of a grouped
-    one the first axis is the group, and a number a group travels beside the leaf.
+    A factored slot has a rank: the leaf is sent as rank × (rows + columns) numbers. A
+    symmetric one has a side as well, and is sent as rank × side numbers. The first axis
+    of a grouped one is the group, and one number per group is sent beside the leaf.
     """
 
     dtype: str
@@ -139,7 +141,7 @@ class Slot:
         return cls(dtype, (side * (side + 1) // 2,), rank, side)
 
     def grouped(self, groups: int) -> Slot:
-        """The same leaf in one of so many groups."""
+        """The slot of the same leaf, placed into one of so many groups."""
         shape = (groups, *self.shape)
         return Slot(self.dtype, shape, self.rank, self.side, groups)
 
@@ -147,7 +149,7 @@ class Slot:
         return Slot(self.dtype, self.shape[1:], self.rank, self.side)
 
     def parts(self) -> dict[str, tuple[int, ...]]:
-        """The shapes that travel, by suffix."""
+        """The shapes of the arrays that are sent, by the suffix of their names."""
         if self.groups is not None:
             return {**self._inner().parts(), "#shares": (self.groups,)}
         if self.rank is not None and self.side is not None:
@@ -158,7 +160,7 @@ class Slot:
         return {"#left": (self.rank, rows), "#right": (self.rank, columns)}
 
     def leaf(self, parts: Mapping[str, Array]) -> Leaf:
-        """The leaf of these stacked parts."""
+        """The leaf whose stored arrays these are, stacked on the client axis."""
         if self.groups is not None:
             inner = self._inner().leaf(parts)
             assert not isinstance(inner, Grouped)
@@ -212,7 +214,7 @@ class Layout:
             raise BadValue(f"totals differ: {[*self.slots]} and {found}")
 
     def stored(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Name, dtype and shape of every array that travels."""
+        """The dtype and shape of every array that is sent, by name."""
         return {
             name + suffix: (slot.dtype, shape)
             for name, slot in self.slots.items()
@@ -247,7 +249,7 @@ class PublicSlot:
     """One array of a broadcast: its dtype, its shape and the range of its values.
 
     An axis is a length or, where the length follows from what was released, a range of
-    lengths. Whole numbers are places in something, so they need a range of their own.
+    lengths. Whole numbers are indices into something, so they need their own range.
     """
 
     dtype: str

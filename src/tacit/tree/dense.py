@@ -1,4 +1,4 @@
-"""One array a client, written out."""
+"""One array per client, written out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tacit.tree.stored import (
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """One array a client, written out."""
+    """One array per client, written out."""
 
     values: Shaped[np.ndarray, "clients ..."]
 
@@ -40,11 +40,11 @@ class Dense:
 
     @property
     def parts(self) -> dict[str, Array]:
-        """What travels, by suffix."""
+        """The stored arrays by the suffix of their names: here the array itself."""
         return {"": self.values}
 
     def with_parts(self, parts: Arrays) -> Dense:
-        """The same leaf of other stored arrays."""
+        """A leaf of the same kind with other stored arrays."""
         return Dense(parts[""])
 
     def squared_norms(self) -> Float64[np.ndarray, "clients"]:
@@ -63,6 +63,7 @@ class Dense:
 
     def sum(self) -> Array:
         """The sum over clients, exact for integers, in float64 for floats."""
+        # float32 reports of a whole cohort would lose digits if added in float32.
         return np.asarray(self.values.sum(axis=0, dtype=self.total_type))
 
     def add_to(self, total: Array) -> None:
@@ -75,7 +76,7 @@ class Dense:
         return flat @ flat.T
 
     def dense(self) -> Dense:
-        """Itself."""
+        """The leaf itself, which is written out already."""
         return self
 
     def map(self, change: Change) -> Dense:
@@ -83,4 +84,5 @@ class Dense:
         return Dense(change(self.values))
 
     def _flat(self) -> Array:
+        # Not reshape(n, -1): numpy cannot infer the -1 of a leaf without clients.
         return self.values.reshape(len(self), math.prod(self.shape))

@@ -1,4 +1,4 @@
-"""A short sum of outer products a client: a layer's gradient, kept as its factors."""
+"""A short sum of outer products per client: a layer's gradient, stored as factors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tacit.tree.stored import (
 
 @dataclass(frozen=True, eq=False)
 class Factored:
-    """A sum of outer products a client: sum over r of left[r] right[r]ᵀ.
+    """A sum of outer products per client: sum over r of left[r] right[r]ᵀ.
 
     `is_sparse` says that nearly all of the left side is zero, whoever the client is:
     sums then pass over zeros. It is declared and not looked up, so that what computes a
@@ -53,19 +53,20 @@ class Factored:
 
     @property
     def parts(self) -> dict[str, Array]:
-        """What travels, by suffix."""
+        """The stored arrays by the suffix of their names: the two factors."""
         return {"#left": self.left, "#right": self.right}
 
     def with_parts(self, parts: Arrays) -> Factored:
-        """The same leaf of other stored arrays."""
+        """A leaf of the same kind with other stored arrays."""
         return Factored(parts["#left"], parts["#right"], self.is_sparse)
 
     def squared_norms(self) -> Float64[np.ndarray, "clients"]:
         """The squared Frobenius norm of each client's array, from the factors."""
-        if self.left.shape[1] == 1:  # the same, without copies
+        if self.left.shape[1] == 1:  # |a bᵀ|² = |a|² |b|², without the copies below
             a, b = (squared_rows(f[:, 0]) for f in self._both)
             return a * b
         left, right = (f.astype(np.float64, copy=False) for f in self._both)
+        # |sum of a_r b_rᵀ|² = sum over r, s of (a_r·a_s) (b_r·b_s)
         product = (left @ left.swapaxes(1, 2)) * (right @ right.swapaxes(1, 2))
         # Rounding may leave a tiny negative where the products cancel.
         return np.maximum(product.sum(axis=(1, 2)), 0.0)
@@ -78,16 +79,19 @@ class Factored:
 
     @property
     def total_type(self) -> np.dtype[Any]:
-        """Of products and their sum: int64 for integers, no less than float32."""
+        """The type of the sum over clients: int64 for integers, else float32 or more.
+
+        float16 factors are multiplied in float32; float64 factors stay float64.
+        """
         both = np.result_type(self.left.dtype, self.right.dtype)
         return np.result_type(both, np.int64 if is_whole(both) else np.float32)
 
     def sum(self) -> Array:
         """The sum over clients as one GEMM; no client's array is written down.
 
-        Exact for integers. The sum of float32 factors is computed and kept in float32,
-        twice as fast and half as large: each entry is off by about 1e-7 of the sum of
-        its terms' sizes.
+        It is exact for integers. The sum of float32 factors is computed and stored in
+        float32, twice as fast and half as large: each entry is off by about 1e-7 of the
+        sum of its terms' sizes.
         """
         return self._product()
 
@@ -111,7 +115,7 @@ class Factored:
         """The inner products between clients: (A Aᵀ) ∘ (B Bᵀ), summed over ranks."""
         a, b = (flat_rank(f.astype(np.float64, copy=False)) for f in self._both)
         clients, rank, _ = self.left.shape
-        product = (a @ a.T) * (b @ b.T)
+        product = (a @ a.T) * (b @ b.T)  # (clients * rank, clients * rank)
         return product.reshape(clients, rank, clients, rank).sum(axis=(1, 3))
 
     def dense(self) -> Dense:

@@ -1,4 +1,4 @@
-"""A leaf of each client, placed into one of several groups that are summed apart."""
+"""A leaf per client, placed into one of several groups that are summed separately."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Whole = Dense | Factored | Symmetric
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """A client's array is shares ⊗ inner: honest shares have a single 1.
+    """A client's array is shares ⊗ inner, where an honest client's shares are one-hot.
 
-    Its sum has an axis of groups in front, each the sum of its own members. Its norm is
+    The sum has an axis of groups in front, each the sum of its own members. The norm is
     |shares| times that of the inner array, so whoever claims two groups is clipped.
     """
 
@@ -45,11 +45,11 @@ class Grouped:
 
     @property
     def parts(self) -> dict[str, Array]:
-        """What travels, by suffix."""
+        """The stored arrays by suffix: those of the inner leaf, and the shares."""
         return {**self.inner.parts, "#shares": self.shares}
 
     def with_parts(self, parts: Arrays) -> Grouped:
-        """The same leaf of other stored arrays."""
+        """A leaf of the same kind with other stored arrays."""
         return Grouped(self.inner.with_parts(parts), parts["#shares"])
 
     def squared_norms(self) -> Float64[np.ndarray, "clients"]:
@@ -58,11 +58,13 @@ class Grouped:
 
     def scale(self, factors: Shaped[np.ndarray, "clients"]) -> Grouped:
         """Each client's array times that client's factor."""
+        # The shares stay: they say which group, and scaling both would square it.
         return Grouped(self.inner.scale(factors), self.shares)
 
     @property
     def total_type(self) -> np.dtype[Any]:
-        """Of the sums: that of the inner leaf's, scaled by shares."""
+        """The type of the sums: that of the inner leaf once it is scaled by shares."""
+        # Scaling turns integers into float64, so the type is asked of a scaled leaf.
         return self._members(0).total_type
 
     def sum(self) -> Array:
@@ -90,9 +92,9 @@ class Grouped:
         return Grouped(self.inner.map(change), change(self.shares))
 
     def _members(self, group: int) -> Whole:
-        """The leaves of those in a group, each times its share in it."""
+        """The inner leaves of a group's members, each times its share in the group."""
         share = self.shares[:, group]
-        rows = np.flatnonzero(share)
+        rows = np.flatnonzero(share)  # others would add zeros at the cost of a sum
         return self.inner.map(lambda stored: stored[rows]).scale(share[rows])
 
 

@@ -38,7 +38,7 @@ def squared_rows(
 
 
 def flat_rank(factor: Shaped[np.ndarray, "clients rank n"]) -> Array:
-    """All ranks of all clients, one after another."""
+    """The factor as (clients * rank, n): a sum over both is then one product."""
     clients, rank, n = factor.shape
     return factor.reshape(clients * rank, n)
 

@@ -1,4 +1,4 @@
-"""Half of a short sum of squares a client, kept as its roots."""
+"""Half of a short sum of squares per client, stored as the roots."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tacit.tree.stored import Array, Arrays, Change, as_float, flat_rank, is_who
 
 @dataclass(frozen=True, eq=False)
 class Symmetric:
-    """Half of a sum of squares a client: Z = sum over r of root[r] root[r]ᵀ.
+    """Half of a sum of squares per client: Z = sum over r of root[r] root[r]ᵀ.
 
-    The half is Z_ij for i < j and Z_ii / sqrt(2), by rows: every pair once, and its
-    norm is that of Z over sqrt(2), so one row cannot weigh more on the diagonal.
+    The half has Z_ij for i < j and Z_ii / sqrt(2), by rows, so every pair stands in it
+    once. Its norm is |Z| / sqrt(2), however much of Z stands on the diagonal.
     """
 
     root: Shaped[np.ndarray, "clients rank side"]
@@ -43,31 +43,31 @@ class Symmetric:
 
     @property
     def parts(self) -> dict[str, Array]:
-        """What travels, by suffix."""
+        """The stored arrays by the suffix of their names: the roots."""
         return {"#root": self.root}
 
     def with_parts(self, parts: Arrays) -> Symmetric:
-        """The same leaf of other stored arrays."""
+        """A leaf of the same kind with other stored arrays."""
         return Symmetric(parts["#root"])
 
     def squared_norms(self) -> Float64[np.ndarray, "clients"]:
         """The squared norm of each client's half."""
         root = self.root.astype(np.float64, copy=False)
-        if root.shape[1] == 1:  # the same, three times faster
+        if root.shape[1] == 1:  # |r rᵀ|² = |r|⁴: the same, three times faster
             return np.einsum("crs,crs->c", root, root) ** 2 / 2
-        inner = root @ root.swapaxes(1, 2)
+        inner = root @ root.swapaxes(1, 2)  # (clients, rank, rank)
         return np.einsum("crs,crs->c", inner, inner) / 2
 
     def scale(self, factors: Shaped[np.ndarray, "clients"]) -> Symmetric:
         """Each client's array times that client's factor, which is not negative."""
         if (factors < 0).any():
             raise BadValue("a sum of squares cannot be scaled by a negative factor")
-        factor = np.sqrt(as_float(factors, self.root))
+        factor = np.sqrt(as_float(factors, self.root))  # a root enters squared
         return Symmetric(self.root * factor[:, None, None])
 
     @property
     def total_type(self) -> np.dtype[Any]:
-        """Of the sum: float64."""
+        """The type of the sum over clients, which is always float64."""
         return np.dtype(np.float64)
 
     def sum(self) -> Array:
@@ -95,7 +95,7 @@ class Symmetric:
         whole = self.root.swapaxes(1, 2) @ self.root
         rows, columns = np.triu_indices(self.root.shape[2])
         half = whole[:, rows, columns]
-        half[:, rows == columns] *= math.sqrt(0.5)
+        half[:, rows == columns] *= math.sqrt(0.5)  # so that |half| = |Z| / sqrt(2)
         return Dense(half)
 
     def map(self, change: Change) -> Symmetric:
@@ -121,18 +121,19 @@ def mirrored(half: Float64[np.ndarray, "half"]) -> Float64[np.ndarray, "side sid
     whole = np.zeros((side, side))
     whole.reshape(-1)[_upper(side)] = half
     whole += np.triu(whole, 1).T
-    whole[np.diag_indices(side)] *= math.sqrt(2.0)
+    whole[np.diag_indices(side)] *= math.sqrt(2.0)  # undoes `halved`
     return whole
 
 
 @lru_cache(maxsize=2)  # every chunk of a sum asks for the same
 def _upper(side: int) -> Int64[np.ndarray, "half"]:
-    """Where the upper triangle stands in a matrix, by rows."""
+    """Flat indices of the upper triangle in a square matrix, by rows."""
     rows, columns = np.triu_indices(side)
     return rows * side + columns
 
 
 def diagonal(side: int) -> Int64[np.ndarray, "side"]:
-    """Where the diagonal stands in a half."""
+    """Indices of the diagonal in a half of `side` rows."""
     rows = np.arange(side)
+    # Row i of the triangle begins after side + (side - 1) + ... + (side - i + 1).
     return rows * side - rows * (rows - 1) // 2

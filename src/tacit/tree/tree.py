@@ -1,4 +1,4 @@
-"""Array trees: what a cohort of clients computed, a leaf for each named part.
+"""Array trees: what a cohort of clients computed, one leaf per named array.
 
 Axis 0 of every leaf is the client. A leaf is `Dense`, or `Factored` where a client's
 array is a short sum of outer products, or another of the leaves beside this module:
@@ -64,7 +64,7 @@ class Tree:
 
         Floats keep their type; integers become float64.
         """
-        f = np.asarray(factors)
+        f = np.asarray(factors)  # (): one for all; (clients,): one per client
         if f.shape not in ((), (len(self),)):
             raise BadValue(f"factors of shape {f.shape} for {len(self)} clients")
         f = np.broadcast_to(f, len(self))
@@ -78,7 +78,7 @@ class Tree:
         return {name: leaf.sum() for name, leaf in self.leaves.items()}
 
     def zero(self) -> dict[str, Array]:
-        """A sum in which nobody is, of the types and shapes of the sum."""
+        """The sum over no clients: zeros with the types and shapes of `sum`."""
         return {
             name: np.zeros(leaf.shape, leaf.total_type)
             for name, leaf in self.leaves.items()
@@ -126,7 +126,7 @@ class Tree:
         def replaced(mine: Array, theirs: Array) -> Array:
             if not np.can_cast(theirs.dtype, mine.dtype, "same_kind"):
                 raise BadValue(f"{theirs.dtype} does not fit into {mine.dtype}")
-            copy = mine.copy()
+            copy = mine.copy()  # trees are values: a checkpoint may hold the old one
             copy[index] = theirs
             return copy
 
@@ -141,7 +141,7 @@ class Tree:
 
 
 def check_names(leaves: Iterable[str]) -> None:
-    """Refuse names that would be mistaken for a part of a leaf: 'V#left'."""
+    """Refuse names that would be mistaken for a stored array of a leaf: 'V#left'."""
     for name in leaves:
         if "#" in name:
             raise BadValue(f"leaf '{name}' must not have '#' in its name")
@@ -159,7 +159,7 @@ def add(totals: Iterable[Arrays]) -> dict[str, Array]:
 
 
 def _zip(change: Callable[..., Array], trees: Sequence[Tree]) -> Tree:
-    """Apply `change` to the stored arrays that have the same place in every tree."""
+    """Apply `change` to the stored arrays of the same name and suffix in every tree."""
     for tree in trees[1:]:
         if _layout(tree) != _layout(trees[0]):
             raise BadValue(f"trees differ: {_layout(trees[0])} and {_layout(tree)}")

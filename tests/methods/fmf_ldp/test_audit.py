@@ -53,7 +53,7 @@ class Largest(FmfLdp):
     """Votes where the gradient is large: what is looked at is told bare."""
 
     def update(self, phase, broadcast, clients, shards, keys):
-        model = self._told(broadcast)
+        model = self._model(broadcast)
         whole = np.abs(model.gradients(shards)).reshape(len(shards), -1)
         at = np.argsort(-whole, axis=1)[:, : self.privacy.votes].astype(np.int32)
         return Tree.dense(coordinates=at, values=model.gradients_at(shards, at))

@@ -196,7 +196,7 @@ def test_a_report_has_four_bytes_a_vote():
 def test_the_person_is_in_no_message(method):
     """Neither as it is nor in single precision."""
     broadcast = method.broadcast(simulation(method).start().server)
-    x = method._told(broadcast).people(WORLD.shards)[3:]
+    x = method._model(broadcast).people(WORLD.shards)[3:]
     said = [leaf.values[3:].ravel() for leaf in asked(method).leaves.values()]
     for values in [*said, broadcast.weights["items"].ravel()]:
         for number in x[np.abs(x) > 1e-12]:

@@ -67,7 +67,7 @@ from tacit.release import Release
 from tacit.transport.channels import Delivery, Each, RoundContext
 from tacit.transport.messages import NO_PHASE, BroadcastLayout, Layout, Reports
 
-_NUMBERS_AT_ONCE = 2**24  # 64 MiB of float32
+_NUMBERS_AT_ONCE = 2**24  # numbers of a block: 64 MiB of float32
 _MOST_REPORTS = 2**24  # counts are exact in float32 up to here
 
 Rows = UInt8[np.ndarray, "clients bytes"]
@@ -75,9 +75,9 @@ Rows = UInt8[np.ndarray, "clients bytes"]
 
 @dataclass(frozen=True)
 class Dplcf(Method):
-    """Item neighbors from histories whose every bit was flipped now and then.
+    """Finds item neighbors from histories whose bits were flipped at random.
 
-    Memory at the server: M × M counts.
+    The server needs memory for M × M counts.
     """
 
     mechanisms: ClassVar[Mechanisms] = {"none": Unprotected, "local": LocalFlips}
@@ -99,7 +99,7 @@ class Dplcf(Method):
         return replace(self, privacy=self.privacy.calibrated(plan, _phases(plan)))
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Nobody has said anything."""
+        """The server before the first report: all counts are zero."""
         m, k = len(catalog), min(self.neighbors, len(catalog))
         if plan.cohort_size * plan.rounds > _MOST_REPORTS:
             raise Refused(
@@ -117,31 +117,32 @@ class Dplcf(Method):
         return Server(plan, catalog, 0, nearest, memory)
 
     def broadcast(self, server: Server) -> Broadcast:
-        """The neighbors once all have spoken; before that clients need nothing."""
+        """The neighbors after the last round; before that clients need nothing."""
         agreed = self.agreement(server.plan, server.catalog).digest
         if self.is_over(server):
             return Broadcast(server.round, agreed, server.weights, NO_PHASE)
-        told = {name: value[:, :0] for name, value in server.weights.items()}
-        return Broadcast(server.round, agreed, told)
+        # No columns but one row per item: clients read the catalog's size from it.
+        empty = {name: value[:, :0] for name, value in server.weights.items()}
+        return Broadcast(server.round, agreed, empty)
 
     def broadcast_layouts(
         self, plan: Plan, catalog: Catalog
     ) -> tuple[BroadcastLayout, ...]:
-        """No neighbors yet."""
-        return (_told(len(catalog), 0),)
+        """One phase, whose broadcast has no neighbors yet."""
+        return (_neighbor_layout(len(catalog), 0),)
 
     def model_layout(self, catalog: Catalog) -> BroadcastLayout:
-        """The k nearest of every item."""
-        return _told(len(catalog), min(self.neighbors, len(catalog)))
+        """The k nearest neighbors of every item."""
+        return _neighbor_layout(len(catalog), min(self.neighbors, len(catalog)))
 
     def aggregators(self, plan: Plan) -> tuple[PairCounts, ...]:
-        """Counts items and pairs of items."""
+        """An aggregator that counts items and pairs of items."""
         return (PairCounts(),)
 
     def aggregate(
         self, server: Server, delivery: Delivery, context: RoundContext
     ) -> Server:
-        """Lines 2 to 4."""
+        """Lines 2 to 4: the counts so far; after the last round, the neighbors."""
         memory = PairCounts().added(server.memory, delivery)
         reports = server.plan.cohort_size * (server.round + 1)
         weights = server.weights
@@ -151,7 +152,7 @@ class Dplcf(Method):
         return server.after(weights=weights, memory=memory)
 
     def _nearest(self, memory: Arrays, *, k: int, reports: float) -> Arrays:
-        """Lines 3 and 4, some rows of the similarities at a time."""
+        """Lines 3 and 4, for a block of rows of the similarities at a time."""
         m = len(memory["said"])
         near, alike = np.empty((m, k), np.int32), np.empty((m, k), np.float32)
         for rows in _blocks(m, width=m):
@@ -174,7 +175,7 @@ class Dplcf(Method):
         similar = np.maximum(pairs, 0.0) / (
             np.multiply.outer(roots[rows], roots) + noise
         )
-        np.fill_diagonal(similar[:, rows], 0.0)
+        np.fill_diagonal(similar[:, rows], 0.0)  # an item is no neighbor of itself
         return similar.astype(np.float32)
 
     # client
@@ -182,8 +183,9 @@ class Dplcf(Method):
     def local_update(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> tuple[Tree, Updates]:
-        """The bits x, packed."""
+        """The bits x, packed eight to a byte."""
         x = np.zeros((len(shards), packed_size(shards.n_items)), np.uint8)
+        # The highest bit of a byte is its first item, as in `np.unpackbits`.
         bits = (128 >> (shards.items % 8)).astype(np.uint8)
         np.bitwise_or.at(x, (shards.owners, shards.items // 8), bits)
         return clients.state, Updates(Tree.dense(clicks=x))
@@ -191,7 +193,7 @@ class Dplcf(Method):
     def privatize(
         self, broadcast: Broadcast, clients: Clients, updates: Updates, keys: Keys
     ) -> Reports:
-        """Line 1."""
+        """Line 1: the packed bits, each flipped with chance q."""
         x: Rows = updates.tree["clicks"]
         if isinstance(self.privacy, Unprotected):
             return Reports(updates.tree)
@@ -203,7 +205,7 @@ class Dplcf(Method):
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """Line 5."""
+        """Line 5: a score for each item, from the neighbors of the items held."""
         near, alike = broadcast.weights["near"], broadcast.weights["alike"]
         m, k = near.shape
         starts = np.arange(0, m * k + 1, max(k, 1)) if k else np.zeros(m + 1, np.int64)
@@ -220,15 +222,15 @@ class Dplcf(Method):
     # account
 
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
-        """One bit an item."""
+        """One bit per item, packed into bytes."""
         return Layout({"clicks": Slot("uint8", (packed_size(len(catalog)),))})
 
     def releases(self, plan: Plan) -> tuple[Release, ...]:
-        """The rows; neighbors follow from them and cost nothing more."""
+        """The flipped rows; neighbors follow from them and cost nothing more."""
         return self.privacy.releases(plan, _phases(plan))
 
 
-def _told(m: int, k: int) -> BroadcastLayout:
+def _neighbor_layout(m: int, k: int) -> BroadcastLayout:
     near = PublicSlot("int32", (m, k), 0, m - 1)
     return BroadcastLayout({"near": near, "alike": PublicSlot("float32", (m, k))})
 
@@ -239,17 +241,17 @@ def _phases(plan: Plan) -> tuple[Phase, ...]:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Adds packed rows and their squares; a row of zeros counts as nobody's."""
+    """Adds packed rows r and their squares r rᵀ; a row of zeros adds nothing."""
 
     accepts: tuple[type[Delivery], ...] = (Each,)
     is_plain_sum: bool = True
 
     def total(self, delivery: Delivery, context: RoundContext) -> dict[str, Array]:
-        """Pairs are counted on top of what was counted before: see `added`."""
+        """Refused: pairs are counted on top of earlier counts; see `added`."""
         raise Refused("pairs of items are no sum of reports; see `added`")
 
     def added(self, memory: Arrays, delivery: Delivery) -> Arrays:
-        """What was counted before, and what is delivered now."""
+        """The earlier counts plus those of the rows delivered now."""
         if not isinstance(delivery, Each):
             raise Refused(
                 f"DPLCF relates the items of one user and cannot read "

@@ -1,4 +1,4 @@
-"""FOFL-SELF: Reptile over item ids; nothing is known of users or items.
+"""FOFL-SELF: Reptile over item ids; no features of users or items are used.
 
     θ₀, θ_τ  weights, of everyone and of client τ       Δ_τ  θ_τ - θ₀          (leaves)
     α₁, α    rate of a client, step of the server
@@ -8,9 +8,9 @@
     server   3  θ₀ += α (mean of Δ_τ), or Adam along it
     ranking  4  adapt θ₀ on the device to its history; score items by their ids
 
-A user is what the client learns: the network has no input for one. An item that no
-client has, or drew as a negative, keeps its random embedding. Nothing protects Δ_τ: it
-moves the rows of what the client had or drew, and no others.
+The network has no input for a user: what it knows of one is what the client adapts. An
+item that no client has, or drew as a negative, keeps its random embedding. Nothing
+protects Δ_τ: it moves the rows of what the client had or drew, and no others.
 
 Source: A. Jalalirad, M. Scavuzzo, C. Capota and M. Sprague, "A Simple and Efficient
 Federated Recommender System", 2019, as PrivRec (Wang et al. 2021, Section 4.1) compares
@@ -97,11 +97,11 @@ class Fofl(SumMethod):
     # what leaves
 
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
-        """One; an update tells which items a client had or drew."""
+        """One phase; an update tells which items a client had or drew."""
         return (Phase("updates", range(plan.rounds), what="updates"),)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
-        """One number per weight."""
+        """One number per weight of the network."""
         shapes = self._blueprint.network(_by_id(catalog)).shapes
         return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
 
@@ -127,13 +127,13 @@ class Fofl(SumMethod):
     # server
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Random weights."""
+        """The server with random weights, before the first round."""
         weights = self._blueprint.start(_by_id(catalog), key)
         memory = self._optimizer.start(without_catalog(weights))
         return Server(plan, catalog, 0, weights, memory)
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
-        """Line 3."""
+        """Line 3: one step of the server along the mean movement."""
         planned = self.planned(server.plan)
         away = {name: -value / planned for name, value in total.items()}
         return server.stepped(self._optimizer, away)
@@ -142,20 +142,20 @@ class Fofl(SumMethod):
 
     @property
     def liked(self) -> float:
-        """The least that counts as liked."""
+        """The least value that counts as liked."""
         return self._labelling.least_liked
 
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """Line 4: adapted weights, folded to what ranking needs of them."""
+        """Line 4: adapted weights, reduced to what ranking needs of them."""
         how = replace(self._schedule, epochs=self.adapt_epochs, rate=self.adapt_rate)
         return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """Line 4, on the device."""
+        """Line 4: the adapted network's scores of the candidates."""
         return self.cohort(broadcast).scores(person.tree, candidates.items)
 
     # details
@@ -182,11 +182,11 @@ class Fofl(SumMethod):
         return BY_NAME[self.server_step](self.step)
 
     def cohort(self, broadcast: Broadcast) -> Cohort:
-        """What clients make of a broadcast."""
+        """The network of a broadcast, and how clients read a history with it."""
         return self._blueprint.cohort(broadcast.weights, self._labelling)
 
 
 def _by_id(catalog: Catalog) -> Catalog:
-    """The same items, of which nothing but the id is known."""
+    """The same items with their id as the only feature."""
     codes = np.arange(len(catalog), dtype=np.int32)
     return replace(catalog, features={"id": Category(codes, catalog.ids)})

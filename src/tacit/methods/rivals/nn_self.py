@@ -102,11 +102,11 @@ class NnSelf(SumMethod):
     # what leaves
 
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
-        """One: gradients, bare."""
+        """One phase of gradients, which nothing protects."""
         return (Phase("gradients", range(plan.rounds), what="gradients"),)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
-        """One number per weight."""
+        """One number per weight of the network."""
         shapes = self._blueprint.network(catalog).shapes
         return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
 
@@ -117,8 +117,8 @@ class NnSelf(SumMethod):
         return self._blueprint.public_shape(catalog)
 
     def enrol(self, profiles: Profiles, keys: Keys) -> Tree:
-        """What a user has told of themselves; it stays here."""
-        return self._blueprint.told_by(profiles)
+        """The profile of each user as the network reads it; it stays on the client."""
+        return self._blueprint.profile_columns(profiles)
 
     def update(
         self,
@@ -143,13 +143,13 @@ class NnSelf(SumMethod):
     # server
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Random weights."""
+        """The server with random weights, before the first round."""
         weights = self._blueprint.start(catalog, key)
         memory = self._optimizer.start(without_catalog(weights))
         return Server(plan, catalog, 0, weights, memory)
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
-        """Line 4."""
+        """Line 4: one step of the server along the mean gradient."""
         planned = self.planned(server.plan)
         mean = {name: value / planned for name, value in total.items()}
         return server.stepped(self._optimizer, mean)
@@ -158,20 +158,20 @@ class NnSelf(SumMethod):
 
     @property
     def liked(self) -> float:
-        """The least that counts as liked."""
+        """The least value that counts as liked."""
         return self._labelling.least_liked
 
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """Line 5: adapted weights, folded to what ranking needs of them."""
+        """Line 5: adapted weights, reduced to what ranking needs of them."""
         how = Schedule(self.adapt_epochs, self.batch, self.adapt_rate)
         return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """Line 5, on the device."""
+        """Line 5: the adapted network's scores of the candidates."""
         return self.cohort(broadcast).scores(person.tree, candidates.items)
 
     # details
@@ -202,5 +202,5 @@ class NnSelf(SumMethod):
         return BY_NAME[self.server_step](self.step)
 
     def cohort(self, broadcast: Broadcast) -> Cohort:
-        """What clients make of a broadcast."""
+        """The network of a broadcast, and how clients read a history with it."""
         return self._blueprint.cohort(broadcast.weights, self._labelling)

@@ -1,4 +1,4 @@
-"""Which features a network reads and how large it is; one network a catalog."""
+"""Which features a network reads and how large it is; one network per catalog."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _COUNTS = "(counts)"  # no catalog has a feature of this name
 class Blueprint:
     """A network before its catalog is known.
 
-    `people` and `situations` say how many labels each feature has, 0 for a number; what
-    is there to know of items is read off the catalog, which is public.
+    `people` and `situations` say how many labels each feature has, 0 for a number. The
+    labels of items are read from the catalog, which is public.
     """
 
     items: tuple[str, ...] = ()  # features of the catalog; see `described`
     by_value: tuple[str, ...] = ()  # numbers of items with a label for each value
     people: Mapping[str, int] = field(default_factory=dict)
     situations: Mapping[str, int] = field(default_factory=dict)
-    uses_value: bool = False  # an event's value is a part of its situation
+    uses_value: bool = False  # an event's value belongs to its situation
     has_counts: bool = False  # how often an item is liked is one of its features
     is_scaled: bool = True  # whether numbers of items are standardised
     embedding: int = 64
@@ -45,9 +45,8 @@ class Blueprint:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        self._network(
-            Fields({"any": 1}, self._first_item_row)
-        )  # refuses what cannot be
+        any_item = Fields({"any": 1}, self._first_item_row)
+        self._network(any_item)  # refuses widths and types that cannot be
 
     def network(self, catalog: Catalog) -> Network:
         """The network for these items."""
@@ -58,7 +57,7 @@ class Blueprint:
     def read(
         self, catalog: Catalog, counts: Float64[np.ndarray, "items"] | None = None
     ) -> Items:
-        """The items as the network sees them; before counting all counts are zero."""
+        """The items as the network reads them; without `counts` all counts are zero."""
         network = self.network(catalog)
         return Items.of(
             self._described(catalog, counts),
@@ -69,21 +68,22 @@ class Blueprint:
         )
 
     def start(self, catalog: Catalog, key: Key) -> dict[str, Array]:
-        """Random weights, and with them what everyone is told of the items."""
-        return {**self.network(catalog).start(key), **self.read(catalog).told()}
+        """Random weights, and the items as the network reads them."""
+        return {**self.network(catalog).start(key), **self.read(catalog).arrays()}
 
     def public_shape(self, catalog: Catalog) -> dict[str, PublicSlot]:
-        """What everyone is told: the network's weights, and the items."""
+        """The layout of a broadcast: the network's weights, and the items."""
         network = self.network(catalog)
         weights = {n: PublicSlot(self.dtype, s) for n, s in network.shapes.items()}
         return {**weights, **self.read(catalog).public_shape(rows=network.n_rows)}
 
-    def cohort(self, told: Arrays, labelling: Labelling) -> Cohort:
-        """What clients make of weights and items that they are told."""
-        items = Items.heard(told, first=self._first_item_row, dtype=self.dtype)
+    def cohort(self, arrays: Arrays, labelling: Labelling) -> Cohort:
+        """The network and items of a broadcast, and how clients read a history."""
+        first = self._first_item_row
+        items = Items.from_broadcast(arrays, first=first, dtype=self.dtype)
         network = self._network(items.fields)
-        own = {name: told[name] for name in network.shapes}
-        for name, shape in network.shapes.items():  # a kernel does not look
+        own = {name: arrays[name] for name in network.shapes}
+        for name, shape in network.shapes.items():  # a kernel checks no bounds
             if own[name].shape != shape:
                 raise BadMessage(
                     f"'{name}' has shape {own[name].shape}; items with these labels "
@@ -91,8 +91,8 @@ class Blueprint:
                 )
         return Cohort(network, own, items, labelling)
 
-    def told_by(self, profiles: Profiles) -> Tree:
-        """What each user has told of themselves, for their device to keep."""
+    def profile_columns(self, profiles: Profiles) -> Tree:
+        """The profile of each user as arrays, for their client to keep."""
         columns = self._person.columns(profiles.features, len(profiles))
         return Tree.dense(**columns)
 
@@ -131,5 +131,5 @@ class Blueprint:
 
 
 def size(network: Network) -> int:
-    """How many weights it has."""
+    """The number of weights of a network, all layers together."""
     return sum(int(np.prod(shape)) for shape in network.shapes.values())

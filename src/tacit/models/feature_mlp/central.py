@@ -1,6 +1,6 @@
-"""The same network trained on everybody's examples in one place; by torch, with Adam.
+"""The same network trained on everybody's examples at once; by torch, with Adam.
 
-What a federated method is held against. Needs the extra `train`.
+A federated method is compared with it. It needs the extra `train`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CentralTraining:
-    """Passes over pooled examples."""
+    """How a network is trained on pooled examples: passes, batches and Adam's rate."""
 
     epochs: int = 5
-    batch: int = 1024
+    batch: int = 1024  # examples of many users; no limit of a device applies here
     rate: float = 2e-3
 
     def __post_init__(self) -> None:
@@ -41,6 +41,7 @@ class CentralTraining:
         """The weights after the last pass."""
         import torch
 
+        # The twin wants a client axis: the pooled examples are one client's.
         theta = torch_twin.tensors({n: value[None] for n, value in start.items()})
         adam = torch.optim.Adam(theta.values(), lr=self.rate)
         for some in self._batches(len(examples.items), key):
@@ -63,9 +64,9 @@ def _slopes(
     examples: Examples,
     some: Int64[np.ndarray, "some"],
 ) -> dict[str, Tensor]:
-    """Of the mean loss of some examples, whosever they are."""
+    """The slopes of the mean loss over some examples, whoever they belong to."""
     owners = np.searchsorted(examples.offsets, some, side="right") - 1
     said = torch_twin.logits(network, theta, examples.sides(owners, some))
-    share = np.full((1, len(some)), 1 / len(some))
-    loss = torch_twin.cross_entropy(said, examples.labels[None, some], share)
+    each = np.full((1, len(some)), 1 / len(some))  # weights that make the sum a mean
+    loss = torch_twin.cross_entropy(said, examples.labels[None, some], each)
     return torch_twin.slopes(loss, theta, keeps_graph=False)

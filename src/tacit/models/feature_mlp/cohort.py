@@ -24,47 +24,49 @@ VALUE = "value"  # of an event, as the last number of its situation; paper mode 
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """The network as everyone knows it, and how a history is read."""
+    """The broadcast network with its items, and how clients read a history."""
 
     network: Network
     weights: Arrays
     items: Items
     labelling: Labelling
 
-    def examples(self, told: Tree, shards: Shards, keys: Keys) -> Examples:
-        """What the clients learn from; `told` is what each keeps of its user."""
+    def examples(self, profiles: Tree, shards: Shards, keys: Keys) -> Examples:
+        """What the clients learn from, with the profile that each keeps of its user."""
         found = self.labelling.of(shards, keys)
         situations = self._situations(shards).take(found.events)
-        if self._uses_value:  # what never happened has no value
+        if self._uses_value:  # an event that never happened has no value
             situations.numbers[found.is_drawn, -1] = 0.0
         return Examples(
             found.offsets,
             self.items.kind_of[found.items].astype(np.int64),
             found.labels,
             situations,
-            self._people(told, len(shards)),
+            self._people(profiles, len(shards)),
             self.items.kinds,
         )
 
     def movement(
-        self, told: Tree, shards: Shards, schedule: Schedule, keys: Keys
+        self, profiles: Tree, shards: Shards, schedule: Schedule, keys: Keys
     ) -> Tree:
-        """How far each client moves from the weights of everyone."""
+        """The weights of each client after training, minus the broadcast ones."""
         start = self.weights
         found = train(
             self.network,
             start,
-            self.examples(told, shards, keys.at("negatives")),
+            self.examples(profiles, shards, keys.at("negatives")),
             schedule=schedule,
             keys=keys.at("train"),
             finish=lambda own, _: {name: own[name] - start[name] for name in own},
-            is_compiled=True,
+            is_compiled=True,  # it leaves the client: who else is there must not matter
         )
         return Tree.dense(**found)
 
-    def taste(self, told: Tree, shards: Shards, schedule: Schedule, keys: Keys) -> Tree:
-        """Each device's own weights, folded to what ranking needs of them."""
-        examples = self.examples(told, shards, keys.at("negatives"))
+    def taste(
+        self, profiles: Tree, shards: Shards, schedule: Schedule, keys: Keys
+    ) -> Tree:
+        """The adapted weights of each client, reduced to what ranking needs."""
+        examples = self.examples(profiles, shards, keys.at("negatives"))
         people, situations = examples.people, self.usual_situation(shards)
         fold = self.network.fold
         found = train(
@@ -82,8 +84,9 @@ class Cohort:
     def scores(
         self, taste: Tree, items: Int64[np.ndarray, "candidates"]
     ) -> Float[np.ndarray, "users candidates"]:
-        """Logits from what `taste` gave; they order as the probabilities do."""
+        """Logits of items from what `taste` gave; they order as probabilities do."""
         folded = {name: taste[name] for name in taste.leaves}
+        # One score per kind: items with the same features tie anyway.
         kinds = self.network.lookup(self.items.kinds)
         return self.network.logits(folded, kinds)[:, self.items.kind_of[items]]
 
@@ -98,8 +101,9 @@ class Cohort:
     def _uses_value(self) -> bool:
         return VALUE in self.network.situation.labels
 
-    def _people(self, told: Tree, n: int) -> Encoded:
-        net, columns = self.network, {name: told[name] for name in told.leaves}
+    def _people(self, profiles: Tree, n: int) -> Encoded:
+        net = self.network
+        columns = {name: profiles[name] for name in profiles.leaves}
         return net.person.encode(columns, n, rows=net.n_rows, dtype=net.dtype)
 
     def _situations(self, shards: Shards) -> Encoded:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Compiled:
-    """The same as `client.Client`, of everybody in a stack."""
+    """The same pass as `plain_pass.Client`, for a stack of clients."""
 
     def __init__(
         self,
@@ -45,7 +45,10 @@ class Compiled:
         who: Int64[np.ndarray, "some"],
         places: Int64[np.ndarray, "examples"],
     ) -> None:
-        """One pass; client i of the stack takes its examples in the order of places."""
+        """One pass over the examples of each client `who`, in the order of `places`.
+
+        The weights in `stack` change in place, one row per client.
+        """
         from tacit.kernels import feature_mlp
 
         ends = offsets_of(self.lengths[who])
@@ -56,11 +59,13 @@ class Compiled:
 def _layout(network: Network) -> feature_mlp.Layout:
     from tacit.kernels import feature_mlp
 
-    first = network.places
+    first = network.offsets
     others = [side for side in network.sides if side != "person"]
     size = network.embedding
     inputs = sum(network.sides[side].width(size) for side in others)
-    later = range(2, network.n_layers + 2)
+    later = range(2, network.n_layers + 2)  # with the output layer
+    # The kernel adds a user's side once per batch, so it reads the other sides, which
+    # stand one after another, as one block.
     return feature_mlp.Layout(
         network.n_rows,
         size,
@@ -74,6 +79,7 @@ def _layout(network: Network) -> feature_mlp.Layout:
 def _rule(network: Network, schedule: Schedule) -> feature_mlp.Rule:
     from tacit.kernels import feature_mlp
 
+    # Rates in the type of the weights, or the kernel would compute in float64.
     number = np.dtype(network.dtype).type
     return feature_mlp.Rule(
         schedule.batch,

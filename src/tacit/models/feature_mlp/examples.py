@@ -1,4 +1,4 @@
-"""What clients learn from."""
+"""The labelled examples that clients learn from."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Examples:
     offsets: Int64[np.ndarray, "clients_and_one"]
     items: Int64[np.ndarray, "examples"]  # rows of `catalog`
     labels: Float[np.ndarray, "examples"]
-    situations: Encoded  # one an example
-    people: Encoded  # one a client
-    catalog: Encoded
+    situations: Encoded  # one per example
+    people: Encoded  # one per client
+    catalog: Encoded  # one per kind of item
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -48,13 +48,13 @@ class Examples:
         )
 
     def places(self, clients: ArrayLike) -> Int64[np.ndarray, "some"]:
-        """Where the examples of some clients stand."""
+        """Indices of the examples of some clients, client by client."""
         return Ragged(self.offsets, self.items).places(clients)
 
     def shuffled(
         self, clients: Int64[np.ndarray, "clients"], keys: Keys
     ) -> Int64[np.ndarray, "some"]:
-        """The same places, those of each client in an order of its own."""
+        """The same indices, each client's in a random order of its own."""
         lengths = self.lengths[clients]
         owners = np.repeat(np.arange(len(clients)), lengths)
         return self.places(clients)[np.lexsort((keys.bits_ragged(lengths), owners))]
@@ -62,7 +62,7 @@ class Examples:
     def sides(
         self, clients: ArrayLike, places: Int64[np.ndarray, "some"]
     ) -> Mapping[Side, Encoded]:
-        """What is known of some clients, and of some examples."""
+        """The inputs of all three sides, for some clients and some examples."""
         return {
             "person": self.people.take(clients),
             "situation": self.situations.take(places),

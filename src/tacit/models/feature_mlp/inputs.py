@@ -3,7 +3,7 @@
     a category        a row of the table of embeddings
     several           the mean of their rows
     a number          itself
-    unknown           nothing: a zero in the place of the embedding, or of the number
+    unknown           zeros instead of the embedding, or of the number
 
 The inputs of a thing are the embeddings of its fields side by side, then its numbers.
 """
@@ -24,16 +24,16 @@ from tacit.data.features import Categories, Category, Feature, Features, Numeric
 from tacit.errors import BadValue
 from tacit.tree import Array
 
-Column = Feature | Array | None  # an array is what a client keeps: `Fields.columns`
+Column = Feature | Array | None  # an array as a client keeps it: `Fields.columns`
 
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """The inputs of some things: shares of rows of the table, and numbers."""
+    """The inputs of some things: weights of the table's rows, and numbers."""
 
     shares: sp.csr_array  # things × fields, by thing; columns are the table's rows
     numbers: Float[np.ndarray, "things numbers"]
-    n_fields: int  # that have embeddings
+    n_fields: int  # fields that have embeddings
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -45,11 +45,12 @@ class Encoded:
         return Encoded(self.shares[rows], self.numbers[chosen], fields)
 
     def cut(self, things: slice) -> Encoded:
-        """A run of the things; faster than `take`."""
+        """A contiguous run of the things; faster than `take`."""
         held, numbers = self.shares, self.numbers[things]
         first = things.start * self.n_fields
         ends = held.indptr[first : first + len(numbers) * self.n_fields + 1]
         some = slice(ends[0], ends[-1])
+        # The three arrays of a CSR matrix, cut by hand: scipy's slicing is slower.
         parts = held.data[some], held.indices[some], ends - ends[0]
         shape = (len(ends) - 1, held.shape[1])
         return Encoded(sp.csr_array(parts, shape=shape), numbers, self.n_fields)
@@ -57,10 +58,10 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Fields:
-    """Names in order, how many labels each has (0: a number), and their first row."""
+    """Named fields in order, each with its number of labels (0 for a number)."""
 
     labels: Mapping[str, int]
-    first: int = 0  # row of the table
+    first: int = 0  # row of the embedding table at which their labels begin
 
     def __post_init__(self) -> None:
         for name, n in self.labels.items():
@@ -82,25 +83,25 @@ class Fields:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """The fields without."""
+        """The names of the fields that are numbers and have no labels."""
         return tuple(name for name, n in self.labels.items() if not n)
 
     @property
     def n_rows(self) -> int:
-        """How many rows of the table are theirs."""
+        """The number of rows that these fields have in the embedding table."""
         return sum(self.labels.values())
 
     def width(self, embedding: int) -> int:
-        """How many inputs a thing has."""
+        """The number of inputs of one thing, with embeddings of this size."""
         return embedding * len(self.categories) + len(self.numbers)
 
     def columns(self, features: Features, n: int) -> dict[str, Array]:
-        """What a client keeps of its features: codes, 0/1 rows over labels, numbers.
+        """Features as a client keeps them: codes, 0/1 rows over labels, or numbers.
 
         A feature that is not there is unknown for all `n`.
         """
         return {
-            name: _kept(name, features.get(name), labels, n)
+            name: _stored(name, features.get(name), labels, n)
             for name, labels in self.labels.items()
         }
 
@@ -113,6 +114,7 @@ class Fields:
             for name in self.categories
         ]
         fields = len(found)
+        # Row thing * fields + field of the matrix: one row per thing and field.
         at = [owners * fields + f for f, (owners, _, _) in enumerate(found)]
         starts = self.categories.values()
         codes = [c + start for start, (_, c, _) in zip(starts, found, strict=True)]
@@ -143,8 +145,8 @@ def _n_labels(name: str, feature: Feature) -> int:
     )
 
 
-def _kept(name: str, feature: Feature | None, labels: int, n: int) -> Array:
-    if feature is None:
+def _stored(name: str, feature: Feature | None, labels: int, n: int) -> Array:
+    if feature is None:  # unknown for all
         return np.full(n, -1, np.int32) if labels else np.zeros(n, np.float32)
     _check_labels(name, feature, labels)
     if isinstance(feature, Category):
@@ -164,7 +166,7 @@ def _check_labels(name: str, feature: Feature, labels: int) -> None:
 
 
 def _shares(name: str, column: Column, labels: int) -> Shares:
-    """Which thing holds which label, and what share of the thing's embedding it is."""
+    """Owners, labels, and the weight of each label in its owner's embedding."""
     if column is None:
         return _shares_of_array(np.zeros(0, np.int32))
     if isinstance(column, np.ndarray):
@@ -178,12 +180,12 @@ def _shares(name: str, column: Column, labels: int) -> Shares:
     return owners, held.values.astype(np.int64), 1.0 / held.lengths[owners]
 
 
-def _shares_of_array(kept: Array) -> Shares:
-    if kept.ndim == 2:
-        owners, codes = np.nonzero(kept)
-        return owners, codes, 1.0 / kept.sum(axis=1, dtype=np.int64)[owners]
-    owners = np.flatnonzero(kept >= 0)
-    return owners, kept[owners].astype(np.int64), np.ones(len(owners))
+def _shares_of_array(stored: Array) -> Shares:
+    if stored.ndim == 2:  # 0/1 rows over labels: the mean of the embeddings
+        owners, codes = np.nonzero(stored)
+        return owners, codes, 1.0 / stored.sum(axis=1, dtype=np.int64)[owners]
+    owners = np.flatnonzero(stored >= 0)  # codes; -1 is unknown
+    return owners, stored[owners].astype(np.int64), np.ones(len(owners))
 
 
 def _values(name: str, column: Column) -> Float[np.ndarray, "things"] | float:
@@ -204,9 +206,9 @@ def _joined(parts: list[Array], dtype: DTypeLike = np.int64) -> Array:
 def kinds(
     encoded: Encoded,
 ) -> tuple[Int32[np.ndarray, "things"], Int64[np.ndarray, "kinds"]]:
-    """The kind of each thing, and one thing of each kind: the same inputs, one kind.
+    """The kind of each thing, and one thing of each kind: equal inputs are one kind.
 
-    What a network scores once a kind it need not score once an item.
+    A network then scores once per kind, not once per item.
     """
     held, fields = encoded.shares, encoded.n_fields
     ends = held.indptr[::fields] if fields else np.zeros(len(encoded) + 1, np.int64)

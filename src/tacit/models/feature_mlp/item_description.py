@@ -1,4 +1,4 @@
-"""What a network may be told of items: features, numbers as labels, words of titles."""
+"""The features of items for a network: as given, numbers as labels, title words."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def described(
 ) -> dict[str, Feature]:
     """The features of these names; none named: all but text and vectors.
 
-    A number in `by_value` gets a label for each value, so that a network need not find
-    a line through them.
+    A number in `by_value` gets one label per value, so that a network may learn each
+    value on its own.
     """
     known: dict[str, Feature] = {**catalog.features}
     if TITLE in names and TITLE not in known:
@@ -41,7 +41,7 @@ def described(
 
 
 def shared_words(titles: Strings) -> Categories:
-    """The words that at least two titles share; one of a single title would be an id.
+    """The words that at least two titles have; a word of one title would be an id.
 
     >>> shared_words(Strings.of(["Toy Story (1995)", "Toy Story 2 (1999)"]))[1]
     ('story', 'toy')
@@ -59,5 +59,5 @@ def _labelled(name: str, known: Features) -> Category:
 
 
 def _shortest(value: np.float32) -> str:
-    """The fewest digits that no other number has: 1995, 0.1, 1234567."""
-    return np.format_float_positional(value + 0, trim="-")  # of two zeros, one
+    """The fewest digits that tell a number from all others: 1995, 0.1, 1234567."""
+    return np.format_float_positional(value + 0, trim="-")  # + 0 makes -0.0 a 0.0

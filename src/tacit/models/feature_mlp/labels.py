@@ -28,15 +28,15 @@ class Labelled:
     items: Int64[np.ndarray, "examples"]
     labels: Float32[np.ndarray, "examples"]
     events: Int64[np.ndarray, "examples"]
-    is_drawn: Bool[np.ndarray, "examples"]  # never touched
+    is_drawn: Bool[np.ndarray, "examples"]  # a drawn negative: never touched
 
 
 @dataclass(frozen=True)
 class Labelling:
     """How the events of a history become examples.
 
-    A "linear" head learns values, such as stars, of all events and of nothing else;
-    which of them are liked is said all the same, for whoever counts or names items.
+    A "linear" head learns values, such as stars, of all events and of nothing else.
+    `positive_from` still says which of them are liked, for counting and for lists.
     """
 
     positive_from: float | None = None  # the least value that is liked; None: any
@@ -85,26 +85,26 @@ class Labelling:
         is_liked = self._is_liked(shards)
         labels = shards.values if self.head == "linear" else is_liked.astype(np.float32)
         events, items = drawn(shards, is_liked, each=self.negatives, keys=keys)
-        is_kept = is_liked if self.dislikes == "unused" else np.ones_like(is_liked)
-        kept = np.flatnonzero(is_kept)
-        whose = np.concatenate([shards.owners[kept], shards.owners[events]])
+        is_used = is_liked if self.dislikes == "unused" else np.ones_like(is_liked)
+        used = np.flatnonzero(is_used)
+        whose = np.concatenate([shards.owners[used], shards.owners[events]])
         order = np.argsort(whose, kind="stable")
         nothing = np.zeros(len(events), np.float32)
         return Labelled(
             offsets_of(np.bincount(whose, minlength=len(shards))),
-            np.concatenate([shards.items[kept], items])[order].astype(np.int64),
-            np.concatenate([labels[kept], nothing])[order],
-            np.concatenate([kept, events])[order],
-            order >= len(kept),
+            np.concatenate([shards.items[used], items])[order].astype(np.int64),
+            np.concatenate([labels[used], nothing])[order],
+            np.concatenate([used, events])[order],
+            order >= len(used),  # negatives stand behind all events before the sort
         )
 
     def liked(self, shards: Shards) -> Shards:
-        """The events that are liked."""
+        """The histories with liked events alone."""
         return Shards.of(shards.log.keep(self._is_liked(shards)))
 
     @property
     def least_liked(self) -> float:
-        """The value of an item that somebody names without one, and likes."""
+        """The value of an item that somebody likes and names without a value."""
         return 1.0 if self.positive_from is None else self.positive_from
 
     def _is_liked(self, shards: Shards) -> Bool[np.ndarray, "events"]:
@@ -123,19 +123,21 @@ def drawn(
     events = np.repeat(positive, each)
     who = shards.owners[events]
     counts = np.bincount(who, minlength=len(shards))
+    # The n-th item that is free; `skip_taken` steps over those that are not.
     numbers = (keys.uniform_ragged(counts) * free[who]).astype(np.int64)
     return events, skip_taken(numbers, who, taken)
 
 
 def _distinct(shards: Shards) -> Ragged:
     """The items of each client, sorted, each once."""
+    # One sort for all clients: owner and item as one number.
     pairs = np.unique(shards.owners * shards.n_items + shards.items)
     owners, items = np.divmod(pairs, max(1, shards.n_items))
     return Ragged.of_lengths(np.bincount(owners, minlength=len(shards)), items)
 
 
 def usual(situations: Encoded, shards: Shards) -> Encoded:
-    """The mean of a client's situations: that in which lists are made."""
+    """The mean of each client's situations, in which its lists are ranked."""
     n, events, fields = len(shards), len(shards.items), situations.n_fields
     share = 1.0 / np.maximum(1, shards.lengths)[shards.owners]
     mean = sp.csr_array((share, (shards.owners, np.arange(events))), shape=(n, events))

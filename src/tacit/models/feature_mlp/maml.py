@@ -1,10 +1,10 @@
-"""Meta-gradients: how the start should move for a few steps from it to lead far.
+"""Meta-gradients: how to move the start so that a few steps from it lower the loss.
 
     θ' = θ₀ - α ∇ loss(support; θ₀), `steps` times      g = ∇_θ₀ loss(query; θ')
 
-All clients of a micro-cohort at once, by torch's second derivatives. A client's
-examples are divided at random, one half each; a half with fewer examples than are asked
-for is gone through again.
+All clients of a micro-cohort are computed at once, by torch's second derivatives. A
+client's examples are divided at random into two halves; a half with fewer examples than
+are asked for is repeated.
 
 Source: Finn, Abbeel and Levine 2017, "Model-Agnostic Meta-Learning".
 """
@@ -27,13 +27,13 @@ from tacit.tree import Array, Arrays
 if TYPE_CHECKING:
     from torch import Tensor
 
-MICRO_COHORT = 8  # clients; every step of each keeps a copy of its weights
+MICRO_COHORT = 8  # clients at once; torch keeps a copy of the weights for every step
 Places = Int64[np.ndarray, "clients each"]
 
 
 @dataclass(frozen=True)
 class InnerLoop:
-    """What a client does with its support."""
+    """The steps that a client takes on its support half."""
 
     steps: int = 5
     batch: int = 32
@@ -47,9 +47,10 @@ class InnerLoop:
 def meta_gradients(
     network: Network, start: Arrays, examples: Examples, *, inner: InnerLoop, keys: Keys
 ) -> dict[str, Array]:
-    """Of every client; axis 0 is the client. Zero for those with one example or none.
+    """The meta-gradient of every client; axis 0 is the client.
 
-    The query has as many examples as all steps on the support together.
+    It is zero for clients with fewer than two examples. The query has as many examples
+    as all steps on the support together.
     """
     cuts = range(0, len(examples), MICRO_COHORT)
     rows = [np.arange(i, min(i + MICRO_COHORT, len(examples))) for i in cuts]
@@ -68,7 +69,7 @@ def _of_some(
     if not len(examples.items):  # nobody has anything to learn from
         return {name: np.zeros_like(value) for name, value in stacked.items()}
     support, query = _halves(examples, inner.steps * inner.batch, keys)
-    is_fit = examples.lengths > 1
+    is_fit = examples.lengths > 1  # both halves have an example
     home = torch_twin.tensors(stacked)
     theta = home
     for batch in np.split(support, inner.steps, axis=1):
@@ -83,14 +84,14 @@ def _of_some(
 
 
 def _halves(examples: Examples, size: int, keys: Keys) -> tuple[Places, Places]:
-    """`size` places of examples of each half of every client."""
+    """Indices of `size` examples from each half of every client's examples."""
     lengths, offsets = examples.lengths, examples.offsets
     order = examples.shuffled(np.arange(len(examples)), keys)
     n_support = (lengths + 1) // 2
     sizes = np.stack([n_support, lengths - n_support])
-    within = np.arange(size) % np.maximum(1, sizes)[:, :, None]
+    within = np.arange(size) % np.maximum(1, sizes)[:, :, None]  # (2, clients, size)
     firsts = offsets[:-1] + np.stack([np.zeros_like(n_support), n_support])
-    # Who lacks a half is given any place: it weighs nothing.
+    # A client that lacks a half is given any index: its weight in the loss is zero.
     places = np.minimum(firsts[:, :, None] + within, len(order) - 1)
     return order[places[0]], order[places[1]]
 
@@ -102,7 +103,7 @@ def _loss(
     places: Places,
     is_fit: Bool[np.ndarray, "clients"],
 ) -> Tensor:
-    """The sum over clients of each one's mean loss."""
+    """The sum over clients of each client's mean loss; their slopes stay separate."""
     inputs = examples.sides(np.arange(len(examples)), places.ravel())
     said = torch_twin.logits(network, theta, inputs)
     weights = np.broadcast_to(is_fit[:, None] / places.shape[1], places.shape)

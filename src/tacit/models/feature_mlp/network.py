@@ -2,8 +2,8 @@
 
     x₀ = [user; situation; item]    h₁ = a(x₀ W₁ + b₁) … h_N    logit = h_N W_o + b_o
 
-W₁ is kept in three blocks of rows, one a side: a user's part is computed once for all
-of that user's examples, an item's once for everybody (`fold`).
+W₁ is stored in three blocks of rows, one per side: what a user adds is computed once
+for all of that user's examples, what an item adds once for everybody (`fold`).
 
 Weights are named arrays. With a leading axis they are those of several clients.
 """
@@ -30,7 +30,7 @@ Activation = Literal["relu", "sigmoid"]
 Side = Literal["person", "situation", "item"]
 
 EMBEDDINGS = "embeddings"
-_AT_ONCE = 2**22  # numbers of a block of hidden units
+_AT_ONCE = 2**22  # numbers of a block of hidden units: 16 MiB of float32
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class Network:
 
     @property
     def n_rows(self) -> int:
-        """The rows of the table of embeddings."""
+        """The number of rows of the embedding table."""
         return sum(fields.n_rows for fields in self.sides.values())
 
     @property
     def n_layers(self) -> int:
-        """Hidden layers."""
+        """The number of hidden layers; the output layer is not one of them."""
         return len(self.widths)
 
     @cached_property
@@ -93,23 +93,23 @@ class Network:
         return found
 
     @cached_property
-    def places(self) -> dict[str, int]:
-        """Where every weight begins when all stand in one row."""
+    def offsets(self) -> dict[str, int]:
+        """The index at which every weight begins when all stand in one flat row."""
         ends = np.cumsum([0, *map(math.prod, self.shapes.values())])
         return dict(zip(self.shapes, ends.tolist(), strict=False))
 
     def flat(self, named: Arrays) -> Float[np.ndarray, "weights"]:
-        """All weights in one row."""
+        """All weights in one flat row, in the order of `shapes`."""
         return np.concatenate([named[name].ravel() for name in self.shapes])
 
     def named(self, flat: Float[np.ndarray, "*clients weights"]) -> dict[str, Array]:
-        """Its parts by name, as views."""
+        """The weights of flat rows by name, as views."""
         return {
             name: flat[..., first : first + math.prod(shape)].reshape(
                 *flat.shape[:-1], *shape
             )
             for (name, shape), first in zip(
-                self.shapes.items(), self.places.values(), strict=True
+                self.shapes.items(), self.offsets.values(), strict=True
             )
         }
 
@@ -126,6 +126,7 @@ class Network:
         draws, found = key.generator(), {}
         inputs = sum(f.width(self.embedding) for f in self.sides.values())
         for name, shape in self.shapes.items():
+            # The blocks of the first layer are one matrix with the inputs of all sides.
             fan = inputs if name.startswith("first.") else shape[0]
             scale = self._scale(name, fan, shape[-1])
             found[name] = (scale * draws.standard_normal(shape)).astype(self.dtype)
@@ -143,7 +144,7 @@ class Network:
     # forward, in numpy
 
     def active(self, z: Array) -> Array:
-        """The activation, in place."""
+        """The activation of every number, in place."""
         if self.activation == "relu":
             return np.maximum(z, 0.0, out=z)
         np.negative(z, out=z)
@@ -153,10 +154,10 @@ class Network:
     def fold(
         self, stacked: Arrays, person: Encoded, situation: Encoded
     ) -> dict[str, Array]:
-        """All that ranking needs of clients' weights: the first layer is looked up.
+        """The weights that ranking needs, with the first layer as a table.
 
-        `table` has for every label of items what it adds to the first layer, then for
-        every number; `start` what the user and the situation add.
+        `table` has what every label of items adds to the first layer, then what every
+        number adds; `start` has what the user and the situation add.
         """
         start = stacked[bias(1)].copy()
         for side, inputs in (("person", person), ("situation", situation)):
@@ -173,7 +174,7 @@ class Network:
     def inputs(
         self, embeddings: Float[np.ndarray, "clients rows size"], of: Encoded
     ) -> Float[np.ndarray, "clients width"]:
-        """One thing a client, read with that client's embeddings."""
+        """The inputs of one thing per client, with that client's embeddings."""
         clients, rows, size = embeddings.shape
         held = of.shares
         owners = np.repeat(np.arange(clients), of.n_fields)
@@ -186,13 +187,13 @@ class Network:
     def _table(self, stacked: Arrays) -> Float[np.ndarray, "clients held hidden"]:
         """What each label of items adds to the first layer, then each number."""
         first, d = stacked[block("item")], self.embedding
-        parts = []
-        for place, (name, row) in enumerate(self.item.categories.items()):
+        added = []
+        for index, (name, row) in enumerate(self.item.categories.items()):
             labels = slice(row, row + self.item.labels[name])
-            part = first[:, place * d : (place + 1) * d]
-            parts.append(stacked[EMBEDDINGS][:, labels] @ part)
-        parts.append(first[:, len(self.item.categories) * d :])
-        return np.concatenate(parts, axis=1)
+            own = first[:, index * d : (index + 1) * d]  # the rows of this field
+            added.append(stacked[EMBEDDINGS][:, labels] @ own)
+        added.append(first[:, len(self.item.categories) * d :])
+        return np.concatenate(added, axis=1)
 
     def lookup(self, items: Encoded) -> sp.csr_array:
         """Items as rows over the labels of items, then their numbers."""
@@ -208,7 +209,7 @@ class Network:
     ) -> Float[np.ndarray, "clients items"]:
         """A logit for each client and item, from `fold` and `lookup`; larger is better.
 
-        In blocks of clients, so that hidden units stay within a few megabytes.
+        It is computed in blocks of clients, so that hidden units need a few megabytes.
         """
         n, hidden = len(folded["start"]), self.widths[0]
         out = np.empty((n, items.shape[0]), self.dtype)
@@ -222,6 +223,7 @@ class Network:
         self, folded: Mapping[str, Array], items: sp.csr_array
     ) -> Float[np.ndarray, "clients items"]:
         clients, held, hidden = folded["table"].shape
+        # All clients' tables side by side: one sparse product looks up every item.
         side_by_side = folded["table"].transpose(1, 0, 2).reshape(held, -1)
         z = (items @ side_by_side).reshape(-1, clients, hidden).transpose(1, 0, 2)
         h = self.active(z + folded["start"][:, None])

@@ -1,6 +1,6 @@
 """One client in training, in numpy.
 
-Derivatives are written out, and the learning rate is in the slopes. Good for a few
+Derivatives are written out, and the slopes include the learning rate. This is for a few
 clients; for many there is a compiled twin, `kernels/feature_mlp.py`.
 """
 
@@ -29,7 +29,7 @@ from tacit.tree import Array, Arrays
 
 @dataclass(frozen=True, eq=False)
 class Client:
-    """Its weights, which change as it learns, and where they began."""
+    """A client in training: its weights, which change in place, and their start."""
 
     network: Network
     theta: Arrays
@@ -39,7 +39,7 @@ class Client:
     def learn(
         self, sides: Mapping[Side, Encoded], labels: Float[np.ndarray, "examples"]
     ) -> None:
-        """One pass, from what is known of the user and of the examples, in order."""
+        """One pass over the examples in order, in mini-batches."""
         wanted = labels[:, None].astype(self.network.dtype)
         for first in range(0, len(labels), self.schedule.batch):
             some = slice(first, first + self.schedule.batch)
@@ -53,6 +53,7 @@ class Client:
         inputs = {side: self._inputs(of) for side, of in held.items()}
         hidden = self._hidden(inputs)
         slopes = self._slopes(hidden, wanted)
+        # All slopes are taken at the weights from before the step.
         rows = self._table_slope(held, slopes[0])
         self._pull()
         self._descend(inputs, hidden, slopes)
@@ -63,9 +64,9 @@ class Client:
         return np.concatenate([embedded, of.numbers], axis=1)
 
     def _hidden(self, inputs: Mapping[Side, Array]) -> list[Array]:
-        """What every layer gives, the logit last."""
+        """The output of every layer, the logit last."""
         net, z = self.network, self.theta[bias(1)]
-        for side, x in inputs.items():  # a user's part is one row, for all examples
+        for side, x in inputs.items():  # a user's side is one row, for all examples
             z = x @ self.theta[block(side)] + z
         given = [net.active(z)]
         for layer in range(2, net.n_layers + 2):
@@ -74,10 +75,11 @@ class Client:
         return given
 
     def _slopes(self, hidden: list[Array], wanted: Array) -> list[Array]:
-        """Rate times the slope of the mean loss where each layer's sums are."""
+        """The learning rate times the slope of the mean loss at each layer's sums."""
         said = hidden[-1]
         if self.schedule.head == "sigmoid":
             said = expit(said)
+        # Cross-entropy of a sigmoid and half the squared error have the same slope.
         found = [(said - wanted) * said.dtype.type(self.schedule.rate / len(said))]
         for layer in range(self.network.n_layers + 1, 1, -1):
             below, given = found[-1] @ self.theta[weights(layer)].T, hidden[layer - 2]
@@ -88,7 +90,7 @@ class Client:
     def _table_slope(
         self, held: Mapping[Side, Encoded], slope: Array
     ) -> Float[np.ndarray, "rows size"]:
-        """The slope at the table of embeddings, from that at the first sums."""
+        """The slope at the embedding table, from that at the first layer's sums."""
         found, size = np.zeros_like(self.theta[EMBEDDINGS]), self.network.embedding
         for side, of in held.items():
             first = self.theta[block(side)][: of.n_fields * size]
@@ -112,7 +114,7 @@ class Client:
             return
         if not self.schedule.is_squared:
             distance = self._distance()
-            # Where nothing has moved, a subgradient is zero.
+            # d/dθ of μ/2 |θ - θ₀|; where nothing has moved, zero is a subgradient.
             share = share / (2 * distance) if distance else 0.0
         for name, value in self.theta.items():
             value[...] += value.dtype.type(share) * (self.home[name] - value)
@@ -123,5 +125,5 @@ class Client:
 
 
 def _at(side: Side, slope: Float[np.ndarray, "batch hidden"]) -> Array:
-    """Where a side's inputs are: all examples share those of the user."""
+    """The slope at a side's inputs; those of the user are shared by all examples."""
     return slope.sum(axis=0, keepdims=True) if side == "person" else slope

@@ -22,7 +22,7 @@ class Schedule:
     batch: int = 32
     rate: float = 0.1
     pull: float = 0.0  # μ
-    is_squared: bool = True  # whether the distance to the start is
+    is_squared: bool = True  # whether the distance to the start is squared
     head: Head = "sigmoid"
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """The same network in torch, for those who differentiate through it.
 
-Second derivatives, other optimizers, export: what `training` does not do. Needs the
-extra `train`. Clients stand on axis 0 here too; one client is a stack of one.
+It is for second derivatives and other optimizers, which `training` does not do, and it
+needs the extra `train`. Clients stand on axis 0 here too; one client is a stack of one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def tensors(stacked: Arrays, *, requires_grad: bool = True) -> dict[str, Tensor]:
-    """Weights as leaves of a graph."""
+    """The weights as torch tensors, from which gradients are taken."""
     torch = _torch()
     return {
         name: torch.tensor(np.array(value), requires_grad=requires_grad)
@@ -40,9 +40,10 @@ def tensors(stacked: Arrays, *, requires_grad: bool = True) -> dict[str, Tensor]
 def logits(
     network: Network, stacked: Mapping[str, Tensor], inputs: Mapping[Side, Encoded]
 ) -> Tensor:
-    """Clients × examples, from as many things a client on every side, or one.
+    """Logits of shape (clients, examples).
 
-    Things of a side stand client by client.
+    Every side has the same number of things per client, or one; they stand client by
+    client.
     """
     torch = _torch()
     activation = torch.relu if network.activation == "relu" else torch.sigmoid
@@ -73,14 +74,14 @@ def cross_entropy(said: Tensor, labels: Array, weights: Array) -> Tensor:
 def slopes(
     loss: Tensor, theta: Mapping[str, Tensor], *, keeps_graph: bool
 ) -> dict[str, Tensor]:
-    """The derivative at every weight; with its graph, to differentiate again."""
+    """The derivative at every weight; `keeps_graph` lets it be differentiated again."""
     torch = _torch()
     found = torch.autograd.grad(loss, [*theta.values()], create_graph=keeps_graph)
     return dict(zip(theta, found, strict=True))
 
 
 def _inputs(embeddings: Tensor, of: Encoded, clients: int) -> Tensor:
-    """Clients × things × width."""
+    """The inputs of a side, of shape (clients, things, width)."""
     torch = _torch()
     each = len(of) // clients
     held, size = of.shares.tocoo(), embeddings.shape[-1]
@@ -88,6 +89,7 @@ def _inputs(embeddings: Tensor, of: Encoded, clients: int) -> Tensor:
     rows = embeddings[owner, torch.from_numpy(held.col)]
     share = torch.from_numpy(held.data).to(embeddings.dtype)[:, None]
     empty = torch.zeros(of.shares.shape[0], size, dtype=embeddings.dtype)
+    # Gather, weigh and add: each of the three can be differentiated twice.
     summed = empty.index_add(0, torch.from_numpy(held.row), share * rows)
     numbers = torch.from_numpy(of.numbers).to(embeddings.dtype)
     x = torch.cat([summed.reshape(len(of), -1), numbers], dim=1)

@@ -1,9 +1,9 @@
-"""Many clients trained, each from the same weights into its own.
+"""Training of many clients, each from the same weights to weights of its own.
 
 Clients stand on axis 0 of every array, one flat row of weights each. Micro-cohorts
 bound the memory and share the cores; a client's result does not depend on who else is
-there. A compiled kernel and its twin in numpy differ by rounding, so in a round it is
-always the kernel. Who adapts in order to rank takes it if there is much to do: one
+there. The compiled kernel and its twin in numpy differ by rounding, so a round always
+takes the kernel. Adapting in order to rank takes it only if there is much to do: one
 client need not wait for a compiler.
 """
 
@@ -27,7 +27,7 @@ from tacit.models.feature_mlp.plain_pass import Client
 from tacit.models.feature_mlp.schedule import Schedule
 from tacit.tree import Array, Arrays
 
-MICRO_COHORT = 32  # clients whose weights are there at a time, for each thread
+MICRO_COHORT = 32  # clients per thread whose weights exist at the same time
 _THREADS = os.cpu_count() or 1
 
 Clients = Int64[np.ndarray, "some"]
@@ -48,14 +48,14 @@ def train(
 ) -> dict[str, Array]:
     """Every client's weights after its epochs; axis 0 is the client.
 
-    `finish` makes of the weights of some clients, whose places it is told, what is to
-    be kept; then no more than a few micro-cohorts of weights exist at a time. Without
-    `is_compiled` the amount of work decides: not for what leaves a client, which others
-    must not change by their presence.
+    `finish` gets the weights and indices of some clients and returns what to keep, so
+    that only a few micro-cohorts of weights exist at a time. Without `is_compiled` the
+    amount of work decides. Set it for what leaves a client, which must not depend on
+    who else is there.
     """
     home = network.flat(start)
     order = np.argsort(-examples.lengths, kind="stable")  # the longest work first
-    parts = np.split(order, range(MICRO_COHORT, len(order), MICRO_COHORT))
+    cohorts = np.split(order, range(MICRO_COHORT, len(order), MICRO_COHORT))
     if is_compiled is None:
         work = len(examples.items) * schedule.epochs
         is_compiled = len(examples) > 1 and dispatch.pays("feature_mlp.train", work)
@@ -70,13 +70,13 @@ def train(
         return named if finish is None else finish(named, some)
 
     if not is_compiled:
-        return _placed(parts, map(learnt, parts))
-    # One pool at a time: products are small, and BLAS would divide them all the same.
+        return _placed(cohorts, map(learnt, cohorts))
+    # One thread pool only: the products are small, and BLAS would divide each of them.
     with (
         threadpool_limits(1, "blas"),
-        ThreadPoolExecutor(min(_THREADS, len(parts))) as pool,
+        ThreadPoolExecutor(min(_THREADS, len(cohorts))) as pool,
     ):
-        return _placed(parts, pool.map(learnt, parts))
+        return _placed(cohorts, pool.map(learnt, cohorts))
 
 
 def _plain(
@@ -100,13 +100,13 @@ def _plain(
 
 
 def _placed(
-    parts: list[Int64[np.ndarray, "_"]], found: Iterable[Arrays]
+    cohorts: list[Int64[np.ndarray, "_"]], found: Iterable[Arrays]
 ) -> dict[str, Array]:
-    """What was found of each part, in the place of each client."""
-    n, out = sum(map(len, parts)), {}
-    for part, one in zip(parts, found, strict=True):
+    """The arrays found for each micro-cohort, joined in the order of clients."""
+    n, out = sum(map(len, cohorts)), {}
+    for clients, one in zip(cohorts, found, strict=True):
         for name, value in one.items():
             if name not in out:
                 out[name] = np.empty((n, *value.shape[1:]), value.dtype)
-            out[name][part] = value
+            out[name][clients] = value
     return out

@@ -9,10 +9,10 @@
     scores   b = n p - t
     latent   b_μ = b_z + β μ;  b_v = b_z e exp(v / 2) / 2 + β (exp v - 1) / 2
 
-One forward and one backward for the whole cohort, written out in numpy: its matrix
-products are as fast as torch's, and two thread pools in one round get in each other's
-way. No gradient of a weight is ever computed, and nothing has the size of clients ×
-weights. Sparse inputs stay sparse.
+There is one forward and one backward pass for the whole cohort, written out in numpy:
+its matrix products are as fast as torch's, and two thread pools in one round get in
+each other's way. No gradient of a weight is ever computed, and nothing has the size of
+clients × weights. Sparse inputs stay sparse.
 
 Several passes are local steps: with rate r, pass k sees the weights minus r times the
 gradients of the passes before. They are low-rank, so they are applied as factors:
@@ -42,10 +42,10 @@ def gradients(
     is_mean: bool = False,
     rate: float = 0.0,
 ) -> Tree:
-    """The mean over the passes of each client's gradient; a factored leaf a layer.
+    """The mean over the passes of each client's gradient; one factored leaf per layer.
 
-    With `is_mean` a user's loss is divided by the number of their items. Whoever
-    holds nothing has a gradient of zero.
+    With `is_mean` a user's loss is divided by the number of their items. A user without
+    items has a gradient of zero.
     """
     cohort = _Cohort(network, weights, held, rate)
     for one in passes:
@@ -63,17 +63,18 @@ class _Layer:
     right: list[Array] = field(default_factory=list)
 
     def forward(self, a: Array, product: Array | None = None) -> Array:
-        """Inputs, their last column 1, to outputs; `product` if it is known."""
+        """The outputs for inputs whose last column is 1; `product` is a @ matrix."""
         out = a @ self.matrix if product is None else product
         return self._stepped(out, a, self.left, self.right)
 
     def backward(self, b: Array) -> Array:
-        """Gradients at the outputs to gradients at the inputs, the bias last."""
+        """The gradients at the inputs, the bias last, from those at the outputs."""
         return self._stepped(b @ self.matrix.T, b, self.right, self.left)
 
     def _stepped(
         self, out: Array, a: Array, one: list[Array], other: list[Array]
     ) -> Array:
+        # a (W - r Σ l mᵀ) = a W - r Σ (a·l) m, the local steps of earlier passes.
         if self.rate:
             for near, far in zip(one, other, strict=True):
                 out = out - self.rate * (a * near).sum(1, keepdims=True) * far
@@ -81,7 +82,7 @@ class _Layer:
 
 
 class _Cohort:
-    """The layers of a cohort and what the passes so far made of them."""
+    """The layers of a cohort, and the factors that its passes noted so far."""
 
     def __init__(
         self, network: Network, weights: Arrays, held: Held, rate: float
@@ -94,7 +95,7 @@ class _Cohort:
         self.ones = np.ones((len(held), 1), self.dtype)
 
     def play(self, one: Pass, *, beta: float, is_mean: bool) -> None:
-        """A forward and a backward; every layer notes its two factors."""
+        """Run one forward and backward pass; every layer notes its two factors."""
         noise = one.noise.astype(self.dtype)
         down = self._encode(*self._enter(one))
         means, spread, z = self._latent(down.pop(), noise)
@@ -116,7 +117,8 @@ class _Cohort:
         left, right = (_stacked(f) for f in (layer.left, layer.right))
         if share != 1:
             right = right * self.dtype.type(share)
-        # What enters the first layer is a history; read backwards it is not.
+        # The first layer's inputs are histories, nearly all zeros; where the decoder
+        # reads the matrix backwards, its second outer product is not sparse.
         is_sparse = name == network.encoder[0] and not network.is_tied
         return Factored(left, right, is_sparse)
 
@@ -128,6 +130,7 @@ class _Cohort:
         x = np.zeros((len(held), held.n_items + 1), self.dtype)
         x[self.owners, held.columns] = one.values
         x[:, -1] = 1.0
+        # Decided by the public network alone.
         if not dispatch.pays("rows.weighted_rows", matrix.size):
             return x, x @ matrix
         from tacit.kernels.rows import weighted_rows  # loads numba
@@ -147,7 +150,7 @@ class _Cohort:
         return [*seen, out]
 
     def _latent(self, out: Array, noise: Array) -> tuple[Array, Array | None, Array]:
-        """Means, deviations if there are any, and z."""
+        """The means, the deviations (None without sampling), and z."""
         if not self.network.is_variational:
             return out, None, out
         means, log_variances = np.split(out, 2, axis=1)
@@ -169,8 +172,8 @@ class _Cohort:
     # backward
 
     def _at_scores(self, scores: Array, *, is_mean: bool) -> Array:
-        """N p - t, written over the scores."""
-        scores -= scores.max(1, keepdims=True)
+        """The gradient n p - t, written over the scores."""
+        scores -= scores.max(1, keepdims=True)  # a softmax that cannot overflow
         b = np.exp(scores, out=scores)
         b *= self.lengths / b.sum(1, keepdims=True)
         b[self.owners, self.held.columns] -= 1.0
@@ -188,9 +191,9 @@ class _Cohort:
         return b
 
     def _back_through_tied(self, b: Array, a: Array) -> Array:
-        """The first matrix read the other way: outputs are its rows."""
+        """The gradient through the first matrix transposed, whose rows are outputs."""
         name = self.network.encoder[0]
-        wide = np.concatenate([b, 0 * self.ones], 1)  # no bias on this way
+        wide = np.concatenate([b, 0 * self.ones], 1)  # its bias row plays no part here
         back = self.layers[name].forward(wide)
         self._note(name, wide, a)
         return back
@@ -202,8 +205,8 @@ class _Cohort:
         self._note(first, seen[0], b)
 
     def _back(self, name: str, a: Array, b: Array) -> Array:
-        """Past a layer: note its factors, and give the gradient at its inputs."""
-        back = self.layers[name].backward(b)[:, :-1]
+        """The gradient at a layer's inputs; the layer notes its factors."""
+        back = self.layers[name].backward(b)[:, :-1]  # before they count as a step
         self._note(name, a, b)
         return back
 
@@ -215,7 +218,7 @@ class _Cohort:
         return np.concatenate([a, self.ones], 1)
 
     def _weights(self, is_mean: bool) -> Array:
-        """What a user's loss is multiplied with."""
+        """The factor of each user's loss: 0 without items, else 1 or 1 / n."""
         has_any = (self.lengths > 0).astype(self.dtype)
         return has_any / np.maximum(self.lengths, 1) if is_mean else has_any
 

@@ -1,4 +1,4 @@
-"""Histories as sparse rows of length 1, and what one training pass makes of them."""
+"""Histories as sparse rows of norm 1, and the draws of one training pass."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from tacit.tree import Array
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Which of some items each user holds, once each, end to end."""
+    """The distinct items of each user among some items, user by user, end to end."""
 
     offsets: Int64[np.ndarray, "users_and_one"]
     columns: Int64[np.ndarray, "held"]
     n_items: int
-    draws_at: Int64[np.ndarray, "held"]  # the event that each was taken from
-    lengths_drawn: Int64[np.ndarray, "users"]  # events a user, kept or not
+    draws_at: Int64[np.ndarray, "held"]  # the event that each entry was taken from
+    lengths_drawn: Int64[np.ndarray, "users"]  # events per user, all of them
 
     @classmethod
     def of(cls, shards: Shards, items: Int64[np.ndarray, "columns"]) -> Held:
-        """What users hold of `items`, which stand in columns in the order given."""
-        place = np.full(shards.n_items, -1)
-        place[items] = np.arange(len(items))
-        at, n = place[shards.items], max(1, len(items))
+        """The users' items among `items`, which are the columns in the order given."""
+        column_of = np.full(shards.n_items, -1)
+        column_of[items] = np.arange(len(items))
+        at, n = column_of[shards.items], max(1, len(items))
         events = np.flatnonzero(at >= 0)
         cells = shards.owners[events] * n + at[events]
-        if (cells[1:] <= cells[:-1]).any():  # not sorted, or something is there twice
+        if (cells[1:] <= cells[:-1]).any():  # not sorted, or an item is there twice
             cells, first = np.unique(cells, return_index=True)
             events = events[first]
         owners, columns = np.divmod(cells, n)
@@ -53,7 +53,7 @@ class Held:
 
     @property
     def values(self) -> Float64[np.ndarray, "held"]:
-        """The entries of rows of length 1."""
+        """The values of the entries, which give every row the norm 1."""
         return np.repeat(1 / np.sqrt(np.maximum(self.lengths, 1)), self.lengths)
 
     def dense(
@@ -74,13 +74,15 @@ class Pass:
 
     @classmethod
     def drawn(cls, held: Held, keys: Keys, *, dropout: float, latent: int) -> Pass:
-        """Every user's own draws, whoever else is there.
+        """A pass in which every user's draws are their own, whoever else is there.
 
-        An entry stays with probability 1 - dropout and is then that much larger.
-        `latent` is 0 where nothing is sampled.
+        An entry stays with probability 1 - dropout and is then divided by it. `latent`
+        is 0 where nothing is sampled.
         """
         values = held.values
         if dropout > 0:
+            # One draw per event, whatever the head: an item's draw does not move when
+            # other items leave the columns.
             draws = keys.at("dropout").uniform_ragged(held.lengths_drawn)
             stays = draws[held.draws_at] >= dropout
             values = np.where(stays, values / (1 - dropout), 0.0)

@@ -1,14 +1,15 @@
 """The network of Mult-VAE: its shapes, its first weights and its forward pass.
 
-    x    a history over the items, of length 1           (users, items)
-    z    where the encoder puts it: a mean μ, and a log variance while training
-    f    what the decoder makes of z: a score an item    (users, items)
+    x    a history over the items, of norm 1             (users, items)
+    z    the latent vector: a mean μ, and a log variance while training
+    f    what the decoder makes of z: scores of items    (users, items)
 
     encoder   items -> hidden … -> latent       tanh between layers
     decoder   latent -> … hidden -> items       the same widths backwards
 
-A layer is one matrix: a row an input and a last row for the bias, so that the gradient
-of a layer, its bias included, is one outer product. The first matrix is item-major.
+A layer is one matrix: one row per input and a last row for the bias, so that the
+gradient of a layer, its bias included, is one outer product. The first matrix has one
+row per item.
 
 Source: Liang, Krishnan, Hoffman and Jebara 2018.
 """
@@ -36,7 +37,7 @@ and biases of zero (Glorot and Bengio 2010)."""
 
 @dataclass(frozen=True)
 class Network:
-    """Widths, and what is left out: the sampling, or a decoder matrix of its own."""
+    """The widths of a Mult-VAE, and whether it samples and ties its outer matrices."""
 
     n_items: int
     hidden: tuple[int, ...] = (600,)
@@ -57,17 +58,17 @@ class Network:
 
     @property
     def encoder(self) -> tuple[str, ...]:
-        """The names of its layers."""
+        """The names of the encoder's layers."""
         return tuple(f"encoder/{i}" for i in range(len(self.hidden) + 1))
 
     @property
     def decoder(self) -> tuple[str, ...]:
-        """The names of its layers; the last has a bias only if the network is tied."""
+        """The names of the decoder's layers; a tied last layer has only a bias."""
         return tuple(f"decoder/{i}" for i in range(len(self.hidden) + 1))
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:
-        """Rows, the last of them the bias, and columns of every layer."""
+        """The rows (inputs, then the bias) and columns of every layer."""
         out = self.latent * (2 if self.is_variational else 1)
         down = pairwise((self.n_items, *self.hidden, out))
         up = pairwise((self.latent, *reversed(self.hidden), self.n_items))
@@ -79,20 +80,20 @@ class Network:
 
     @property
     def ranks(self) -> dict[str, int]:
-        """How many outer products one example's gradient of each layer has."""
+        """The number of outer products in one example's gradient of each layer."""
         return {
             name: 2 if self.is_tied and name == self.encoder[0] else 1
             for name in self.shapes
         }
 
     def start(self, key: Key, *, init: Init, dtype: str) -> dict[str, Array]:
-        """The first weights."""
+        """Random weights by the name of their layer, drawn as `init` says."""
         check.one_of(("normal", "xavier"), init=init)
         made = {}
         for name, shape in self.shapes.items():
             drawn = key.at(name).generator().standard_normal(shape)
             if init == "xavier":
-                drawn *= math.sqrt(2 / (shape[0] - 1 + shape[1]))
+                drawn *= math.sqrt(2 / (shape[0] - 1 + shape[1]))  # less the bias row
                 drawn[-1] = 0.0
             made[name] = drawn.astype(dtype)
         return made
@@ -100,7 +101,7 @@ class Network:
     def encode(
         self, weights: Arrays, x: Shaped[np.ndarray, "users items"]
     ) -> Float[np.ndarray, "users latent"]:
-        """The means μ of histories of length 1."""
+        """The means μ of histories of norm 1."""
         out = x
         for name in self.encoder[:-1]:
             out = np.tanh(_through(weights[name], out))
@@ -109,7 +110,7 @@ class Network:
     def decode(
         self, weights: Arrays, z: Float[np.ndarray, "users latent"]
     ) -> Float[np.ndarray, "users items"]:
-        """A score for every item; the softmax of them is the model's guess."""
+        """A score for every item; their softmax is the predicted distribution."""
         out: Array = z
         for name in self.decoder[:-1]:
             out = np.tanh(_through(weights[name], out))
@@ -119,7 +120,7 @@ class Network:
         return _through(last, out)
 
     def formula(self, weights: Arrays, x: Formula) -> Formula:
-        """`encode`, then `decode`, written down."""
+        """`encode`, then `decode`, as a graph that takes histories."""
         layers = {name: weights[name] for name in (*self.encoder, *self.decoder)}
         last = self.encoder[-1]
         layers[last] = layers[last][:, : self.latent]  # the means
