@@ -46,7 +46,8 @@ pytest_plugins = ["held_out"]
 jaxtyping.install_import_hook(CHECKED, "axes.checked")
 
 # Checked axes are slow and machines are shared, so no example has a deadline.
-hypothesis.settings.register_profile("tacit", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("tacit", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("all", deadline=None, max_examples=200)
 hypothesis.settings.load_profile("tacit")
 
 
