@@ -1,6 +1,9 @@
 """Every mutant is caught, by the check that is there for it.
 
 Here with one seed; the table over twenty is docs/mutants.md.
+
+Also tests `tacit.audit.canary_run`, `tacit.audit.delivered_bytes`,
+`tacit.audit.local_reports`, `tacit.audit.lying_reports` and `tacit.audit.noisy_sums`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Methods, targets and baselines side by side; what is finished is not made again."""
+"""Methods, targets and baselines side by side; what is finished is not made again.
+
+Also tests `tacit.experiment.comparison` and `tacit.experiment.comparison_report`.
+"""
 
 import csv
 import json

@@ -1,3 +1,9 @@
+"""A run from the command line: trained, stopped, resumed, evaluated and shown.
+
+Also tests `tacit.cli.evaluate`, `tacit.cli.report`, `tacit.experiment.build_report`,
+`tacit.experiment.evaluate` and `tacit.experiment.training`.
+"""
+
 import json
 import signal
 import subprocess

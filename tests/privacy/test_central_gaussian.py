@@ -1,4 +1,7 @@
-"""Bounds, noise, events and budgets of the central mechanism meet in one value."""
+"""Bounds, noise, events and budgets of the central mechanism meet in one value.
+
+Also tests `tacit.privacy.privacy`.
+"""
 
 from __future__ import annotations
 
