@@ -27,6 +27,7 @@ MINUTES = 80  # a part that takes longer is stopped, and has failed
 JOBS = os.environ.get("JOBS", "2")
 PYTHON = sys.executable
 VERSION = "{version}"  # in a command: the first digits of the hash of all files
+AUDITS = f"-m benchmarks.audit_mutants --jobs {JOBS}"
 SLOW = "--dist loadfile --hypothesis-profile all"
 MADE = ("build", "dist", "site", "demo", "runs", "__pycache__")
 
@@ -90,8 +91,13 @@ PARTS = (
     ),
     Part(
         "mutants",
-        "every broken variant is caught with twenty seeds",
-        _python(f"-m benchmarks.audit_mutants --seeds 20 --jobs {JOBS}"),
+        "every broken variant is caught, with each of twenty seeds",
+        _python(f"{AUDITS} --seeds 20 --honest-seeds 0"),
+    ),
+    Part(
+        "honest",
+        "no audit of a method in any form raises an alarm, with twenty seeds",
+        _python(f"{AUDITS} --seeds 0 --honest-seeds 20"),
     ),
     *map(_study, ("fmf-ldp", "fedvae", "privrec")),
 )

@@ -98,7 +98,7 @@ def test_a_round_that_asks_nobody_counts():
 
 
 @pytest.mark.parametrize(
-    ("layout", "limit", "devices"),
+    ("layout", "limit", "clients"),
     [
         (Layout({"v": Slot("uint8", (1_000,))}), 50_000, 50),
         (Layout({"v": Slot("uint8", (1_000,))}), 50_999, 50),
@@ -108,7 +108,7 @@ def test_a_round_that_asks_nobody_counts():
         (Layout({}), 10, 10),
     ],
 )
-def test_as_many_devices_as_fit(layout, limit, clients):
+def test_as_many_clients_as_fit(layout, limit, clients):
     assert chunk_size(layout, limit=limit) == clients
 
 
