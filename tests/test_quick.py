@@ -12,13 +12,13 @@ from tacit.testing.contract import MethodContract
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("name", quick.ENGINE)
-def test_the_tests_of_the_engine_are_the_contracts(name: str) -> None:
+@pytest.mark.parametrize("name", quick.ENGINE + quick.OF_EVERY_FORM)
+def test_the_tests_that_are_named_are_the_contracts(name: str) -> None:
     assert callable(getattr(MethodContract, name))
 
 
-@pytest.mark.parametrize("subject", quick.SUBJECTS)
-def test_the_three_subjects_exist(subject: str) -> None:
+@pytest.mark.parametrize("subject", quick.SUBJECTS + quick.FURTHER)
+def test_the_subjects_that_are_named_exist(subject: str) -> None:
     file, name = subject.split("::")
     assert f"class {name}(" in (HERE / file).read_text("utf-8")
 
@@ -39,6 +39,8 @@ class Item:
 
 
 KILLED = "test_killed_between_the_steps_of_a_round"
+EMPTY = "test_an_empty_cohort_is_refused_by_name"
+LEARNT = "test_a_small_world_with_a_known_answer_is_learnt"
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,9 @@ KILLED = "test_killed_between_the_steps_of_a_round"
         (Item(f"tests/testing/test_contract.py::TestToy::{KILLED}"), False),
         (Item(f"tests/methods/gram/test_method.py::TestBare::{KILLED}"), True),
         (Item("tests/methods/gram/test_method.py::TestBare::test_other"), False),
+        (Item(f"tests/methods/gram/test_method.py::TestBare::{EMPTY}"), True),
+        (Item(f"tests/methods/gram/test_method.py::TestCentral::{EMPTY}"), False),
+        (Item(f"tests/methods/gram/test_method.py::TestBare::{LEARNT}"), False),
         (Item("tests/test_any.py::test_real", fixtures=("real_data",)), True),
         (Item("tests/test_any.py::test_invented", fixtures=("tmp_path",)), False),
     ],

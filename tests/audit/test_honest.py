@@ -21,7 +21,8 @@ from tacit.experiment.registry import method_names
 from tacit.keys import Key
 
 SEEDS = 20
-DEAR = (  # more than five seconds each; a whole audit of popularity stays quick
+DEAR = (  # more than five seconds each; test_audit_method.py has a whole audit
+    "popularity, central, all of an audit",
     *("popularity, central, Poisson", "popularity, local, mixed by a relay"),
     *("privrec", "fedvae", "nn_self", "fofl"),
 )
