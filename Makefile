@@ -12,19 +12,21 @@ JOBS   ?= 2
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one .venv would break it
 
-.PHONY: help demo test lint types imports unit examples smoke bench docs format clean
+.PHONY: help demo test test-all lint types imports unit examples smoke bench docs format clean
 
 help:
 	@echo "Tacit: a recommender that learns from everyone and knows no one."
 	@echo
 	@echo "  make demo      the whole story in about a minute; writes demo/report.html"
-	@echo "  make test      every check: lint, types, imports, docs, unit, examples, smoke"
+	@echo "  make test      lint, types, imports, docs, unit, examples, smoke: 10 minutes"
+	@echo "  make test-all  that and all that takes longer, in parts; once stopped, goes on"
 	@echo "  make bench     the measured speed bars; writes bench.json"
 	@echo "  make docs      the documentation site, in site/"
 	@echo "  make format    put the code into shape before you commit"
 	@echo "  make clean     remove what was built; .venv stays"
 	@echo
 	@echo "One check alone: make lint | types | imports | unit | examples | smoke"
+	@echo "Some long parts: make test-all PARTS='slow kills'   (docs/testing.md has all)"
 	@echo "Another Python:  make test PYTHON=python3.13   (after rm -rf .venv)"
 	@echo "After an install the command itself is .venv/bin/tacit --help"
 
@@ -32,6 +34,9 @@ demo: $(VENV)/.installed-base
 	$(BIN)/tacit demo --out demo
 
 test: lint types imports docs unit examples smoke
+
+test-all: $(VENV)/.installed-dev $(VENV)/.installed-docs $(VENV)/.installed-bench
+	JOBS=$(JOBS) $(BIN)/python -m benchmarks.test_all $(PARTS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -44,10 +49,10 @@ imports: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.installed-dev
-	$(BIN)/pytest -n $(JOBS) --dist loadfile --ignore tests/test_docs.py
+	$(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow" --ignore tests/test_docs.py
 
 examples: $(VENV)/.installed-dev
-	$(BIN)/pytest -n $(JOBS) tests/test_docs.py
+	$(BIN)/pytest -n $(JOBS) -m "not slow" tests/test_docs.py
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks

@@ -2,8 +2,9 @@
 
 Prints the tables of docs/mutants.md; `--write docs/mutants.md` puts them there, between
 its markers. `--only NAME` takes the subjects whose name holds the word, `--jobs N` as
-many processes. The mutants are those of the tests; every method is audited in every
-form that it has.
+many processes; `--seeds 0 --honest-seeds 20` leaves the mutants out, and the other way
+round the honest ones. The mutants are those of the tests; every method is audited in
+every form that it has.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def main() -> int:
     audits, watched = _Audits(asked.seeds, asked.jobs), _Audits(fewer, asked.jobs)
     mutants = _Table("mutant", "caught by the audit", "by")
     honest = _Table("honest", "false alarms")
-    missed = sum(_mutant(one, audits, mutants) for one in _named(MUTANTS, asked.only))
-    subjects = (*HONEST, *every_form())
+    broken = MUTANTS if audits.seeds else ()
+    missed = sum(_mutant(one, audits, mutants) for one in _named(broken, asked.only))
+    subjects = (*HONEST, *every_form()) if watched.seeds else ()
     alarms = sum(_honest(one, watched, honest) for one in _named(subjects, asked.only))
     tests = _Table("variant", "caught by the test")
     for variant, test in BY_TESTS.items():

@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,39 +15,15 @@ import hypothesis
 import jaxtyping
 import pytest
 
-# Before anything imports tacit. Not the command line (Typer reads its signatures), not
-# the kernels (numba compiles them), and not the readers of files: they have a call a
-# row and hardly an array, and a check of every call takes ten times as long as reading.
-ROOM = Path(__file__).parents[1] / "src" / "tacit" / "data"
-WORLDS = (
-    "activity",
-    "draws",
-    "inhabitants",
-    "newsroom",
-    "oracle",
-    "picks",
-    "synthetic_news",
-)
-CHECKED = (
-    *("tacit.arrays", "tacit.cipher", "tacit.exact_sum", "tacit.keys"),
-    *("tacit.tree", "tacit.tree", "tacit.accounting"),
-    *(f"tacit.data.{path.stem}" for path in ROOM.glob("[a-z]*.py")),
-    *("tacit.data.splits", "tacit.data.synthetic.world"),
-    *(f"tacit.data.sources.{name}" for name in WORLDS),
-    *("tacit.models", "tacit.mechanisms", "tacit.aggregation", "tacit.transport"),
-    *("tacit.sampling", "tacit.plan", "tacit.method", "tacit.methods"),
-    *("tacit.phase", "tacit.privacy"),
-    *("tacit.baselines", "tacit.runtime", "tacit.results", "tacit.evaluation"),
-    *("tacit.ledger", "tacit.audit", "tacit.attacks"),
-    *("tacit.serving", "tacit.reporting", "tacit.testing", "tacit.experiment"),
-)
 sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks
 sys.path.insert(0, str(Path(__file__).parent))
-pytest_plugins = ["held_out"]
-jaxtyping.install_import_hook(CHECKED, "axes.checked")
+pytest_plugins = ["held_out", "quick"]
+# Before anything imports tacit.
+jaxtyping.install_import_hook(import_module("axes").CHECKED, "axes.checked")
 
 # Checked axes are slow and machines are shared, so no example has a deadline.
-hypothesis.settings.register_profile("tacit", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("tacit", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("all", deadline=None, max_examples=300)
 hypothesis.settings.load_profile("tacit")
 
 

@@ -178,7 +178,7 @@ def test_example_scripts_run(script: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", MODULES, ids=_name)
 def test_doctests(file: Path) -> None:
-    parts = file.relative_to(ROOT).with_suffix("").parts
+    parts = file.relative_to(ROOT / "src").with_suffix("").parts
     module = import_module(".".join(p for p in parts if p != "__init__"))
     found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert found.failed == 0, f"{_name(file)}: see the output above"

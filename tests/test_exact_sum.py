@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
@@ -17,8 +17,6 @@ from tacit.exact_sum import Noise, encode, limit, squares, steps_per_unit
 
 FALSE_ALARM = 1e-9
 SEED = bytes(range(32))
-
-some_examples = settings(deadline=None, max_examples=50)
 
 
 def number(text):
@@ -87,7 +85,6 @@ def test_drawn_noise(federation_vectors):
 # The limit
 
 
-@some_examples
 @given(
     hnp.arrays(
         np.float64,
@@ -103,7 +100,6 @@ def test_no_report_passes_the_limit(vectors, bound):
     assert all(sum(int(x) ** 2 for x in row) <= most for row in q)
 
 
-@some_examples
 @given(st.integers(1, 400), st.integers(0, 2**32), st.floats(0.999, 1.0))
 def test_reports_at_the_bound_stay_within_half_a_step(n, seed, length):
     v = np.random.default_rng(seed).normal(size=(1, n))

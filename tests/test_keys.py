@@ -10,7 +10,7 @@ from itertools import permutations
 import jaxtyping
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import norm, uniform
@@ -32,8 +32,6 @@ FALSE_ALARM = 1e-9
 
 # Tests check annotations at run time; without that, the code's own check says no.
 REFUSED = (BadValue, jaxtyping.TypeCheckError)
-
-some_examples = settings(deadline=None, max_examples=25)
 
 
 def clients(n, seed=7):
@@ -70,7 +68,6 @@ def test_derivation_is_numpys_philox_at_its_own_counter(twin, number):
     np.testing.assert_array_equal(ROOT.at(number).words, theirs)
 
 
-@some_examples
 @given(st.integers(0, 4), st.integers(0, 5), st.integers(0, 2**32), st.booleans())
 def test_twins_agree(clients, n, seed, domain):
     rng = np.random.default_rng(seed)
@@ -150,7 +147,6 @@ def test_a_secrets_draws_are_the_mac_of_key_and_counter():
     np.testing.assert_array_equal(SECRET.each([7]).bits(7)[0], wanted[:7])
 
 
-@some_examples
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=5), st.integers(0, 9))
 def test_of_a_secret_too_a_draw_does_not_depend_on_who_else_is_there(numbers, n):
     batch = SECRET.each(np.array(numbers, np.uint64)).at("noise", n)
@@ -188,7 +184,6 @@ def test_a_permutation_has_every_place_once_and_every_order_as_often(root):
 # One stream a client
 
 
-@some_examples
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=5), st.integers(0, 9))
 def test_a_draw_does_not_depend_on_who_else_is_there(numbers, n):
     """Any subset, any order, any repetition: the batch equals one at a time."""
@@ -199,7 +194,6 @@ def test_a_draw_does_not_depend_on_who_else_is_there(numbers, n):
         np.testing.assert_array_equal(batch.normal(n)[i], alone.normal(n)[0])
 
 
-@some_examples
 @given(st.lists(st.integers(0, 19), max_size=30), st.integers(1, 9))
 def test_rows_of_keys_are_rows_of_draws(rows, n):
     keys = clients(20)
@@ -210,7 +204,6 @@ def rows_of(rows):
     return np.array(rows, np.int64)
 
 
-@some_examples
 @given(st.lists(st.integers(0, 13), max_size=8))
 def test_ragged_equals_rectangular(counts):
     keys = clients(len(counts))

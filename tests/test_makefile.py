@@ -94,4 +94,22 @@ def test_an_old_python_is_named(checkout: Checkout) -> None:
 
 def test_help_is_the_default() -> None:
     done = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True)
-    assert all(word in done.stdout for word in ("demo", "test", "bench", "docs"))
+    words = ("demo", "make test ", "make test-all", "bench", "docs")
+    assert all(word in done.stdout for word in words)
+
+
+@pytest.mark.parametrize("target", ["unit", "examples"])
+def test_what_is_slow_is_left_to_test_all(target: str) -> None:
+    assert '-m "not slow"' in would_run(target)
+
+
+def test_test_all_names_its_parts_and_its_processes() -> None:
+    said = would_run("test-all", "PARTS=kills fuzz", "JOBS=3")
+    assert "JOBS=3 .venv/bin/python -m benchmarks.test_all kills fuzz" in said
+
+
+def would_run(*words: str) -> str:
+    """What make would do, without doing it."""
+    command = ["make", "--dry-run", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout

@@ -1,6 +1,8 @@
 """What `pip install tacit-recommender` gives: built, installed elsewhere, run.
 
 The wheel is built from a copy, so the checkout stays clean and workers do not collide.
+
+Also tests `tacit.version`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import pytest
 from audit import broken_parts as parts
 from audit.mutants import HONEST
 from audit.subjects import PLAN, POPULARITY, sums_of
+from quick import slow, some_of
 
 from tacit.audit.claims import read_claims
 from tacit.audit.small_world import small_data
@@ -20,21 +21,35 @@ from tacit.experiment.registry import method_names
 from tacit.keys import Key
 
 SEEDS = 20
+DEAR = (  # more than five seconds each; test_audit_method.py has a whole audit
+    "popularity, central, all of an audit",
+    *("popularity, central, Poisson", "popularity, local, mixed by a relay"),
+    *("privrec", "fedvae", "nn_self", "fofl"),
+)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", some_of([*range(SEEDS)], 4))
 def test_twenty_seeds_of_a_noisy_sum_pass(seed):
     """False alarm of all twenty together: 5 %, if the seeds were drawn anew."""
     checks = sums_of(POPULARITY, Key.from_seed(seed), replace(PLAN, rounds=2))
     assert [check.name for check in checks if not check.ok] == []
 
 
-@pytest.mark.parametrize("honest", HONEST, ids=lambda honest: honest.name)
+@pytest.mark.parametrize(
+    "honest",
+    [
+        pytest.param(one, id=one.name, marks=slow if one.name in DEAR else ())
+        for one in HONEST
+    ],
+)
 def test_every_kind_of_method_passes(honest):
     assert honest.caught_by(Key.from_seed(2)) == []
 
 
-@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=slow if name in DEAR else ()) for name in method_names()],
+)
 def test_every_form_of_every_method_passes_what_is_quick(name):
     """What an audit asks but for canaries, many draws and many reports."""
     key = Key.from_seed(3)

@@ -1,4 +1,7 @@
-"""Methods, targets and baselines side by side; what is finished is not made again."""
+"""Methods, targets and baselines side by side; what is finished is not made again.
+
+Also tests `tacit.experiment.comparison` and `tacit.experiment.comparison_report`.
+"""
 
 import csv
 import json
@@ -30,7 +33,7 @@ def cell(document, label, metric):
 def test_a_sweep_gives_a_line_a_target_and_a_line_a_baseline(tacit, private, tmp_path):
     out = tmp_path / "comparison"
     call = ("compare", private, "--epsilons", "0.5,4,inf", "--seeds", "2", "--out", out)
-    answer = tacit(*call, "--draws", "2", "--json")
+    answer = tacit(*call, "--json")
     assert answer.code == 0, answer.err
     document = answer.json
     assert {c["label"] for c in document["cells"]} == {

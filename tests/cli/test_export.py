@@ -1,4 +1,7 @@
-"""`tacit export`: two files are enough to rank, and what is refused is explained."""
+"""`tacit export`: two files are enough to rank, and what is refused is explained.
+
+Also tests `tacit.experiment.exporting`.
+"""
 
 import json
 import os

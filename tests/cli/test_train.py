@@ -1,3 +1,9 @@
+"""A run from the command line: trained, stopped, resumed, evaluated and shown.
+
+Also tests `tacit.cli.evaluate`, `tacit.cli.report`, `tacit.experiment.build_report`,
+`tacit.experiment.evaluate` and `tacit.experiment.training`.
+"""
+
 import json
 import signal
 import subprocess
@@ -6,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from quick import some_of
 
 KEYS = {  # nothing else stands outside `simulation_only`
     *("method", "simulation", "epsilons", "epsilons_with_earlier", "seconds"),
@@ -174,7 +181,7 @@ def test_damaged_inputs_are_refused(tacit, experiment, tmp_path):
     assert "inputs.json is damaged" in answer.err
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("stop", some_of([signal.SIGINT, signal.SIGKILL], 1))
 def test_a_stopped_run_resumes_to_the_same_model(tacit, experiment, tmp_path, stop):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     long = ("--set", "run.rounds=60", "--set", "evaluate.every=30")

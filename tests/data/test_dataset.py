@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.catalog import Catalog, Profiles
@@ -57,7 +57,6 @@ def filtered_slowly(rows, min_value, min_interactions):
     return named, [f"u{u}" for u in users], [f"i{i}" for i in items]
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     st.lists(event, max_size=20),
     st.sampled_from([None, 1, 3, 4.5, 6]),
@@ -158,7 +157,6 @@ def listing(data, *more):
     return replace(data, listed=Catalog(Strings.of(ids), Strings.of(ids)))
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(event, min_size=1, max_size=20), st.integers(0, 4))
 def test_keeping_items_makes_a_filter_a_matter_of_each_person(rows, least):
     """Whoever stays has the same events, and items the same places, whoever goes."""

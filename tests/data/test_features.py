@@ -3,7 +3,7 @@
 import jaxtyping
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.features import Categories, Category, Numeric, Text, Vectors, take
@@ -13,10 +13,8 @@ from tacit.errors import BadValue
 
 REFUSED = (BadValue, jaxtyping.TypeCheckError)  # annotations are checked in tests
 labels = st.sampled_from(["", "a", "b", "ü", "z z"])
-some_examples = settings(deadline=None, max_examples=50)
 
 
-@some_examples
 @given(st.lists(labels, max_size=8))
 def test_category_gives_its_values_back(values):
     column = Category.of(values)
@@ -25,7 +23,6 @@ def test_category_gives_its_values_back(values):
     assert ((column.codes == -1) == (np.array(values, object) == "")).all()
 
 
-@some_examples
 @given(st.lists(st.lists(labels, max_size=4), max_size=6))
 def test_categories_give_their_values_back(rows):
     column = Categories.of(rows)

@@ -3,7 +3,7 @@
 import jaxtyping
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.features import Category
@@ -11,7 +11,6 @@ from tacit.data.interactions import Interactions
 from tacit.errors import BadValue
 
 REFUSED = (BadValue, jaxtyping.TypeCheckError)  # annotations are checked in tests
-some_examples = settings(deadline=None, max_examples=50)
 
 N_USERS, N_ITEMS = 4, 5
 event = st.tuples(
@@ -42,7 +41,6 @@ def rows_of(log):
     return list(zip(*columns, strict=True))
 
 
-@some_examples
 @given(events)
 def test_order_is_user_then_time_then_file(rows):
     by_user_and_time = sorted(rows, key=lambda row: (row[0], row[3]))  # stable
@@ -51,7 +49,6 @@ def test_order_is_user_then_time_then_file(rows):
     assert rows_of(log_of(rows, timed=False)) == by_user
 
 
-@some_examples
 @given(events)
 def test_counts(rows):
     log = log_of(rows)
@@ -66,7 +63,6 @@ def test_counts(rows):
     assert (log.values.dtype, log.times.dtype) == (np.float32, np.int64)
 
 
-@some_examples
 @given(events, st.data())
 def test_keep(rows, data):
     log = log_of(rows)
@@ -77,7 +73,6 @@ def test_keep(rows, data):
     assert kept.n_users == N_USERS
 
 
-@some_examples
 @given(events, st.lists(st.integers(0, N_USERS - 1), max_size=6))
 def test_take_users_permuted_and_repeated(rows, users):
     log = log_of(rows)
@@ -92,7 +87,6 @@ def test_take_users_permuted_and_repeated(rows, users):
     assert (taken.n_users, taken.n_items) == (len(users), N_ITEMS)
 
 
-@some_examples
 @given(events)
 def test_distinct_keeps_the_first(rows):
     log = log_of(rows)
@@ -102,7 +96,6 @@ def test_distinct_keeps_the_first(rows):
     assert rows_of(log.distinct()) == list(first.values())
 
 
-@some_examples
 @given(events)
 def test_matrix_has_a_one_for_every_pair(rows):
     expected = np.zeros((N_USERS, N_ITEMS), np.float32)

@@ -3,7 +3,7 @@
 import jaxtyping
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.ragged import Ragged, offsets_of, skip_taken
@@ -25,7 +25,6 @@ def test_rows():
         ROWS[3]
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.data())
 def test_take_equals_one_at_a_time(lengths, data):
     ragged = Ragged.of_lengths(lengths, np.arange(sum(lengths)) * 10)

@@ -3,7 +3,7 @@
 import jaxtyping
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.features import Categories
@@ -13,7 +13,6 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 
 REFUSED = (BadValue, jaxtyping.TypeCheckError)  # annotations are checked in tests
-some_examples = settings(deadline=None, max_examples=50)
 
 
 def shards_of(lengths, *, timed=True, n_items=6, seed=0):
@@ -37,7 +36,6 @@ def client(shards, i):
     return shards.items[part].tolist(), shards.values[part].tolist(), times
 
 
-@some_examples
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.booleans(), st.data())
 def test_take_equals_one_at_a_time(lengths, timed, data):
     shards = shards_of(lengths, timed=timed)
@@ -87,7 +85,6 @@ def test_the_constructor_keeps_the_invariants_of_a_log():
         Shards(offsets, np.array([1], np.int32), one * np.nan, None, 5)
 
 
-@some_examples
 @given(st.lists(st.integers(0, 8), max_size=6), st.integers(0, 5))
 def test_at_most_keeps_first_events_of_so_many_distinct_items(lengths, most):
     shards = shards_of(lengths, seed=3)
@@ -149,7 +146,6 @@ def test_the_last_item_is_left_out_with_its_repeats():
     assert kept == [[2], [3, 3], [], [1], [2, 1]]
 
 
-@some_examples
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.booleans())
 def test_what_is_left_out_depends_on_the_device_alone(lengths, timed):
     shards = shards_of(lengths, timed=timed)

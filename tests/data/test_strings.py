@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.strings import Strings
@@ -15,7 +15,6 @@ TEXTS = ["Alien", "", "Amélie", "千と千尋", "Alien", "🎬 (2001)", "a\0b\n
 texts = st.lists(st.text(max_size=5), max_size=8)
 
 
-@settings(deadline=None, max_examples=50)
 @given(texts, st.data())
 def test_strings_are_a_list(values, data):
     packed = Strings.of(values)

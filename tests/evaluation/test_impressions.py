@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.impressions import Impressions, Slates
@@ -82,7 +82,6 @@ def slowly(row: Sequence[tuple[float, bool]]) -> dict[str, float]:
     return {name: sum(x[name] for x in lists) / len(lists) for name in NAMES}
 
 
-@settings(max_examples=60)
 @given(st.lists(impression, min_size=1, max_size=4))
 def test_metrics_equal_their_definitions(rows):
     can_be_judged = [0 < sum(c for _, c in row) < len(row) for row in rows]

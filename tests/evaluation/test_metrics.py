@@ -8,7 +8,7 @@ import math
 import ir_measures
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, P, R, Success, nDCG
 
@@ -58,7 +58,6 @@ def _orders(scores: list[int]) -> list[tuple[int, ...]]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     scores=st.lists(st.integers(0, 2), min_size=1, max_size=6),
     is_target=st.lists(st.booleans(), min_size=6, max_size=6),
@@ -91,7 +90,6 @@ def _alone(scores: list[int], target: int, others: set[int]) -> dict[str, float]
     }
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     scores=st.lists(st.integers(0, 2), min_size=2, max_size=7),
     kinds=st.lists(st.sampled_from("htdn"), min_size=7, max_size=7),

@@ -6,6 +6,7 @@ presence of one client would change what all others say, before any noise.
 
 import numpy as np
 import pytest
+from quick import some_of
 
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.features import Category
@@ -99,7 +100,7 @@ def test_removing_one_leaves_the_others_as_they_are(name, people):
         np.testing.assert_array_equal(found, everyone[others])
 
 
-@pytest.mark.parametrize("people", [2, 9, 33])
+@pytest.mark.parametrize("people", some_of([2, 9, 33], 2))
 @pytest.mark.parametrize("name", STACKED)
 def test_where_rows_are_multiplied_together_only_their_rounding_moves(name, people):
     """A matrix product may round a row by how many there are; bounds hold all the same.

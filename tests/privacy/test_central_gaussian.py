@@ -1,4 +1,7 @@
-"""Bounds, noise, events and budgets of the central mechanism meet in one value."""
+"""Bounds, noise, events and budgets of the central mechanism meet in one value.
+
+Also tests `tacit.privacy.privacy`.
+"""
 
 from __future__ import annotations
 
@@ -299,6 +302,7 @@ def test_a_cohort_counts_for_the_scales_of_its_members():
     assert privacy.planned(by_group) == pytest.approx(200 + 30)
 
 
+@pytest.mark.slow
 def test_rates_by_which_each_group_meets_its_target():
     """`sample`: one noise for all; who may spend less is asked more rarely."""
     rates = rates_for_targets(GROUPED, BOTH)

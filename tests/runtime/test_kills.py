@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from quick import some_or_all
 from runtime.handset import ITEMS, METHOD, PLAN, broadcast
 from safetensors.numpy import load
 
@@ -24,7 +26,6 @@ from tacit.ledger.durable import ClientLedger
 from tacit.transport.codec import decode_broadcast, decode_reports
 
 HANDSET = Path(__file__).with_name("handset.py")
-KILLS = 300
 
 
 @dataclass
@@ -138,8 +139,11 @@ def memory(tmp_path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_three_hundred_kills(memory):
+@some_or_all("kills", 24, 300)
+def test_many_kills(kills, memory):
     """In a first life wherever the disk has changed; then, for some, in a second life.
+
+    Three hundred kills look at every change of the disk, the few at some of them.
 
     The second life asks something else for the same round, as a server would that wants
     a second report; it dies at any line, or at any moment, also inside SQLite. The last
@@ -150,14 +154,15 @@ def test_three_hundred_kills(memory):
         assert clients.live(memory, look=True)
         told = json.loads((memory / "steps").read_text())
         steps, changes = told["steps"], told["changes"]
-        assert 50 < len(changes) < KILLS / 3
-        lives = iter([*changes, *changes])
-        while clients.killed < KILLS:
+        assert 50 < len(changes) < 100
+        looked_at = changes[:: math.ceil(3 * len(changes) / kills)]
+        lives = iter([*looked_at, *looked_at])
+        while clients.killed < kills:
             step = next(lives, int(draws.integers(steps)))
             folder = memory / str(clients.killed)
             folder.mkdir()
             assert not clients.live(folder, die=step)
-            if clients.killed > len(changes):
+            if clients.killed > len(looked_at):
                 kill_again(clients, folder, draws, steps)
             assert clients.live(folder, seed=2)
             assert clients.live(folder, seed=1)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quick import some_or_all
 
 from tacit.documents import read_document
 from tacit.errors import BadRun, BadValue, Damaged
@@ -34,7 +35,7 @@ TRAINER = Path(__file__).with_name("trainer.py")
 trainer = runpy.run_path(str(TRAINER))
 simulation = trainer["simulation"]
 DIGEST, ROUNDS = trainer["DIGEST"], trainer["ROUNDS"]
-KILLS, PATIENCE = 15, 60  # seconds for one life
+PATIENCE = 60  # seconds for one life
 
 
 # --- Killed --------------------------------------------------------------------------
@@ -71,12 +72,15 @@ def nursery() -> Iterator[Nursery]:
             process.stdin.close()
 
 
-def test_killed_at_random_moments_a_run_ends_as_if_nothing_had_happened(tmp_path):
-    """kill -9, fifteen times, after a random number of words from the devices."""
+@some_or_all("kills", 4, 15)
+def test_killed_at_random_moments_a_run_ends_as_if_nothing_had_happened(
+    kills, tmp_path
+):
+    """kill -9 after a random number of words from the clients."""
     draws = Key.from_seed(11).generator()
     directory = RunDirectory(tmp_path / "run")
     with nursery() as trained:
-        for _ in range(KILLS):
+        for _ in range(kills):
             kill_after(trained, directory.path, int(draws.integers(6)), draws.random())
             assert_ledger_knows_what_was_said(directory)
         trained.begin(directory.path)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.ragged import Ragged
@@ -60,7 +60,6 @@ def test_the_row_scan_equals_its_plain_twin(monkeypatch, dtype, k):
     _same(top_k(scores, seen, k=k), expected)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_items=st.sampled_from([1, 5, 300, 5000]),

@@ -1,4 +1,7 @@
-"""The contract holds for the toy, and catches methods that break it."""
+"""The contract holds for the toy, and catches methods that break it.
+
+Also tests `tacit.testing.client_process`.
+"""
 
 from dataclasses import dataclass, replace
 from inspect import signature

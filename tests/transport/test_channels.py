@@ -2,6 +2,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from quick import some_or_all
 
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
@@ -122,13 +123,14 @@ def test_a_report_without_an_axis_travels_whole():
     assert sorted(delivery.messages["v"][:, 0].tolist()) == list(range(7))
 
 
-def test_the_order_says_nothing():
+@some_or_all("draws", 1000, 4000)
+def test_the_order_says_nothing(draws):
     """Where the first message ends up is uniform: exact binomial, false alarm 1e-9."""
     from tacit.testing.statistics import assert_frequencies
 
     places = [
         int(np.flatnonzero(found.messages["v"][:, 0] == 0)[0])
-        for seed in range(4000)
+        for seed in range(draws)
         for found in [
             channel("shuffle").carry([reports(5)], agreed(key=Key.from_seed(seed)))
         ]

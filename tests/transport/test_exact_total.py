@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -307,7 +307,6 @@ def test_leaves_and_secrets_have_draws_of_their_own():
 # Reports that arrive
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.sampled_from([n for n in WORLDS if n != "clip bits"]),
     st.sampled_from([np.nan, np.inf, 1e308, -1e200, 1e-320, -0.0]),

@@ -1,4 +1,8 @@
-"""A grouped leaf equals its dense twin; so do short ways of the factored one."""
+"""A grouped leaf equals its dense twin; so do short ways of the factored one.
+
+Also tests `tacit.tree.dense`, `tacit.tree.factored`, `tacit.tree.grouped` and
+`tacit.tree.symmetric`.
+"""
 
 import numpy as np
 import pytest

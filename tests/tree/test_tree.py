@@ -5,7 +5,7 @@ from itertools import pairwise
 import jaxtyping
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -14,7 +14,6 @@ from tacit.kernels.dispatch import TABLE
 from tacit.tree import Dense, Factored, Symmetric, Tree, add, halved, mirrored
 
 REFUSED = (BadValue, jaxtyping.TypeCheckError)  # annotations are checked in tests
-some_examples = settings(deadline=None, max_examples=50)
 CLOSE = {np.float32: 1e-5, np.float64: 1e-12}
 
 
@@ -46,7 +45,6 @@ def twins(leaf):
     return tree, Tree({"w": Dense(dense), "b": tree.leaves["b"]})
 
 
-@some_examples
 @given(factored())
 def test_factored_equals_dense(leaf):
     dtype = leaf.left.dtype.type
@@ -63,7 +61,6 @@ def test_factored_equals_dense(leaf):
     assert scaled.leaves["w"].left.dtype == dtype
 
 
-@some_examples
 @given(factored(), st.data())
 def test_rows_of_factored_equal_rows_of_dense(leaf, data):
     dtype = leaf.left.dtype.type
@@ -81,7 +78,6 @@ def test_rows_of_factored_equal_rows_of_dense(leaf, data):
     assert_close(replaced, expected, dtype)
 
 
-@some_examples
 @given(factored())
 def test_norms_are_the_diagonal_of_the_gram(leaf):
     tree, _ = twins(leaf)
@@ -140,7 +136,6 @@ def test_one_number_a_client_sums_to_an_array():
     assert total == 3.5
 
 
-@some_examples
 @given(st.lists(st.integers(0, 12), max_size=4), st.integers(0, 2**32))
 def test_any_chunks_give_the_same_sum(cuts, seed):
     tree = Tree(

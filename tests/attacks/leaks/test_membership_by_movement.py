@@ -57,6 +57,7 @@ def test_it_is_installed_and_runs_for_privrec_alone() -> None:
     assert "16 federations of 20 users" in MembershipByMovement().question
 
 
+@pytest.mark.slow
 def test_bare_updates_tell_who_took_part(attempts: tuple[Attempt, ...]) -> None:
     off = attempts[0]
     assert off.statement.standing is Standing.NONE
@@ -65,6 +66,7 @@ def test_bare_updates_tell_who_took_part(attempts: tuple[Attempt, ...]) -> None:
     assert off.scores[AUC].most is None
 
 
+@pytest.mark.slow
 def test_noise_keeps_within_its_promise(attempts: tuple[Attempt, ...]) -> None:
     _, paper, sound = attempts
     assert paper.is_protected
@@ -78,6 +80,7 @@ def test_noise_keeps_within_its_promise(attempts: tuple[Attempt, ...]) -> None:
     assert is_within(sound.scores[AUC])
 
 
+@pytest.mark.slow
 def test_at_epsilon_one_the_attack_is_a_guess(attempts: tuple[Attempt, ...]) -> None:
     """Within 4 errors of one half: false alarm below 2 %, as `is_within`, two-sided."""
     score = attempts[-1].scores[AUC]

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from data.sources import harm
 from data.sources.releases import RELEASES, Files, write
+from quick import some_or_all
 
 from tacit.data import cache
 from tacit.data.dataset import Dataset
@@ -25,7 +26,7 @@ from tacit.data.sources.csv import CsvTable
 from tacit.errors import BadData
 from tacit.keys import Key
 
-ROUNDS = int(os.environ.get("TACIT_FUZZ_ROUNDS", "2"))
+ROUNDS = int(os.environ.get("TACIT_FUZZ_ROUNDS", "4"))  # in `make test-all`
 TWINS = {  # of a source that takes part: the same code reads them
     *("movielens-20m", "movielens-25m", "movielens-latest"),
     *("mind-small", "mind-large", "adressa"),
@@ -103,8 +104,9 @@ def test_unharmed_they_load(name, tmp_path):
     ],
 )
 @pytest.mark.parametrize("name", FILES)
-def test_harm_by_chance_is_named_or_harmless(name, how, tmp_path):
-    for turn in range(ROUNDS):
+@some_or_all("rounds", 1, ROUNDS)
+def test_harm_by_chance_is_named_or_harmless(name, how, rounds, tmp_path):
+    for turn in range(rounds):
         for number, member in enumerate(FILES[name]):
             files = harmed(name, member, how, turn)
             place = tmp_path / f"{turn}-{number}"
@@ -145,9 +147,10 @@ def test_a_missing_file_is_named(name, packed, tmp_path):
 
 @pytest.mark.parametrize("how", [harm.flip, harm.cut, harm.insert, harm.garble])
 @pytest.mark.parametrize("name", ["movielens-1m", "steam-200k"])
-def test_a_harmed_archive_is_named_or_harmless(name, how, tmp_path):
+@some_or_all("rounds", 1, ROUNDS)
+def test_a_harmed_archive_is_named_or_harmless(name, how, rounds, tmp_path):
     whole = write(name, tmp_path, RELEASES[name].files).read_bytes()
-    for turn in range(10 * ROUNDS):
+    for turn in range(10 * rounds):
         draw = Key.from_seed(turn).at(name, how.__name__).generator()
         place = tmp_path / str(turn)
         place.mkdir()

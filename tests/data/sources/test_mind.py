@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.dataset import Dataset
@@ -238,7 +238,6 @@ def outcome(place: Path) -> Dataset | BadData:
         return error
 
 
-@settings(max_examples=200)
 @given(
     member=st.sampled_from(sorted(TRAIN)),
     place=st.integers(0, 400),

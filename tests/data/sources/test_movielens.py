@@ -1,3 +1,8 @@
+"""MovieLens in its three formats, invented and real.
+
+Also tests `tacit.data.sources.movielens_tables`.
+"""
+
 from __future__ import annotations
 
 import math

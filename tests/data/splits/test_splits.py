@@ -1,4 +1,7 @@
-"""What holds of every split."""
+"""What holds of every split.
+
+Also tests `tacit.data.splits.split`.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,8 @@
+"""An invented newsroom and its readers.
+
+Also tests `tacit.data.synthetic.news_articles`.
+"""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+import pytest
+
 from tacit.audit.audit_method import audit
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
@@ -19,6 +21,7 @@ def failed(method, seed=1):
     ]
 
 
+@pytest.mark.slow
 def test_what_fedvae_does_is_what_it_claims():
     """All at once: counting, a clip that moves, groups.
 
@@ -42,6 +45,7 @@ class LayerByLayer(CentralGaussian):
         return Tree(leaves)
 
 
+@pytest.mark.slow
 def test_clipping_layer_by_layer_is_caught():
     honest = FedVae(privacy=CentralGaussian(1.5, clip=0.3), **SMALL)
     broken = replace(honest, privacy=LayerByLayer(1.5, clip=0.3))

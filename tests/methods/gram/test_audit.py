@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from quick import slow, some_of
 
 from tacit.audit.audit_method import audit
 from tacit.keys import Key
@@ -24,7 +25,8 @@ def failed(method, seed=1):
 
 
 @pytest.mark.parametrize(
-    ("seed", "more"), [(1, {}), (2, {"reach": 300, "content": ("only the run's",)})]
+    ("seed", "more"),
+    some_of([(1, {}), (2, {"reach": 300, "content": ("only the run's",)})], 1),
 )
 def test_what_gram_does_is_what_it_claims(seed, more):
     """False alarm below 5e-3 a seed, if it were drawn anew."""
@@ -32,6 +34,7 @@ def test_what_gram_does_is_what_it_claims(seed, more):
     assert failed(honest, seed) == []
 
 
+@slow
 def test_a_refresh_does_what_it_claims():
     """Nothing is counted, everything is spent on relations; false alarm as above."""
     privacy = CentralGaussian({"relations": 1.5})
@@ -89,10 +92,13 @@ class BothTriangles(Gram):
 @pytest.mark.parametrize(
     "broken",
     [
-        Gram(privacy=Loose(NOISE), head=100),
-        BothTriangles(privacy=Loose(NOISE), head=70),
+        pytest.param(Gram(privacy=Loose(NOISE), head=100), id="a long half"),
+        pytest.param(
+            BothTriangles(privacy=Loose(NOISE), head=70),
+            id="both triangles",
+            marks=slow,
+        ),
     ],
-    ids=["a long half", "both triangles"],
 )
 def test_a_matrix_without_its_half_is_caught(broken):
     """One user moves it by 1, and the noise is that of 1 / sqrt(2)."""

@@ -40,6 +40,7 @@ def failed_sums(method, seed=1):
     return [check.name for check in checks if not check.ok]
 
 
+@pytest.mark.slow
 def test_what_privrec_does_is_what_it_claims():
     """One round counts, one trains. False alarm below 5e-3 with a seed drawn anew."""
     privacy = CentralGaussian(**COUNTED)
@@ -128,6 +129,7 @@ ONLY_THE_RUNS = {  # an audit's place knows none of these
 }
 
 
+@pytest.mark.slow
 def test_the_published_bit_is_caught_and_nothing_else():
     """Its noise is what we state; its bit, after the clip, is 1 for the longest.
 

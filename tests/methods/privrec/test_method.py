@@ -1,4 +1,7 @@
-"""PrivRec: the contract in every form, and what each form does."""
+"""PrivRec: the contract in every form, and what each form does.
+
+Also tests `tacit.models.feature_mlp.blueprint` and `tacit.models.feature_mlp.cohort`.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,8 @@
-"""Clients learn what each would learn alone, step by literal step; compiled or not."""
+"""Clients learn what each would learn alone, step by literal step; compiled or not.
+
+Also tests `tacit.kernels.feature_mlp`, `tacit.models.feature_mlp.compiled_pass` and
+`tacit.models.feature_mlp.plain_pass`.
+"""
 
 import tracemalloc
 from dataclasses import replace

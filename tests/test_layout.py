@@ -1,0 +1,157 @@
+"""Every module of the product has a test of its name, or a line here that says where.
+
+A test of its name is `tests/PATH/test_NAME.py` for `src/tacit/PATH/NAME.py`. The lines
+cannot rot: each names a module that exists and has no such test, and a test file that
+exists and names the module, in an import or in its docstring.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE, TESTS = ROOT / "src" / "tacit", ROOT / "tests"
+LEFT_OUT = ("reproduction/",)  # studies move out of the package; theirs come with them
+MUTANTS = "audit/test_mutants.py"  # breaks what each check of an audit is there for
+THREADS = "kernels/test_threads.py"  # holds every kernel against its twin
+
+ELSEWHERE = {  # a module: the file that tests it, and why there
+    "audit/canary_run": (MUTANTS, "whole runs of canaries, honest and broken"),
+    "audit/delivered_bytes": (MUTANTS, "three mutants are there for it"),
+    "audit/local_reports": (MUTANTS, "a key used in two rounds is there for it"),
+    "audit/lying_reports": (MUTANTS, "four mutants are there for it"),
+    "audit/noisy_sums": (MUTANTS, "ten mutants are there for it"),
+    "audit/one_shot": ("audit/test_audit_method.py", "a part of every audit"),
+    "audit/report_isolation": ("audit/test_server_replay.py", "the same small rounds"),
+    "audit/shuffler_minimum": ("audit/test_server_replay.py", "the same small rounds"),
+    "audit/small_world": ("audit/test_honest.py", "where every audit happens"),
+    "cli/evaluate": ("cli/test_train.py", "evaluates the run that was trained"),
+    "cli/report": ("cli/test_train.py", "shows the run that was trained"),
+    "data/parsing/csv_rows": ("data/sources/test_csv.py", "the lines of a table"),
+    "data/sources/mind_tables": ("data/sources/test_mind.py", "the files of MIND"),
+    "data/sources/movielens_tables": (
+        "data/sources/test_movielens.py",
+        "the files of MovieLens",
+    ),
+    "data/sources/source": ("data/sources/test_sources.py", "every source is one"),
+    "data/splits/split": ("data/splits/test_splits.py", "data, and what all keep"),
+    "data/synthetic/news_articles": (
+        "data/synthetic/test_news_world.py",
+        "the articles of that world",
+    ),
+    "experiment/build_report": ("cli/test_train.py", "the page of a trained run"),
+    "experiment/comparison": ("cli/test_compare.py", "needs several trained runs"),
+    "experiment/comparison_report": ("cli/test_compare.py", "the page of them"),
+    "experiment/evaluate": ("cli/test_train.py", "needs a trained run"),
+    "experiment/exporting": ("cli/test_export.py", "needs a trained run"),
+    "experiment/training": ("cli/test_train.py", "trains, stops and resumes"),
+    "kernels/feature_mlp": (
+        "models/feature_mlp/test_training.py",
+        "against the literal loop",
+    ),
+    "kernels/implicit_factors": (THREADS, "both forms, bit for bit"),
+    "kernels/one_bit": (THREADS, "both forms, bit for bit"),
+    "kernels/ranking": ("evaluation/test_ranking.py", "against its plain twin"),
+    "kernels/topk": ("serving/test_topk.py", "against a sort"),
+    "ledger/anchor": ("ledger/test_snapshot.py", "a ledger put back is seen"),
+    "ledger/records": ("ledger/test_decisions.py", "data that decisions return"),
+    "ledger/rows": ("ledger/test_snapshot.py", "no flipped bit changes a figure"),
+    "ledger/schema": ("ledger/test_decisions.py", "opens every format"),
+    "mechanisms/sum_mechanism": (
+        "transport/test_exact_total.py",
+        "every sum mechanism through the trusted sum",
+    ),
+    "methods/fedvae": ("methods/fedvae/test_method.py", "its folder has more"),
+    "methods/fmf_ldp": ("methods/fmf_ldp/test_method.py", "its folder has more"),
+    "methods/gram": ("methods/gram/test_method.py", "its folder has more"),
+    "methods/gram_heuristics": ("methods/gram/test_heuristics.py", "in gram's folder"),
+    "methods/privrec": ("methods/privrec/test_method.py", "its folder has more"),
+    "models/feature_mlp/blueprint": (
+        "methods/privrec/test_method.py",
+        "the network of a catalog is the method's",
+    ),
+    "models/feature_mlp/cohort": (
+        "methods/privrec/test_method.py",
+        "a cohort trains as one client at a time does",
+    ),
+    "models/feature_mlp/compiled_pass": (
+        "models/feature_mlp/test_training.py",
+        "against the literal loop",
+    ),
+    "models/feature_mlp/plain_pass": (
+        "models/feature_mlp/test_training.py",
+        "against the literal loop",
+    ),
+    "models/feature_mlp/torch_twin": (
+        "models/feature_mlp/test_network.py",
+        "torch's gradients are the network's",
+    ),
+    "privacy/privacy": ("privacy/test_central_gaussian.py", "the interface of all"),
+    "reporting/report_data": ("reporting/test_html.py", "data that a page shows"),
+    "testing/client_process": ("testing/test_contract.py", "the toy in a process"),
+    "testing/toy": ("testing/test_contract.py", "the contract's own subject"),
+    "tree/dense": ("tree/test_leaves.py", "every kind of leaf, by the same tests"),
+    "tree/factored": ("tree/test_leaves.py", "every kind of leaf, by the same tests"),
+    "tree/grouped": ("tree/test_leaves.py", "every kind of leaf, by the same tests"),
+    "tree/stored": ("tree/test_tree.py", "what every leaf is stored in"),
+    "tree/symmetric": ("tree/test_leaves.py", "every kind of leaf, by the same tests"),
+    "version": ("test_package.py", "one version, wherever it is read"),
+}
+
+
+def modules() -> dict[str, bool]:
+    """Every module by its path, and whether it has a test of its name."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).with_suffix("").as_posix()
+        if path.stem.startswith("__") or name.startswith(LEFT_OUT):
+            continue
+        where = TESTS / Path(name).parent / f"test_{path.stem}.py"
+        found[name] = where.is_file()
+    return found
+
+
+def names(text: str, module: str) -> bool:
+    """Whether a text names a module: whole, or imported from its package."""
+    whole = "tacit." + module.replace("/", ".")
+    package, _, last = whole.rpartition(".")
+    imported = rf"from {re.escape(package)} import (\([^)]*|.*)\b{last}\b"
+    return re.search(rf"{re.escape(whole)}\b|{imported}", text) is not None
+
+
+def test_every_module_is_tested_somewhere() -> None:
+    lost = [name for name, is_own in modules().items() if not is_own]
+    assert sorted({*lost} - ELSEWHERE.keys()) == [], "a test of this name, or a line"
+
+
+def test_no_line_is_left_of_a_module_that_is_gone_or_has_a_test() -> None:
+    known = modules()
+    assert [name for name in ELSEWHERE if name not in known] == []
+    assert [name for name in ELSEWHERE if known.get(name)] == []
+
+
+@pytest.mark.parametrize("module", ELSEWHERE)
+def test_where_a_line_points_the_module_is_named(module: str) -> None:
+    file, reason = ELSEWHERE[module]
+    assert Path(file).name.startswith("test_")
+    assert names((TESTS / file).read_text("utf-8"), module), f"{file}: {module}"
+    assert reason
+
+
+@pytest.mark.parametrize(
+    ("text", "is_named"),
+    [
+        ("from tacit.ledger.rows import Row", True),
+        ("from tacit.ledger import anchor, rows", True),
+        ("from tacit.ledger import (\n    anchor,\n    rows,\n)", True),
+        ('"""Also `tacit.ledger.rows`."""', True),
+        ("from tacit.ledger.rows_of import Row", False),
+        ("from tacit.kernels import rows", False),
+        ("rows = 3", False),
+    ],
+)
+def test_a_module_is_named_whole_or_not_at_all(text: str, is_named: bool) -> None:
+    assert names(text, "ledger/rows") is is_named
