@@ -12,7 +12,7 @@ the paper's and nowhere else. What the papers leave open: docs/evaluation.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -47,11 +47,10 @@ class NamedProtocol:
 
     def kept(self, dataset: Dataset) -> Dataset:
         """What the paper keeps: one pass over items, then one over people."""
-        log = dataset.interactions
-        is_common = log.distinct().per_item >= self.min_people
-        common = replace(dataset, interactions=log.keep(is_common[log.items]))
-        return common.filtered(
-            min_value=self.min_value, min_interactions=self.min_interactions
+        return dataset.filtered(
+            min_value=self.min_value,
+            min_interactions=self.min_interactions,
+            min_users=self.min_people,
         )
 
 

@@ -88,6 +88,10 @@ class SampledCandidates:
         items = np.nonzero(out)[1].astype(np.int32)
         return Ragged.of_lengths(out.sum(axis=1), items)
 
+    def free(self, people: Heldout) -> Int64[np.ndarray, "people"]:
+        """How many items each person neither has nor shall find."""
+        return people.history.n_items - _taken(people).lengths
+
     def draw(self, people: Heldout) -> Int64[np.ndarray, "people n"]:
         """The drawn items, distinct within a person."""
         taken = _taken(people)

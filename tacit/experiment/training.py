@@ -18,7 +18,7 @@ from tacit.evaluation.measured import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
 from tacit.experiment.card import draw_card, with_progress
-from tacit.experiment.judge import judge, judge_baseline
+from tacit.experiment.judge import judge, judge_among_all, judge_scores, scorers
 from tacit.experiment.saved import SavedRun
 from tacit.experiment.settings import (
     Experiment,
@@ -35,6 +35,7 @@ from tacit.runtime.run import ONLY, Facts, RunDirectory, play
 from tacit.serving.model import Model, save_model
 from tacit.statement import Account, Statement
 
+AMONG_ALL = "evaluations_among_all"  # by evaluate.full_metrics
 _COUNTED = ("asked", "took_part", "bytes_up", "bytes_down")  # of a round's tally
 
 
@@ -110,15 +111,15 @@ def train(
         card = _write_down(assembled, directory, inputs)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
-        evaluations = {}
+        evaluations, among_all = {}, {}
         if not experiment.is_release:
             watch.say("ranking for the test people")
-            evaluations = judge_all(assembled, state, assembled.split.test)
+            evaluations, among_all = _judge_test_people(assembled, state)
         rounds = tuple(directory.rounds_logged())
         document = (
             _released(assembled, state)
             if experiment.is_release
-            else _result(assembled, state, rounds, evaluations)
+            else _result(assembled, state, rounds, evaluations, among_all)
         )
         n_items = len(assembled.split.catalog)
         current = _progress(assembled, directory, card, begun=assembled.plan.rounds)
@@ -133,12 +134,25 @@ def judge_all(
     assembled: Assembled, state: State, heldout: Heldout
 ) -> dict[str, Evaluation]:
     """The method, then each baseline of the experiment, on the same people."""
-    experiment = assembled.experiment
-    own = {experiment.method_name: judge(assembled, state, heldout)}
-    return own | {
-        name: judge_baseline(assembled, name, heldout)
-        for name in experiment.evaluate.baselines
+    return {
+        name: judge_scores(assembled, score, heldout)
+        for name, score in scorers(assembled, state)
     }
+
+
+def _judge_test_people(
+    assembled: Assembled, state: State
+) -> tuple[dict[str, Evaluation], dict[str, Evaluation]]:
+    """By the experiment's protocol and, where it has `full_metrics`, among all items.
+
+    One contender is fitted at a time: a baseline may fill the memory.
+    """
+    own, among_all, people = {}, {}, assembled.split.test
+    for name, score in scorers(assembled, state):
+        own[name] = judge_scores(assembled, score, people)
+        if (found := judge_among_all(assembled, score, people)) is not None:
+            among_all[name] = found
+    return own, among_all
 
 
 def last_state(assembled: Assembled, directory: RunDirectory) -> State:
@@ -371,6 +385,7 @@ def _result(
     state: State,
     rounds: Sequence[Facts],
     evaluations: dict[str, Evaluation],
+    among_all: dict[str, Evaluation],
 ) -> dict[str, Any]:
     seconds = sum(line["seconds"] for line in rounds)
     counted = {n: sum(line[ONLY][n] for line in rounds) for n in _COUNTED}
@@ -389,6 +404,7 @@ def _result(
             **counted,
             "clients_per_second": counted["took_part"] / seconds if seconds else None,
             "evaluations": {n: e.to_json() for n, e in evaluations.items()},
+            AMONG_ALL: {n: e.to_json() for n, e in among_all.items()},
         },
     }
 
@@ -409,5 +425,6 @@ def in_short(document: Mapping[str, Any]) -> dict[str, Any]:
     """A result without the numbers of each person."""
     if not document["simulation"]:
         return {**document}
-    held = {k: v for k, v in document[ONLY].items() if k != "evaluations"}
+    per_person = ("evaluations", AMONG_ALL)
+    held = {k: v for k, v in document[ONLY].items() if k not in per_person}
     return {**document, ONLY: held}
