@@ -25,6 +25,11 @@ class Row:
     se: float | None = None  # over people, or over seeds if there are several
 
 
+def is_near(found: float, published: float | None, *, within: float) -> bool:
+    """Whether a figure is the published one; what is not printed cannot differ."""
+    return published is None or abs(found - published) <= within
+
+
 @dataclass(frozen=True)
 class ReproducedTable:
     """A table of a paper."""
