@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING
 
 from tacit import check
 from tacit.errors import BadValue
-from tacit.reproduction.study import SCALES, Scale, find_studies, load_study
+from tacit.reproduction.study import SCALES as SCALES
+from tacit.reproduction.study import Scale as Scale
+from tacit.reproduction.study import find_studies, load_study
 from tacit.reproduction.study import papers as studied
 from tacit.reproduction.tables import Reproduction
 
