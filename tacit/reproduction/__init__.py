@@ -36,7 +36,6 @@ Tables = Mapping[str, Callable[[Scale], Reproduction]]
 # Papers that are not studies yet; each goes when reproductions/<paper> is there.
 _INSIDE: Mapping[str, str] = {
     "privrec": "tacit.reproduction.privrec",
-    "fedvae": "tacit.reproduction.fedvae",
 }
 
 
