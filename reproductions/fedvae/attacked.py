@@ -75,7 +75,7 @@ def outcome(
     *,
     defense: str,
 ) -> Outcome:
-    """The cell among attackers, if any, over its seeds; `defense` is what it is called."""
+    """The cell among attackers, if any, over its seeds; `defense` names it."""
     name = f"{defense}, {attack or 'nobody attacks'}, {share:.1%}"
     forged = repr(ATTACKS[attack](0)) if attack else None  # 0 stands for any item
 
