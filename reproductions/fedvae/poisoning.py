@@ -59,15 +59,6 @@ CLOSE = 0.95  # of what is reached without attackers
 
 Met = Mapping[str, Sequence[str]]  # defense -> the attacks it meets
 
-SMOKE = (
-    "data.world={users = 160, items = 60, events_per_user = 12.0, repeats = 0.0}",
-    "data.min_interactions=2",
-    "data.subset={items = 40, choose = 'popular'}",
-    "data.validation=20",
-    "data.test=40",
-    "run.rounds=2",
-)
-
 
 @dataclass(frozen=True)
 class Bench:
@@ -77,7 +68,8 @@ class Bench:
     seeds: int
     shares: tuple[float, ...]  # of attackers in a cohort
     changes: tuple[str, ...] = ()
-    cohort_changes: tuple[str, ...] = ()  # where cohorts have one size
+    only_plain: tuple[str, ...] = ()  # changes where cohorts have one size
+    only_private: tuple[str, ...] = ()
 
     @property
     def middle(self) -> float:
@@ -99,20 +91,35 @@ class Bench:
         """A defense that is told of `f` attackers."""
         is_private = defense in PRIVATE
         file = "poisoning-private" if is_private else "poisoning"
-        own = () if is_private else self.cohort_changes
+        own = self.only_private if is_private else self.only_plain
         told = (change.format(f=f) for change in DEFENSES[defense])
         return Cell(HERE / f"{file}.toml", seeds=self.seeds).but(
             f"data.source={self.source}", *self.changes, *own, *told
         )
 
 
+SMOKE = Bench(
+    "synthetic",
+    seeds=2,
+    shares=(0.1, 0.2),
+    changes=(
+        "data.world={users = 160, items = 60, events_per_user = 12.0, repeats = 0.0}",
+        "data.min_interactions=2",
+        "data.subset={items = 40, choose = 'popular'}",
+        "data.validation=20",
+        "data.test=40",
+        "run.rounds=2",
+    ),
+    only_plain=("run.sampler.size=30",),
+    only_private=("run.sampler={name = 'everyone'}",),  # which needs no costly account
+)
+
+
 def poisoning(scale: Scale) -> Table:
     """Attacks at several shares of a cohort; quick has one seed and one share."""
     noisy: Met = {NOISE: BY_NOISE, NOISY_GROUPS: (*BY_NOISE, SPREAD)}
     if scale == "smoke":
-        small = ("run.sampler.size=30",)
-        bench = Bench("synthetic", 2, (0.1, 0.2), SMOKE, small)
-        return attacked_table(bench, {NONE: (FLIPPED, STEALTHY), NOISE: (STEALTHY,)})
+        return attacked_table(SMOKE, {NONE: (FLIPPED, STEALTHY), NOISE: (STEALTHY,)})
     source = REAL if has_data(REAL) else WORLD
     if scale == "full":
         bench = Bench(source, 3, (0.05, 0.1, 0.2))
