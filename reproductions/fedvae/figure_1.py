@@ -182,10 +182,10 @@ class Panel:
             )
 
     def _reaches(self, contender: str) -> Claim:
-        ends = (self.found[who].evaluations for who in (contender, CENTRAL))
+        ours, central = (self.found[who].evaluations for who in (contender, CENTRAL))
         ndcg, gap = self.metrics[0], self.gap(contender)
         text = f"{contender}, reaches Mult-VAE within {self.bench.epochs} epochs"
-        said = f"{gap:+.1%}; {evidence(difference(*ends, ndcg), ndcg)}"
+        said = f"{gap:+.1%}; {evidence(difference(ours, central, ndcg), ndcg)}"
         return self._claim(text, gap >= -CLOSE, said)
 
     def _is_faster(self, dec: str) -> Claim:

@@ -136,10 +136,14 @@ def test_a_trial_is_known_by_all_that_it_depends_on(poisoned, attacked, monkeypa
 
 @pytest.fixture
 def learnt(own, tmp_path):
-    """One seed, forty rounds and more people: enough to learn something."""
-    _, *changes, _ = own.SMOKE.changes  # neither its world nor its two rounds
-    longer = (*changes, "run.rounds=40")
-    bench = replace(own.SMOKE, seeds=1, shares=(0.2,), changes=longer)
+    """One seed, forty rounds, 1,500 people and 120 items: enough to learn something."""
+    changes = (
+        "data.subset={items = 120, choose = 'popular'}",
+        "data.validation=20",
+        "data.test=40",
+        "run.rounds=40",
+    )
+    bench = replace(own.SMOKE, seeds=1, shares=(0.2,), changes=changes)
     return own.Poisoned(bench, {}, Results(tmp_path, (), Nobody()))
 
 
