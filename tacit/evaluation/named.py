@@ -146,6 +146,7 @@ _PROTOCOLS: Mapping[str, Mapping[str, NamedProtocol]] = {
         "steam-200k": _fedvae(1000),
         "lastfm": _fedvae(200),
         "filmtrust": _fedvae(200, k=20),
+        "synthetic": _fedvae(200),  # stands in where none of them is at hand
     },
     # Only ML-20M is the paper's; the others stand in where it is not at hand.
     "fmf-ldp": dict.fromkeys(

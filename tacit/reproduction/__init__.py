@@ -9,8 +9,8 @@
 
 The studies themselves are in `reproductions/<paper>/`, outside the package: study.py,
 published.toml and experiment files. What does not belong here: a paper's settings or
-numbers, and a second way to train. PrivRec and FedVAE are still modules of this package
-and move out one after the other; `kept` goes with the last of them.
+numbers, and a second way to train. PrivRec is still a module of this package and moves
+out next; `kept` goes with it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ Tables = Mapping[str, Callable[[Scale], Reproduction]]
 # Papers that are not studies yet; each goes when reproductions/<paper> is there.
 _INSIDE: Mapping[str, str] = {
     "privrec": "tacit.reproduction.privrec",
-    "fedvae": "tacit.reproduction.fedvae",
 }
 # The optional modules of their tables; a study derives them from its cells.
 _NEEDS: Mapping[tuple[str, str], Mapping[str, str]] = {
