@@ -9,8 +9,8 @@
 
 The studies themselves are in `reproductions/<paper>/`, outside the package: study.py,
 published.toml and experiment files. What does not belong here: a paper's settings or
-numbers, and a second way to train. PrivRec and FedVAE are still modules of this package
-and move out one after the other; `kept` goes with the last of them.
+numbers, and a second way to train. FedVAE is still a module of this package; `kept`
+goes when it moves out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ Tables = Mapping[str, Callable[[Scale], Reproduction]]
 
 # Papers that are not studies yet; each goes when reproductions/<paper> is there.
 _INSIDE: Mapping[str, str] = {
-    "privrec": "tacit.reproduction.privrec",
     "fedvae": "tacit.reproduction.fedvae",
 }
 
