@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import pytest
-from tacit_study_privrec import study as module
 from tacit_study_privrec.contenders import Bench
 
 from tacit.errors import BadValue, MissingExtra
@@ -80,11 +78,3 @@ def test_experiment_files_are_the_full_scale():
         method = cell.experiments()[0].method
         assert (method.local_epochs, method.activation) == (100, "sigmoid")
         assert cell.seeds == 3
-
-
-def test_a_bench_that_is_at_hand_is_run(reproduced):
-    bench = Bench("ml1m", "smoke")
-    table = module.if_at_hand(bench, module.Table(lambda _: "made"))
-    assert table.make(None) == "made"
-    away = replace(bench, scale="full")
-    assert module.if_at_hand(away, table).cells == table.cells
