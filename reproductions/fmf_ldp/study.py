@@ -124,8 +124,8 @@ ML_1M = Bench(
 SMALL_WORLD = replace(
     ML_1M,
     source="synthetic-fmf-ldp-small",
-    kept=(0, 0),
-    unfiltered=(0, 0),
+    kept=(3_925, 3_818),
+    unfiltered=(6_040, 12_400),
     seeds=1,
 )
 FROZEN = Bench(
@@ -135,7 +135,7 @@ FROZEN = Bench(
     whole=(75_040, 9_781),
     epsilons=(0.5, 1.0, USUAL, 5.0),
     kept=(75_560, 9_878),
-    unfiltered=(0, 0),
+    unfiltered=(112_600, 12_400),
     judged=10_000,
 )
 SMOKE = Bench(
@@ -255,7 +255,7 @@ def row(
 
 def why(cell: Cell, beside: Mapping[str, float]) -> str:
     """Why a figure on other data is not the published one."""
-    source = cell.experiments()[0].data.source
+    source = _source(cell)
     return (
         f"published on MovieLens 20M, measured on {source}, where popularity has "
         f"{beside['popularity']:.2f} and MF-NP {beside['MF-NP']:.2f} under the same "

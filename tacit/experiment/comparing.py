@@ -165,13 +165,16 @@ def _result(
     return finished_run(experiment, folder / name, progress).result
 
 
-def finished_run(experiment: Experiment, path: Path, progress: Progress) -> SavedRun:
+def finished_run(
+    experiment: Experiment, path: Path, progress: Progress, *, page: bool = True
+) -> SavedRun:
     """The run at `path`, trained if it is not there and continued if it began."""
     _refuse_links(path.parent, path)
     directory = RunDirectory(path)
     if not _is_finished(directory, experiment):
         progress.begins(f"{path.parent.name}, {path.name.replace('-', ' ')}")
-        train(experiment, directory.path, resume=directory.experiment.exists())
+        has_begun = directory.experiment.exists()
+        train(experiment, directory.path, resume=has_begun, page=page)
     progress.finished()
     return SavedRun(directory)
 

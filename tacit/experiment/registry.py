@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -59,4 +60,10 @@ def _found(group: str) -> dict[str, EntryPoint]:
     """What other packages declare, and of methods our own, which come first."""
     own = METHODS if group == "tacit.methods" else {}
     listed = {n: EntryPoint(n, value, group) for n, value in own.items()}
-    return {entry.name: entry for entry in entry_points(group=group)} | listed
+    return {entry.name: entry for entry in _declared(group)} | listed
+
+
+@cache
+def _declared(group: str) -> tuple[EntryPoint, ...]:
+    """Read once: it opens a file of every installed package, and none comes or goes."""
+    return tuple(entry_points(group=group))

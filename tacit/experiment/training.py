@@ -17,7 +17,7 @@ from tacit.errors import BadRun, Damaged, Refused
 from tacit.evaluation.measured import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
-from tacit.experiment.card import draw_card, with_progress
+from tacit.experiment.card import draw_card, with_progress, write_card
 from tacit.experiment.judge import judge, judge_among_all, judge_scores, scorers
 from tacit.experiment.saved import SavedRun
 from tacit.experiment.settings import (
@@ -87,10 +87,13 @@ def train(
     *,
     resume: bool = False,
     watch: Watch | None = None,
+    page: bool = True,
 ) -> Outcome:
     """Train, evaluate on the test people and write every file of the run.
 
     Interrupted at any moment, the same call with `resume=True` continues bit for bit.
+    Without a `page` the charts of report.html are not drawn, which takes longer than a
+    small run: `tacit report` draws them from the other files when somebody asks.
     """
     watch, directory = watch or Nobody(), RunDirectory(out)
     with directory.locked():
@@ -111,7 +114,8 @@ def train(
         card = _write_down(assembled, directory, inputs)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
-        evaluations, among_all = {}, {}
+        evaluations: dict[str, Evaluation] = {}
+        among_all: dict[str, Evaluation] = {}
         if not experiment.is_release:
             watch.say("ranking for the test people")
             evaluations, among_all = _judge_test_people(assembled, state)
@@ -124,7 +128,10 @@ def train(
         n_items = len(assembled.split.catalog)
         current = _progress(assembled, directory, card, begun=assembled.plan.rounds)
         run = Finished(directory, experiment, document, current, n_items, rounds)
-        write_report(run)
+        if page:
+            write_report(run)
+        else:
+            write_card(directory, current)
         # The last file: where it stands, the run is finished.
         write_document(directory.result, document, is_private=True)
     return Outcome(assembled, state, evaluations, run)

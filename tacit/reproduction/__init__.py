@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING
 
 from tacit import check
 from tacit.errors import BadValue
-from tacit.reproduction.study import SCALES, Scale, find_studies, load_study
+from tacit.reproduction.study import SCALES as SCALES
+from tacit.reproduction.study import Scale as Scale
+from tacit.reproduction.study import check_extras, find_studies, load_study
 from tacit.reproduction.study import papers as studied
 from tacit.reproduction.tables import Reproduction
 
@@ -36,6 +38,11 @@ Tables = Mapping[str, Callable[[Scale], Reproduction]]
 # Papers that are not studies yet; each goes when reproductions/<paper> is there.
 _INSIDE: Mapping[str, str] = {
     "fedvae": "tacit.reproduction.fedvae",
+}
+# The optional modules of their tables; a study derives them from its cells.
+_NEEDS: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("privrec", number): {"torch": "train", "implicit": "baselines"}
+    for number in ("1", "2")
 }
 
 
@@ -83,6 +90,8 @@ def _inside(
     if table is not None and table not in tables:
         known = ", ".join(tables)
         raise BadValue(f"table {table} of {paper} is not here yet; known: {known}")
-    asked = [*tables.values()] if table is None else [tables[table]]
+    numbers = [*tables] if table is None else [table]
+    for number in numbers:
+        check_extras(_NEEDS.get((paper, number), {}))
     with nullcontext() if out is None else keeping(out / "steps"):
-        return Reproduction.joined([make(scale) for make in asked])
+        return Reproduction.joined([tables[number](scale) for number in numbers])

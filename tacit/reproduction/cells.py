@@ -5,8 +5,8 @@
     cell.beside("popularity")          a baseline on the same held-out users
 
 Cells run through the same `train` as `tacit train` does, each seed into a run directory
-of its own. What is finished there is read, what was begun is continued, and a directory
-that another experiment began is refused.
+of its own; `tacit report` draws the page of one. What is finished there is read, what
+was begun is continued, and a directory that another experiment began is refused.
 
     out/runs/<file and changes>/seed-0/        a whole run
     out/baselines/<data and measures>/<name>/seed-0.json
@@ -68,7 +68,6 @@ class Cell:
 
     def experiments(self) -> tuple[Experiment, ...]:
         """The checked experiment of every seed; reads the file and no data."""
-        read_experiment(self.experiment, self.changes)  # all its problems at once
         table = read_table(self.experiment, self.changes)
         first = first_seed(table)
         seeds = range(first, first + self.seeds)
@@ -91,7 +90,8 @@ class Cell:
         if self.baseline is not None:
             wanted: Any = baseline_class(self.baseline)
         else:
-            wanted = method_class(self.experiments()[0].method_name)
+            experiment = read_experiment(self.experiment, self.changes)
+            wanted = method_class(experiment.method_name)
         return dict(getattr(wanted, "EXTRAS", {}))
 
 
@@ -181,7 +181,9 @@ class Results:
     def _trained(self, cell: Cell) -> Found:
         folder = self.out / "runs" / cell.folder
         runs = tuple(
-            finished_run(one, folder / f"seed-{one.split_seed}", self.progress)
+            finished_run(
+                one, folder / f"seed-{one.split_seed}", self.progress, page=False
+            )
             for one in cell.experiments()
         )
         own, among_all = (

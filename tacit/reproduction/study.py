@@ -47,6 +47,13 @@ class Table:
         extras = {module: e for part in parts for module, e in part.extras.items()}
         return cls(make, tuple(c for part in parts for c in part.cells), extras)
 
+    def needed(self) -> dict[str, str]:
+        """The optional modules of all its cells and its own: module to extra."""
+        needed = dict(self.extras)
+        for cell in dict.fromkeys(self.cells):
+            needed |= cell.extras()
+        return needed
+
 
 @dataclass(frozen=True)
 class Study:
@@ -69,15 +76,12 @@ class Study:
             )
         asked = [*self.tables.values()] if table is None else [self.tables[table]]
         whole = Table.joined(asked)
-        check_extras(whole)
+        check_extras(whole.needed())
         return whole.make(Results(out, whole.cells, watch or Nobody()))
 
 
-def check_extras(table: Table) -> None:
+def check_extras(needed: Mapping[str, str]) -> None:
     """Refuse before the first step if a module that a later step needs is missing."""
-    needed = dict(table.extras)
-    for cell in dict.fromkeys(table.cells):
-        needed |= cell.extras()
     missing = {m: e for m, e in needed.items() if importlib.util.find_spec(m) is None}
     if missing:
         extras = ",".join(sorted(set(missing.values())))

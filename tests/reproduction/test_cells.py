@@ -8,6 +8,8 @@ import pytest
 
 from tacit.errors import BadRun, BadValue
 from tacit.experiment import comparing, training
+from tacit.experiment.build_report import Finished, write_report
+from tacit.experiment.saved import SavedRun
 from tacit.experiment.settings import read_experiment
 from tacit.experiment.training import Nobody, train
 from tacit.release import View
@@ -98,6 +100,14 @@ def test_a_killed_cell_goes_on_from_its_run_directories(tmp_path, cell, monkeypa
     after = results(tmp_path, cell, watch=watch)[cell]
     assert watch.said == ["paper.small, seed 1"]
     assert after.mean("ndcg@10") == whole.mean("ndcg@10")
+
+
+def test_the_page_of_a_run_is_drawn_when_somebody_asks(tmp_path, cell):
+    directory = results(tmp_path, cell)[cell].runs[0].directory
+    assert not directory.report.exists()
+    assert directory.privacy_card.exists()
+    drawn = write_report(Finished.saved(SavedRun.at(directory.path)))
+    assert "<svg" in drawn.read_text()
 
 
 def test_changes_make_another_cell(tmp_path, cell):
