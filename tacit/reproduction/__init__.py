@@ -26,7 +26,7 @@ from tacit import check
 from tacit.errors import BadValue
 from tacit.reproduction.study import SCALES as SCALES
 from tacit.reproduction.study import Scale as Scale
-from tacit.reproduction.study import check_extras, find_studies, load_study
+from tacit.reproduction.study import find_studies, load_study
 from tacit.reproduction.study import papers as studied
 from tacit.reproduction.tables import Reproduction
 
@@ -38,11 +38,6 @@ Tables = Mapping[str, Callable[[Scale], Reproduction]]
 # Papers that are not studies yet; each goes when reproductions/<paper> is there.
 _INSIDE: Mapping[str, str] = {
     "fedvae": "tacit.reproduction.fedvae",
-}
-# The optional modules of their tables; a study derives them from its cells.
-_NEEDS: Mapping[tuple[str, str], Mapping[str, str]] = {
-    ("privrec", number): {"torch": "train", "implicit": "baselines"}
-    for number in ("1", "2")
 }
 
 
@@ -90,8 +85,6 @@ def _inside(
     if table is not None and table not in tables:
         known = ", ".join(tables)
         raise BadValue(f"table {table} of {paper} is not here yet; known: {known}")
-    numbers = [*tables] if table is None else [table]
-    for number in numbers:
-        check_extras(_NEEDS.get((paper, number), {}))
+    asked = [*tables.values()] if table is None else [tables[table]]
     with nullcontext() if out is None else keeping(out / "steps"):
-        return Reproduction.joined([tables[number](scale) for number in numbers])
+        return Reproduction.joined([make(scale) for make in asked])

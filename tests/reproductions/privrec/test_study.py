@@ -53,11 +53,11 @@ def test_after_a_kill_only_what_is_left_is_trained(out, reproduced, monkeypatch)
     """Killed at the second cell: the first is read, not trained again."""
     trained, train = [], comparing.train
 
-    def counted(experiment, path, *, resume):
+    def counted(experiment, path, **how):
         trained.append(path.parent.name)
         if len(trained) == 2:
             raise KeyboardInterrupt
-        return train(experiment, path, resume=resume)
+        return train(experiment, path, **how)
 
     monkeypatch.setattr(comparing, "train", counted)
     with pytest.raises(KeyboardInterrupt):
