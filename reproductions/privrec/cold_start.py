@@ -96,11 +96,14 @@ def _by_activity(what: str, found: ByName, over: str) -> Reproduction:
 
 def by_group(whole: Found) -> dict[str, Found]:
     """The users of each group that has members in every seed."""
-    both = whole.evaluations, whole.among_all
+    everyone = (*whole.evaluations, *whole.among_all)
     return {
-        label: Found(*(tuple(_within(one, label) for one in of) for of in both))
+        label: Found(
+            tuple(_within(one, label) for one in whole.evaluations),
+            tuple(_within(one, label) for one in whole.among_all),
+        )
         for label in whole.evaluations[0].groups.labels
-        if all(label in one.by_group() for of in both for one in of)
+        if all(label in one.by_group() for one in everyone)
     }
 
 
