@@ -137,7 +137,12 @@ _FMF_LDP = NamedProtocol(
 
 _PROTOCOLS: Mapping[str, Mapping[str, NamedProtocol]] = {
     # "Ratings greater than 3 stars" are positive; an app that was used is.
-    "privrec": {"movielens-1m": _privrec(4.0), "frappe": _privrec(None)},
+    # The invented world stands in where a whole study runs in seconds.
+    "privrec": {
+        "movielens-1m": _privrec(4.0),
+        "frappe": _privrec(None),
+        "synthetic": _privrec(4.0),
+    },
     # ML-20M and Netflix are reduced by a formula of each user's budget: not here.
     "dpvae": {"movielens-100k": _DPVAE},
     "fedvae": {

@@ -9,15 +9,12 @@
 
 The studies themselves are in `reproductions/<paper>/`, outside the package: study.py,
 published.toml and experiment files. What does not belong here: a paper's settings or
-numbers, and a second way to train. PrivRec is still a module of this package and moves
-out next; `kept` goes with it.
+numbers, and a second way to train.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -26,30 +23,18 @@ from tacit import check
 from tacit.errors import BadValue
 from tacit.reproduction.study import SCALES as SCALES
 from tacit.reproduction.study import Scale as Scale
-from tacit.reproduction.study import check_extras, find_studies, load_study
+from tacit.reproduction.study import find_studies, load_study
 from tacit.reproduction.study import papers as studied
 from tacit.reproduction.tables import Reproduction
 
 if TYPE_CHECKING:
     from tacit.experiment.training import Watch
 
-Tables = Mapping[str, Callable[[Scale], Reproduction]]
-
-# Papers that are not studies yet; each goes when reproductions/<paper> is there.
-_INSIDE: Mapping[str, str] = {
-    "privrec": "tacit.reproduction.privrec",
-}
-# The optional modules of their tables; a study derives them from its cells.
-_NEEDS: Mapping[tuple[str, str], Mapping[str, str]] = {
-    ("privrec", number): {"torch": "train", "implicit": "baselines"}
-    for number in ("1", "2")
-}
-
 
 def papers(studies: Path | None = None) -> tuple[str, ...]:
     """The papers that can be reproduced, as they are called on the command line."""
     found = (name.replace("_", "-") for name in studied(find_studies(studies)))
-    return tuple(sorted({*_INSIDE, *found}))
+    return tuple(sorted(found))
 
 
 def reproduce(
@@ -69,29 +54,9 @@ def reproduce(
     """
     check.one_of(SCALES, scale=scale)
     number = None if table is None else str(table)
-    if paper.replace("_", "-") in _INSIDE:
-        return _inside(paper.replace("_", "-"), number, scale, out)
     if paper.replace("_", "-") not in papers(studies):
         raise BadValue(f"paper {check.unknown(paper, papers(studies))}")
     study = load_study(paper, find_studies(studies), scale)
     place = TemporaryDirectory() if out is None else nullcontext(str(out))
     with place as folder:
         return study.reproduced(Path(folder), table=number, watch=watch)
-
-
-def _inside(
-    paper: str, table: str | None, scale: Scale, out: Path | None
-) -> Reproduction:
-    """A paper that still trains in its own way."""
-    from tacit.reproduction.kept import keeping
-
-    check.one_of(("quick", "full"), scale=scale)
-    tables: Tables = import_module(_INSIDE[paper]).TABLES
-    if table is not None and table not in tables:
-        known = ", ".join(tables)
-        raise BadValue(f"table {table} of {paper} is not here yet; known: {known}")
-    numbers = [*tables] if table is None else [table]
-    for number in numbers:
-        check_extras(_NEEDS.get((paper, number), {}))
-    with nullcontext() if out is None else keeping(out / "steps"):
-        return Reproduction.joined([tables[number](scale) for number in numbers])
