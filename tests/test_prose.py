@@ -167,7 +167,7 @@ def _defines(module: Path, name: str) -> bool:
 def test_a_name_that_is_gone_is_missed() -> None:
     assert is_there("tacit.method")
     assert is_there("tacit.privacy.CentralGaussian")
-    assert not is_there("tacit.models.spectrum")
+    assert not is_there("tacit.models.eigenvalue_shrinkage")
     assert not is_there("tacit.method.NoSuchThing")
     assert has_file("models/item_bucketing.py")
-    assert not has_file("models/folding.py")
+    assert not has_file("models/item_bucketing.py")

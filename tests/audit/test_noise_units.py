@@ -5,7 +5,7 @@ import pytest
 from audit.subjects import MECHANISM, NoisyFactors
 
 from tacit.audit.noise_units import Units, stated_noise
-from tacit.audit.small_world import small_place
+from tacit.audit.small_world import small_data
 from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.plan import Plan
@@ -13,7 +13,7 @@ from tacit.release import EVERYONE
 from tacit.testing.toy import ToyFactors
 
 PLAN = Plan(12, rounds=1, channel="secure_sum", delta=1e-6)
-CATALOG = small_place(20).catalog
+CATALOG = small_data(20).catalog
 METHOD = NoisyFactors()
 BROADCAST = METHOD.broadcast(METHOD.start(PLAN, CATALOG, Key.from_seed(0)))
 LAYOUT = METHOD.layout(PLAN, CATALOG, round=0)

@@ -1,3 +1,8 @@
+import sys
+
+import pytest
+
+
 def test_published_reproduced_and_provable(tacit):
     answer = tacit("reproduce", "privrec", "--table", 4, "--json")
     assert answer.code == 0
@@ -34,3 +39,48 @@ def test_an_unknown_scale(tacit):
     answer = tacit("reproduce", "fmf-ldp", "--scale", "tiny")
     assert answer.code == 2
     assert "scale='tiny' is not known" in answer.err
+
+
+@pytest.mark.parametrize("spelling", ["fmf-ldp", "fmf_ldp"])
+def test_a_paper_is_known_by_either_spelling(tacit, spelling):
+    answer = tacit("reproduce", spelling, "--table", "5.3", "--json")
+    assert answer.code == 0
+    assert answer.json["claims"][0]["ok"]
+
+
+def test_stopped_and_given_again_it_goes_on(tacit, tmp_path):
+    """The second call trains nothing: every run of Figure 3 is at hand."""
+    call = ("reproduce", "fmf-ldp", "--table", 3, "--scale", "smoke")
+    first = tacit(*call, "--out", tmp_path, "--json")
+    again = tacit(*call, "--out", tmp_path, "--json")
+    assert (first.code, again.code) == (0, 0)
+    assert again.json == first.json
+    assert "seed 0" in first.err
+    assert "seed 0" not in again.err
+    assert "4 of 4" in again.err
+
+
+@pytest.mark.parametrize(
+    ("paper", "module", "install"),
+    [
+        ("fmf-ldp", "implicit", "[baselines]'"),
+        ("privrec", "torch", "[train]'"),
+        ("privrec", "implicit", "[baselines]'"),
+    ],
+)
+def test_a_missing_extra_is_named_before_the_first_step(
+    tacit, tmp_path, monkeypatch, paper, module, install
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    answer = tacit("reproduce", paper, "--out", tmp_path)
+    assert answer.code == 2
+    (line,) = [line for line in answer.err.splitlines() if line.startswith("error")]
+    assert module in line
+    assert install in line
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_studies_that_are_not_here(tacit, tmp_path):
+    answer = tacit("reproduce", "fmf-ldp", "--studies", tmp_path)
+    assert answer.code == 2
+    assert "--studies" in answer.err

@@ -44,6 +44,16 @@ def test_everything_that_would_not_be_public_is_named():
         assert sentence[0].isupper() or sentence.startswith("data.")
 
 
+@pytest.mark.parametrize(
+    ("setting", "word"),
+    [({"min_users": 3}, "data.min_users = 3"), ({"has_subset": True}, "data.subset")],
+)
+def test_choices_by_what_people_did_are_named(setting, word):
+    [sentence] = asked(DATA, **setting)
+    assert sentence.startswith(word)
+    assert "leave it out" in sentence
+
+
 def test_a_catalog_that_people_cut_is_named():
     [sentence] = asked(DATA.filtered(min_interactions=2))
     assert "of the 60 items that are listed for synthetic" in sentence

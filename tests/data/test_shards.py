@@ -108,10 +108,10 @@ def test_at_most_keeps_the_items_with_the_least_draws():
     keys = Key.from_seed(5).each(range(len(lengths)))
     kept = shards.at_most(most, keys)
     for i, n in enumerate(lengths):
-        items, draws = device(shards, i)[0], keys[[i]].uniform(n)[0]
+        items, draws = client(shards, i)[0], keys[[i]].uniform(n)[0]
         firsts = [items.index(item) for item in dict.fromkeys(items)]
         least = sorted(firsts, key=lambda place: draws[place])[:most]
-        assert device(kept, i)[0] == [items[place] for place in sorted(least)]
+        assert client(kept, i)[0] == [items[place] for place in sorted(least)]
 
 
 def test_at_most_needs_one_key_per_device():

@@ -207,3 +207,29 @@ def test_a_source_with_a_list_has_nothing_to_select():
     selection = {"most": 4, "noise_multiplier": 3.0, "failure": 1e-7}
     with pytest.raises(BadValue, match="has a list of items"):
         assemble(experiment(data={"selection": selection}))
+
+
+def test_a_relay_may_wait_for_everybody_whom_the_plan_speaks_of():
+    waiting = {"min_contributors": "all"}
+    assert assemble(experiment(privacy=waiting)).plan.min_contributors == 240
+    declared = experiment(privacy=waiting, data={"population": 500})
+    assert assemble(declared).plan.min_contributors == 500
+
+
+def test_items_that_few_have_are_dropped_before_people():
+    kept = assemble(experiment(data={"min_users": 40, "min_interactions": 3})).dataset
+    log = experiment().world.load().interactions.distinct()
+    common = log.per_item >= 40
+    assert 0 < common.sum() < log.n_items
+    assert len(kept.catalog) == common.sum()
+    left = log.keep(common[log.items])
+    assert len(kept.profiles) == (left.per_user >= 3).sum()
+
+
+@pytest.mark.parametrize("choice", [{"min_users": 2}, {"subset": {"users": 50}}])
+def test_a_release_chooses_nobody_by_what_others_did(choice):
+    run = {"purpose": "release", "sampler": {"name": "once"}}
+    data = {"population": 300, **choice}
+    made = experiment(data=data, privacy=PRIVATE, run=run)
+    with pytest.raises(Refused, match=f"data.{next(iter(choice))}"):
+        assemble(made)

@@ -1,5 +1,7 @@
 import pytest
+import tomli_w
 
+from tacit.data.subset import Subset
 from tacit.errors import BadExperiment, BadValue
 from tacit.experiment.assemble import load_dataset
 from tacit.experiment.settings import check_experiment, read_experiment
@@ -420,3 +422,41 @@ def test_a_population_is_a_number_of_people(population, problem):
     with pytest.raises(BadExperiment) as caught:
         check_experiment(with_section(data=data))
     assert problem in str(caught.value)
+
+
+def test_a_subset_and_its_filters_read_back_to_themselves(tmp_path):
+    made = check_experiment(
+        {
+            "data": {
+                "source": "synthetic",
+                "min_users": 3,
+                "subset": {"users": 10, "choose": "popular"},
+            },
+            "method": {"name": "federated_popularity"},
+            "privacy": {"min_contributors": "all"},
+        }
+    )
+    assert made.subset == Subset(users=10, choose="popular")
+    path = tmp_path / "resolved.toml"
+    path.write_text(tomli_w.dumps(made.resolved()))
+    again = read_experiment(path)
+    assert (again.digest, again.subset) == (made.digest, made.subset)
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ({"data": {"min_users": 0}}, "min_users=0"),
+        ({"data": {"subset": {"people": 3}}}, "people.*users"),
+        ({"data": {"subset": {"choose": "best"}}}, "'random', 'popular'"),
+        ({"privacy": {"min_contributors": "most"}}, "min_contributors"),
+        ({"privacy": {"min_contributors": 0}}, "min_contributors=0"),
+        ({"evaluate": {"max_users": 0}}, "max_users=0"),
+        ({"evaluate": {"full_metrics": ["hit@3"]}}, "hit"),
+    ],
+)
+def test_a_wrong_size_or_rule_is_a_problem(table, problem):
+    data = {"source": "synthetic", **table.get("data", {})}
+    whole = {**table, "data": data, "method": {"name": "federated_popularity"}}
+    with pytest.raises(BadExperiment, match=problem):
+        check_experiment(whole)

@@ -1,4 +1,4 @@
-"""One contender above another: by the whole interval, and on the same people."""
+"""One contender above another: by the whole interval, and on the same users."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_a_difference_that_everyone_has():
     made = difference(HIGH, LOW, "ndcg@10")
     assert (made.mean, made.low, made.high) == pytest.approx((0.25, 0.25, 0.25))
     assert evidence(made, "nDCG") == (
-        "nDCG +0.250, 95 % interval +0.250 to +0.250, 2 people"
+        "nDCG +0.250, 95 % interval +0.250 to +0.250, 2 users"
     )
 
 
@@ -38,9 +38,9 @@ def test_several_seeds():
     pair = [HIGH, found([0.9], first=1)], [LOW, found([0.5], first=1)]
     claim = is_above("it is", *pair, metric="ndcg@10", name="nDCG")
     assert claim.evidence.startswith("nDCG +0.300")
-    assert claim.evidence.endswith("2 people")
+    assert claim.evidence.endswith("2 users")
 
 
 def test_other_people_cannot_be_compared():
-    with pytest.raises(BadValue, match="different people"):
+    with pytest.raises(BadValue, match="different users"):
         is_above("no", HIGH, found([0.1, 0.2], first=5), metric="ndcg@10")

@@ -10,6 +10,7 @@ average: ln p(i | user) / q(i), q the popularity. So ln q is added to the bias.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,6 +42,7 @@ class Bpr:
     iterations: int = 50  # each looks at as many pairs as there are events
     popularity: float = 1.0
 
+    EXTRAS: ClassVar[Mapping[str, str]] = {"implicit": "baselines"}
     GRID: ClassVar[Grid] = {
         "factors": (64, 128),
         "learning_rate": (0.02, 0.05),

@@ -12,6 +12,7 @@ carry over. They also show that iALS is a strong baseline only if α and λ are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -37,6 +38,7 @@ class Ials:
     regularization: float = 50.0
     iterations: int = 15
 
+    EXTRAS: ClassVar[Mapping[str, str]] = {"implicit": "baselines"}
     GRID: ClassVar[Grid] = {
         "factors": (64, 128),
         "confidence": (3.0, 5.0, 10.0, 20.0),

@@ -44,6 +44,8 @@ class Ranker(Protocol):
     """Hyper-parameters of a baseline; a frozen dataclass.
 
     `GRID` is what a search on validation users may try; empty if nothing is to choose.
+    One that cannot be fitted without an optional module has a class attribute `EXTRAS`:
+    the module and the extra that it comes with.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -13,6 +12,7 @@ from tacit.cli import console
 from tacit.cli.options import Json
 
 if TYPE_CHECKING:
+    from tacit.reproduction.study import Scale
     from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
 
 _BESIDE = (
@@ -28,7 +28,9 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            metavar="PAPER", help="privrec, fmf-ldp or fedvae.", show_default=False
+            metavar="PAPER",
+            help="The folder of its study, such as privrec, fmf-ldp or fedvae.",
+            show_default=False,
         ),
     ],
     table: Annotated[
@@ -38,13 +40,26 @@ def reproduce(
         ),
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="quick: minutes; full: hours, as large as the paper.")
+        str,
+        typer.Option(
+            help="smoke: seconds, on an invented world; quick: minutes; full: hours, "
+            "as large as the paper."
+        ),
     ] = "quick",
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Write the answer and its charts into this directory. Steps are kept "
+            help="Write the answer and its charts into this directory. Runs are kept "
             "in it as they are made: the same command, once stopped, goes on from them."
+        ),
+    ] = None,
+    studies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The folder of studies; reproductions/ here or in the checkout if "
+            "left out.",
+            show_default=False,
         ),
     ] = None,
     json: Json = False,
@@ -55,13 +70,28 @@ def reproduce(
     """
     from tacit import check
     from tacit.reproduction import reproduce as make
-    from tacit.reproduction.kept import keeping
+    from tacit.reproduction.study import SCALES
 
-    check.one_of(("quick", "full"), scale=scale)
-    steps = nullcontext() if out is None else keeping(out / "steps")
+    check.one_of(SCALES, scale=scale)
     told = console.newest_line("tacit.reproduction", f"reproducing {paper}")
-    with steps, told:
-        found = make(paper, table=table, scale="full" if scale == "full" else "quick")
+    try:
+        with told, console.Bar(f"reproducing {paper}") as bar:
+            found = make(
+                paper,
+                table=table,
+                scale=cast("Scale", scale),
+                out=out,
+                studies=studies,
+                watch=bar,
+            )
+    except KeyboardInterrupt:
+        kept = (
+            "nothing is kept without --out"
+            if out is None
+            else "the same command goes on"
+        )
+        console.note(f"stopped; {kept}.")
+        raise
     if out is not None:
         _write(found, paper, out)
     if json:

@@ -70,20 +70,24 @@ class Dataset:
         *,
         min_value: float | None = None,
         min_interactions: int = 1,
+        min_users: int = 1,
         keep_items: bool = False,
     ) -> Dataset:
         """Events of at least `min_value`, of users who keep enough of them.
 
-        Users with fewer than `min_interactions` distinct items and items that nobody is
-        left to have touched are dropped, and both are numbered anew. One pass each, in
-        this order, as in the Mult-VAE protocol. Users keep all their impressions, and
-        what was shown in them or read before stays in the catalog. With `keep_items`
-        all items stay: then who is dropped is for each user alone to decide.
+        Events with items that fewer than `min_users` have are dropped first. Users with
+        fewer than `min_interactions` distinct items and items that nobody is left to
+        have touched are dropped, and both are numbered anew. One pass each, in this
+        order, as in the Mult-VAE protocol. Users keep all their impressions, and what
+        was shown in them or read before stays in the catalog. With `keep_items` all
+        items stay: then who is dropped is for each user alone to decide.
         """
-        check.at_least(0, min_interactions=min_interactions)
+        check.at_least(0, min_interactions=min_interactions, min_users=min_users)
         log = self.interactions
         if min_value is not None:
             log = self._valued(min_value)
+        if min_users > 1:
+            log = self._common(log, min_users)
         # Distinct items: a repeat does not make a user more active.
         users = np.flatnonzero(log.distinct().per_user >= min_interactions)
         log = log.take_users(users)  # items are counted among those who stay
@@ -95,7 +99,7 @@ class Dataset:
         if not len(users) or not len(items):
             raise BadValue(
                 f"{self.name}: min_value={min_value}, min_interactions="
-                f"{min_interactions} leaves nobody; lower them"
+                f"{min_interactions}, min_users={min_users} leaves nobody; lower them"
             )
         renumbering = np.full(log.n_items, -1, np.int32)  # -1: the item is gone
         renumbering[items] = np.arange(len(items), dtype=np.int32)
@@ -117,3 +121,13 @@ class Dataset:
                 f"{self.name} have; leave it out"
             )
         return self.interactions.keep(is_kept)
+
+    def _common(self, log: Interactions, min_users: int) -> Interactions:
+        """The events with items that at least `min_users` have."""
+        if self.impressions is not None:
+            raise BadValue(
+                f"min_users={min_users} would drop clicks that the impressions of "
+                f"{self.name} have; leave it out"
+            )
+        is_common = log.distinct().per_item >= min_users
+        return log.keep(is_common[log.items])

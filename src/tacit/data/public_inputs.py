@@ -26,6 +26,8 @@ def undeclared(
     *,
     population: int | None,
     protocol: str | None = None,
+    min_users: int = 1,
+    has_subset: bool = False,
 ) -> list[str]:
     """What would not be public in a release: one sentence each, and what to do.
 
@@ -39,6 +41,16 @@ def undeclared(
             f"data.protocol = '{protocol}' filters and divides the data as its paper "
             "did, by counts over users; leave it out and set data.min_value and "
             "data.min_interactions."
+        )
+    if min_users > 1:
+        found.append(
+            f"data.min_users = {min_users} drops items by how many people have them; "
+            "leave it out, and declare the items or select them under noise."
+        )
+    if has_subset:
+        found.append(
+            "data.subset leaves people out by a draw over all who are in the data, and "
+            "may choose items by what they did; leave it out."
         )
     if population is None:
         found.append(

@@ -88,6 +88,10 @@ class SampledCandidates:
         items = np.nonzero(out)[1].astype(np.int32)
         return Ragged.of_lengths(out.sum(axis=1), items)
 
+    def free(self, people: Heldout) -> Int64[np.ndarray, "users"]:
+        """How many items each user neither has nor shall find."""
+        return people.history.n_items - _taken(people).lengths
+
     def draw(self, people: Heldout) -> Int64[np.ndarray, "users n"]:
         """The drawn items, distinct within a user."""
         taken = _taken(people)

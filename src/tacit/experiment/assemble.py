@@ -101,7 +101,9 @@ def assemble(
         delta=privacy.delta,
         target_epsilon=privacy.target_epsilon,
         groups=groups.sizes,
-        min_contributors=privacy.min_contributors,
+        min_contributors=groups.population
+        if privacy.min_contributors == "all"
+        else privacy.min_contributors,
     )
     if experiment.selection is not None:  # calibration must leave room for its cost
         plan = replace(plan, before=(set_of_items(plan, experiment.selection.event),))
@@ -147,8 +149,15 @@ def _refuse_papers_own(method: Method) -> None:
 
 def _refuse_undeclared(experiment: Experiment, dataset: Dataset, split: Split) -> None:
     """Refuse a release that would read public facts from private events."""
-    declared, protocol = experiment.data.declared_people, experiment.data.protocol
-    found = undeclared(dataset, split, population=declared, protocol=protocol)
+    data = experiment.data
+    found = undeclared(
+        dataset,
+        split,
+        population=data.declared_people,
+        protocol=data.protocol,
+        min_users=data.min_users,
+        has_subset=experiment.subset is not None,
+    )
     if found:
         problems = "\n".join(f"  - {problem}" for problem in found)
         raise Refused(
@@ -226,15 +235,19 @@ def load_dataset(
         whole = sources.load(data.source, where=where, progress=progress)
     _refuse_small_population(data, whole)  # before any filter
     if data.protocol is not None:
-        return named(data.protocol, data.source).kept(whole)
+        kept = named(data.protocol, data.source).kept(whole)
+        return kept if experiment.subset is None else experiment.subset.of(kept)
     has_table = experiment.csv is not None and experiment.csv.items is not None
     if data.items == "declared":
         whole = whole.declared()
     kept = whole.filtered(
         min_value=data.min_value,
         min_interactions=data.min_interactions,
+        min_users=data.min_users,
         keep_items=has_table or data.items == "declared",
     )
+    if experiment.subset is not None:
+        kept = experiment.subset.of(kept)
     return _with_selected_items(experiment, kept, selected)
 
 

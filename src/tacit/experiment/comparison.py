@@ -24,7 +24,7 @@ from tacit.errors import BadRun, BadValue
 from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.experiment.assemble import assemble
 from tacit.experiment.comparison_grid import Contest, Grid, measured
-from tacit.experiment.evaluate import judge_baseline
+from tacit.experiment.evaluate import baseline_scorer, judge_among_all, judge_scores
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import Experiment
 from tacit.experiment.training import Nobody, Watch, train
@@ -109,7 +109,7 @@ def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
     contests, baselines = grid.contests(), grid.beside()
     experiments = [draws[0] for draws in contests[0].runs]
     runs = grid.seeds * (grid.draws * len(contests) + len(baselines))
-    progress = _Progress(watch or Nobody(), runs)
+    progress = Progress(watch or Nobody(), runs)
     lines = [_played(contest, out, progress) for contest in contests]
     lines += [
         _judged(name, experiments, out, progress, budget=grid.budget)
@@ -122,21 +122,23 @@ def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
 # --- Details -------------------------------------------------------------------------
 
 
-class _Progress:
+class Progress:
     """Counts finished runs for whoever looks on."""
 
     def __init__(self, watch: Watch, total: int) -> None:
         self.watch, self.total, self.done = watch, total, 0
 
     def begins(self, what: str) -> None:
+        """A run that was not there is trained now."""
         self.watch.say(what)
 
     def finished(self) -> None:
+        """A run is there, whether it was before or not."""
         self.done += 1
         self.watch.round(self.done, self.total, {})
 
 
-def _played(contest: Contest, out: Path, progress: _Progress) -> Line:
+def _played(contest: Contest, out: Path, progress: Progress) -> Line:
     documents = [
         [
             _result(experiment, out / contest.folder, draw, progress)
@@ -156,17 +158,25 @@ def _played(contest: Contest, out: Path, progress: _Progress) -> Line:
 
 
 def _result(
-    experiment: Experiment, folder: Path, draw: int, progress: _Progress
+    experiment: Experiment, folder: Path, draw: int, progress: Progress
 ) -> dict[str, Any]:
     """The result of a run: read if it is finished, else trained or resumed."""
     name = f"seed-{experiment.split_seed}" + (f"-draw-{draw}" if draw else "")
-    _refuse_links(folder, folder / name)
-    directory = RunDirectory(folder / name)
+    return finished_run(experiment, folder / name, progress).result
+
+
+def finished_run(
+    experiment: Experiment, path: Path, progress: Progress, *, page: bool = True
+) -> SavedRun:
+    """The run at `path`, trained if it is not there and continued if it began."""
+    _refuse_links(path.parent, path)
+    directory = RunDirectory(path)
     if not _is_finished(directory, experiment):
-        progress.begins(f"{folder.name}, {name.replace('-', ' ')}")
-        train(experiment, directory.path, resume=directory.experiment.exists())
+        progress.begins(f"{path.parent.name}, {path.name.replace('-', ' ')}")
+        has_begun = directory.experiment.exists()
+        train(experiment, directory.path, resume=has_begun, page=page)
     progress.finished()
-    return SavedRun(directory).result
+    return SavedRun(directory)
 
 
 def _refuse_links(*folders: Path) -> None:
@@ -220,38 +230,71 @@ def _judged(
     name: str,
     experiments: Sequence[Experiment],
     out: Path,
-    progress: _Progress,
+    progress: Progress,
     *,
     budget: int,
 ) -> Line:
-    evaluations = []
-    for experiment in experiments:
-        path = out / "baselines" / name / f"seed-{experiment.split_seed}.json"
-        _refuse_links(path.parent.parent, path.parent)
-        if not path.exists():
-            progress.begins(f"{name}, seed {experiment.split_seed}")
-        evaluations.append(_judged_seed(name, experiment, path, budget=budget))
-        progress.finished()
-    return Line(name, name, None, None, tuple(evaluations), is_baseline=True)
+    folder = out / "baselines" / name
+    evaluations = tuple(
+        judged_baseline(name, experiment, folder, progress, budget=budget).own
+        for experiment in experiments
+    )
+    return Line(name, name, None, None, evaluations, is_baseline=True)
 
 
-def _judged_seed(
-    name: str, experiment: Experiment, path: Path, *, budget: int
-) -> Evaluation:
+@dataclass(frozen=True, eq=False)
+class JudgedBaseline:
+    """A baseline by the experiment's protocol and, if asked for, among all items."""
+
+    own: Evaluation
+    among_all: Evaluation | None
+
+
+def judged_baseline(
+    name: str,
+    experiment: Experiment,
+    folder: Path,
+    progress: Progress,
+    *,
+    budget: int = 0,
+) -> JudgedBaseline:
+    """The baseline's numbers in this folder, fitted first if they are not there."""
+    path = folder / f"seed-{experiment.split_seed}.json"
+    _refuse_links(folder.parent, folder)
     people = {"seed": experiment.split_seed, "budget": budget}
-    settings = {**measured(experiment), **people}
-    text = json.dumps(settings, sort_keys=True).encode()
-    digest = hashlib.blake2b(text, digest_size=16).hexdigest()
-    if path.exists():
-        kept = read_document(path)
-        if kept.get("digest") != digest:
-            raise BadRun(
-                f"{path} was made by another comparison; choose another --out, or "
-                "delete it"
-            )
-        return Evaluation.from_json(kept["evaluation"])
+    digest = _digest({**measured(experiment), **people})
+    if not path.exists():
+        progress.begins(f"{name}, seed {experiment.split_seed}")
+        _fit_baseline(name, experiment, path, digest, budget=budget)
+    kept = read_document(path)
+    if kept.get("digest") != digest:
+        raise BadRun(
+            f"{path} was made by another comparison; choose another --out, or delete it"
+        )
+    progress.finished()
+    read, among_all = Evaluation.from_json, kept.get("among_all")
+    return JudgedBaseline(
+        read(kept["evaluation"]), None if among_all is None else read(among_all)
+    )
+
+
+def _fit_baseline(
+    name: str, experiment: Experiment, path: Path, digest: str, *, budget: int
+) -> None:
+    """Write down what everyone held out gets from the baseline."""
     assembled = assemble(experiment)
-    judged = judge_baseline(assembled, name, assembled.split.test, budget=budget)
-    kept = {"digest": digest, "evaluation": judged.to_json()}  # of each user
+    score, people = (
+        baseline_scorer(assembled, name, budget=budget),
+        assembled.split.test,
+    )
+    own = judge_scores(assembled, score, people)
+    among_all = judge_among_all(assembled, score, people)
+    kept = {"digest": digest, "evaluation": own.to_json()}  # of each user
+    if among_all is not None:
+        kept["among_all"] = among_all.to_json()
     write_document(path, kept, is_private=True)
-    return judged
+
+
+def _digest(settings: Mapping[str, Any]) -> str:
+    text = json.dumps(settings, sort_keys=True).encode()
+    return hashlib.blake2b(text, digest_size=16).hexdigest()

@@ -116,9 +116,9 @@ def _contests(grid: Grid, tables: Mapping[Path, dict[str, Any]]) -> Iterator[Con
     for path, table in tables.items():
         for target in grid.epsilons or (None,):
             aimed = _aimed(table, target)
-            first = _first_seed(aimed)
+            first = first_seed(aimed)
             runs = tuple(
-                tuple(_seeded(aimed, seed, draw, path) for draw in range(grid.draws))
+                tuple(seeded(aimed, seed, draw, path) for draw in range(grid.draws))
                 for seed in range(first, first + grid.seeds)
             )
             yield Contest(names[path], target, runs)
@@ -151,12 +151,13 @@ def _aimed(table: dict[str, Any], target: float | None) -> dict[str, Any]:
     return aimed
 
 
-def _first_seed(table: dict[str, Any]) -> int:
+def first_seed(table: dict[str, Any]) -> int:
+    """The seed that an unchecked table divides its data with."""
     seed = table["data"].get("seed", table.get("run", {}).get("seed", 0))
     return int(seed)
 
 
-def _seeded(table: dict[str, Any], seed: int, draw: int, path: Path) -> Experiment:
+def seeded(table: dict[str, Any], seed: int, draw: int, path: Path) -> Experiment:
     """One run; baselines are fitted once for all lines, not by every run."""
     seeded = copy.deepcopy(table)
     seeded["data"]["seed"] = seed

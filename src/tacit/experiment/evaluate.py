@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from jaxtyping import Int64
 
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
+from tacit.evaluation.candidate_sets import SampledCandidates
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.ranking import Personal, Scorer
 from tacit.experiment.assemble import Assembled, protocol, root_key
 from tacit.experiment.registry import baseline
 from tacit.experiment.scorer import scorer
 from tacit.experiment.search import search
+from tacit.experiment.settings import Experiment
 from tacit.method import Clients, Scores, enrol
 from tacit.results import Evaluation
 from tacit.runtime.rounds import State
@@ -23,23 +27,72 @@ Users = Int64[np.ndarray, "users"]
 
 def judge(assembled: Assembled, state: State, heldout: Heldout) -> Evaluation:
     """The evaluation of the method with the weights in `state`."""
-    return _evaluate(assembled, method_scorer(assembled, state), heldout)
+    return judge_scores(assembled, method_scorer(assembled, state), heldout)
 
 
 def judge_baseline(
     assembled: Assembled, name: str, heldout: Heldout, *, budget: int = 0
 ) -> Evaluation:
-    """The evaluation of a baseline, fitted centrally on the training users' histories.
+    """The evaluation of a baseline, fitted centrally on the training histories."""
+    score = baseline_scorer(assembled, name, budget=budget)
+    return judge_scores(assembled, score, heldout)
+
+
+def scorers(assembled: Assembled, state: State) -> Iterator[tuple[str, Scorer]]:
+    """Names and scorers: the method first, then each baseline of the experiment."""
+    experiment = assembled.experiment
+    yield experiment.method_name, method_scorer(assembled, state)
+    for name in experiment.evaluate.baselines:
+        yield name, baseline_scorer(assembled, name)
+
+
+def judge_scores(assembled: Assembled, score: Scorer, heldout: Heldout) -> Evaluation:
+    """The evaluation of any scores, by the experiment's protocol and metrics."""
+    experiment = assembled.experiment
+    return evaluate(
+        score,
+        ranked_for(experiment, heldout),
+        metrics=experiment.evaluate.metrics,
+        protocol=protocol(experiment),
+    )
+
+
+def judge_among_all(
+    assembled: Assembled, score: Scorer, heldout: Heldout
+) -> Evaluation | None:
+    """The same users' `full_metrics` among all items; None if none are asked for."""
+    experiment = assembled.experiment
+    metrics = experiment.evaluate.full_metrics
+    if not metrics:
+        return None
+    return evaluate(score, ranked_for(experiment, heldout), metrics=metrics)
+
+
+def ranked_for(experiment: Experiment, heldout: Heldout) -> Heldout:
+    """Those of the held-out users whom the experiment ranks for."""
+    settings, candidates = experiment.evaluate, protocol(experiment)
+    rows = np.arange(len(heldout.users))
+    is_skipping = settings.too_few_candidates == "skip"
+    if is_skipping and isinstance(candidates, SampledCandidates):
+        rows = np.flatnonzero(candidates.free(heldout) >= candidates.n)
+    if settings.max_users is None and len(rows) == len(heldout.users):
+        return heldout
+    return heldout.take(rows[: settings.max_users])
+
+
+def baseline_scorer(assembled: Assembled, name: str, *, budget: int = 0) -> Scorer:
+    """The scores of a baseline, fitted on what everyone trains on.
 
     With a `budget`, the best of so many settings on the validation users is taken.
     """
-    key = root_key(assembled.experiment).at("baseline", name)
-    ranker, split = baseline(name), assembled.split
+    experiment, split = assembled.experiment, assembled.split
+    key = root_key(experiment).at("baseline", name)
+    ranker = baseline(name, experiment.evaluate.baseline_settings.get(name))
     if budget:
-        metric = assembled.experiment.evaluate.metrics[0]
+        metric = experiment.evaluate.metrics[0]
         tried = search(ranker, split, metric=metric, budget=budget, key=key)
         ranker = tried.best.ranker
-    return _evaluate(assembled, scorer(ranker.fit(split.train, key=key)), heldout)
+    return scorer(ranker.fit(split.train, key=key))
 
 
 def method_scorer(assembled: Assembled, state: State) -> Personal:
@@ -66,13 +119,3 @@ def method_scorer(assembled: Assembled, state: State) -> Personal:
         return recommender.score(history, clients(users), keys)
 
     return Personal(score)
-
-
-def _evaluate(assembled: Assembled, score: Scorer, heldout: Heldout) -> Evaluation:
-    settings = assembled.experiment.evaluate
-    return evaluate(
-        score,
-        heldout,
-        metrics=settings.metrics,
-        protocol=protocol(assembled.experiment),
-    )

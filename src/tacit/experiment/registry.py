@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from tacit import check
 from tacit.baselines.ranker import Ranker
 from tacit.errors import BadValue
+from tacit.experiment.dataclass_fields import Problems
 from tacit.method import Method
 from tacit.methods import METHODS
 
@@ -28,9 +31,21 @@ def baseline_names() -> list[str]:
     return sorted(_found("tacit.baselines"))
 
 
-def baseline(name: str) -> Ranker:
-    """The baseline of this name with its default settings."""
-    made: Ranker = _load("tacit.baselines", "baseline", name)()
+def baseline_class(name: str) -> type[Ranker]:
+    """The baseline of this name."""
+    loaded: type[Ranker] = _load("tacit.baselines", "baseline", name)
+    return loaded
+
+
+def baseline(name: str, settings: Mapping[str, Any] | None = None) -> Ranker:
+    """The baseline of this name, with its defaults where a setting is left out.
+
+    Settings must fit the fields of the baseline; a list is read as a tuple.
+    """
+    cls, problems = baseline_class(name), Problems()
+    made = problems.read(cls, settings or {}, name)
+    if made is None:
+        raise BadValue("; ".join(problems.found))
     return made
 
 
@@ -45,4 +60,10 @@ def _found(group: str) -> dict[str, EntryPoint]:
     """The entry points of other packages, and our own methods, which come first."""
     own = METHODS if group == "tacit.methods" else {}
     listed = {n: EntryPoint(n, value, group) for n, value in own.items()}
-    return {entry.name: entry for entry in entry_points(group=group)} | listed
+    return {entry.name: entry for entry in _declared(group)} | listed
+
+
+@cache
+def _declared(group: str) -> tuple[EntryPoint, ...]:
+    """Read once: it opens a file of every installed package, and none comes or goes."""
+    return tuple(entry_points(group=group))

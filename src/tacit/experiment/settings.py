@@ -21,13 +21,19 @@ from typing import Any, Literal
 from tacit import check
 from tacit.data import sources
 from tacit.data.sources.csv import CsvTable, ItemsTable
+from tacit.data.subset import Subset
 from tacit.data.synthetic.world import World
 from tacit.errors import BadExperiment, BadValue
 from tacit.evaluation.metrics import parse
 from tacit.evaluation.paper_protocols import named
 from tacit.evaluation.released_metric import Measured, ReleasedMetric
 from tacit.experiment.dataclass_fields import Problems
-from tacit.experiment.registry import baseline_names, method_class, method_names
+from tacit.experiment.registry import (
+    baseline_class,
+    baseline_names,
+    method_class,
+    method_names,
+)
 from tacit.mechanisms.item_selection import ItemSelection
 from tacit.method import Method
 from tacit.privacy import UNPROTECTED
@@ -67,6 +73,8 @@ class DataSettings:
     protocol: str | None = None
     min_value: float | None = None
     min_interactions: int = 2
+    min_users: int = 1  # who have an item; items are dropped before users are
+    subset: Mapping[str, Any] | None = None  # of the users and items that are left
     split: SplitName = "new-users"
     validation: float = 0.1
     test: float = 0.1
@@ -80,6 +88,7 @@ class DataSettings:
     def __post_init__(self) -> None:
         check.one_of([*sources.names(), "csv"], source=self.source)
         check.at_least(1, min_interactions=self.min_interactions)
+        check.at_least(1, min_users=self.min_users)
         check.positive(validation=self.validation, test=self.test)
         check.fraction(target_share=self.target_share)
         if self.seed is not None:
@@ -125,13 +134,15 @@ class PrivacySettings:
     target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
     groups: str | None = None  # a category of the profiles that is public
     budgets: Literal["scale", "sample"] = "scale"  # how groups get budgets of their own
-    min_contributors: int = 1  # below it a shuffler delivers nothing
+    # below it a shuffler delivers nothing; all: everybody whom the plan speaks of
+    min_contributors: int | Literal["all"] = 1
     contact: str | None = None  # who answers questions; stands on the privacy card
 
     def __post_init__(self) -> None:
         check.one_of(("scale", "sample"), budgets=self.budgets)
         channel(self.channel)
-        check.at_least(1, min_contributors=self.min_contributors)
+        if self.min_contributors != "all":
+            check.at_least(1, min_contributors=self.min_contributors)
         if self.delta is not None:
             check.fraction(delta=self.delta)
         self._check_targets()
@@ -175,22 +186,34 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class EvaluateSettings:
-    """The metrics, the protocol and the baselines of an evaluation."""
+    """The metrics, the protocol and the baselines of an evaluation.
+
+    `full_metrics` are measured among all items as well, whatever the protocol is: they
+    stand beside a paper's figures and can be compared with those of others.
+    """
 
     metrics: tuple[str, ...] = ("ndcg@100", "recall@20", "recall@50")
     protocol: Literal["full", "sampled", "each-alone"] = "full"
     candidates: int = 99  # of the sampled protocol
+    # whom to rank for who lacks fewer items than candidates: nobody may be left out
+    # silently, so to skip them is to be asked for
+    too_few_candidates: Literal["refuse", "skip"] = "refuse"
+    max_users: int | None = None  # rank for the first so many held-out users only
+    full_metrics: tuple[str, ...] = ()
     every: int = 1  # rounds between looks at the validation users
     baselines: tuple[str, ...] = ("popularity",)
+    baseline_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     release: Mapping[str, Any] | None = None  # a hit rate under the budget
 
     def __post_init__(self) -> None:
         check.at_least(1, every=self.every, candidates=self.candidates)
         if not self.metrics:
             raise BadValue("metrics=[] must name at least one, such as 'ndcg@10'")
-        for metric in self.metrics:
+        if self.max_users is not None:
+            check.at_least(1, max_users=self.max_users)
+        for metric in (*self.metrics, *self.full_metrics):
             parse(metric)
-        for name in self.baselines:
+        for name in (*self.baselines, *self.baseline_settings):
             check.one_of(baseline_names(), baseline=name)
 
 
@@ -209,6 +232,7 @@ class Experiment:
     world: World | None
     selection: ItemSelection | None = None
     metric: ReleasedMetric | None = None  # measured on those who train, under noise
+    subset: Subset | None = None
 
     def resolved(self) -> dict[str, Any]:
         """Every setting, defaults included, as it would stand in a file."""
@@ -217,6 +241,8 @@ class Experiment:
             data["csv"] = plain_settings(self.csv)
         if self.world is not None:
             data["world"] = plain_settings(self.world)
+        if self.subset is not None:
+            data["subset"] = plain_settings(self.subset)
         evaluate = plain_settings(self.evaluate)
         if self.metric is not None:
             evaluate["release"] = plain_settings(self.metric)
@@ -307,6 +333,11 @@ def check_experiment(
     selection = None
     if data and data.selection is not None:
         selection = problems.read(ItemSelection, data.selection, "data.selection")
+    subset = None
+    if data and data.subset is not None:
+        subset = problems.read(Subset, data.subset, "data.subset")
+    if evaluate:
+        _check_baseline_settings(evaluate, problems)
     if data and evaluate and data.protocol is not None:
         evaluate = _as_published(data, evaluate, table, problems)
     metric = _metric(evaluate, run, method, sampler, problems)
@@ -315,7 +346,13 @@ def check_experiment(
     parts = (data, name, method, privacy, run, evaluate, sampler)
     assert None not in parts  # no problem was found
     known = world if data and data.world else None
-    return Experiment(*parts, csv, known, selection, metric)  # type: ignore[arg-type]
+    return Experiment(*parts, csv, known, selection, metric, subset)  # type: ignore[arg-type]
+
+
+def _check_baseline_settings(evaluate: EvaluateSettings, problems: Problems) -> None:
+    for name, settings in evaluate.baseline_settings.items():
+        cls: type[Any] = baseline_class(name)
+        problems.read(cls, settings, f"evaluate.baseline_settings.{name}")
 
 
 def _metric(
@@ -350,7 +387,7 @@ def _as_published(
     assert data.protocol is not None
     decided = {
         "data": (
-            *("min_value", "min_interactions", "split"),
+            *("min_value", "min_interactions", "min_users", "split"),
             *("validation", "test", "target_share", "items", "selection"),
         ),
         "evaluate": ("protocol", "candidates"),

@@ -17,8 +17,8 @@ from tacit.errors import BadRun, Damaged, Refused
 from tacit.evaluation.released_metric import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
-from tacit.experiment.evaluate import judge, judge_baseline
-from tacit.experiment.privacy_card import draw_card, with_progress
+from tacit.experiment.evaluate import judge, judge_among_all, judge_scores, scorers
+from tacit.experiment.privacy_card import draw_card, with_progress, write_card
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import (
     Experiment,
@@ -35,6 +35,7 @@ from tacit.runtime.run import ONLY, Facts, RunDirectory, play
 from tacit.serving.model_file import Model, save_model
 from tacit.statement import Account, Statement
 
+AMONG_ALL = "evaluations_among_all"  # by evaluate.full_metrics
 _COUNTED = ("asked", "took_part", "bytes_up", "bytes_down")  # of a round's tally
 
 
@@ -86,10 +87,13 @@ def train(
     *,
     resume: bool = False,
     watch: Watch | None = None,
+    page: bool = True,
 ) -> Outcome:
     """Train, evaluate on the test users and write every file of the run.
 
     Interrupted at any moment, the same call with `resume=True` continues bit for bit.
+    Without a `page` the charts of report.html are not drawn, which takes longer than a
+    small run: `tacit report` draws them from the other files when somebody asks.
     """
     watch, directory = watch or Nobody(), RunDirectory(out)
     with directory.locked():  # until the last file: nobody else writes in between
@@ -110,20 +114,24 @@ def train(
         card = _write_down(assembled, directory, inputs)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
-        evaluations = {}
+        evaluations: dict[str, Evaluation] = {}
+        among_all: dict[str, Evaluation] = {}
         if not experiment.is_release:
             watch.say("ranking for the test users")
-            evaluations = judge_all(assembled, state, assembled.split.test)
+            evaluations, among_all = _judge_test_people(assembled, state)
         rounds = tuple(directory.rounds_logged())
         document = (
             _released(assembled, state)
             if experiment.is_release
-            else _result(assembled, state, rounds, evaluations)
+            else _result(assembled, state, rounds, evaluations, among_all)
         )
         n_items = len(assembled.split.catalog)
         current = _progress(assembled, directory, card, begun=assembled.plan.rounds)
         run = Finished(directory, experiment, document, current, n_items, rounds)
-        write_report(run)
+        if page:
+            write_report(run)
+        else:
+            write_card(directory, current)
         # The last file: where it stands, the run is finished.
         write_document(directory.result, document, is_private=True)
     return Outcome(assembled, state, evaluations, run)
@@ -133,12 +141,25 @@ def judge_all(
     assembled: Assembled, state: State, heldout: Heldout
 ) -> dict[str, Evaluation]:
     """Evaluations of the method and of each baseline, on the same users."""
-    experiment = assembled.experiment
-    own = {experiment.method_name: judge(assembled, state, heldout)}
-    return own | {
-        name: judge_baseline(assembled, name, heldout)
-        for name in experiment.evaluate.baselines
+    return {
+        name: judge_scores(assembled, score, heldout)
+        for name, score in scorers(assembled, state)
     }
+
+
+def _judge_test_people(
+    assembled: Assembled, state: State
+) -> tuple[dict[str, Evaluation], dict[str, Evaluation]]:
+    """By the experiment's protocol and, where it has `full_metrics`, among all items.
+
+    One contender is fitted at a time: a baseline may fill the memory.
+    """
+    own, among_all, people = {}, {}, assembled.split.test
+    for name, score in scorers(assembled, state):
+        own[name] = judge_scores(assembled, score, people)
+        if (found := judge_among_all(assembled, score, people)) is not None:
+            among_all[name] = found
+    return own, among_all
 
 
 def last_state(assembled: Assembled, directory: RunDirectory) -> State:
@@ -376,6 +397,7 @@ def _result(
     state: State,
     rounds: Sequence[Facts],
     evaluations: dict[str, Evaluation],
+    among_all: dict[str, Evaluation],
 ) -> dict[str, Any]:
     seconds = sum(line["seconds"] for line in rounds)
     counted = {n: sum(line[ONLY][n] for line in rounds) for n in _COUNTED}
@@ -394,6 +416,7 @@ def _result(
             **counted,
             "clients_per_second": counted["took_part"] / seconds if seconds else None,
             "evaluations": {n: e.to_json() for n, e in evaluations.items()},
+            AMONG_ALL: {n: e.to_json() for n, e in among_all.items()},
         },
     }
 
@@ -414,5 +437,6 @@ def in_short(document: Mapping[str, Any]) -> dict[str, Any]:
     """A result without the numbers of each user."""
     if not document["simulation"]:
         return {**document}
-    simulated = {k: v for k, v in document[ONLY].items() if k != "evaluations"}
+    per_user = ("evaluations", AMONG_ALL)
+    simulated = {k: v for k, v in document[ONLY].items() if k not in per_user}
     return {**document, ONLY: simulated}

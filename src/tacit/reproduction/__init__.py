@@ -1,48 +1,62 @@
-"""Published tables beside ours: literally as published, and as it can be proven.
+"""A small harness that puts a paper's published tables beside ours.
 
-One module a paper. What belongs here: the published numbers, what we get in `paper` and
-in `sound` mode, and the reason where they differ. What does not: the algorithms.
+    cells       an experiment file × changes × seeds, through the same `train`
+    study       the tables of a paper and the cells each needs; finding and loading them
+    published   the figures that a paper prints, read from published.toml
+    claims      that one contender is above another, paired, on the same users
+    tables      rows, claims and charts as data
+    page        the same as one HTML file
+
+The studies themselves are in `reproductions/<paper>/`, outside the package: study.py,
+published.toml and experiment files. What does not belong here: a paper's settings or
+numbers, and a second way to train.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
-from typing import Literal
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from tacit import check
 from tacit.errors import BadValue
+from tacit.reproduction.study import SCALES as SCALES
+from tacit.reproduction.study import Scale as Scale
+from tacit.reproduction.study import find_studies, load_study
+from tacit.reproduction.study import papers as studied
 from tacit.reproduction.tables import Reproduction
 
-Scale = Literal["quick", "full"]
-Tables = Mapping[str, Callable[[Scale], Reproduction]]
-
-_PAPERS: Mapping[str, str] = {
-    "privrec": "tacit.reproduction.privrec",
-    "fmf-ldp": "tacit.reproduction.fmf_ldp",
-    "fedvae": "tacit.reproduction.fedvae",
-}
+if TYPE_CHECKING:
+    from tacit.experiment.training import Watch
 
 
-def papers() -> tuple[str, ...]:
-    """The papers that can be reproduced in this version."""
-    return tuple(_PAPERS)
+def papers(studies: Path | None = None) -> tuple[str, ...]:
+    """The papers that can be reproduced, as they are called on the command line."""
+    found = (name.replace("_", "-") for name in studied(find_studies(studies)))
+    return tuple(sorted(found))
 
 
 def reproduce(
-    paper: str, *, table: int | str | None = None, scale: Scale = "quick"
+    paper: str,
+    *,
+    table: int | str | None = None,
+    scale: Scale = "quick",
+    out: Path | None = None,
+    studies: Path | None = None,
+    watch: Watch | None = None,
 ) -> Reproduction:
     """A paper's tables and figures, or one of them by its number in the paper.
 
-    `quick` takes minutes, `full` may take hours.
+    `smoke` takes seconds on an invented world, `quick` minutes, `full` may take hours.
+    Runs are kept in `out`, and the same call goes on from them; without it they are
+    thrown away.
     """
-    if paper not in _PAPERS:
-        raise BadValue(f"paper {check.unknown(paper, _PAPERS)}")
-    check.one_of(("quick", "full"), scale=scale)
-    tables: Tables = import_module(_PAPERS[paper]).TABLES
-    if table is None:
-        return Reproduction.joined([make(scale) for make in tables.values()])
-    if str(table) not in tables:
-        known = ", ".join(tables)
-        raise BadValue(f"table {table} of {paper} is not here yet; known: {known}")
-    return tables[str(table)](scale)
+    check.one_of(SCALES, scale=scale)
+    number = None if table is None else str(table)
+    if paper.replace("_", "-") not in papers(studies):
+        raise BadValue(f"paper {check.unknown(paper, papers(studies))}")
+    study = load_study(paper, find_studies(studies), scale)
+    place = TemporaryDirectory() if out is None else nullcontext(str(out))
+    with place as folder:
+        return study.reproduced(Path(folder), table=number, watch=watch)

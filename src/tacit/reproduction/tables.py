@@ -20,9 +20,14 @@ class Row:
     ok: bool  # whether `paper` is the published figure as near as the table asks
     note: str = ""
     reason: str = ""  # why it is not, where it is not
-    budget: str = ""  # what a person spends for `paper`
+    budget: str = ""  # what a user spends for `paper`
     beside: Mapping[str, float] = field(default_factory=dict)  # others, judged alike
-    se: float | None = None  # over people, or over seeds if there are several
+    se: float | None = None  # over users, or over seeds if there are several
+
+
+def is_near(found: float, published: float | None, *, within: float) -> bool:
+    """Whether a figure is the published one; what is not printed cannot differ."""
+    return published is None or abs(found - published) <= within
 
 
 @dataclass(frozen=True)

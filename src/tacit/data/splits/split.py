@@ -24,6 +24,12 @@ class Heldout:
     targets: Shards
     disliked: Shards | None = None
 
+    def take(self, rows: Int64[np.ndarray, "some"]) -> Heldout:
+        """Some of the people, in the order given."""
+        disliked = None if self.disliked is None else self.disliked.take(rows)
+        history, targets = self.history.take(rows), self.targets.take(rows)
+        return Heldout(self.users[rows], history, targets, disliked)
+
 
 @dataclass(frozen=True, eq=False)
 class Split:

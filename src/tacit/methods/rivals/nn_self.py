@@ -67,6 +67,7 @@ class NnSelf(SumMethod):
     `people` and `situations` say how many labels each feature has, 0 for a number.
     """
 
+    EXTRAS: ClassVar[Mapping[str, str]] = {"torch": "train"}
     mechanisms: ClassVar[Mechanisms] = {"none": Unprotected}
 
     items: tuple[str, ...] = ()  # features of the catalog; none named: all but text
