@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from quick import slow
 
 from tacit.experiment.settings import (
     DataSettings,
@@ -53,6 +54,10 @@ LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)[^)]*\)")
 COMMAND = re.compile(r"^\$ tacit((?:.*\\\n)*.*)$", re.MULTILINE)
 TACIT = Path(sys.executable).with_name("tacit")
 SECONDS = 300  # no command on a page may take longer
+LONG = (  # left to `make test-all`
+    "docs/audit.md",  # 25 s: every form of a method is audited
+    "docs/privacy-card.md",  # the demo, which docs/index.md runs as well
+)
 
 
 class BrokenExample(Exception):
@@ -162,7 +167,11 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=slow if _name(p) in LONG else ()) for p in PAGES],
+    ids=_name,
+)
 def test_the_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +197,10 @@ def test_doctests(file: Path) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     lost = [target for target in links(page) if not (page.parent / target).exists()]
     assert lost == [], f"{_name(page)} links to files that are not there"
+
+
+def test_the_pages_that_take_long_are_pages() -> None:
+    assert {*LONG} <= {*map(_name, PAGES)}
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from quick import some_of
 
 from tacit.cli import app, failures
 from tacit.cli.failures import failure_of
@@ -42,7 +43,7 @@ OF_THE_DISK = [
 ]
 
 
-@pytest.mark.parametrize("number", OF_THE_DISK)
+@pytest.mark.parametrize("number", some_of(OF_THE_DISK, 3))
 @pytest.mark.parametrize("name", ["experiment.toml", "ledger.json", "result.json"])
 def test_a_disk_that_says_no(tacit, experiment, tmp_path, monkeypatch, number, name):
     """While any file is put into its place; root can be stopped in no other way."""

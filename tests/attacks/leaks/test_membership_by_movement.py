@@ -95,6 +95,7 @@ class Silent(PrivRec):
     def noise(self, broadcast: Broadcast, plan: Plan) -> None: ...
 
 
+@pytest.mark.slow
 def test_noise_that_is_missing_is_found_out(histories: Histories) -> None:
     *_, sound = LEAK.subjects(60, KEY.at("catalog"))
     told = {f.name: getattr(sound.method, f.name) for f in fields(PrivRec)}
