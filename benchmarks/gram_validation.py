@@ -18,7 +18,7 @@ from unittest.mock import patch
 import numpy as np
 
 from tacit.experiment.assemble import Assembled, assemble
-from tacit.experiment.evaluate import judge
+from tacit.experiment.evaluate import evaluate_method
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.method import CentralGaussian, Unprotected
@@ -76,7 +76,9 @@ class Bench:
         *_, (state, _) = simulation.run(simulation.start())
         trained = replace(split, users=split.users[rows], train=split.train.take(rows))
         judged = replace(self.assembled, simulation=simulation, split=trained)
-        found = judge(judged, state, split.validation).metrics()["ndcg@100"].mean
+        found = (
+            evaluate_method(judged, state, split.validation).metrics()["ndcg@100"].mean
+        )
         server = state.server
         return made, Earlier(server.weights, server.memory, ()), found
 

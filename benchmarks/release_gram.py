@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.experiment.assemble import assemble
-from tacit.experiment.evaluate import judge
+from tacit.experiment.evaluate import evaluate_method
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 
@@ -62,7 +62,7 @@ def _of_seed(experiment: Path, epsilon: float, seed: int) -> list[tuple[float, f
                 key=Key.from_os() if is_release else Key.from_seed(seed).at(draw),
             )
             *_, (state, _) = made.run(made.start())
-            judged = judge(
+            judged = evaluate_method(
                 replace(assembled, simulation=made), state, assembled.split.test
             )
             both.append(judged.metrics()["ndcg@100"].mean)

@@ -14,7 +14,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE, TESTS = ROOT / "src" / "tacit", ROOT / "tests"
-LEFT_OUT = ("reproduction/",)  # studies move out of the package; theirs come with them
 MUTANTS = "audit/test_mutants.py"  # breaks what each check of an audit is there for
 THREADS = "kernels/test_threads.py"  # holds every kernel against its twin
 
@@ -45,7 +44,6 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "experiment/build_report": ("cli/test_train.py", "the page of a trained run"),
     "experiment/comparison": ("cli/test_compare.py", "needs several trained runs"),
     "experiment/comparison_report": ("cli/test_compare.py", "the page of them"),
-    "experiment/evaluate": ("cli/test_train.py", "needs a trained run"),
     "experiment/exporting": ("cli/test_export.py", "needs a trained run"),
     "experiment/training": ("cli/test_train.py", "trains, stops and resumes"),
     "kernels/feature_mlp": (
@@ -96,7 +94,6 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "tree/dense": ("tree/test_leaves.py", "every kind of leaf, by the same tests"),
     "tree/factored": ("tree/test_leaves.py", "every kind of leaf, by the same tests"),
     "tree/grouped": ("tree/test_leaves.py", "every kind of leaf, by the same tests"),
-    "tree/stored": ("tree/test_tree.py", "what every leaf is stored in"),
     "tree/symmetric": ("tree/test_leaves.py", "every kind of leaf, by the same tests"),
     "version": ("test_package.py", "one version, wherever it is read"),
 }
@@ -107,7 +104,7 @@ def modules() -> dict[str, bool]:
     found = {}
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).with_suffix("").as_posix()
-        if path.stem.startswith("__") or name.startswith(LEFT_OUT):
+        if path.stem.startswith("__"):
             continue
         where = TESTS / Path(name).parent / f"test_{path.stem}.py"
         found[name] = where.is_file()

@@ -23,7 +23,7 @@ from tacit.attacks.poisoning import (
 from tacit.data.splits import Split
 from tacit.evaluation.ranking import Scorer
 from tacit.experiment.assemble import Assembled, assemble
-from tacit.experiment.evaluate import baseline_scorer, judge_scores, method_scorer
+from tacit.experiment.evaluate import baseline_scorer, evaluate_scores, method_scorer
 from tacit.experiment.settings import Experiment
 from tacit.reproduction.cells import Cell, Results
 from tacit.results import Json, Metric
@@ -127,7 +127,7 @@ def _attacked(assembled: Assembled, attack: str | None, share: float) -> Json:
 
 def _judged(assembled: Assembled, scorer: Scorer) -> Json:
     users, item = assembled.split.test, promoted(assembled.split)
-    found = judge_scores(assembled, scorer, users).metrics()[NDCG]
+    found = evaluate_scores(assembled, scorer, users).metrics()[NDCG]
     shown = (exposure(scorer, users, item, k=k) for k in (10, 20))
     return asdict(Outcome(found, *shown))
 

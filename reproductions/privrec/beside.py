@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float64, Int32, Int64
 from tacit.data.shards import Shards
 from tacit.evaluation.ranking import Personal, Scorer
 from tacit.experiment.assemble import Assembled, assemble, root_key
-from tacit.experiment.evaluate import judge_among_all, judge_scores, method_scorer
+from tacit.experiment.evaluate import evaluate_among_all, evaluate_scores, method_scorer
 from tacit.experiment.settings import Experiment
 from tacit.method import Method, Scores
 from tacit.methods.privrec import PrivRec
@@ -53,8 +53,8 @@ def evaluated(
 ) -> dict[str, Any]:
     """The test users' numbers as plain JSON, by the paper's way and among all items."""
     users = assembled.split.test
-    own = judge_scores(assembled, score, users)
-    among_all = judge_among_all(assembled, score, users)
+    own = evaluate_scores(assembled, score, users)
+    among_all = evaluate_among_all(assembled, score, users)
     assert among_all is not None  # every cell has full_metrics
     both = {"own": own, "among_all": among_all}
     return {

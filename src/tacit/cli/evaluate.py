@@ -28,7 +28,7 @@ def evaluate(
     from tacit.experiment.assemble import assemble, root_key
     from tacit.experiment.build_report import contenders
     from tacit.experiment.saved_run import SavedRun
-    from tacit.experiment.training import judge_all, last_state
+    from tacit.experiment.training import evaluate_all, last_state
     from tacit.reporting.plain_words import purpose
     from tacit.reporting.tables import comparison, to_rich
 
@@ -43,7 +43,7 @@ def evaluate(
     state = last_state(assembled, saved.directory)
     split = assembled.split
     heldout = split.test if people == "test" else split.validation
-    judged = judge_all(assembled, state, heldout)
+    judged = evaluate_all(assembled, state, heldout)
     name = saved.experiment.method_name
     key = root_key(saved.experiment).at("bootstrap")  # the same interval every time
     differences = {

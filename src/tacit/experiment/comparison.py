@@ -24,7 +24,11 @@ from tacit.errors import BadRun, BadValue
 from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.experiment.assemble import assemble
 from tacit.experiment.comparison_grid import Contest, Grid, measured
-from tacit.experiment.evaluate import baseline_scorer, judge_among_all, judge_scores
+from tacit.experiment.evaluate import (
+    baseline_scorer,
+    evaluate_among_all,
+    evaluate_scores,
+)
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import Experiment
 from tacit.experiment.training import Nobody, Watch, train
@@ -236,28 +240,28 @@ def _judged(
 ) -> Line:
     folder = out / "baselines" / name
     evaluations = tuple(
-        judged_baseline(name, experiment, folder, progress, budget=budget).own
+        evaluated_baseline(name, experiment, folder, progress, budget=budget).own
         for experiment in experiments
     )
     return Line(name, name, None, None, evaluations, is_baseline=True)
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedBaseline:
+class EvaluatedBaseline:
     """A baseline by the experiment's protocol and, if asked for, among all items."""
 
     own: Evaluation
     among_all: Evaluation | None
 
 
-def judged_baseline(
+def evaluated_baseline(
     name: str,
     experiment: Experiment,
     folder: Path,
     progress: Progress,
     *,
     budget: int = 0,
-) -> JudgedBaseline:
+) -> EvaluatedBaseline:
     """The baseline's numbers in this folder, fitted first if they are not there."""
     path = folder / f"seed-{experiment.split_seed}.json"
     _refuse_links(folder.parent, folder)
@@ -273,7 +277,7 @@ def judged_baseline(
         )
     progress.finished()
     read, among_all = Evaluation.from_json, kept.get("among_all")
-    return JudgedBaseline(
+    return EvaluatedBaseline(
         read(kept["evaluation"]), None if among_all is None else read(among_all)
     )
 
@@ -287,8 +291,8 @@ def _fit_baseline(
         baseline_scorer(assembled, name, budget=budget),
         assembled.split.test,
     )
-    own = judge_scores(assembled, score, people)
-    among_all = judge_among_all(assembled, score, people)
+    own = evaluate_scores(assembled, score, people)
+    among_all = evaluate_among_all(assembled, score, people)
     kept = {"digest": digest, "evaluation": own.to_json()}  # of each user
     if among_all is not None:
         kept["among_all"] = among_all.to_json()

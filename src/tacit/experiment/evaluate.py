@@ -25,17 +25,17 @@ from tacit.serving.recommender import Recommender
 Users = Int64[np.ndarray, "users"]
 
 
-def judge(assembled: Assembled, state: State, heldout: Heldout) -> Evaluation:
+def evaluate_method(assembled: Assembled, state: State, heldout: Heldout) -> Evaluation:
     """The evaluation of the method with the weights in `state`."""
-    return judge_scores(assembled, method_scorer(assembled, state), heldout)
+    return evaluate_scores(assembled, method_scorer(assembled, state), heldout)
 
 
-def judge_baseline(
+def evaluate_baseline(
     assembled: Assembled, name: str, heldout: Heldout, *, budget: int = 0
 ) -> Evaluation:
     """The evaluation of a baseline, fitted centrally on the training histories."""
     score = baseline_scorer(assembled, name, budget=budget)
-    return judge_scores(assembled, score, heldout)
+    return evaluate_scores(assembled, score, heldout)
 
 
 def scorers(assembled: Assembled, state: State) -> Iterator[tuple[str, Scorer]]:
@@ -46,7 +46,9 @@ def scorers(assembled: Assembled, state: State) -> Iterator[tuple[str, Scorer]]:
         yield name, baseline_scorer(assembled, name)
 
 
-def judge_scores(assembled: Assembled, score: Scorer, heldout: Heldout) -> Evaluation:
+def evaluate_scores(
+    assembled: Assembled, score: Scorer, heldout: Heldout
+) -> Evaluation:
     """The evaluation of any scores, by the experiment's protocol and metrics."""
     experiment = assembled.experiment
     return evaluate(
@@ -57,7 +59,7 @@ def judge_scores(assembled: Assembled, score: Scorer, heldout: Heldout) -> Evalu
     )
 
 
-def judge_among_all(
+def evaluate_among_all(
     assembled: Assembled, score: Scorer, heldout: Heldout
 ) -> Evaluation | None:
     """The same users' `full_metrics` among all items; None if none are asked for."""

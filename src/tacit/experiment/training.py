@@ -17,7 +17,12 @@ from tacit.errors import BadRun, Damaged, Refused
 from tacit.evaluation.released_metric import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
-from tacit.experiment.evaluate import judge, judge_among_all, judge_scores, scorers
+from tacit.experiment.evaluate import (
+    evaluate_among_all,
+    evaluate_method,
+    evaluate_scores,
+    scorers,
+)
 from tacit.experiment.privacy_card import draw_card, with_progress, write_card
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import (
@@ -118,7 +123,7 @@ def train(
         among_all: dict[str, Evaluation] = {}
         if not experiment.is_release:
             watch.say("ranking for the test users")
-            evaluations, among_all = _judge_test_people(assembled, state)
+            evaluations, among_all = _evaluate_test_users(assembled, state)
         rounds = tuple(directory.rounds_logged())
         document = (
             _released(assembled, state)
@@ -137,17 +142,17 @@ def train(
     return Outcome(assembled, state, evaluations, run)
 
 
-def judge_all(
+def evaluate_all(
     assembled: Assembled, state: State, heldout: Heldout
 ) -> dict[str, Evaluation]:
     """Evaluations of the method and of each baseline, on the same users."""
     return {
-        name: judge_scores(assembled, score, heldout)
+        name: evaluate_scores(assembled, score, heldout)
         for name, score in scorers(assembled, state)
     }
 
 
-def _judge_test_people(
+def _evaluate_test_users(
     assembled: Assembled, state: State
 ) -> tuple[dict[str, Evaluation], dict[str, Evaluation]]:
     """By the experiment's protocol and, where it has `full_metrics`, among all items.
@@ -156,8 +161,8 @@ def _judge_test_people(
     """
     own, among_all, people = {}, {}, assembled.split.test
     for name, score in scorers(assembled, state):
-        own[name] = judge_scores(assembled, score, people)
-        if (found := judge_among_all(assembled, score, people)) is not None:
+        own[name] = evaluate_scores(assembled, score, people)
+        if (found := evaluate_among_all(assembled, score, people)) is not None:
             among_all[name] = found
     return own, among_all
 
@@ -358,7 +363,7 @@ def _look(assembled: Assembled, state: State, tally: Tally) -> dict[str, Any]:
     is_last = assembled.method.is_over(state.server)
     if done % settings.every and not is_last:
         return {}
-    found = judge(assembled, state, assembled.split.validation).metrics()
+    found = evaluate_method(assembled, state, assembled.split.validation).metrics()
     return {"validation": {name: metric.to_json() for name, metric in found.items()}}
 
 

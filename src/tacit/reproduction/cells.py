@@ -28,7 +28,7 @@ from tacit import check
 from tacit.data import sources
 from tacit.documents import read_document, write_document
 from tacit.errors import BadValue, MissingData
-from tacit.experiment.comparison import Progress, finished_run, judged_baseline
+from tacit.experiment.comparison import Progress, evaluated_baseline, finished_run
 from tacit.experiment.comparison_grid import first_seed, folder_name, measured, seeded
 from tacit.experiment.registry import baseline_class, method_class
 from tacit.experiment.saved_run import SavedRun
@@ -201,7 +201,7 @@ class Results:
         source = folder_name(experiments[0].data.source)
         folder = self.out / "baselines" / f"{source}-{digest}" / cell.baseline
         judged = [
-            judged_baseline(cell.baseline, one, folder, self.progress)
+            evaluated_baseline(cell.baseline, one, folder, self.progress)
             for one in experiments
         ]
         among_all = _present(tuple(one.among_all for one in judged))

@@ -8,7 +8,7 @@ from tacit.reproduction.tables import Chart, ReproducedTable, Reproduction, Row
 
 
 def render(found: Reproduction, paper: str) -> str:
-    """The whole page."""
+    """The tables, claims and charts of a reproduction as one HTML page."""
     title = f"{paper}, reproduced"
     charts = "".join(_chart(chart) for chart in found.charts)
     tables = "".join(elements.table(_table(t), heads=1) for t in found.tables)

@@ -78,7 +78,7 @@ class Reproduction:
 
     @classmethod
     def joined(cls, parts: Sequence[Reproduction]) -> Reproduction:
-        """Several as one."""
+        """Several reproductions as one: their tables, claims and charts in order."""
         return cls(
             tuple(table for part in parts for table in part.tables),
             tuple(claim for part in parts for claim in part.claims),

@@ -10,7 +10,7 @@ from tacit_study_privrec.unseen_items import FEWEST_LIKES, among, drawn, never_d
 
 from tacit.data.shards import Shards
 from tacit.evaluation.ranking import score_matrix
-from tacit.experiment.evaluate import baseline_scorer, judge_scores
+from tacit.experiment.evaluate import baseline_scorer, evaluate_scores
 from tacit.keys import Key
 from tacit.models.feature_mlp import Labelling
 
@@ -102,7 +102,7 @@ def test_chance_is_five_of_the_candidates(both):
     people, n = assembled.split.test, int(is_unseen.sum())
     known = people.disliked.lengths + people.targets.lengths - 1
     chance = among(baseline_scorer(assembled, "popularity"), is_unseen)
-    found = judge_scores(assembled, chance, people).values["hr_each@5"]
+    found = evaluate_scores(assembled, chance, people).values["hr_each@5"]
     np.testing.assert_allclose(found, np.minimum(1, 5 / (n - known)))
 
 

@@ -8,7 +8,12 @@ import pytest
 from tacit.baselines.item_knn import ItemKnn
 from tacit.errors import BadExperiment, BadValue
 from tacit.experiment.assemble import assemble
-from tacit.experiment.evaluate import judge_among_all, judge_scores, ranked_for, scorers
+from tacit.experiment.evaluate import (
+    evaluate_among_all,
+    evaluate_scores,
+    ranked_for,
+    scorers,
+)
 from tacit.experiment.registry import baseline, baseline_names
 from tacit.experiment.settings import check_experiment
 from tacit.experiment.training import AMONG_ALL, train
@@ -41,9 +46,9 @@ def test_who_lacks_candidates_is_skipped_only_if_asked():
     assert (lacks < 18).any()
     (_, score), *_ = scorers(made, made.simulation.start())
     with pytest.raises(BadValue, match="sample fewer"):
-        judge_scores(made, score, test)
+        evaluate_scores(made, score, test)
     skipping = assemble(experiment(**own, too_few_candidates="skip"))
-    found = judge_scores(skipping, score, test)
+    found = evaluate_scores(skipping, score, test)
     assert found.users.tolist() == test.users[lacks >= 18].tolist()
 
 
@@ -65,7 +70,7 @@ def test_full_metrics_stand_beside_the_protocols_own(tmp_path):
         assert among_all[name]["people"]["users"] == own.users.tolist()
     assembled = assemble(made)
     (_, score), *_ = scorers(assembled, assembled.simulation.start())
-    assert judge_among_all(assembled, score, assembled.split.test) is None
+    assert evaluate_among_all(assembled, score, assembled.split.test) is None
 
 
 def test_a_baseline_has_the_settings_of_the_file():
