@@ -87,7 +87,7 @@ def test_every_section_is_part_of_an_audit(monkeypatch):
     asked.clear()
     local = FederatedPopularity(privacy=LocalPrivUnit(1.0))
     audit(local, PLAN, key=Key.from_seed(1))
-    assert {*asked} == common | {"check_devices", "check_minimum"}
+    assert {*asked} == common | {"check_local_reports", "check_minimum"}
 
 
 OF_SUMS = audit_method._OF_SUMS.keys()
