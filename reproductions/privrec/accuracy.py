@@ -72,10 +72,10 @@ _CAUSES: Mapping[str, str] = {
 def accuracy(number: str, bench: Bench) -> Table:
     """Table 1 (MovieLens 1M) or 2 (Frappe)."""
     printed = PRINTED[f"table-{number}"]
-    literal = {who: as_published(who) for who in NAMES}
+    asked = dict.fromkeys((*NAMES, *map(as_published, NAMES)))
 
     def make(results: Results) -> Reproduction:
-        found = {who: bench.found(results, who) for who in {*NAMES, *literal.values()}}
+        found = {who: bench.found(results, who) for who in asked}
         reason = _reason(results, bench, found)
         rows = tuple(
             _row(who, metric, k, printed, found, reason)
@@ -89,7 +89,6 @@ def accuracy(number: str, bench: Bench) -> Table:
         claims = (*_orders(number, found), follows(number, printed))
         return Reproduction((ReproducedTable(name, rows),), claims, (chart,))
 
-    asked = dict.fromkeys((*NAMES, *literal.values()))
     # PrivRec-CEN is trained by torch, outside of any cell.
     return Table(make, bench.trained(*asked), extras={"torch": "train"})
 

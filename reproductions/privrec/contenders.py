@@ -157,6 +157,8 @@ def _features_of_the_world(contender: Contender) -> Iterator[str]:
     yield f"method.items={['topics'] + ['year'] * (contender.kind != 'published')}"
     yield "method.people={age_group = 5, gender = 3, occupation = 6}"
     yield "method.situations={}"
+    if contender.file.startswith("nn-self"):
+        yield "method.inner_steps=1"
     if COUNTING in contender.changes:
         yield "method.count_rounds=1"
 
