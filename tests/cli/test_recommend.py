@@ -27,7 +27,7 @@ def test_an_empty_history_gets_the_popular_items(tacit, run):
     [
         ((), "either --user ID or --history"),
         (("--user", "user 3", "--history", "x"), "either --user ID or --history"),
-        (("--user", "persom 3"), "did you mean 'person 3'"),
+        (("--user", "usr 3"), "did you mean 'user 3'"),
         (("--history", "item 99"), "'item 99' is not known"),
     ],
 )
