@@ -21,7 +21,7 @@ import numpy as np
 from tacit.experiment.assemble import assemble
 from tacit.release import View
 from tacit.reproduction.cells import Cell, Found, Results, has_data
-from tacit.reproduction.claims import is_above, is_close, on_shared_people
+from tacit.reproduction.claims import is_above, is_close, on_shared_users
 from tacit.reproduction.published import Published
 from tacit.reproduction.study import Scale, Study, Table
 from tacit.reproduction.tables import (
@@ -274,7 +274,7 @@ def budget(found: Found) -> str:
 
 def rises(results: Results, text: str, less: Cell, more: Cell) -> Claim:
     """That HR@10 of `more` is above that of `less`, on the users both judged."""
-    pair = on_shared_people(results[more].evaluations, results[less].evaluations)
+    pair = on_shared_users(results[more].evaluations, results[less].evaluations)
     return is_above(f"{_source(more)}: {text}", *pair, metric=HR, name="HR@10")
 
 
@@ -496,7 +496,7 @@ def _claims_4(
         rises(results, "more items hurt", many, few),
         is_close(
             f"{bench.source}: it reaches popularity ({label})",
-            *on_shared_people(results[paper].evaluations, popularity.evaluations),
+            *on_shared_users(results[paper].evaluations, popularity.evaluations),
             metric=HR,
             within=CLOSE,
             name="HR@10",

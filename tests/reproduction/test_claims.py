@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from tacit.errors import BadValue
-from tacit.reproduction.claims import difference, evidence, is_above
+from tacit.reproduction.claims import (
+    difference,
+    evidence,
+    is_above,
+    is_close,
+    on_shared_users,
+)
 from tacit.results import Evaluation, Groups
 
 
@@ -44,3 +50,17 @@ def test_several_seeds():
 def test_other_people_cannot_be_compared():
     with pytest.raises(BadValue, match="different users"):
         is_above("no", HIGH, found([0.1, 0.2], first=5), metric="ndcg@10")
+
+
+def test_close_is_at_most_so_much_below():
+    assert is_close("it is", LOW, HIGH, metric="ndcg@10", within=0.3).ok
+    assert not is_close("it is", LOW, HIGH, metric="ndcg@10", within=0.2).ok
+    assert not is_close("perhaps", WIDE, HIGH, metric="ndcg@10", within=0.3).ok
+
+
+def test_cells_of_different_sizes_are_compared_on_the_users_of_both():
+    large, small = found([0.1, 0.2, 0.3]), found([0.5, 0.7], first=1)
+    (a,), (b,) = on_shared_users([large], [small])
+    assert a.users.tolist() == b.users.tolist() == [1, 2]
+    assert a.values["ndcg@10"].tolist() == [0.2, 0.3]
+    assert b.values["ndcg@10"].tolist() == [0.5, 0.7]

@@ -34,7 +34,7 @@ def test_a_sum_over_clients_and_rank_is_one_product():
 
 @pytest.mark.parametrize(
     ("dtype", "whole"),
-    [("int8", True), ("uint64", True), ("bool", True), ("f4", False)],
+    [("i1", True), ("u8", True), ("bool", True), ("f4", False)],
 )
 def test_whole_numbers_are_told_from_floats(dtype, whole):
     assert is_whole(np.dtype(dtype)) == whole

@@ -44,7 +44,7 @@ def is_close(
     return Claim(text, found.low >= -within, evidence(found, name or metric))
 
 
-def on_shared_people(
+def on_shared_users(
     one: Sequence[Evaluation], other: Sequence[Evaluation]
 ) -> tuple[list[Evaluation], list[Evaluation]]:
     """Both with the users whom both were judged on, seed by seed.
