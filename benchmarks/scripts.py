@@ -23,6 +23,7 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
     "kills": (("--times", "6"),),
     "release_gram": (_GRAM,),
+    "test_all": (("--list",),),
 }
 """For each script the arguments of its smallest real runs."""
 

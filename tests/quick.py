@@ -39,7 +39,7 @@ FORMS = {  # of a method that has another form, which is tested whole
 }
 FURTHER = tuple(f"{file}::{n}" for file, names in FORMS.items() for n in names.split())
 OF_EVERY_FORM = (
-    "test_a_cohort_equals_one_device_at_a_time",
+    "test_a_cohort_equals_one_client_at_a_time",
     "test_reports_survive_the_wire_and_have_their_declared_size",
     "test_a_small_world_with_a_known_answer_is_learnt",
     "test_releases_speak_for_every_unit_and_view",

@@ -87,12 +87,12 @@ def central(assembled: Assembled) -> Scorer:
     """PrivRec's network on pooled examples; clients adapt it as they would."""
     method, split = privrec(assembled), assembled.split
     state = assembled.simulation.start()
-    client = method.clients(method.broadcast(state.server))
+    cohort = method.cohort(method.broadcast(state.server))
     key = root_key(assembled.experiment).at("central")
     negatives = key.each(split.users).at("negatives")
-    examples = client.examples(state.clients.state, split.train, negatives)
+    examples = cohort.examples(state.clients.state, split.train, negatives)
     learnt = CentralTraining().learnt(
-        client.network, client.weights, examples, key=key.at("order")
+        cohort.network, cohort.weights, examples, key=key.at("order")
     )
     weights = {**state.server.weights, **learnt}
     after = replace(state, server=replace(state.server, weights=weights))
@@ -143,4 +143,4 @@ def kinds_of(assembled: Assembled) -> Int32[np.ndarray, "items"]:
     """The kind of each item; a network over its features cannot tell two of a kind."""
     server = assembled.simulation.start().server
     method = privrec(assembled)
-    return method.clients(method.broadcast(server)).items.kind_of
+    return method.cohort(method.broadcast(server)).items.kind_of

@@ -50,7 +50,9 @@ def test_train_then_everything_that_follows(tacit, experiment, tmp_path):
 
     kept = json.loads((run / "result.json").read_text())
     assert kept.keys() == KEYS - {"run"} | {"checksum"}
-    assert kept["simulation_only"].keys() == MEASURED | {"evaluations"}
+    assert kept["simulation_only"].keys() == MEASURED | {
+        *("evaluations", "evaluations_among_all")
+    }
     for line in (run / "metrics.jsonl").read_text().splitlines():
         said = json.loads(line).keys()
         assert said == {"round", "seconds", "simulation_only", "checksum"}

@@ -347,9 +347,7 @@ def test_a_papers_protocol_brings_its_metrics_and_decides_the_rest():
 
 def test_a_papers_protocol_is_for_its_own_data_sets():
     with pytest.raises(BadExperiment, match="protocol 'fedvae' on data set"):
-        check_experiment(
-            with_section(data={"source": "synthetic", "protocol": "fedvae"})
-        )
+        check_experiment(with_section(data={"source": "frappe", "protocol": "fedvae"}))
 
 
 def test_a_split_may_have_a_seed_of_its_own():

@@ -88,7 +88,7 @@ def test_a_round_allocates_no_gradient_a_person(privacy):
     n_items, people = 500, 200
     rng = np.random.default_rng(0)
     histories = [sorted(rng.choice(n_items, 20, replace=False)) for _ in range(people)]
-    world = type(world).of(histories, n_items=n_items)
+    world = type(world).of_histories(histories, n_items=n_items)
     method = FedVae(hidden=(100,), latent=10, dtype="float64", privacy=privacy)
     made = simulation(method, world=world)
     state, _ = made.step(made.start())

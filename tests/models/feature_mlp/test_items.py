@@ -20,12 +20,12 @@ def items(*, scaled: bool = True) -> Items:
 
 
 def heard(told) -> Items:
-    return Items.heard(told, first=FIRST, dtype=np.float64)
+    return Items.from_broadcast(told, first=FIRST, dtype=np.float64)
 
 
 def test_what_is_heard_is_what_was_told():
     one = items()
-    other = heard(one.told())
+    other = heard(one.arrays())
     np.testing.assert_array_equal(other.kind_of, one.kind_of)
     np.testing.assert_array_equal(other.kinds.numbers, one.kinds.numbers)
     assert (other.kinds.shares != one.kinds.shares).nnz == 0
@@ -34,8 +34,8 @@ def test_what_is_heard_is_what_was_told():
 def test_what_is_told_has_the_public_shape():
     one = items()
     shape = one.public_shape(rows=ROWS)
-    assert shape.keys() == one.told().keys()
-    for name, value in one.told().items():
+    assert shape.keys() == one.arrays().keys()
+    for name, value in one.arrays().items():
         assert value.dtype == shape[name].dtype
         if value.size:
             assert shape[name].least <= value.min() <= value.max() <= shape[name].most
@@ -69,7 +69,7 @@ def test_scaled_numbers_have_mean_zero_and_deviation_one():
     ],
 )
 def test_parts_that_do_not_fit_are_refused_before_a_kernel_reads_them(part, wrong):
-    told = items().told()
+    told = items().arrays()
     told[f"catalog.{part}"] = wrong(told[f"catalog.{part}"])
     with pytest.raises(BadMessage):
         heard(told)
@@ -77,4 +77,4 @@ def test_parts_that_do_not_fit_are_refused_before_a_kernel_reads_them(part, wron
 
 def test_the_weights_alone():
     weights = {"b": np.zeros(2)}
-    assert without_catalog({**weights, **items().told()}).keys() == weights.keys()
+    assert without_catalog({**weights, **items().arrays()}).keys() == weights.keys()

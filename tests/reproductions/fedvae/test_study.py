@@ -112,7 +112,7 @@ def test_mult_vae_has_the_same_settings(own, source):
 def test_table_2_counts_what_is_there(reproduced):
     (table,) = reproduced("II").tables
     people, items, ratings, *absent = table.rows
-    assert people.label == "synthetic, users"
+    assert people.label == "synthetic, people"
     assert (people.paper, people.published, people.ok) == (240, None, True)
     assert items.paper <= 30
     assert items.paper < ratings.paper
