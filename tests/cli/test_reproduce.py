@@ -3,6 +3,7 @@ import sys
 import pytest
 
 
+@pytest.mark.slow
 def test_published_reproduced_and_provable(tacit):
     answer = tacit("reproduce", "privrec", "--table", 4, "--json")
     assert answer.code == 0

@@ -340,6 +340,7 @@ def test_the_interval_covers_what_it_says(hits, misses):
 
 @some_or_all("n", 30, 100)
 @pytest.mark.parametrize("is_release", [False, True])
+@pytest.mark.slow
 def test_released_figures_are_within_their_noise(is_release, n):
     """Whole runs, fresh noise each; a release's has no seed.
 

@@ -199,6 +199,7 @@ def test_every_group_meets_its_own_target_by_its_scale(sampler):
         assert 0.97 * target < found[group] <= target * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_every_group_meets_its_own_target_by_its_rate():
     """The rate of the plan is that of the largest target, which decides the noise."""
     phases = counting(0, 0.2, total=20)

@@ -440,6 +440,7 @@ def test_simulated_devices_stop_at_their_cap():
     assert (last.asked, last.took_part) == (PEOPLE, 0)
 
 
+@pytest.mark.slow
 def test_a_run_calibrated_to_its_target_refuses_nobody():
     made = plan(target_epsilon=6.0, sampler=Poisson(0.5), delta=1e-6)
     for method in (
@@ -546,6 +547,7 @@ def test_the_ledger_of_a_run_has_what_is_spent_so_far_and_never_less(tmp_path):
     assert seen[0][0] == 1.0
 
 
+@pytest.mark.slow
 def test_the_ledger_of_a_run_counts_the_parts_that_have_begun(tmp_path):
     """Never less than any client spent, never more than the plan says."""
     method, made = in_turn("gram", sampler=Poisson(0.5))

@@ -41,6 +41,7 @@ def poisoned(own, tiny, tmp_path):
     return own.Poisoned(tiny, {}, Results(tmp_path, (), Nobody()))
 
 
+@pytest.mark.slow
 def test_a_row_for_every_attack_and_share(reproduced):
     found = reproduced("poisoning")
     plain, noisy = found.tables

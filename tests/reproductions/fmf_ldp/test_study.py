@@ -16,6 +16,7 @@ from tacit.release import Adjacency, Unit, View
 from tacit.reproduction.page import render
 
 
+@pytest.mark.slow
 def test_figure_2_has_every_k_and_its_claims(reproduced):
     found = reproduced("2")
     (table,) = found.tables
@@ -46,6 +47,7 @@ def test_figure_3_has_four_curves_of_validation_items(reproduced):
     assert found.tables[0].rows[1].budget == "250 local"  # 2 epochs, 50 reports of 2.5
 
 
+@pytest.mark.slow
 def test_figure_4_has_all_nine_published_cells(reproduced, module):
     found = reproduced("4")
     rows = [row for table in found.tables for row in table.rows]

@@ -9,6 +9,8 @@ from tacit_study_privrec.accuracy import DEPTHS, NAMES, PRINTED, follows
 
 from tacit.reproduction.page import render
 
+pytestmark = pytest.mark.slow  # half a minute of training
+
 
 @pytest.fixture(scope="module", params=["1", "2"])
 def number(request):

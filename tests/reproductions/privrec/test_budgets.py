@@ -12,6 +12,8 @@ from tacit.experiment.training import Nobody
 from tacit.reproduction.cells import Results
 from tacit.reproduction.tables import Reproduction
 
+pytestmark = pytest.mark.slow  # half a minute of training
+
 
 @pytest.fixture(scope="module")
 def found(reproduced):

@@ -82,6 +82,7 @@ def test_groups_without_people_are_left_out(found):
     assert rows[0].sound != pytest.approx(mean)
 
 
+@pytest.mark.slow
 def test_the_whole_table_is_made_and_shown(reproduced):
     made = reproduced("cold-start")
     assert len(made.tables) == len(made.charts) == 6  # three of each data set

@@ -19,6 +19,7 @@ def judged(level: float) -> Found:
     return Found((one,), ())
 
 
+@pytest.mark.slow
 def test_figures_3_and_4_set_noise_beside_none(reproduced):
     found = reproduced("figures-3-4")
     assert len(found.charts) == 2
