@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from tacit.kernels import implicit_factors, one_bit, ranking, rows, threads, topk
+from tacit.kernels import implicit_factors, one_bit, ranking, threads, topk
 from tacit.kernels.threads import Parallel
 from tacit.keys import Key
 from tacit.serving.topk import FactorIndex
@@ -18,7 +18,6 @@ from tacit.serving.topk import FactorIndex
 CALLS = (
     *("places", "bits", "solve", "spread", "count_ranks", "count_factor_ranks"),
     *("scan_rows", "scan_codes_in_runs", "scan_codes_each"),
-    *("weighted_rows", "outer_sum"),
 )
 
 
@@ -82,14 +81,6 @@ def _calls():
             topk.scan_codes_in_runs,
             (3, scores[0, :8].copy(), index, seen, 5),
         ),
-        "weighted_rows": (
-            rows.weighted_rows,
-            (scores[:50], offsets, events, draw.random(len(events)), doubles.copy()),
-        ),
-        "outer_sum": (
-            rows.outer_sum,
-            (scores * (scores > 1), doubles[:, :6].copy(), np.empty((50, 6))),
-        ),
         "scan_codes_each": (
             topk.scan_codes_each,
             (scores[:, :8].copy(), index, offsets, np.sort(events), 5),
@@ -121,7 +112,7 @@ def _outcome(kernel, arguments) -> list[bytes]:
 def test_every_kernel_that_runs_on_all_cores_is_guarded():
     guarded = {
         name
-        for module in (one_bit, ranking, topk, implicit_factors, rows)
+        for module in (one_bit, ranking, topk, implicit_factors)
         for name, value in vars(module).items()
         if isinstance(value, Parallel)
     }

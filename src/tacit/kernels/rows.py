@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
-
-from tacit.kernels.threads import parallel
+from numba import njit
 
 
-@parallel()
+# One thread each: beside the threads of the matrix products before and after, a second
+# pool took a FedVAE gradient from 44 ms to 47 to 61 ms (bar 3, two cores).
+@njit(cache=True, nogil=True)
 def weighted_rows(matrix, offsets, columns, values, out):  # type: ignore[no-untyped-def]
     """Add to each user's row of `out` the matrix's rows `columns`, times `values`.
 
     The twin of `sparse @ matrix`; entries that are zero cost nothing.
     """
-    for user in prange(len(offsets) - 1):
+    for user in range(len(offsets) - 1):
         mine = out[user]
         for i in range(offsets[user], offsets[user + 1]):
             value = values[i]
@@ -24,7 +24,7 @@ def weighted_rows(matrix, offsets, columns, values, out):  # type: ignore[no-unt
                     mine[j] += value * theirs[j]
 
 
-@parallel()
+@njit(cache=True, nogil=True)
 def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
     """The twin of `out = left.T @ right`; zero entries of `left` cost nothing.
 
@@ -44,7 +44,7 @@ def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
             if left[i, row] != 0:
                 owners[places[row]] = i
                 places[row] += 1
-    for row in prange(rows):
+    for row in range(rows):
         mine = out[row]
         mine[:] = 0
         for entry in range(ends[row], ends[row + 1]):
