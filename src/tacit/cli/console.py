@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import IO, Any
@@ -28,7 +26,6 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.text import Text
 
 from tacit.text import in_json, shown
 
@@ -131,36 +128,6 @@ class Bar:
             self.last_line = now
             of = "" if total is None else f" of {total:,}"
             self.console.print(f"{self.label}: {done:,}{of}  {shown(beside)}")
-
-
-@contextmanager
-def newest_line(logger: str, label: str) -> Iterator[None]:
-    """Show the newest line of a logger: as a status on a terminal, else as lines."""
-    lines = err()
-    with lines.status(label) as status:
-        steps = _Steps(status.update if lines.is_terminal else lines.print, label)
-        source = logging.getLogger(logger)
-        before = source.level
-        source.addHandler(steps)
-        source.setLevel(logging.INFO)
-        try:
-            yield
-        finally:
-            source.removeHandler(steps)
-            source.setLevel(before)
-
-
-class _Steps(logging.Handler):
-    """Counts the log records and shows each as a step."""
-
-    def __init__(self, show: Callable[[Text], object], label: str) -> None:
-        super().__init__()
-        self.show, self.label, self.count = show, label, 0
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.count += 1
-        said = f"{self.label}, step {self.count}: {record.getMessage()}"
-        self.show(Text(shown(said, longest=None), "dim"))
 
 
 def _beside(facts: Mapping[str, Any]) -> str:

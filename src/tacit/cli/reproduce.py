@@ -73,9 +73,8 @@ def reproduce(
     from tacit.reproduction.study import SCALES
 
     check.one_of(SCALES, scale=scale)
-    told = console.newest_line("tacit.reproduction", f"reproducing {paper}")
     try:
-        with told, console.Bar(f"reproducing {paper}") as bar:
+        with console.Bar(f"reproducing {paper}") as bar:
             found = make(
                 paper,
                 table=table,

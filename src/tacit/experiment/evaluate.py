@@ -30,14 +30,6 @@ def evaluate_method(assembled: Assembled, state: State, heldout: Heldout) -> Eva
     return evaluate_scores(assembled, method_scorer(assembled, state), heldout)
 
 
-def evaluate_baseline(
-    assembled: Assembled, name: str, heldout: Heldout, *, budget: int = 0
-) -> Evaluation:
-    """The evaluation of a baseline, fitted centrally on the training histories."""
-    score = baseline_scorer(assembled, name, budget=budget)
-    return evaluate_scores(assembled, score, heldout)
-
-
 def scorers(assembled: Assembled, state: State) -> Iterator[tuple[str, Scorer]]:
     """Names and scorers: the method first, then each baseline of the experiment."""
     experiment = assembled.experiment
