@@ -31,6 +31,8 @@ from tacit.models.mult_vae.inputs import Held, Pass
 from tacit.models.mult_vae.network import Network
 from tacit.tree import Array, Arrays, Factored, Tree
 
+_BLOCK = 16  # rows of scores that stay in the cache through the passes of a softmax
+
 
 def gradients(
     network: Network,
@@ -173,11 +175,14 @@ class _Cohort:
 
     def _at_scores(self, scores: Array, *, is_mean: bool) -> Array:
         """The gradient n p - t, written over the scores."""
-        scores -= scores.max(1, keepdims=True)  # a softmax that cannot overflow
-        b = np.exp(scores, out=scores)
-        b *= self.lengths / b.sum(1, keepdims=True)
-        b[self.owners, self.held.columns] -= 1.0
-        return b * self._weights(is_mean) if is_mean else b
+        for start in range(0, len(scores), _BLOCK):
+            some = slice(start, start + _BLOCK)
+            b = scores[some]
+            b -= b.max(1, keepdims=True)  # a softmax that cannot overflow
+            np.exp(b, out=b)
+            b *= self.lengths[some] / b.sum(1, keepdims=True)
+        scores[self.owners, self.held.columns] -= 1.0
+        return scores * self._weights(is_mean) if is_mean else scores
 
     def _back_to_latent(self, b: Array, seen: list[Array]) -> Array:
         *others, last = self.network.decoder
