@@ -499,11 +499,22 @@ class SumMethod(Method):
         )
         return replace(self, privacy=found)
 
-    @final
     @property
     def chooses_phases(self) -> bool:
-        """Whether the method chooses how to go on from what was released."""
+        """Whether the method chooses how to go on from what was released.
+
+        A method that overrides `next_phase` and chooses under some settings only says
+        here under which.
+        """
         return type(self).next_phase is not SumMethod.next_phase
+
+    def with_planned_phases(self) -> Self:
+        """The same method with phases that are planned beforehand; refuses if none."""
+        if self.chooses_phases:
+            raise BadValue(
+                f"{type(self).__name__} has no sums that are planned beforehand"
+            )
+        return self
 
     @final
     def releases(self, plan: Plan) -> tuple[Release, ...]:

@@ -131,10 +131,10 @@ class Measured(SumMethod):
     @classmethod
     def of(cls, method: Method, metric: ReleasedMetric, sampler: Sampler) -> Measured:
         """The method with a metric; refuses one whose budget cannot be divided."""
-        if not isinstance(method, SumMethod) or method.chooses_phases:
+        if not isinstance(method, SumMethod):
             raise BadValue(
-                f"{type(method).__name__} has no sums that are planned beforehand, of "
-                "whose budget a hit rate could have a share"
+                f"{type(method).__name__} has no sums, of whose budget a hit rate "
+                "could have a share"
             )
         if type(method).local_update is not SumMethod.local_update:
             raise BadValue(
@@ -157,7 +157,8 @@ class Measured(SumMethod):
                 "a hit rate has a share of one target for all: set privacy."
                 "target_epsilon, and leave noise_multiplier and scale out"
             )
-        return cls(method, metric, privacy=method.privacy)
+        # The hit rate comes in the last round, which must be known beforehand.
+        return cls(method.with_planned_phases(), metric, privacy=method.privacy)
 
     @property
     def name(self) -> str:

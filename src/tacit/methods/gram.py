@@ -1,42 +1,53 @@
-"""Gram: two noisy sums and one spectrum. Our own method, and the default.
+"""Gram: noisy sums of counts, relations and loadings. Our own method, the default.
 
     x     a user's history over the catalog: 1 per item, or a weight
     c     the sum of x / |x| over users, with noise                (everyone sees it)
-    head  the H items with the largest c; the rest is the tail
-    w     max(c, 1)^-a on the head: less for what everyone has
-    p     c w / |c w|: the direction of popularity
-    y     x w / |x w| on the head;   r = y - (y·p) p;   z = r / |r|
+    head  the H items with the largest c, and more after it that get loadings
+    w     max(c, 1)^-a: less for what everyone has
+    p     E[c] w / |E[c] w|: the direction of popularity (`models.noisy_counts`)
+    y     x w / |x w|;   r = y - (y·p) p;   z = r / |r| on the head, q on all of them
     G     the sum of z zᵀ over users, with noise                   (everyone sees it)
-    V, f  its directions; f = (xi - rest) / (xi + lambda N), xi the eigenvalue of a
-          direction without the noise (`models.eigenvalue_shrinkage`), rest the median
-          of all xi
+    V, xi its directions and their strengths without the noise
+          (`models.eigenvalue_shrinkage`); rest is the median of all xi
+    t     the taste of a history: g Vᵀ q over its norm, along the first k directions
+    S     the sum of q tᵀ over users, with noise                   (everyone sees it)
 
     counting  client  1  send x / |x|, of norm 1
-              server  2  c; head, w and p follow
+              server  2  c; head, w and p follow; count again, unless it is enough
     relating  client  3  send z zᵀ as its half: every pair of items once
-              server  4  G; V and f follow
-    ranking   client  5  score = V f Vᵀ r + (y·p) p; then the tail, by c
+              server  4  G; V and f = (xi - rest) / (xi + lambda N) follow
+    loading   client  5  send q tᵀ: how its items go with its taste
+              server  6  S; V corrected and carried on beyond the head
+                         (`models.item_loadings`)
+    ranking   client  7  score = V f Vᵀ r + (y·p) p; then the tail, by c
+
+*A floor.* Line 2 asks how much of what the whole budget would find by counting is found
+so far. Below `heuristics.ENOUGH` it counts again with half of what is left, and if that
+is not enough, with the rest: then the list is private popularity with the whole budget.
+The choice looks at released counts and public numbers only. Shares of the budget add up
+to 1 on each way, so mu² adds up to that of one Gaussian release (docs/methods/gram.md).
 
 With public content K (items alike by genre, year, …) and t from 0 (no noise) to 1:
 
     in 3      z = S r / |S r|, S = (1 - g t) I + g t D^-1/2 K D^-1/2
     in 4      directions are first looked for within the strongest of D^-1/2 K D^-1/2
-    in 5      score + b t q, q = (x K) c / |(x K) c|; the tail by q
+    in 7      score + b t q, q = (x K) c / |(x K) c|; the tail by q
 
 With a `reach` beyond the head, later items share the rows of items alike to them
-(`models.item_bucketing`): z = P r / |P r| in 3, and Pᵀ V f Vᵀ P r in 5.
+(`models.item_bucketing`): z = P r / |P r| in 3, and Pᵀ V f Vᵀ P r in 7.
 
 Popularity is known after the counting, so it is taken out before the relating and put
 back in the ranking: nobody pays for it twice.
 
-*Sensitivity of the second sum.* |z zᵀ| = |z|² <= 1 in the Frobenius norm, and a half
-has its norm over sqrt(2) (`tree.Symmetric`): the bound of the phase. That holds for any
-z of norm 1 or less: what made it (weights, content, a fold) does not matter. Noise of
-s / sqrt(2) on every number of the half is, once mirrored, noise of deviation s on the
-diagonal and s / sqrt(2) beside it, which `models.eigenvalue_shrinkage` removes.
+*Sensitivity.* |z zᵀ| = |z|² <= 1 in the Frobenius norm, and a half has its norm over
+sqrt(2) (`tree.Symmetric`): the bound of relations. |q tᵀ| = |q| |t| <= 1: the bound of
+loadings. Both hold for any vectors of norm 1 or less: what made them (weights, content,
+a fold, directions) does not matter. Noise of s / sqrt(2) on every number of the half
+is, once mirrored, noise of deviation s on the diagonal and s / sqrt(2) beside it, which
+`models.eigenvalue_shrinkage` removes.
 
-What follows from users and noise alone (H, lambda, the share of the budget that
-counts) is decided in `gram_heuristics.py`. With local reports, use the sampler `once`.
+What follows from users and noise alone (H, k, lambda, shares of the budget) is decided
+in `gram_heuristics.py`. With local reports, use the sampler `once`.
 """
 
 from __future__ import annotations
@@ -57,6 +68,7 @@ from tacit.method import (
     Broadcast,
     Candidates,
     Catalog,
+    CentralGaussian,
     Clients,
     Formula,
     Key,
@@ -81,11 +93,14 @@ from tacit.method import (
 from tacit.methods import gram_heuristics as heuristics
 from tacit.methods.gram_heuristics import Evidence
 from tacit.models.content_similarity import Content, public_content
-from tacit.models.eigenvalue_shrinkage import cleaned
+from tacit.models.eigenvalue_shrinkage import Spectrum, cleaned
 from tacit.models.histories import Weighting, rows, rows_formula
 from tacit.models.item_bucketing import fold_of
+from tacit.models.item_loadings import taste_directions, with_loadings
 from tacit.models.item_relations import Relations, head_of, unit
-from tacit.tree import mirrored
+from tacit.models.noisy_counts import expected_counts, share_found, standing_out
+from tacit.sampling import Everyone
+from tacit.tree import Factored, mirrored
 
 Refresh = Literal["relations", "all"]
 
@@ -93,15 +108,21 @@ _BROADCAST = (  # weights that clients need to relate items
     *("head", "weights", "popularity", "rows", "shares"),
     *("lean", "labels", "numbers"),
 )
+_COUNTS = ("counts", "more counts", "last counts")
+_RELATIONS = ("relations", "later relations")
+_LOADINGS = "loadings"
+_LOADED = "loaded "  # before the names of the evidence on loadings, in the memory
 _PROOF = "docs/methods/gram.md"
 _USUAL_SIZE = 5000  # numbers of a local report; its noise hardly depends on them
 
 
 @dataclass(frozen=True)
 class Gram(SumMethod):
-    """Counts items, relates them, and ranks on the device from the whole history.
+    """Counts items, relates and loads them; ranks on the device from the whole history.
 
-    Leave `head` and `count_share` out to have them follow from the plan.
+    Leave sizes and shares out to have them follow from the plan. With `count_rounds`
+    given, or under a protection other than central noise for a target, the phases are
+    planned: counting, relating, and loading in the last `load_rounds`.
     """
 
     head: int | None = None  # H
@@ -111,7 +132,11 @@ class Gram(SumMethod):
     weight_exponent: float = 0.3  # a
     count_share: float | None = None  # of the budget, for the counting
     ridge: float | None = None  # lambda; None: by `gram_heuristics.ridge`
-    count_rounds: int = 1  # the first so many rounds count, the others relate
+    count_rounds: int | None = None  # planned; None: counts until that is enough
+    load_rounds: int = 0  # planned, after all others
+    load_share: float | None = None  # of the budget, for loadings; 0: none
+    load_items: int | None = None  # items that get loadings: 2 H
+    load_rank: int | None = None  # directions that they are loaded on: k
     refresh: Refresh = "relations"  # what a run does that refreshes an earlier one
     weighting: Weighting = "once"  # how often an item counts: see models.histories
     half_life: float | None = None  # days after which an event counts half
@@ -123,7 +148,7 @@ class Gram(SumMethod):
     def __post_init__(self) -> None:
         check_offered(self)
         check.at_least(1, max_head=self.max_head, rank=self.rank)
-        check.at_least(0, count_rounds=self.count_rounds)
+        check.at_least(0, load_rounds=self.load_rounds)
         check.one_of(get_args(Refresh), refresh=self.refresh)
         check.not_negative(weight_exponent=self.weight_exponent)
         check.positive(content_scale=self.content_scale)
@@ -132,9 +157,15 @@ class Gram(SumMethod):
         check.not_negative(content_weight=self.content_weight)
         check.rate(content_smoothing=self.content_smoothing)
         if self.count_share is not None:
-            check.fraction(count_share=self.count_share)
-        if self.head is not None:
-            check.at_least(1, head=self.head)
+            check.rate(count_share=self.count_share)
+        if self.load_share is not None:
+            check.not_negative(load_share=self.load_share)
+            check.fraction(load_share=self.load_share or 0.5)
+        if self.count_rounds is not None:
+            check.at_least(0, count_rounds=self.count_rounds)
+        for name in ("head", "load_items", "load_rank"):
+            if getattr(self, name) is not None:
+                check.at_least(1, **{name: getattr(self, name)})
         if self.reach is not None:
             check.at_least(1, reach=self.reach)
             if not self.content:
@@ -146,33 +177,101 @@ class Gram(SumMethod):
 
     # what leaves
 
-    def phases(self, plan: Plan) -> tuple[Phase, ...]:
-        """Counting, for a share of the budget, and relating."""
-        return self._phases(plan, self.count_share or heuristics.COUNT_SHARE)
+    @property
+    def chooses_phases(self) -> bool:
+        """Whether noise follows from a target, and nobody planned the counting."""
+        privacy = self.privacy
+        if not isinstance(privacy, CentralGaussian):
+            return False
+        is_planned = self.count_rounds is not None and not self._adds_to_either
+        return privacy.noise_multiplier is None and not is_planned
 
-    def _phases(self, plan: Plan, share: float) -> tuple[Phase, ...]:
-        counting, relating = in_turn(
-            ("counts", self.count_rounds, "Gram counts"),
-            ("relations", 0, "relates"),
-            total=plan.rounds,
+    @property
+    def _adds_to_either(self) -> bool:
+        """Whether it adds to an earlier run, which has loadings or only relations."""
+        return self.count_rounds == 0 and self.load_rank is not None
+
+    def with_planned_phases(self) -> Self:
+        """A copy that counts in one round, and then relates."""
+        if not self.chooses_phases:
+            return self
+        if self._adds_to_either:
+            return replace(self, load_rank=None)
+        return replace(self, count_rounds=1)
+
+    def phases(self, plan: Plan) -> tuple[Phase, ...]:
+        """Counting, relating and loading; or all that may be chosen from."""
+        counting = self.count_share or heuristics.COUNT_SHARE
+        if self._adds_to_either and self.chooses_phases:
+            return _relations(range(1), 1.0), _loadings(range(1), 1.0)
+        if self.chooses_phases:
+            return self._ways(counting)
+        return self._planned_phases(plan, counting)
+
+    def _ways(self, counting: float) -> tuple[Phase, ...]:
+        """What may follow the first counting; the shares of each way add up to 1."""
+        first = _counts("counts", range(1), counting, "histories")
+        if counting == 1:
+            return (first,)
+        left = 1 - counting
+        loading = heuristics.load_share(counting)
+        if self.load_share is not None:
+            loading = min(self.load_share, left / 2)
+        loading = 0.0 if self.reach is not None else loading
+        third, again = range(2, 3), "histories, counted again"
+        return (
+            first,
+            _relations(range(1, 2), left - loading),
+            *([_loadings(third, loading)] if loading else []),
+            _counts("more counts", range(1, 2), left / 2, again),
+            _relations(third, left / 2, name="later relations"),
+            _counts("last counts", third, left / 2, "histories, counted a last time"),
         )
-        relations = Phase(
-            "relations",
-            relating,
-            what="related items",
-            bound=math.sqrt(0.5),  # of a half of z zᵀ, |z| <= 1: see the docstring
-            share=1 - share if self.count_rounds else 1.0,
-            proof=_PROOF,
-        )
-        if not self.count_rounds:
-            return (relations,)
-        counts = Phase("counts", counting, what="histories", share=share, proof=_PROOF)
-        return counts, relations
+
+    def _planned_phases(self, plan: Plan, counting: float) -> tuple[Phase, ...]:
+        n_counts = 1 if self.count_rounds is None else self.count_rounds
+        related = plan.rounds - n_counts - self.load_rounds
+        steps = [("counts", n_counts, "Gram counts"), ("relations", related, "relates")]
+        if self.load_rounds:
+            steps = [*steps[:1], ("relations", max(1, related), "relates")]
+            steps.append((_LOADINGS, 0, "loads"))
+        counted, relating, *loading = in_turn(*steps, total=plan.rounds)
+        left = 1 - counting if n_counts else 1.0
+        share = heuristics.load_share(1 - left) if self.load_rounds else 0.0
+        if self.load_rounds and self.load_share is not None:
+            share = self.load_share
+        phases = [_relations(relating, left - share)]
+        if n_counts:
+            phases.insert(0, _counts("counts", counted, counting, "histories"))
+        return (*phases, *(_loadings(rounds, share) for rounds in loading))
+
+    def next_phase(self, server: Server) -> Phase | None:
+        """The planned one; or, from released counts, what the rest of the budget buys.
+
+        After `enough` counting rounds relations follow, and then loadings if they have
+        a share; until then it goes on counting.
+        """
+        if not self.chooses_phases:
+            return super().next_phase(server)
+        now, enough = server.round, int(server.memory["enough"][0])
+        name: str | None = None
+        if self._adds_to_either:
+            has_loads = Evidence.of(server.memory, _LOADED).people > 0
+            name = None if now else (_LOADINGS if has_loads else "relations")
+        elif not enough and now < len(_COUNTS):
+            name = _COUNTS[now]
+        elif enough:
+            after = [*_RELATIONS[enough - 1 :][:1], *([_LOADINGS] * (enough == 1))]
+            name = after[now - enough] if now - enough < len(after) else None
+        return {p.name: p for p in self.phases(server.plan)}.get(name or "")
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
-        """One number per item while counting; then one per pair of head items."""
-        if phase.name == "counts":
+        """One number per item, per pair of head items, or per item and direction."""
+        if phase.name in _COUNTS:
             return {"counts": Slot("float64", (len(catalog),))}
+        if phase.name == _LOADINGS:
+            shape = self._width(catalog), self._tastes(catalog)
+            return {_LOADINGS: Slot("float64", shape, rank=1)}
         return {"relations": Slot.symmetric("float64", self._side(catalog))}
 
     def public_shape(
@@ -189,17 +288,20 @@ class Gram(SumMethod):
             "lean": PublicSlot("float64", (1,), 0.0, 1.0),
             **public_content(content),
         }
-        if width > side:
+        if self._shares_rows(catalog):
             rows = PublicSlot("int64", (width,), 0, side - 1)
             slots |= {"rows": rows, "shares": every}
         known = {
             "counts": PublicSlot("float64", (n_items,)),
-            "vectors": PublicSlot("float64", (side, rank)),
+            "vectors": PublicSlot("float64", (self._rows_of(catalog), rank)),
             "strengths": PublicSlot("float64", (rank,)),
         }
         public = slots | known if phase is None else slots
-        if phase is not None and phase.name == "counts":
+        if phase is not None and phase.name in _COUNTS:
             public = {}
+        if phase is not None and phase.name == _LOADINGS:
+            tastes = PublicSlot("float64", (side, self._tastes(catalog)))
+            public = {**public, "tastes": tastes}
         return {**public, "n_items": PublicSlot("int64", (1,), n_items, n_items)}
 
     def update(
@@ -210,10 +312,15 @@ class Gram(SumMethod):
         shards: Shards,
         keys: Keys,
     ) -> Tree:
-        """Lines 1 and 3, raw: a history of norm 1, or the root of its relations."""
-        if phase.name == "counts":
+        """Lines 1, 3 and 5, raw: a history of norm 1, a root of relations, loadings."""
+        if phase.name in _COUNTS:
             return Tree.dense(counts=unit(self._rows(shards)))
         known = Relations.from_broadcast(broadcast.weights)
+        if phase.name == _LOADINGS:
+            x = self._rows(shards, known.head)
+            q, t = known.loadings(x, broadcast.weights["tastes"])
+            return Tree({_LOADINGS: Factored(q[:, None], t[:, None])})
+        known = known.first(self._known_head)
         smoothing = self.content_smoothing if self.content else 0.0
         roots = known.roots(self._rows(shards, known.head), smoothing=smoothing)
         return Tree({"relations": Symmetric(roots[:, None, :])})
@@ -221,24 +328,82 @@ class Gram(SumMethod):
     # server
 
     def calibrated(self, plan: Plan) -> Self:
-        """A copy with the least noise for the plan's target, and the head it allows.
+        """A copy with the least noise for the plan's target, and the sizes it allows.
 
-        Counting gets a tenth of the budget, and more where few tastes would stand out
-        from the noise of relating.
+        Where phases cannot be chosen (two rounds, or not everyone in each), they are
+        planned.
+        """
+        may_choose = plan.rounds >= len(_COUNTS) or self._adds_to_either
+        if self.chooses_phases and not (
+            may_choose and isinstance(plan.sampler, Everyone)
+        ):
+            return self.with_planned_phases().calibrated(plan)
+        if self.chooses_phases:
+            return self._calibrated_choice(plan)
+        return self._calibrated_plan(plan)
+
+    def _calibrated_choice(self, plan: Plan) -> Self:
+        """Shares and sizes where counting goes on until it is enough."""
+        chosen = replace(self, count_share=self.count_share or heuristics.COUNT_SHARE)
+        privacy = self.privacy.calibrated(plan, chosen.phases(plan), is_chosen=True)
+        made = replace(self, privacy=privacy)
+        if self._adds_to_either:
+            return made
+        share = self.count_share
+        if share is None:
+            usual = made._rule(plan, 1 - heuristics.COUNT_SHARE)
+            known = made._share_of_relations(plan, 1 - heuristics.COUNT_SHARE)
+            share = heuristics.first_count_share(known.edge(usual))
+        made = replace(made, count_share=share)
+        shares = {phase.name: phase.share for phase in made.phases(plan)}
+        if "relations" not in shares:
+            return replace(made, head=self.head or heuristics.FEWEST_HEAD)
+        usual = self.head or made._rule(plan, 1 - share)
+        head, (items, rank) = usual, heuristics.loads_shape(usual)
+        if self.head is None and _LOADINGS in shares:
+            fewer = made._rule(plan, shares["relations"])
+            head = heuristics.head_before_loads(fewer)
+        if self.reach is not None:
+            return replace(made, head=head)
+        return replace(
+            made,
+            head=head,
+            load_items=self.load_items or items,
+            load_rank=self.load_rank or rank,
+        )
+
+    def _rule(self, plan: Plan, share: float) -> int:
+        """The head's rule where relating has this share of the budget."""
+        known = self._share_of_relations(plan, share)
+        return heuristics.head_size(known, most=self.max_head)
+
+    def _share_of_relations(self, plan: Plan, share: float) -> Evidence:
+        """The evidence of one relating round with this share of the budget."""
+        return self._one_round(plan, self.privacy, _relations(range(1), share), size=1)
+
+    def _calibrated_plan(self, plan: Plan) -> Self:
+        """Counting gets a tenth of the budget, and more where few tastes stand out.
+
+        They stand out from the noise of relating.
         """
         share = self.count_share or heuristics.COUNT_SHARE
         privacy, head = self._with_share(plan, share)
-        if self.count_share is None and self.count_rounds:
+        counts = self.count_rounds != 0
+        if self.count_share is None and counts:
             known = self._evidence(plan, privacy, size=head * (head + 1) // 2)
             better = heuristics.count_share(known.edge(head))
             if better != share:
                 share, (privacy, head) = better, self._with_share(plan, better)
-        counting = share if self.count_rounds else self.count_share
-        return replace(self, privacy=privacy, head=head, count_share=counting)
+        made = replace(self, privacy=privacy, head=head)
+        if self.load_rounds:
+            items, rank = heuristics.loads_shape(head)
+            items, rank = self.load_items or items, self.load_rank or rank
+            made = replace(made, load_items=items, load_rank=rank)
+        return replace(made, count_share=share if counts else self.count_share)
 
     def _with_share(self, plan: Plan, share: float) -> tuple[Privacy, int]:
         """The noise where counting has this share of the budget, and the head."""
-        privacy = self.privacy.calibrated(plan, self._phases(plan, share))
+        privacy = self.privacy.calibrated(plan, self._planned_phases(plan, share))
         if self.head is not None:
             return privacy, self.head
         known = self._evidence(plan, privacy, size=_USUAL_SIZE)
@@ -257,47 +422,108 @@ class Gram(SumMethod):
             "head": np.zeros(width, np.int64),
             "weights": np.zeros(width),
             "popularity": np.zeros(width),
-            "vectors": np.zeros((side, rank)),
+            "vectors": np.zeros((self._rows_of(catalog), rank)),
             "strengths": np.zeros(rank),
             "lean": np.array([heuristics.lean(self.edge(plan, side=side))]),
             "labels": content.labels,
             "numbers": content.numbers,
         }
-        if width > side:
+        if self._shares_rows(catalog):
             weights |= {"rows": np.zeros(width, np.int64), "shares": np.zeros(width)}
-        memory = {"half": np.zeros(side * (side + 1) // 2)}
-        server = Server(plan, catalog, 0, weights, memory | Evidence(0.0, 0.0).arrays())
-        if self.count_rounds:
+        nothing = Evidence(0.0, 0.0)
+        memory = {
+            "half": np.zeros(side * (side + 1) // 2),
+            "count variance": np.zeros(1),
+            "enough": np.zeros(1, np.int64),
+            **nothing.arrays(),
+        }
+        if self.load_rank is not None:
+            tastes = self._tastes(catalog)
+            weights["tastes"] = np.zeros((side, tastes))
+            memory |= {_LOADINGS: np.zeros((width, tastes)), **nothing.arrays(_LOADED)}
+        server = Server(plan, catalog, 0, weights, memory)
+        if self.count_rounds != 0:
             return server
         return replace(server, weights=weights | self._head(server, weights["counts"]))
 
     def public(self, server: Server, phase: Phase | None) -> Arrays:
         """Only what the next round needs; after the last round, everything."""
-        wanted = tuple(server.weights)
+        wanted = tuple(name for name in server.weights if name != "tastes")
         if phase is not None:
-            wanted = () if phase.name == "counts" else _BROADCAST
+            tastes = ("tastes",) if phase.name == _LOADINGS else ()
+            wanted = () if phase.name in _COUNTS else (*_BROADCAST, *tastes)
         some = {n: server.weights[n] for n in wanted if n in server.weights}
         return {**some, "n_items": np.array([len(server.catalog)])}
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
-        """Lines 2 and 4: counts and the head, or relations and their directions."""
-        if phase.name == "counts":
-            counts = server.weights["counts"] + total["counts"]
-            weights = {**server.weights, **self._head(server, counts)}
-            return server.after(weights=weights, memory=server.memory)
-        half = server.memory["half"] + total["relations"]
-        added = self._a_round(server.plan, self.privacy, size=len(half))
-        known = Evidence.of(server.memory) + added
-        weights = {**server.weights, **self._directions(half, known, server)}
-        return server.after(weights=weights, memory={"half": half, **known.arrays()})
+        """Lines 2, 4 and 6: what all sums so far say."""
+        if phase.name in _COUNTS:
+            return self._counted(server, phase, total["counts"])
+        memory = dict(server.memory)
+        name, what = (_LOADINGS, _LOADED) if phase.name == _LOADINGS else ("half", "")
+        memory[name] = (
+            memory[name] + total[_LOADINGS if phase.name == _LOADINGS else "relations"]
+        )
+        added = self._one_round(
+            server.plan, self.privacy, phase, size=memory[name].size
+        )
+        memory |= (Evidence.of(memory, what) + added).arrays(what)
+        weights = {**server.weights, **self._directions(server, memory)}
+        return server.after(weights=weights, memory=memory)
+
+    def _counted(
+        self, server: Server, phase: Phase, found: Float64[np.ndarray, "items"]
+    ) -> Server:
+        """Line 2: the counts so far, what follows from them, and whether to go on."""
+        people, was = server.plan.cohort_size, server.memory["count variance"]
+        variance = np.array(
+            [self.privacy.variance(phase, people=people, size=len(found))]
+        )
+        counts = server.weights["counts"] + found
+        enough = server.memory["enough"]
+        if not self.chooses_phases:
+            variance = was + variance
+        elif server.round:
+            # Two views of one sum, each weighted by its precision: the noise is that of
+            # one sum with both shares of the budget.
+            share = was / (was + variance)
+            counts = server.weights["counts"] * (1 - share) + found * share
+            variance = share * variance
+        memory = {**server.memory, "count variance": variance}
+        server = replace(server, memory=memory)
+        if self.chooses_phases and not enough[0]:
+            is_enough = self._is_enough(server, counts)
+            memory["enough"] = np.array([server.round + 1 if is_enough else 0])
+            server = replace(server, memory=memory)
+        weights = {**server.weights, **self._head(server, counts)}
+        return server.after(weights=weights, memory=memory)
+
+    def _is_enough(self, server: Server, counts: Float64[np.ndarray, "items"]) -> bool:
+        """Whether counting with the rest of the budget would find little more.
+
+        Where hardly an item stands out from the noise, it is never enough.
+        """
+        whole = _counts("counts", range(1), 1.0, "histories")
+        people = server.plan.cohort_size
+        least = self.privacy.variance(whole, people=people, size=len(counts))
+        noise = math.sqrt(float(server.memory["count variance"][0]))
+        if standing_out(counts, noise) < min(heuristics.STANDING_OUT, len(counts) // 2):
+            return False
+        best, least = heuristics.BEST, math.sqrt(least)
+        found = share_found(counts, deviation=noise, best=best, least=least)
+        return found >= heuristics.ENOUGH
 
     def _head(
         self, server: Server, counts: Float64[np.ndarray, "items"]
     ) -> dict[str, np.ndarray]:
         """The counts, the head, its weights and the direction of popularity."""
         side, width = self._side(server.catalog), self._width(server.catalog)
-        found = head_of(counts, size=width, exponent=self.weight_exponent)
-        if width > side:
+        # Where nothing but counts is known, items stand in the order of their counts.
+        is_last = self.chooses_phases and not server.memory["enough"][0]
+        noise = 0.0 if is_last else math.sqrt(float(server.memory["count variance"][0]))
+        exponent = self.weight_exponent
+        found = head_of(counts, size=width, exponent=exponent, deviation=noise)
+        if self._shares_rows(server.catalog):
             fold = fold_of(
                 counts[found["head"]],
                 found["weights"],
@@ -308,47 +534,75 @@ class Gram(SumMethod):
             found |= {"rows": fold.rows, "shares": fold.shares}
         return {"counts": counts, **found}
 
-    def _directions(
-        self, half: Float64[np.ndarray, "half"], known: Evidence, server: Server
-    ) -> dict[str, np.ndarray]:
-        """V and f, padded with zeros to `rank`, so that their shape is public."""
-        matrix, people = mirrored(half), known.people
-        within = self._within(server) if known.variance > 0 else None
-        found = cleaned(
-            matrix, deviation=known.deviation, rank=self.rank, within=within
-        )
+    def _directions(self, server: Server, memory: Arrays) -> dict[str, np.ndarray]:
+        """V and f, padded with zeros to a public shape, and what tastes are.
+
+        Loadings correct V, but tastes stay those that clients were told.
+        """
+        known = Evidence.of(memory)
+        found = self._spectrum(server, memory)
+        side, weights = len(found.vectors), server.weights
         ridge = self.ridge
         if ridge is None:
             n_items = min(len(server.catalog), self.max_head)
-            ridge = heuristics.ridge(known, n_items=n_items, side=len(matrix))
-        vectors = np.zeros((len(matrix), min(self.rank, len(matrix))))
+            ridge = heuristics.ridge(known, n_items=n_items, side=side)
+        more = dict[str, np.ndarray]()
+        if "tastes" in weights:
+            more["tastes"] = taste_directions(found, weights["tastes"].shape[1])
+            found = self._loaded(server, memory, found)
+        vectors = np.zeros_like(weights["vectors"])
         strengths, n = np.zeros(vectors.shape[1]), len(found.strengths)
-        vectors[:, :n] = found.vectors
+        vectors[: len(found.vectors), :n] = found.vectors
         # The strength that every direction has, rest / (rest + ridge), would lift the
         # history's own items and lower popularity without saying anything about taste.
-        above = found.strengths - found.rest
-        strengths[:n] = above / (found.strengths + ridge * people)
-        return {"vectors": vectors, "strengths": strengths}
+        above = np.maximum(found.strengths - found.rest, 0.0)
+        strengths[:n] = above / (found.strengths + ridge * known.people)
+        return {"vectors": vectors, "strengths": strengths, **more}
+
+    def _spectrum(self, server: Server, memory: Arrays) -> Spectrum:
+        """Line 4: the directions of the relations so far, without their noise."""
+        known = Evidence.of(memory)
+        within = self._within(server) if known.variance > 0 else None
+        matrix, deviation = mirrored(memory["half"]), known.deviation
+        return cleaned(matrix, deviation=deviation, rank=self.rank, within=within)
+
+    def _loaded(self, server: Server, memory: Arrays, found: Spectrum) -> Spectrum:
+        """Line 6: directions with the loadings so far, if there are any."""
+        loaded = Evidence.of(memory, _LOADED)
+        if not loaded.people:
+            return found
+        weights = server.weights
+        noise = math.sqrt(float(memory["count variance"][0]))
+        liked = expected_counts(weights["counts"], noise)[weights["head"]]
+        return with_loadings(
+            found,
+            memory[_LOADINGS],
+            deviation=Evidence.of(memory).deviation,
+            load_deviation=loaded.deviation,
+            lengths=np.sqrt(np.maximum(liked, 1.0)) * weights["weights"],
+        )
 
     def _within(self, server: Server) -> Float64[np.ndarray, "head few"] | None:
         """The directions along which items that are alike by content go together."""
         if not self.content or "rows" in server.weights:
             return None
         content = Content(server.weights["labels"], server.weights["numbers"])
-        alike = content.smoothing(server.weights["head"], 1.0)
+        head = server.weights["head"][: self._side(server.catalog)]
+        alike = content.smoothing(head, 1.0)
         few, side = heuristics.likely_directions(len(alike)), len(alike)
         return eigh(alike, subset_by_index=(side - few, side - 1))[1]
 
     # refreshing an earlier run
 
     def refreshing(self, earlier: Method) -> Self:
-        """Keep what was counted and add relations; or count on, and relate anew.
+        """Keep what was counted and add to the rest; or count on, and relate anew.
 
         A relation z zᵀ means something only under the head, the weights and the
-        direction of popularity that its z was made with. So a refresh keeps those of
-        the earlier run and spends its whole budget on relating (`refresh="relations"`);
-        or it counts on and relates anew, which needs no more than counts of the same
-        kind (`refresh="all"`).
+        direction of popularity that its z was made with, and a loading q tᵀ only under
+        the directions that were known. So a refresh keeps those of the earlier run and
+        spends its whole budget on loadings, or on relations where the earlier run has
+        no loadings (`refresh="relations"`); or it counts on and relates anew, which
+        needs no more than counts of the same kind (`refresh="all"`).
         """
         if not isinstance(earlier, Gram):
             raise Refused(
@@ -357,25 +611,46 @@ class Gram(SumMethod):
             )
         _check_same(self, earlier)
         if self.refresh == "all":
-            return self
-        return replace(self, head=earlier.head, count_rounds=0)
+            return self.with_planned_phases()
+        kept = replace(
+            self,
+            head=earlier.head,
+            count_rounds=0,
+            load_rounds=0,
+            load_items=earlier.load_items,
+            load_rank=earlier.load_rank,
+        )
+        return kept if kept.chooses_phases else replace(kept, load_rank=None)
 
     def continued(self, server: Server, *, weights: Arrays, memory: Arrays) -> Server:
-        """The server with an earlier run's counts, and relations if no round counts.
+        """The server with an earlier run's counts, and its sums if no round counts.
 
-        The earlier sum is weighted against the one to come. That costs no privacy: the
-        sum was released before, and the weight follows from public numbers.
+        The sum that will be added to is weighted against what is to come. That costs no
+        privacy: it was released before, and the weight follows from public numbers.
         """
-        if self.count_rounds:
+        # A run of an earlier version did not remember it, and needs it no more: its
+        # head and its popularity are kept.
+        counted = {"count variance": memory.get("count variance", np.zeros(1))}
+        if self.count_rounds != 0:
             counts = {"counts": weights["counts"]}
-            return replace(server, weights={**server.weights, **counts})
+            found = {**server.memory, **counted}
+            return replace(server, weights={**server.weights, **counts}, memory=found)
         _check_content(server.weights, weights)
-        same = {name: weights[name] for name in _REFRESHED if name in weights}
-        known = Evidence.of(memory)
-        coming = self.evidence(server.plan, size=len(memory["half"]))
-        weight = known.weight_beside(coming)
-        added = {"half": weight * memory["half"], **known.times(weight).arrays()}
-        return replace(server, weights={**server.weights, **same}, memory=added)
+        names = [n for n in _REFRESHED if n in weights and n in server.weights]
+        same = {name: weights[name] for name in names}
+        known = {n: memory[n] for n in server.memory if n in memory} | counted
+        adds_loads = self._adds_to_either and Evidence.of(known, _LOADED).people > 0
+        name, what = (_LOADINGS, _LOADED) if adds_loads else ("half", "")
+        phases = {phase.name: phase for phase in self.phases(server.plan)}
+        phase = phases[_LOADINGS if adds_loads else "relations"]
+        coming = self._one_round(
+            server.plan, self.privacy, phase, size=known[name].size
+        ).rounds(len(phase.rounds))
+        told = Evidence.of(known, what)
+        weight = told.weight_beside(coming)
+        added = {name: weight * known[name], **told.times(weight).arrays(what)}
+        found = {**server.memory, **known, **added}
+        return replace(server, weights={**server.weights, **same}, memory=found)
 
     # serving
 
@@ -430,6 +705,8 @@ class Gram(SumMethod):
 
     def edge(self, plan: Plan, *, side: int) -> float:
         """The largest eigenvalue that noise makes, over the number of users."""
+        if not any(phase.name in _RELATIONS for phase in self.phases(plan)):
+            return math.inf
         return self.evidence(plan, size=side * (side + 1) // 2).edge(side)
 
     def evidence(self, plan: Plan, *, size: int) -> Evidence:
@@ -437,16 +714,18 @@ class Gram(SumMethod):
         return self._evidence(plan, self.privacy, size=size)
 
     def _evidence(self, plan: Plan, privacy: Privacy, *, size: int) -> Evidence:
-        *_, relating = self.phases(plan)
-        a_round = self._a_round(plan, privacy, size=size)
+        relating = next(p for p in self.phases(plan) if p.name == "relations")
+        a_round = self._one_round(plan, privacy, relating, size=size)
         return a_round.rounds(len(relating.rounds))
 
-    def _a_round(self, plan: Plan, privacy: Privacy, *, size: int) -> Evidence:
-        """Users and noise of one relating round."""
-        *_, relating = self.phases(plan)
-        half = privacy.variance(relating, people=plan.cohort_size, size=size)
+    def _one_round(
+        self, plan: Plan, privacy: Privacy, phase: Phase, *, size: int
+    ) -> Evidence:
+        """Users and noise of one round of relations or loadings."""
+        variance = privacy.variance(phase, people=plan.cohort_size, size=size)
         # Mirrored, the noise on the diagonal has twice the variance of the half's.
-        return Evidence(privacy.planned(plan), 2 * half)
+        twice = 1 if phase.name == _LOADINGS else 2
+        return Evidence(privacy.planned(plan), twice * variance)
 
     def for_catalog(self, catalog: Catalog) -> Self:
         """A copy whose content is every feature of this catalog, if it uses content."""
@@ -467,8 +746,21 @@ class Gram(SumMethod):
         return min(self._known_head, len(catalog))
 
     def _width(self, catalog: Catalog) -> int:
-        """The number of items that are related: the head, or `reach` if larger."""
-        return min(max(self.reach or 0, self._side(catalog)), len(catalog))
+        """The number of items that are related or loaded: the head, or more."""
+        more = self.reach or self.load_items or 0
+        return min(max(more, self._side(catalog)), len(catalog))
+
+    def _shares_rows(self, catalog: Catalog) -> bool:
+        return self.reach is not None and self._width(catalog) > self._side(catalog)
+
+    def _rows_of(self, catalog: Catalog) -> int:
+        """The number of rows of the directions: one per item, unless items share."""
+        is_shared = self._shares_rows(catalog)
+        return self._side(catalog) if is_shared else self._width(catalog)
+
+    def _tastes(self, catalog: Catalog) -> int:
+        """The number of directions that items are loaded on."""
+        return min(self.load_rank or 1, self._side(catalog))
 
     def _rows(
         self, shards: Shards, items: Int64[np.ndarray, "columns"] | None = None
@@ -478,12 +770,36 @@ class Gram(SumMethod):
         )
 
 
+def _counts(name: str, rounds: range, share: float, what: str) -> Phase:
+    return Phase(name, rounds, what=what, share=share, proof=_PROOF)
+
+
+def _relations(rounds: range, share: float, *, name: str = "relations") -> Phase:
+    after = ", after more counts" if name != "relations" else ""
+    return Phase(
+        name,
+        rounds,
+        what=f"related items{after}",
+        bound=math.sqrt(0.5),  # of a half of z zᵀ, |z| <= 1: see the docstring
+        share=share,
+        proof=_PROOF,
+    )
+
+
+def _loadings(rounds: range, share: float) -> Phase:
+    what = "loadings of items on tastes"
+    return Phase(_LOADINGS, rounds, what=what, share=share, proof=_PROOF)
+
+
 _COUNTING = ("weighting", "half_life")  # settings that decide what a count means
 _RELATING = (  # and those that decide what a relation means
     *("weight_exponent", "content", "content_scale"),
     *("content_smoothing", "reach"),
 )
-_REFRESHED = ("counts", "head", "weights", "popularity", "rows", "shares", "lean")
+_REFRESHED = (
+    *("counts", "head", "weights", "popularity", "rows", "shares", "lean"),
+    "tastes",
+)
 
 
 def _check_same(method: Gram, earlier: Gram) -> None:

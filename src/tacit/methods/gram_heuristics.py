@@ -18,9 +18,19 @@ COUNT_SHARE = 0.1  # of the budget, for counting: the least, and usually enough
 _COUNT_MORE = 8.0  # counting gets this times the edge of the noise, up to 0.9
 # A fit over catalogs: ridge = 1.2 (items * users)^-0.35 + 0.1 edge; see `ridge`.
 _RIDGE, _RIDGE_POWER, _RIDGE_NOISE = 1.2, -0.35, 0.1
+# Above this edge relations are noise on every set at hand, and everything is counted.
+_HOPELESS = 0.1
+ENOUGH = 0.85  # of what the whole budget would find by counting: then relations begin
+BEST = 100  # places of a list: what counting must find
+STANDING_OUT = 10  # items that noise alone would not lift: fewer have no relations
+_LOAD_ABOVE = 0.5  # of the budget must be left for a third sum to pay
+_LOAD_SHARE, _LOAD_PART = 0.5, 0.55  # its share, and the largest part of what is left
+_HEAD_BEFORE_LOADS = 0.7  # of the head's rule: loadings follow for the others
+_LOADED = 2  # times the head's rule: the items that get loadings
+_HEAD_PER_TASTE = 22  # one direction is loaded for so many items of the head's rule
 _DIRECTIONS_PER_CONTENT = 8  # one in 8 directions of the head lies within content
 _HEAD, _PEOPLE_TO_NOISE = 600, 4743.0  # the head is 600 where users / s is 4743
-_FEWEST_HEAD = 16  # however loud the noise: some matrix must be left to decompose
+FEWEST_HEAD = 16  # however loud the noise: some matrix must be left to decompose
 # Edges of the noise over users. Above the first nothing but popularity is learnt, above
 # the second only broad tastes.
 _POPULARITY, _BROAD = 0.06, 0.02
@@ -42,15 +52,16 @@ class Evidence:
     variance: float  # of the noise on its diagonal
 
     @classmethod
-    def of(cls, memory: Arrays) -> Evidence:
-        """The evidence that stands in a server's memory."""
-        return cls(float(memory["people"][0]), float(memory["variance"][0]))
+    def of(cls, memory: Arrays, what: str = "") -> Evidence:
+        """The evidence on `what` that stands in a server's memory."""
+        people, variance = (memory[what + n] for n in ("people", "variance"))
+        return cls(float(people[0]), float(variance[0]))
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The evidence as arrays for a server's memory."""
+    def arrays(self, what: str = "") -> dict[str, np.ndarray]:
+        """The evidence on `what` as arrays for a server's memory."""
         return {
-            "people": np.array([self.people]),
-            "variance": np.array([self.variance]),
+            what + "people": np.array([self.people]),
+            what + "variance": np.array([self.variance]),
         }
 
     def __add__(self, other: Evidence) -> Evidence:
@@ -91,12 +102,46 @@ def head_size(known: Evidence, *, most: int) -> int:
     if known.variance == 0:
         return most
     size = _HEAD * math.sqrt(known.people / known.deviation / _PEOPLE_TO_NOISE)
-    return min(most, max(_FEWEST_HEAD, int(size)))
+    return min(most, max(FEWEST_HEAD, int(size)))
 
 
 def count_share(edge: float) -> float:
     """The share of the budget for counting: more where little can be related."""
     return min(1 - COUNT_SHARE, max(COUNT_SHARE, _COUNT_MORE * edge))
+
+
+def first_count_share(edge: float) -> float:
+    """The share of the first counting where more may follow: all if all is noise."""
+    return 1.0 if edge > _HOPELESS else count_share(edge)
+
+
+def load_share(counting: float) -> float:
+    """The share of a third sum, after counting with this share of the budget.
+
+    Where too little is left, two thin sums are worth less than one.
+    """
+    left = 1 - counting
+    return min(_LOAD_SHARE, _LOAD_PART * left) if left > _LOAD_ABOVE else 0.0
+
+
+def head_before_loads(size: int) -> int:
+    """The rows to relate if loadings follow; `size` is the head's rule at that noise.
+
+    >>> head_before_loads(600)
+    420
+    """
+    return max(FEWEST_HEAD, int(_HEAD_BEFORE_LOADS * size))
+
+
+def loads_shape(size: int) -> tuple[int, int]:
+    """How many items get loadings, on how many directions.
+
+    `size` is the head's rule at the noise that relations alone would have.
+
+    >>> loads_shape(600)
+    (1200, 27)
+    """
+    return _LOADED * size, max(1, size // _HEAD_PER_TASTE)
 
 
 def ridge(known: Evidence, *, n_items: int, side: int) -> float:

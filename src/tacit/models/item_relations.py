@@ -15,13 +15,14 @@ follows, ordered by c or by likeness to the history.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
 from tacit.models.content_similarity import Content
 from tacit.models.item_bucketing import Fold
+from tacit.models.noisy_counts import expected_counts
 from tacit.models.onnx_graph import Formula
 from tacit.tree import Arrays
 
@@ -35,12 +36,20 @@ Folded = Float64[np.ndarray, "users rows"]  # the same columns where none are sh
 
 
 def head_of(
-    counts: Float64[np.ndarray, "items"], *, size: int, exponent: float
+    counts: Float64[np.ndarray, "items"],
+    *,
+    size: int,
+    exponent: float,
+    deviation: float = 0.0,
 ) -> dict[str, np.ndarray]:
-    """The head of these counts, its weights and the direction of popularity."""
+    """The head of these counts, its weights and the direction of popularity.
+
+    `deviation` is that of the noise on the counts. Of the items that noise lifted into
+    the head popularity has what is to be expected of them.
+    """
     head = np.argsort(-counts, kind="stable")[:size]
     weights = np.maximum(counts[head], 1.0) ** -exponent
-    liked = np.maximum(counts[head], 0.0) * weights
+    liked = expected_counts(counts, deviation)[head] * weights
     popularity = liked / max(float(np.linalg.norm(liked)), 1e-300)  # never 0 / 0
     return {"head": head, "weights": weights, "popularity": popularity}
 
@@ -78,6 +87,33 @@ class Relations:
             float(arrays.get("lean", np.zeros(1))[0]),
             Content(arrays.get("labels", nothing), arrays.get("numbers", nothing)),
         )
+
+    def first(self, side: int) -> Relations:
+        """The same for the first items of the head only, whose directions are sought.
+
+        Where items share rows, all of them are.
+        """
+        if self.fold is not None or side >= len(self.head):
+            return self
+        popularity = self.popularity[:side]
+        return replace(
+            self,
+            head=self.head[:side],
+            weights=self.weights[:side],
+            popularity=popularity / max(float(np.linalg.norm(popularity)), 1e-300),
+        )
+
+    def loadings(
+        self, x: Rows, directions: Float64[np.ndarray, "first few"]
+    ) -> tuple[Rows, Float64[np.ndarray, "users few"]]:
+        """The unit vectors q of histories, and their tastes t along the directions.
+
+        Norms are at most 1 whatever the history and whatever was broadcast: both end in
+        `unit`. It overwrites x.
+        """
+        r, _ = self.parted(x)
+        q = unit(r)
+        return q, unit(q[:, : len(directions)] @ directions)
 
     def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "users"]]:
         """The rest r of each history without popularity, and the load y·p on it.

@@ -317,7 +317,7 @@ def test_more_noise_leaves_fewer_directions():
 def test_settings_that_cannot_be():
     with pytest.raises(Refused, match=r"rounds=1 .* use rounds = 2"):
         Gram().calibrated(Plan(10, rounds=1))
-    with pytest.raises(BadValue, match="noise_multiplier is not set"):
+    with pytest.raises(BadValue, match="total_noise is not set"):
         Gram(privacy=CentralGaussian(), head=3).releases(Plan(10, rounds=2))
     half = CentralGaussian({"relations": 1.0})
     with pytest.raises(BadValue, match="counts"):
