@@ -480,7 +480,6 @@ class Gram(SumMethod):
             [self.privacy.variance(phase, people=people, size=len(found))]
         )
         counts = server.weights["counts"] + found
-        enough = server.memory["enough"]
         if not self.chooses_phases:
             variance = was + variance
         elif server.round:
@@ -491,12 +490,20 @@ class Gram(SumMethod):
             variance = share * variance
         memory = {**server.memory, "count variance": variance}
         server = replace(server, memory=memory)
-        if self.chooses_phases and not enough[0]:
+        if self.chooses_phases and self._may_relate(server):
             is_enough = self._is_enough(server, counts)
             memory["enough"] = np.array([server.round + 1 if is_enough else 0])
             server = replace(server, memory=memory)
         weights = {**server.weights, **self._head(server, counts)}
         return server.after(weights=weights, memory=memory)
+
+    def _may_relate(self, server: Server) -> bool:
+        """Whether relations may follow this round."""
+        following = server.round + 1
+        return any(
+            phase.name in _RELATIONS and following in phase.rounds
+            for phase in self.phases(server.plan)
+        )
 
     def _is_enough(self, server: Server, counts: Float64[np.ndarray, "items"]) -> bool:
         """Whether counting with the rest of the budget would find little more.

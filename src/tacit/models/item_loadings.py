@@ -92,8 +92,9 @@ def _averaged(
     """
     if not variance.any():
         return one, np.zeros_like(others)
-    share = others / (variance + others) if others.any() else np.zeros_like(others)
-    share = np.where(np.isinf(others), 1.0, share)
+    share = 1 / (
+        1 + variance / np.maximum(others, 1e-300)
+    )  # 1 where others is infinite
     return share * one + (1 - share) * other, share * variance
 
 

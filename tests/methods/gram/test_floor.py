@@ -1,0 +1,254 @@
+"""Gram counts until that is enough: ways, budget, sensitivity of loadings."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.accounting.calibration import gaussian_epsilon
+from tacit.data.federated_data import FederatedData
+from tacit.errors import BadValue
+from tacit.keys import Key
+from tacit.method import CentralGaussian, LocalPrivUnit
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.gram import Gram
+from tacit.methods.gram_heuristics import first_count_share, load_share, loads_shape
+from tacit.models.item_relations import Relations
+from tacit.plan import Plan
+from tacit.release import View
+from tacit.runtime.simulate import Simulation
+from tacit.sampling import Everyone, Poisson
+from tacit.statement import account
+from tacit.testing.contract import MethodContract, checkerboard
+
+CENTRAL = Gram(privacy=CentralGaussian())
+
+
+def world_of(n_users: int, n_items: int, *, length: int, power: float):
+    """Users of two tastes, whose items are liked by a power of their rank."""
+    rng = np.random.default_rng(0)
+    chance = 1 / np.arange(1, n_items + 1) ** power
+    histories = []
+    for user in range(n_users):
+        mine = chance * np.where(np.arange(n_items) % 2 == user % 2, 1.0, 0.1)
+        items = rng.choice(n_items, length, replace=False, p=mine / mine.sum())
+        histories.append(sorted(items.tolist()))
+    return FederatedData.of_histories(histories, n_items=n_items)
+
+
+def plan_of(world, *, epsilon, rounds=3, **fields):
+    n = len(world.shards)
+    named = {"channel": "secure_sum", "delta": 1e-6, "target_epsilon": epsilon}
+    return Plan(n, rounds=rounds, **{**named, **fields})
+
+
+def trained(method, world, plan, *, seed=0):
+    made = method.calibrated(plan)
+    people = world.catalog, world.profiles, world.shards
+    simulation = Simulation(made, plan, *people, Key.from_seed(seed))
+    *_, (state, _) = simulation.run(simulation.start())
+    return made, simulation, state
+
+
+class TestChosen(MethodContract):
+    """The contract where phases are chosen, up to loadings."""
+
+    rounds = 3
+
+    def method(self):
+        privacy = CentralGaussian(total_noise=0.01)
+        sizes = {"head": 12, "load_items": 20, "load_rank": 4}
+        return Gram(privacy=privacy, count_share=0.1, rank=8, **sizes)
+
+    def plan(self, world):
+        return Plan(len(world.shards), rounds=self.rounds)
+
+    def check_learnt(self, score, world):
+        scores = score(world.shards)[:24]
+        owned = np.zeros(scores.shape, bool)
+        few = checkerboard().shards
+        owned[few.owners, few.items] = True
+        first = np.where(owned, -np.inf, scores).argmax(axis=1)
+        lacks = [np.arange(12)[p % 2 :: 2][p % 6] for p in range(24)]
+        assert first.tolist() == lacks
+
+
+DENSE = world_of(1500, 60, length=12, power=0.8)
+SPARSE = world_of(1000, 4000, length=6, power=0.3)
+
+
+@pytest.mark.parametrize(
+    ("world", "epsilon", "names"),
+    [
+        (DENSE, 8.0, ["counts", "relations", "loadings"]),
+        (SPARSE, 4.0, ["counts", "more counts", "last counts"]),
+        (SPARSE, 0.05, ["counts"]),
+    ],
+)
+def test_released_counts_decide_what_the_rest_of_the_budget_buys(world, epsilon, names):
+    method = CENTRAL.calibrated(plan_of(world, epsilon=epsilon))
+    plan, people = plan_of(world, epsilon=epsilon), (world.catalog, world.profiles)
+    simulation = Simulation(method, plan, *people, world.shards, Key.from_seed(3))
+    state, found = simulation.start(), []
+    while not method.is_over(state.server):
+        phase = method.next_phase(state.server)
+        assert phase is not None
+        found.append(phase.name)
+        state, _ = simulation.step(state)
+    assert found == names
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 4.0, 8.0])
+@pytest.mark.parametrize("world", [DENSE, SPARSE], ids=["dense", "sparse"])
+def test_every_way_spends_the_budget_and_no_more(world, epsilon):
+    plan = plan_of(world, epsilon=epsilon)
+    made, _, state = trained(CENTRAL, world, plan)
+    total = made.privacy.total_noise
+    assert float(state.server.memory["budget spent"]) == pytest.approx(total**-2)
+    assert gaussian_epsilon(total, delta=1e-6) == pytest.approx(epsilon, rel=1e-6)
+    told = account(plan, made.releases(plan))
+    assert told.worst(view=View.RELEASE) == pytest.approx(epsilon, rel=1e-6)
+
+
+@given(st.floats(0.01, 1.0))
+def test_the_shares_of_every_way_add_up_to_one(counting):
+    shares = {
+        p.name: p.share for p in replace(CENTRAL, count_share=counting)._ways(counting)
+    }
+    if counting == 1:
+        assert shares == {"counts": 1.0}
+        return
+    ways = [
+        ("counts", "relations", "loadings"),
+        ("counts", "more counts", "later relations"),
+        ("counts", "more counts", "last counts"),
+    ]
+    for way in ways:
+        assert sum(shares.get(name, 0.0) for name in way) == pytest.approx(1.0)
+
+
+def test_counted_to_the_end_it_is_popularity_with_the_whole_budget():
+    """The same noise, and the order of the counts for everyone."""
+    plan = plan_of(SPARSE, epsilon=4.0)
+    made, _, state = trained(CENTRAL, SPARSE, plan)
+    counts = state.server.weights["counts"]
+    variance = float(state.server.memory["count variance"][0])
+    alone = FederatedPopularity(privacy=CentralGaussian())
+    whole = alone.calibrated(replace(plan, rounds=1))
+    [phase] = whole.phases(replace(plan, rounds=1))
+    assert variance == pytest.approx(
+        whole.privacy.variance(phase, people=len(SPARSE.shards), size=4000)
+    )
+    broadcast = made.broadcast(state.server)
+    known = Relations.from_broadcast(broadcast.weights)
+    r, popular = known.parted(made._rows(SPARSE.shards, known.head))
+    scores = known.score(
+        known.loads(r), popular[:, None], np.zeros((len(r), 0)), weight=0.0
+    )
+    by_count = np.argsort(-counts, kind="stable")
+    assert (np.argsort(-scores, axis=1, kind="stable") == by_count).all()
+
+
+def test_counts_of_two_rounds_have_the_noise_of_both_shares():
+    plan = plan_of(SPARSE, epsilon=4.0)
+    method = CENTRAL.calibrated(plan)
+    people = SPARSE.catalog, SPARSE.profiles, SPARSE.shards
+    true = np.zeros(4000)
+    for history in SPARSE.shards.histories:
+        true[history] += len(history) ** -0.5
+    off = []
+    for seed in range(3):
+        simulation = Simulation(method, plan, *people, Key.from_seed(seed))
+        state, _ = simulation.step(simulation.start())
+        state, _ = simulation.step(state)
+        off.append(state.server.weights["counts"] - true)
+    share = sum(
+        p.share for p in method.phases(plan) if p.name in ("counts", "more counts")
+    )
+    expected = method.privacy.total_noise / share**0.5
+    assert np.std(off) == pytest.approx(expected, rel=0.03)
+
+
+@given(st.integers(0, 10**6), st.floats(0.1, 1e6))
+def test_no_loading_is_longer_than_one(seed, scale):
+    """Whatever the history, and whatever directions were broadcast."""
+    rng = np.random.default_rng(seed)
+    weights = {
+        "head": np.arange(9),
+        "weights": rng.random(9) * scale,
+        "popularity": rng.normal(size=9) * scale,
+        "n_items": np.array([9]),
+    }
+    known = Relations.from_broadcast(weights)
+    x = (rng.random((20, 9)) < 0.3) * rng.random((20, 9)) * scale
+    q, t = known.loadings(x, scale * rng.normal(size=(5, 3)))
+    assert (np.linalg.norm(q, axis=1) <= 1).all()
+    assert (np.linalg.norm(t, axis=1) <= 1).all()
+
+
+def test_loadings_reach_items_beyond_the_head():
+    method = replace(CENTRAL, head=20)
+    made, _, state = trained(method, DENSE, plan_of(DENSE, epsilon=16.0))
+    vectors = state.server.weights["vectors"]
+    assert vectors.shape[0] > made.head
+    assert np.abs(vectors[made.head :]).max() > 0
+
+
+def test_two_rounds_or_a_sample_of_users_are_planned_as_before():
+    for fields in ({"rounds": 2}, {"sampler": Poisson(0.5)}):
+        made = CENTRAL.calibrated(plan_of(DENSE, epsilon=4.0, **fields))
+        assert not made.chooses_phases
+        assert [p.name for p in made.phases(plan_of(DENSE, epsilon=4.0, **fields))] == [
+            "counts",
+            "relations",
+        ]
+    assert CENTRAL.calibrated(plan_of(DENSE, epsilon=4.0)).chooses_phases
+    assert not Gram(privacy=LocalPrivUnit()).chooses_phases
+    assert not Gram().chooses_phases
+
+
+def test_loadings_may_be_planned():
+    method = Gram(
+        privacy=CentralGaussian({"counts": 0.1, "relations": 0.1, "loadings": 0.1}),
+        count_rounds=1,
+        load_rounds=1,
+        head=10,
+    )
+    made, _, state = trained(method, DENSE, plan_of(DENSE, epsilon=None, delta=1e-6))
+    assert (made.load_items, made.load_rank) == loads_shape(10)
+    assert np.abs(state.server.weights["vectors"][10:]).max() > 0
+
+
+def test_rules():
+    assert first_count_share(0.2) == 1.0
+    assert first_count_share(0.05) == pytest.approx(0.4)
+    assert load_share(0.1) == pytest.approx(0.495)
+    assert load_share(0.6) == 0.0
+    with pytest.raises(BadValue, match="load_share"):
+        Gram(load_share=1.0)
+    with pytest.raises(BadValue, match="load_rank"):
+        Gram(load_rank=0)
+
+
+def test_a_refresh_adds_to_loadings_where_there_are_some():
+    plan = plan_of(DENSE, epsilon=8.0)
+    made, _, state = trained(CENTRAL, DENSE, plan)
+    again = CENTRAL.refreshing(made)
+    later = plan_of(DENSE, epsilon=8.0, rounds=1)
+    again = again.calibrated(later)
+    started = again.start(later, DENSE.catalog, Key.from_seed(0))
+    server = again.continued(
+        started, weights=state.server.weights, memory=state.server.memory
+    )
+    phase = again.next_phase(server)
+    assert phase is not None
+    assert (phase.name, phase.share) == ("loadings", 1.0)
+    assert np.array_equal(server.weights["tastes"], state.server.weights["tastes"])
+    only = {**state.server.memory, "loaded people": np.zeros(1)}
+    server = again.continued(started, weights=state.server.weights, memory=only)
+    phase = again.next_phase(server)
+    assert phase is not None
+    assert phase.name == "relations"
+    assert isinstance(later.sampler, Everyone)
