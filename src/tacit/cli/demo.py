@@ -22,7 +22,7 @@ EXPERIMENT: dict[str, Any] = {
         "target_epsilon": EPSILON,
         "delta": DELTA,
     },
-    "run": {"rounds": 2},
+    "run": {"rounds": 3},
     "evaluate": {
         "metrics": ["ndcg@100", "recall@20", "recall@50"],
         "baselines": ["random", "popularity", "ease"],

@@ -40,7 +40,7 @@ name = "gram"           # counts items, then relates them; ranks on the device
 {privacy}
 [run]
 seed = 0                # used by simulations only
-rounds = 2              # one to count items, one to relate them
+rounds = 3              # to count items, relate them, and load more on tastes
 sampler = {{ name = "everyone" }}
 
 [evaluate]

@@ -128,7 +128,7 @@ class Gram(SumMethod):
     head: int | None = None  # H
     max_head: int = 3000  # H² numbers are stored and decomposed: 72 MB at 3000
     reach: int | None = None  # items related; beyond H they share rows
-    rank: int = 512  # the most directions that are kept
+    rank: int = 1024  # the most directions that are kept
     weight_exponent: float = 0.3  # a
     count_share: float | None = None  # of the budget, for the counting
     ridge: float | None = None  # lambda; None: by `gram_heuristics.ridge`
@@ -279,7 +279,7 @@ class Gram(SumMethod):
     ) -> Mapping[str, PublicSlot]:
         """Only what the next round needs; after the last round, everything."""
         n_items, side, width = len(catalog), self._side(catalog), self._width(catalog)
-        rank, every = min(self.rank, side), PublicSlot("float64", (width,))
+        rank, every = self._rank(catalog), PublicSlot("float64", (width,))
         content = Content.of(catalog, self.content, scale=self.content_scale)
         slots = {
             "head": PublicSlot("int64", (width,), 0, n_items - 1),
@@ -340,6 +340,12 @@ class Gram(SumMethod):
             return self.with_planned_phases().calibrated(plan)
         if self.chooses_phases:
             return self._calibrated_choice(plan)
+        is_free = self.count_rounds is None and self.reach is None
+        if is_free and not self.privacy.is_private and plan.rounds >= len(_COUNTS):
+            # Without noise every item can be loaded, on every direction.
+            exact = {"load_items": heuristics.EVERY_ITEM, "load_rank": self.rank}
+            made = replace(self, count_rounds=1, load_rounds=1, **exact)
+            return made._calibrated_plan(plan)
         return self._calibrated_plan(plan)
 
     def _calibrated_choice(self, plan: Plan) -> Self:
@@ -416,7 +422,7 @@ class Gram(SumMethod):
         """
         side, width = self._side(catalog), self._width(catalog)
         content = Content.of(catalog, self.content, scale=self.content_scale)
-        rank = min(self.rank, side)
+        rank = self._rank(catalog)
         weights = {
             "counts": np.zeros(len(catalog)),
             "head": np.zeros(width, np.int64),
@@ -571,7 +577,8 @@ class Gram(SumMethod):
         known = Evidence.of(memory)
         within = self._within(server) if known.variance > 0 else None
         matrix, deviation = mirrored(memory["half"]), known.deviation
-        return cleaned(matrix, deviation=deviation, rank=self.rank, within=within)
+        rank = self._rank(server.catalog)
+        return cleaned(matrix, deviation=deviation, rank=rank, within=within)
 
     def _loaded(self, server: Server, memory: Arrays, found: Spectrum) -> Spectrum:
         """Line 6: directions with the loadings so far, if there are any."""
@@ -767,7 +774,15 @@ class Gram(SumMethod):
 
     def _tastes(self, catalog: Catalog) -> int:
         """The number of directions that items are loaded on."""
-        return min(self.load_rank or 1, self._side(catalog))
+        return min(self.load_rank or 1, self._rank(catalog))
+
+    def _rank(self, catalog: Catalog) -> int:
+        """The most directions that are kept; fewer where many items have a number each.
+
+        No model is larger than `heuristics.MOST_LOADINGS` numbers for it.
+        """
+        few = max(1, heuristics.MOST_LOADINGS // max(1, self._rows_of(catalog)))
+        return min(self.rank, self._side(catalog), few)
 
     def _rows(
         self, shards: Shards, items: Int64[np.ndarray, "columns"] | None = None
