@@ -48,6 +48,7 @@ def test_sgd_by_hand():
     assert memory == {}
 
 
+@pytest.mark.slow
 def test_sgd_is_torchs():
     torch = pytest.importorskip("torch")
     theirs = torch.nn.Parameter(torch.from_numpy(WEIGHTS["a"].copy()))
