@@ -239,6 +239,7 @@ def test_skellam():
     assert found[0] == pytest.approx(0.363825, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_ledger():
     """Training, local Gaussians and randomised responses of one user together."""
     train = gaussian(1.0, rate=0.01, times=1000)

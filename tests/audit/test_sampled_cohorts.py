@@ -29,7 +29,7 @@ def checked(plan, group=EVERYONE, seed=1):
     return [*check_cohorts(POPULARITY, plan, group=group, key=key)]
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", some_of([*SAMPLERS], 2))
 def test_honest_samplers_pass(name):
     found = checked(replace(PLAN, sampler=SAMPLERS[name]))
     assert found

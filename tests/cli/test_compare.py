@@ -113,6 +113,7 @@ def test_two_experiments_stand_side_by_side(tacit, experiment, private, tmp_path
     assert answer.json["against"] == "ease"
 
 
+@pytest.mark.slow
 def test_a_budget_tunes_baselines_on_validation_people(tacit, experiment, tmp_path):
     call = ("compare", experiment, "--seeds", "1", "--baselines", "ease")
     plain = tacit(*call, "--out", tmp_path / "a", "--json").json

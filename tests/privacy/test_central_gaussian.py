@@ -279,6 +279,7 @@ def test_a_group_has_the_multiplier_over_its_scale():
         assert privacy.mechanism(ALONE[0], {}).event_of(group) == cell.each
 
 
+@pytest.mark.slow
 def test_a_scale_that_is_given_leaves_the_noise_to_the_dearest_group():
     agreed = plan(groups={"a": 500, "b": 500}, target_epsilon=2.0)
     made = CentralGaussian(scale={"b": 0.5, "a": 1.0}).calibrated(agreed, BOTH)
