@@ -7,8 +7,6 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := $(PIP) install --quiet --no-compile --constraint constraints.txt
 JOBS   ?= 2
-# Where a machine forbids bytecode, every process of the tests would compile all anew.
-export PYTHONDONTWRITEBYTECODE :=
 
 # Python keeps the bytecode of what it has read, whatever the shell says: pip compiles
 # nothing here, and without bytecode every new process would compile all that it imports
