@@ -8,6 +8,11 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := $(PIP) install --quiet --no-compile --constraint constraints.txt
 JOBS   ?= 2
 
+# Python keeps the bytecode of what it has read, whatever the shell says: pip compiles
+# nothing here, and without bytecode every new process would compile all that it imports
+# (`import torch`: 5 s of a processor each time, with bytecode 2 s).
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one .venv would break it
@@ -51,8 +56,10 @@ imports: $(VENV)/.installed-dev
 unit: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow" --ignore tests/test_docs.py
 
+# Few pages take most of the time and stand side by side in the list, so a process that
+# has nothing left to do takes over what another has not begun.
 examples: $(VENV)/.installed-dev
-	$(BIN)/pytest -n $(JOBS) -m "not slow" tests/test_docs.py
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow" tests/test_docs.py
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks

@@ -8,6 +8,7 @@ and through its command line, in some seconds.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from pathlib import Path
 
 _HERE = Path(__file__).parent
 _GRAM = ("--experiment", str(_HERE / "smoke-gram.toml"), "--seeds", "2")
+# The bars run beside a script, and both would wait for each other's threads.
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "audit_mutants": (("--only", "single precision", "--seeds", "1"),),
@@ -44,6 +47,7 @@ def broken() -> Iterator[str]:
             done = subprocess.run(
                 [sys.executable, "-m", f"benchmarks.{name}", *arguments],
                 cwd=_HERE.parent,
+                env=os.environ | _ONE_THREAD,
                 capture_output=True,
                 text=True,
             )

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks
 sys.path.insert(0, str(Path(__file__).parent))
 pytest_plugins = ["held_out", "quick"]
 # Before anything imports tacit.
-jaxtyping.install_import_hook(import_module("axes").CHECKED, "axes.checked")
+import_module("axes").install()
 
 # Checked axes are slow and machines are shared, so no example has a deadline.
 hypothesis.settings.register_profile("tacit", deadline=None, max_examples=25)

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 STAND_IN = """\
 #!/bin/sh
 echo "$@" >> "{log}"
+echo "bytecode: ${{PYTHONDONTWRITEBYTECODE-kept}}" >> "{log}"
 case "$*" in
   *version_info*) exit {too_old} ;;
   "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
@@ -90,6 +91,15 @@ def test_an_old_python_is_named(checkout: Checkout) -> None:
     assert done.returncode != 0
     assert "needs Python 3.11 or newer" in done.stderr
     assert not (checkout.place / ".venv").exists()
+
+
+def test_bytecode_is_kept_whatever_the_shell_says(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert checkout.make().returncode == 0
+    said = [x for x in checkout.log.read_text().splitlines() if x.startswith("byte")]
+    assert {*said} == {"bytecode: kept"}
 
 
 def test_help_is_the_default() -> None:

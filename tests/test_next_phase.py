@@ -271,6 +271,7 @@ def test_without_protection_nothing_is_counted():
     assert not state.spent.any()
 
 
+@pytest.mark.slow
 def test_the_audit_of_a_method_that_chooses():
     """The canaries' rounds are those that were chosen, and their claims hold."""
     plan = Plan(2_000, 3, channel="secure_sum", delta=1e-6, target_epsilon=4.0)

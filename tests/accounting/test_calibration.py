@@ -9,6 +9,7 @@ from dp_accounting import (
     PoissonSampledDpEvent,
     SelfComposedDpEvent,
 )
+from quick import some_of
 
 from tacit.accounting.calibration import (
     calibrate,
@@ -35,11 +36,14 @@ def assert_calibrated(rate, rounds, delta, *, target, expected):
 
 @pytest.mark.parametrize(
     ("rate", "rounds", "delta", "target", "expected"),
-    [
-        (189 / 943, 100, 1e-5, 4, 2.380),
-        (604 / 6040, 100, 1e-5, 2, 2.248),
-        (1000 / 50_000, 500, 1e-6, 2, 1.288),
-    ],
+    some_of(
+        [
+            (604 / 6040, 100, 1e-5, 2, 2.248),
+            (189 / 943, 100, 1e-5, 4, 2.380),
+            (1000 / 50_000, 500, 1e-6, 2, 1.288),
+        ],
+        1,
+    ),
 )
 def test_training(rate, rounds, delta, target, expected):
     assert_calibrated(rate, rounds, delta, target=target, expected=expected)

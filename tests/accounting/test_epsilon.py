@@ -226,6 +226,7 @@ def test_an_unknown_adjacency_is_refused():
     rounds=st.integers(1, 50),
     more=st.floats(1.05, 2.0),
 )
+@pytest.mark.slow
 def test_epsilon_grows_with_rounds_and_rate_and_falls_with_noise(q, z, rounds, more):
     def at(q, z, rounds):
         return epsilon(training(q, z, rounds), delta=1e-6, finest=1e-2).value

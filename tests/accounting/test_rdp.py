@@ -32,6 +32,7 @@ def training(rate, noise, rounds):
     return SelfComposedDpEvent(event, rounds)
 
 
+@pytest.mark.slow
 def test_it_is_never_below_the_loss_distribution():
     rng = np.random.default_rng(8)
     for _ in range(15):

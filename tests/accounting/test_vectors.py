@@ -5,6 +5,7 @@ Tolerance 5e-4 unless stated. Vectors of single mechanisms are in their own test
 
 import dp_accounting as dp
 import pytest
+from quick import some_of
 
 from tacit.accounting.calibration import calibrate, clipped_noise, gaussian_noise
 from tacit.accounting.epsilon import compose, epsilon
@@ -35,16 +36,19 @@ def gaussian(z: float, *, rate: float = 1.0, times: int = 1) -> dp.DpEvent:
 
 @pytest.mark.parametrize(
     ("rate", "z", "times", "delta", "pld", "rdp", "exchanged"),
-    [
-        (0.01, 1.0, 1000, 1e-6, 2.1245, 2.4367, 3.2142),
-        (0.01, 1.0, 1000, 1e-5, 1.8282, 2.1014, 2.8434),
-        (0.004, 0.8, 500, 1e-6, 1.4131, 2.1413, 1.5502),
-        (0.02, 1.5, 2000, 1e-6, 3.2328, 3.4833, 6.0561),
-        (0.1, 1.0, 100, 1e-5, 7.0466, 7.9039, 10.5164),
-        (250 / 5634, 2.0, 2300, 1e-5, 5.1595, 5.5874, 10.7818),
-        (0.00625, 2.0, 1000, 1e-6, 0.4357, 0.4749, 0.8282),
-        (1.0, 4.0, 10, 1e-6, 3.7472, 4.0104, 8.3062),
-    ],
+    some_of(
+        [
+            (0.01, 1.0, 1000, 1e-5, 1.8282, 2.1014, 2.8434),
+            (0.00625, 2.0, 1000, 1e-6, 0.4357, 0.4749, 0.8282),
+            (1.0, 4.0, 10, 1e-6, 3.7472, 4.0104, 8.3062),
+            (0.01, 1.0, 1000, 1e-6, 2.1245, 2.4367, 3.2142),
+            (0.004, 0.8, 500, 1e-6, 1.4131, 2.1413, 1.5502),
+            (0.02, 1.5, 2000, 1e-6, 3.2328, 3.4833, 6.0561),
+            (0.1, 1.0, 100, 1e-5, 7.0466, 7.9039, 10.5164),
+            (250 / 5634, 2.0, 2300, 1e-5, 5.1595, 5.5874, 10.7818),
+        ],
+        3,
+    ),
 )
 def test_poisson_gaussian(rate, z, times, delta, pld, rdp, exchanged):
     event = gaussian(z, rate=rate, times=times)
@@ -54,7 +58,7 @@ def test_poisson_gaussian(rate, z, times, delta, pld, rdp, exchanged):
     assert found.value == near(exchanged)
 
 
-@pytest.mark.parametrize(("cap", "expected"), [(60, 0.4357), (45, 0.4749)])
+@pytest.mark.parametrize(("cap", "expected"), some_of([(60, 0.4357), (45, 0.4749)], 1))
 def test_a_cap_on_the_cohort(cap, expected):
     one = dp.TruncatedSubsampledGaussianDpEvent(4800, 30 / 4800, cap, 2.0)
     event = dp.SelfComposedDpEvent(one, 1000)
@@ -63,12 +67,15 @@ def test_a_cap_on_the_cohort(cap, expected):
 
 @pytest.mark.parametrize(
     ("size", "population", "nm", "times", "delta", "rdp", "pld"),
-    [
-        (30, 4800, 1.0, 1000, 1e-6, 2.4460, 1.5244),
-        (15, 760, 1.0, 1000, 1e-6, 8.5109, 5.2349),
-        (100, 10000, 1.0, 1000, 1e-6, 4.0212, 2.5128),
-        (250, 5634, 2.0, 2300, 1e-5, 12.6738, 6.0337),
-    ],
+    some_of(
+        [
+            (30, 4800, 1.0, 1000, 1e-6, 2.4460, 1.5244),
+            (100, 10000, 1.0, 1000, 1e-6, 4.0212, 2.5128),
+            (15, 760, 1.0, 1000, 1e-6, 8.5109, 5.2349),
+            (250, 5634, 2.0, 2300, 1e-5, 12.6738, 6.0337),
+        ],
+        2,
+    ),
 )
 def test_without_replacement(size, population, nm, times, delta, rdp, pld):
     one = dp.GaussianDpEvent(nm)
@@ -189,14 +196,17 @@ def test_local_totals_of_fmf():
 
 @pytest.mark.parametrize(
     ("n", "one", "times", "expected", "below", "above"),
-    [
-        (50_000, 2.5, 1, 0.0960, 0.006, 0.01),
-        (50_000, 2.5, 100, 1.129, 0.006, 0.01),
-        (50_000, 2.5, 2000, 5.94, 0.006, 0.01),
-        (10_000, 1.0, 1, 0.0530, 0.006, 0.01),
-        (10_000, 1.0, 100, 0.623, 0.006, 0.01),
-        (1_000, 2.5, 100, 10.23, 0.05, 0.05),
-    ],
+    some_of(
+        [
+            (50_000, 2.5, 1, 0.0960, 0.006, 0.01),
+            (10_000, 1.0, 1, 0.0530, 0.006, 0.01),
+            (10_000, 1.0, 100, 0.623, 0.006, 0.01),
+            (50_000, 2.5, 100, 1.129, 0.006, 0.01),
+            (50_000, 2.5, 2000, 5.94, 0.006, 0.01),
+            (1_000, 2.5, 100, 10.23, 0.05, 0.05),
+        ],
+        3,
+    ),
 )
 def test_shuffle(n, one, times, expected, below, above):
     event = dp.SelfComposedDpEvent(ShuffledDpEvent(one, n), times)
@@ -229,6 +239,7 @@ def test_skellam():
     assert found[0] == pytest.approx(0.363825, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_ledger():
     """Training, local Gaussians and randomised responses of one user together."""
     train = gaussian(1.0, rate=0.01, times=1000)

@@ -21,14 +21,16 @@ from tacit.experiment.registry import method_names
 from tacit.keys import Key
 
 SEEDS = 20
-DEAR = (  # more than five seconds each; test_audit_method.py has a whole audit
+DEAR = (  # seconds each; test_audit_method.py has a whole audit
     "popularity, central, all of an audit",
     *("popularity, central, Poisson", "popularity, local, mixed by a relay"),
     *("privrec", "fedvae", "nn_self", "fofl"),
+    "federated_popularity",  # its kinds are asked one by one
+    *("popularity, local", "popularity, local_item", "two leaves, one factored"),
 )
 
 
-@pytest.mark.parametrize("seed", some_of([*range(SEEDS)], 4))
+@pytest.mark.parametrize("seed", some_of([*range(SEEDS)], 2))
 def test_twenty_seeds_of_a_noisy_sum_pass(seed):
     """False alarm of all twenty together: 5 %, if the seeds were drawn anew."""
     checks = sums_of(POPULARITY, Key.from_seed(seed), replace(PLAN, rounds=2))

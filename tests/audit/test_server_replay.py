@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from audit.subjects import PLAN, POPULARITY, AdaptiveFactors, NoisyFactors
+from quick import some_of
 
 from tacit.audit.report_isolation import check_alone
 from tacit.audit.server_replay import check_replay
@@ -28,7 +29,7 @@ HONEST = {
 }
 
 
-@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("name", some_of([*HONEST], 4))
 def test_honest_methods_pass(name):
     assert check_replay(HONEST[name], PLAN, key=KEY).measured == 0
     assert check_alone(HONEST[name], PLAN, key=KEY).ok

@@ -5,6 +5,7 @@ def test_the_whole_story(tacit, tmp_path):
     out = tmp_path / "demo"
     answer = tacit("demo", "--out", out)
     assert answer.code == 0, answer.err
+    assert answer.out.startswith("simulation: ")
     for part in ("gram", "ease", "popularity", "random", "PROVEN"):
         assert part in answer.out
     page = (out / "report.html").read_text(encoding="utf-8")

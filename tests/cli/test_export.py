@@ -117,6 +117,7 @@ def test_double_precision(tacit, runs, tmp_path):
     assert said["onnx"]["input"]["type"] == said["onnx"]["output"]["type"] == "float64"
 
 
+@pytest.mark.slow
 def test_torch_takes_no_part(runs, tmp_path):
     arguments = ["tacit", "export", str(runs("fedvae")), "--out", str(tmp_path / "out")]
     code = (

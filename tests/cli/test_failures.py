@@ -43,7 +43,7 @@ OF_THE_DISK = [
 ]
 
 
-@pytest.mark.parametrize("number", some_of(OF_THE_DISK, 3))
+@pytest.mark.parametrize("number", some_of(OF_THE_DISK, 1))
 @pytest.mark.parametrize("name", ["experiment.toml", "ledger.json", "result.json"])
 def test_a_disk_that_says_no(tacit, experiment, tmp_path, monkeypatch, number, name):
     """While any file is put into its place; root can be stopped in no other way."""
@@ -100,7 +100,10 @@ def test_a_disk_that_is_really_full(experiment, tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
     run = tmp_path / "run"
-    done = program("train", experiment, "--out", run, "--json", preexec_fn=little_room)
+    # Python itself would leave cut bytecode behind, which no later process can read.
+    whole = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    call = ("train", experiment, "--out", run, "--json")
+    done = program(*call, preexec_fn=little_room, env=whole)
     assert done.returncode == 2, done.stderr
     assert json.loads(done.stdout)["error"]["kind"] == "OSError"
     assert "Traceback" not in done.stderr
@@ -233,15 +236,15 @@ def flipped(content):
 HARMS = {
     "flipped": flipped,
     "cut": lambda content: content[: len(content) // 2],
+    "deep": lambda _: b"[" * 100_000,
     "empty": lambda _: b"",
     "noise": lambda _: bytes(range(256)) * 4,
-    "deep": lambda _: b"[" * 100_000,
     "list": lambda _: b"[1, 2]\n",
     "table": lambda _: b'{"round": 0, "experiment": 3, "format": 2}\n',
 }
 
 
-@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("harm", some_of([*HARMS], 3))
 @pytest.mark.parametrize("name", READS)
 def test_a_damaged_file_is_one_sentence(tacit, trained, tmp_path, name, harm):
     """No figure that was read from it is printed either."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 import subprocess
@@ -48,7 +47,7 @@ sampler = { name = "everyone" }
 """
 
 
-def tacit(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+def program(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[bytes]:
     environment = {k: v for k, v in os.environ.items() if k != "FORCE_COLOR"}
     return subprocess.run(
         [sys.executable, "-m", "tacit", *map(str, words)],
@@ -72,7 +71,7 @@ def place(tmp_path_factory) -> Path:
                 who = f"u{user}" if user else "\x1b[5mu0\n"
                 writer.writerow([who, f"{item}\x1b[0m", TITLES[item]])
     (folder / "hostile.toml").write_text(EXPERIMENT, "utf-8")
-    done = tacit("train", "hostile.toml", "--out", "run", cwd=folder)
+    done = program("train", "hostile.toml", "--out", "run", cwd=folder)
     assert done.returncode == 0, done.stderr.decode()
     assert_clean(done.stdout)
     assert_clean(done.stderr)
@@ -98,15 +97,16 @@ def assert_clean(output: bytes) -> None:
     ],
     ids=lambda words: " ".join(words).encode("unicode_escape").decode(),
 )
-def test_a_terminal_is_told_nothing_to_obey(place, words):
-    done = tacit(*words, cwd=place)
-    assert done.returncode == 0, done.stderr.decode()
-    assert_clean(done.stdout)
-    assert_clean(done.stderr)
+def test_a_terminal_is_told_nothing_to_obey(tacit, place, monkeypatch, words):
+    monkeypatch.chdir(place)
+    done = tacit(*words)
+    assert done.code == 0, done.err
+    assert_clean(done.out.encode())
+    assert_clean(done.err.encode())
 
 
 def test_titles_are_told_apart_and_not_read_as_markup(place):
-    done = tacit("recommend", "run", "--history", "0\x1b[0m", "-k", "12", cwd=place)
+    done = program("recommend", "run", "--history", "0\x1b[0m", "-k", "12", cwd=place)
     printed = done.stdout.decode()
     assert "[red]markup[/red] [link=http://x]y[/link] [/]" in printed
     assert "\\x1b[2J\\x1b[31mCleared" in printed
@@ -114,12 +114,11 @@ def test_titles_are_told_apart_and_not_read_as_markup(place):
     assert len(printed.splitlines()) == 12
 
 
-def test_json_has_the_exact_titles(place):
-    done = tacit(
-        *("recommend", "run", "--history", "0\x1b[0m", "-k", "12", "--json"), cwd=place
-    )
-    assert_clean(done.stdout)
-    found = [line["title"] for line in json.loads(done.stdout)["items"]]
+def test_json_has_the_exact_titles(tacit, place):
+    call = ("--history", "0\x1b[0m", "-k", "12", "--json")
+    done = tacit("recommend", place / "run", *call)
+    assert_clean(done.out.encode())
+    found = [line["title"] for line in done.json["items"]]
     assert sorted(found) == sorted(TITLES[1:])
 
 
@@ -134,13 +133,16 @@ def test_json_has_the_exact_titles(place):
     ],
     ids=["user", "history", "run", "experiment", "column"],
 )
-def test_errors_quote_what_they_refuse_and_do_not_obey_it(place, words):
-    done = tacit(*words, "--json", cwd=place)
-    assert done.returncode == 2
-    assert_clean(done.stdout)
-    assert_clean(done.stderr)
-    assert re.findall(rb"^error: ", done.stderr, re.MULTILINE) == [b"error: "]
-    assert "no" in json.loads(done.stdout)["error"]["message"]
+def test_errors_quote_what_they_refuse_and_do_not_obey_it(
+    tacit, place, monkeypatch, words
+):
+    monkeypatch.chdir(place)
+    done = tacit(*words, "--json")
+    assert done.code == 2
+    assert_clean(done.out.encode())
+    assert_clean(done.err.encode())
+    assert re.findall(r"^error: ", done.err, re.MULTILINE) == ["error: "]
+    assert "no" in done.json["error"]["message"]
 
 
 def test_pages_have_no_markup_of_the_data(place):
@@ -153,8 +155,9 @@ def test_pages_have_no_markup_of_the_data(place):
         assert "onerror=y>" not in text
 
 
-def test_init_writes_no_line_of_the_data(tmp_path):
+def test_init_writes_no_line_of_the_data(tacit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "e.csv").write_text('u,i\n"x\n[run]\nseed = 7",1\ny,2\n', "utf-8")
-    done = tacit("init", "--csv", "e.csv", "--user", "u", "--item", "i", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr.decode()
+    done = tacit("init", "--csv", "e.csv", "--user", "u", "--item", "i")
+    assert done.code == 0, done.err
     assert "\nseed = 7" not in (tmp_path / "exp.toml").read_text("utf-8")

@@ -77,6 +77,7 @@ def kinds(arrays):
     return {name: (value.dtype.name, value.shape) for name, value in arrays.items()}
 
 
+DEAR = ("fofl", "nn_self", "privrec")  # ten seconds of torch, or of a compiler
 EVERY = [
     (name, mechanism)
     for name in method_names()
@@ -85,7 +86,13 @@ EVERY = [
 
 
 @pytest.mark.parametrize("through", ["direct", "secure_sum"])
-@pytest.mark.parametrize(("name", "mechanism"), EVERY)
+@pytest.mark.parametrize(
+    ("name", "mechanism"),
+    [
+        pytest.param(*one, marks=pytest.mark.slow if one[0] in DEAR else ())
+        for one in EVERY
+    ],
+)
 def test_nobody_one_and_all_give_the_same_types(name, mechanism, through):
     sampler = FixedSize(PEOPLE) if mechanism == "published" else Everyone()
     try:

@@ -59,6 +59,7 @@ def test_the_equations_one_person_at_a_time(twin, alpha):
         np.testing.assert_allclose(some[u], g.ravel()[::-2], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_twins_agree_on_a_thousand_people(monkeypatch):
     """Repeats, nobody, everything; the sizes that the compiled one is for."""
     draw, n_items = np.random.default_rng(0), 300

@@ -60,7 +60,7 @@ def test_the_best_epsilon_of_a_mixed_vote():
 
 
 @pytest.mark.parametrize("messages", some_of([1, 3], 1))
-@pytest.mark.parametrize("sampler", [Once(), Everyone()])
+@pytest.mark.parametrize("sampler", some_of([Once(), Everyone()], 1))
 def test_a_mixed_target_is_met_from_below(messages, sampler):
     """What relay and server see together is more than that."""
     crowd = MIXED | {"min_contributors": 200}

@@ -139,7 +139,7 @@ def memory(tmp_path) -> Iterator[Path]:
         yield Path(folder)
 
 
-@some_or_all("kills", 24, 300)
+@some_or_all("kills", 9, 300)
 def test_many_kills(kills, memory):
     """In a first life wherever the disk has changed; then, for some, in a second life.
 

@@ -137,6 +137,7 @@ def test_a_cohort_is_ordered_by_length_so_that_a_chunk_is_even():
     assert len(set(cohort.tolist())) == len(cohort) > 3
 
 
+@pytest.mark.slow
 def test_a_cohort_is_never_in_memory_at_once():
     """20,000 clients × 5,000 items: all reports are 400 MB, a chunk of 125 is 2.5."""
     people, items = 20_000, 5_000

@@ -72,7 +72,7 @@ def nursery() -> Iterator[Nursery]:
             process.stdin.close()
 
 
-@some_or_all("kills", 4, 15)
+@some_or_all("kills", 2, 15)
 def test_killed_at_random_moments_a_run_ends_as_if_nothing_had_happened(
     kills, tmp_path
 ):

@@ -15,6 +15,7 @@ def test_it_is_installed_and_runs_for_fedvae_alone():
     assert DecoderBias().method == "fedvae"
 
 
+@pytest.mark.slow
 def test_reports_give_histories_away_and_a_noisy_sum_does_not():
     """At epsilon 1 within 5 s.e. of guessing (one-sided false alarm below 1e-6)."""
     drawn = np.random.default_rng(0).random((80, 60)) < np.linspace(0.3, 0.05, 60)

@@ -75,6 +75,7 @@ def test_clipping_hides_nothing_from_a_server_that_sees_reports(
     assert attempt.statement.standing is Standing.NONE
 
 
+@pytest.mark.slow
 def test_a_noisy_sum_leaves_little_more_than_a_guess(histories: Histories) -> None:
     """Within 5 s.e. of guessing: one-sided false alarm below 1e-6."""
     attempt = attacked(histories, noisy(1.0, "secure_sum"))

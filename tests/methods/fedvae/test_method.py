@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from onnx_device import run
+from quick import some_of
 
 from tacit.aggregation.bucketed import Bucketed
 from tacit.aggregation.krum import Krum
@@ -196,12 +197,15 @@ COUNTING = {"count_rounds": 2, "head": 5}
 
 @pytest.mark.parametrize(
     ("sampler", "counting", "quantile"),
-    [
-        (Everyone(), {}, None),
-        (Poisson(0.3), {}, 0.5),
-        (Poisson(0.3), COUNTING, None),
-        (Once(), COUNTING, 0.5),
-    ],
+    some_of(
+        [
+            (Everyone(), {}, None),
+            (Once(), COUNTING, 0.5),
+            (Poisson(0.3), {}, 0.5),
+            (Poisson(0.3), COUNTING, None),
+        ],
+        2,
+    ),
 )
 def test_calibrated_noise_meets_the_target(sampler, counting, quantile):
     plan = Plan(

@@ -85,6 +85,7 @@ def test_a_local_target_is_met_exactly(privacy, sampler):
 
 
 @pytest.mark.parametrize("privacy", [LocalBits(votes=3), LocalPrivUnit()], ids=IDS)
+@pytest.mark.slow
 def test_a_mixed_target_is_met_from_below(privacy):
     plan = Plan(
         *(500, 2, Once()),

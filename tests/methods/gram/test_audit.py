@@ -92,7 +92,9 @@ class BothTriangles(Gram):
 @pytest.mark.parametrize(
     "broken",
     [
-        pytest.param(Gram(privacy=Loose(NOISE), head=100), id="a long half"),
+        pytest.param(
+            Gram(privacy=Loose(NOISE), head=100), id="a long half", marks=slow
+        ),
         pytest.param(
             BothTriangles(privacy=Loose(NOISE), head=70),
             id="both triangles",

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from quick import some_of
 
 from tacit.data.features import Categories
 from tacit.data.federated_data import FederatedData
@@ -202,7 +203,10 @@ def epsilon_of(method, plan, view=View.RELEASE):
 
 @pytest.mark.parametrize(
     ("sampler", "rounds", "count_rounds"),
-    [(Everyone(), 2, 1), (Everyone(), 5, 2), (Once(), 4, 1), (Poisson(0.3), 6, 2)],
+    some_of(
+        [(Everyone(), 2, 1), (Everyone(), 5, 2), (Once(), 4, 1), (Poisson(0.3), 6, 2)],
+        3,
+    ),
 )
 def test_calibrated_noise_meets_the_target(sampler, rounds, count_rounds):
     plan = Plan(

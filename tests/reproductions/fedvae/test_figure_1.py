@@ -51,6 +51,7 @@ def test_a_curve_counts_epochs_and_has_the_last(reproduced):
     assert all(se > 0 for line in chart.lines.values() for se in line.se)
 
 
+@pytest.mark.slow
 def test_a_killed_figure_goes_on(study, reproduced, tmp_path, monkeypatch):
     """Killed in its second run, when the rounds are over and no model is saved."""
     save, saved = training.save_model, []

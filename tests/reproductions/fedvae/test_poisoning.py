@@ -148,6 +148,7 @@ def learnt(own, tmp_path):
     return own.Poisoned(bench, {}, Results(tmp_path, (), Nobody()))
 
 
+@pytest.mark.slow
 def test_attacks_do_what_they_say_to_a_model_that_learns(learnt):
     """Fixed seeds; the margins are far from what another seed would give."""
     free = learnt.outcome(NONE)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tacit_study_privrec import client_costs as module
 
 
+@pytest.mark.slow
 def test_a_row_a_length_of_history(reproduced):
     """The invented world has 110 items; nobody has 500 of them."""
     (table,) = reproduced("adaptation").tables

@@ -23,6 +23,7 @@ def low():
     return run(1e-2)
 
 
+@pytest.mark.slow
 def test_bounds_quantiles_and_shares_of_the_same_rounds(low):
     assert low.rounds == [2, 4]
     assert len(low.bounds) == len(low.quantiles) == len(low.within) == 2

@@ -17,6 +17,7 @@ def test_the_values_of_the_paper():
     assert full.cohorts == (2, 5, 10, 15, 20, 25, 30, 35, 40)
 
 
+@pytest.mark.slow
 def test_three_charts_and_a_row_a_value(reproduced):
     found = reproduced("figure-2")
     assert [chart.x for chart in found.charts] == ["E1", "E2", "M"]
