@@ -277,6 +277,29 @@ class BareDirection(Gram):
 
 
 @dataclass(frozen=True)
+class BareTastes(Gram):
+    """Takes the directions that clients are loaded on from relations without noise."""
+
+    seen: ClassVar[dict[int, object]] = {}
+
+    def update(self, phase, broadcast, clients, shards, keys):
+        tree = super().update(phase, broadcast, clients, shards, keys)
+        if phase.name == "relations":
+            before = self.seen.get(broadcast.round, 0.0)
+            self.seen[broadcast.round] = before + tree.sum()["relations"]
+        return tree
+
+    def learn(self, server, phase, total):
+        after = super().learn(server, phase, total)
+        if phase.name != "relations":
+            return after
+        bare = self.seen.pop(server.round, 0 * total["relations"])
+        known = super().learn(server, phase, {"relations": bare})
+        weights = {**after.weights, "tastes": known.weights["tastes"]}
+        return replace(after, weights=weights)
+
+
+@dataclass(frozen=True)
 class ReadsBeforeTheNoise(FederatedPopularity):
     """Where the server has the reports, it keeps their bare sum too."""
 
@@ -508,3 +531,4 @@ def _unbounded_release():
 
 LOCAL = FederatedPopularity(privacy=LocalPrivUnit(1.0))
 GRAM = {"head": 12, "privacy": CentralGaussian(1.5), "count_share": 0.1}
+LOADED = {**GRAM, "load_rounds": 1, "load_items": 16, "load_rank": 3}

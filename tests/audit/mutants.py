@@ -421,6 +421,10 @@ MUTANTS = (
         partial(parts.replay_of, parts.BareDirection(**parts.GRAM)),
     ),
     Mutant(
+        "Gram's tastes from bare relations",
+        partial(parts.replay_of, parts.BareTastes(**parts.LOADED)),
+    ),
+    Mutant(
         "a server that keeps sums from before the noise",
         partial(
             parts.replay_of, parts.ReadsBeforeTheNoise(privacy=CentralGaussian(1.5))

@@ -59,6 +59,7 @@ CATCHES = {  # the check that is there for it; others may fail too
     "no noise where nobody took part": "where nobody took part",
     "floating-point sums in a release": "low bits",
     "Gram's popularity direction from bare counts": REPLAY,
+    "Gram's tastes from bare relations": REPLAY,
     "a server that keeps sums from before the noise": REPLAY,
     "an object that remembers who came": REPLAY,
     "a report that depends on who else is asked": "who else is asked",

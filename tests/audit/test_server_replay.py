@@ -26,6 +26,9 @@ HONEST = {
     "bare": FederatedPopularity(),
     "Gram": Gram(head=12, privacy=CentralGaussian(1.5)),
     "Gram, local": Gram(head=12, privacy=LocalPrivUnit(1.0)),
+    "Gram, loaded": Gram(
+        head=12, privacy=CentralGaussian(1.5), load_rounds=1, load_rank=3
+    ),
 }
 
 

@@ -98,7 +98,12 @@ from tacit.models.histories import Weighting, rows, rows_formula
 from tacit.models.item_bucketing import fold_of
 from tacit.models.item_loadings import taste_directions, with_loadings
 from tacit.models.item_relations import Relations, head_of, unit
-from tacit.models.noisy_counts import expected_counts, share_found, standing_out
+from tacit.models.noisy_counts import (
+    expected_counts,
+    foretold,
+    share_found,
+    standing_out,
+)
 from tacit.sampling import Everyone
 from tacit.tree import Factored, mirrored
 
@@ -138,6 +143,7 @@ class Gram(SumMethod):
     load_items: int | None = None  # items that get loadings: 2 H
     load_rank: int | None = None  # directions that they are loaded on: k
     refresh: Refresh = "relations"  # what a run does that refreshes an earlier one
+    usual_history: int | None = None  # items; said by you, for the outlook only
     weighting: Weighting = "once"  # how often an item counts: see models.histories
     half_life: float | None = None  # days after which an event counts half
     content: tuple[str, ...] = ()  # public features that say which items are alike
@@ -163,7 +169,7 @@ class Gram(SumMethod):
             check.fraction(load_share=self.load_share or 0.5)
         if self.count_rounds is not None:
             check.at_least(0, count_rounds=self.count_rounds)
-        for name in ("head", "load_items", "load_rank"):
+        for name in ("head", "load_items", "load_rank", "usual_history"):
             if getattr(self, name) is not None:
                 check.at_least(1, **{name: getattr(self, name)})
         if self.reach is not None:
@@ -343,9 +349,11 @@ class Gram(SumMethod):
         is_free = self.count_rounds is None and self.reach is None
         if is_free and not self.privacy.is_private and plan.rounds >= len(_COUNTS):
             # Without noise every item can be loaded, on every direction.
-            exact = {"load_items": heuristics.EVERY_ITEM, "load_rank": self.rank}
-            made = replace(self, count_rounds=1, load_rounds=1, **exact)
-            return made._calibrated_plan(plan)
+            made = replace(self, count_rounds=1, load_rounds=1)
+            every, rank = heuristics.EVERY_ITEM, self.rank
+            return replace(made, load_items=every, load_rank=rank)._calibrated_plan(
+                plan
+            )
         return self._calibrated_plan(plan)
 
     def _calibrated_choice(self, plan: Plan) -> Self:
@@ -705,17 +713,46 @@ class Gram(SumMethod):
     # what can be learnt
 
     def outlook(self, plan: Plan, catalog: Catalog) -> str:
-        """How widely a taste must be shared to stand out from the noise."""
+        """What to expect next to private popularity, from public numbers alone."""
         side, width = self._side(catalog), self._width(catalog)
+        if not any(phase.name in _RELATIONS for phase in self.phases(plan)):
+            usual = self._rule(plan, 1 - heuristics.COUNT_SHARE)
+            known = self._share_of_relations(plan, 1 - heuristics.COUNT_SHARE)
+            return f"counts only; {heuristics.outlook(known.edge(usual))}"
+        shared = f" in {side:,} rows" if self._shares_rows(catalog) else ""
+        related = width if shared else side
+        whose = (
+            "" if self.count_rounds != 0 else " of the earlier run's head; by itself"
+        )
+        loads = ""
+        if width > related:
+            loads = f" and loads {width:,} on their tastes"
+        what = f"relates the {related:,} most frequent items{shared}{loads}"
+        if self.edge(plan, side=side) == 0:
+            return f"no noise: {what} exactly"
+        if self.chooses_phases and self.count_rounds is None:
+            return f"{what}; {self._expected(plan, catalog)}"
         edge = self.edge(plan, side=side)
-        shared = f" in {side:,} rows" if width > side else ""
-        whose = "" if self.count_rounds else " of the earlier run's head; by itself"
-        if edge == 0:
-            return (
-                f"no noise: relates the {width:,} most frequent items{shared} exactly"
-            )
-        expect = heuristics.outlook(edge)
-        return f"relates the {width:,} most frequent items{shared}{whose}; {expect}"
+        return f"{what}{whose}; {heuristics.outlook(edge)}"
+
+    def _expected(self, plan: Plan, catalog: Catalog) -> str:
+        """The outlook where counting goes on until it is enough."""
+        first = self.count_share or heuristics.COUNT_SHARE
+        people, left = plan.cohort_size, 1 - heuristics.COUNT_SHARE
+        true = heuristics.usual_counts(
+            people,
+            n_items=len(catalog),
+            history=self.usual_history or heuristics.USUAL_HISTORY,
+        )
+        most, least = (
+            math.sqrt(self.privacy.variance(phase, people=people, size=len(catalog)))
+            for share in ((1 + first) / 2, 1.0)
+            for phase in (_counts("counts", range(1), share, "histories"),)
+        )
+        share, n = foretold(true, deviation=most, best=heuristics.BEST, least=least)
+        known = self._share_of_relations(plan, left)
+        edge = known.edge(self._rule(plan, left))
+        return heuristics.outlook_of_counts(share, n, edge)
 
     def edge(self, plan: Plan, *, side: int) -> float:
         """The largest eigenvalue that noise makes, over the number of users."""

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float64
 
 from tacit.models.eigenvalue_shrinkage import noise_edge
 from tacit.tree import Arrays
@@ -33,16 +34,21 @@ _HEAD_PER_TASTE = 22  # one direction is loaded for so many items of the head's 
 _DIRECTIONS_PER_CONTENT = 8  # one in 8 directions of the head lies within content
 _HEAD, _PEOPLE_TO_NOISE = 600, 4743.0  # the head is 600 where users / s is 4743
 FEWEST_HEAD = 16  # however loud the noise: some matrix must be left to decompose
-# Edges of the noise over users. Above the first nothing but popularity is learnt, above
-# the second only broad tastes.
-_POPULARITY, _BROAD = 0.06, 0.02
+_BROAD = 0.02  # the edge of the noise over users at which content weighs most
+USUAL_HISTORY = 20  # items, where nobody says how long histories are
+# Of the counts of items by rank: .4 to .7 on six sets (docs/methods/gram.md).
+_COUNTS_FALL = 0.5
+# What to expect next to private popularity of the same budget, by the edge over users
+# that relating alone would have; percentages are those of six sets (same page).
 _EXPECT = (
-    (
-        _POPULARITY,
-        "popularity, the same for everyone; it takes more users or more epsilon",
-    ),
-    (_BROAD, "broad tastes; more users or a larger epsilon would bring finer ones"),
-    (0.0, "personal lists"),
+    (_HOPELESS, "a list like private popularity, the same for everyone"),
+    (0.05, "lists a little better than private popularity (2 to 45 %)"),
+    (_BROAD, "lists clearly better than private popularity (5 to 60 %)"),
+    (0.0, "personal lists, far better than private popularity (10 % to twice as good)"),
+)
+_LOST = (
+    "the counts of most items will be lost in the noise: expect private popularity, "
+    "the same for everyone; it takes more users or a larger epsilon"
 )
 
 
@@ -167,9 +173,31 @@ def lean(edge: float) -> float:
 
 
 def outlook(edge: float) -> str:
-    """How widely a taste must be shared to stand out from the noise."""
+    """What to expect if relating has this edge of the noise over users."""
     expect = next(words for least, words in _EXPECT if edge > least)
     return (
         "a taste stands out from the noise if it makes up "
         f"{edge:.1%} of what users have in common: expect {expect}"
     )
+
+
+def usual_counts(
+    people: float, *, n_items: int, history: int
+) -> Float64[np.ndarray, "items"]:
+    """The counts that items of a usual catalog have, the most frequent first.
+
+    Histories of n items add up to sqrt(n) each, because a report has norm 1.
+    """
+    fall = np.arange(1, n_items + 1) ** -_COUNTS_FALL
+    return np.asarray(people * math.sqrt(history) * fall / fall.sum())
+
+
+def outlook_of_counts(share: float, standing_out: float, edge: float) -> str:
+    """What to expect where counting goes on until it is enough.
+
+    `share` and `standing_out` are foretold for the most counting that leaves room for
+    relations.
+    """
+    if edge <= _HOPELESS and (share < ENOUGH or standing_out < STANDING_OUT):
+        return _LOST
+    return outlook(edge)

@@ -99,13 +99,28 @@ def share_found(counts: Counts, *, deviation: float, best: int, least: float) ->
     return prior.found(deviation, best=best) / possible if possible > 0 else 0.0
 
 
+def foretold(
+    true: Counts, *, deviation: float, best: int, least: float
+) -> tuple[float, float]:
+    """What `share_found` and `standing_out` will be, on average, of such true counts.
+
+    >>> share, n = foretold(np.array([9.0, 1, 0]), deviation=1.0, best=1, least=0.5)
+    >>> round(share, 3), round(n, 1)
+    (1.0, 1.7)
+    """
+    prior = CountPrior(true, np.full(len(true), 1 / len(true)), len(true))
+    possible = prior.found(least, best=best)
+    share = prior.found(deviation, best=best) / possible if possible > 0 else 0.0
+    above = ndtr((true - _noise_line(len(true), deviation)) / deviation)
+    return share, float(above.sum())
+
+
 def standing_out(counts: Counts, deviation: float) -> int:
     """How many items have a count that noise alone would not make.
 
     Noise alone would lift half an item above the line, on average.
     """
-    line = deviation * float(ndtri(1 - 0.5 / max(len(counts), 1)))
-    return int((counts > line).sum())
+    return int((counts > _noise_line(len(counts), deviation)).sum())
 
 
 def expected_counts(counts: Counts, deviation: float) -> Counts:
@@ -113,6 +128,10 @@ def expected_counts(counts: Counts, deviation: float) -> Counts:
     if deviation == 0 or not len(counts):
         return np.maximum(counts, 0.0)
     return CountPrior.of(counts, deviation).expected(counts, deviation)
+
+
+def _noise_line(n_items: int, deviation: float) -> float:
+    return deviation * float(ndtri(1 - 0.5 / max(n_items, 1)))
 
 
 def _density(

@@ -34,6 +34,67 @@ def test_what_gram_does_is_what_it_claims(seed, more):
     assert failed(honest, seed) == []
 
 
+THREE = replace(PLAN, rounds=3)
+LOADED = {"head": 60, "load_rounds": 1, "load_items": 100, "load_rank": 5}
+
+
+def failed_of_three(method, seed=1):
+    found = audit(method, THREE, key=Key.from_seed(seed)).checks
+    assert found
+    return [c.name for c in found if not c.ok]
+
+
+@slow
+@pytest.mark.parametrize(
+    "method",
+    [
+        Gram(privacy=CentralGaussian({**NOISE, "loadings": 1.5}), **LOADED),
+        Gram(
+            privacy=CentralGaussian(total_noise=1.0),
+            count_share=0.2,
+            **{**LOADED, "load_rounds": 0},
+        ),
+    ],
+    ids=["planned", "chosen"],
+)
+def test_loadings_do_what_they_claim(method):
+    """False alarm as above."""
+    assert failed_of_three(method) == []
+
+
+@dataclass(frozen=True)
+class LooseLoadings(CentralGaussian):
+    """Has the noise of norm 1, and lets loadings of norm 2 through."""
+
+    def mechanism(self, phase, told):
+        own = super().mechanism(phase, told)
+        return LooseSumOfTwo(own.clip, own.noise_multiplier)
+
+
+@dataclass(frozen=True)
+class LooseSumOfTwo(GaussianSum):
+    def bound(self, tree):
+        return clip_by_norm(tree, 2.0)
+
+
+@dataclass(frozen=True)
+class LongTastes(Gram):
+    """Does not make a taste a vector of norm 1."""
+
+    def update(self, phase, broadcast, clients, shards, keys):
+        tree = super().update(phase, broadcast, clients, shards, keys)
+        if phase.name != "loadings":
+            return tree
+        leaf = tree.leaves["loadings"]
+        return Tree({"loadings": replace(leaf, right=2 * leaf.right)})
+
+
+@slow
+def test_a_taste_that_is_not_normalised_is_caught():
+    privacy = LooseLoadings({**NOISE, "loadings": 1.5})
+    assert failed_of_three(LongTastes(privacy=privacy, **LOADED))
+
+
 @slow
 def test_a_refresh_does_what_it_claims():
     """Nothing is counted, everything is spent on relations; false alarm as above."""
@@ -85,7 +146,7 @@ class BothTriangles(Gram):
             return super().report_shape(phase, catalog)
         return {"relations": Slot("float64", (self._side(catalog) ** 2,))}
 
-    def _directions(self, half, known, server):
+    def _directions(self, server, memory):
         return {}
 
 

@@ -65,5 +65,5 @@ def test_the_head_grows_with_people_and_shrinks_with_noise():
 def test_the_more_noise_the_more_content():
     assert lean(0.0) == 0
     assert 0 < lean(0.01) < lean(0.05) == 1
-    assert "expect popularity" in outlook(0.1)
+    assert "expect a list like private popularity" in outlook(0.11)
     assert "expect personal" in outlook(0.001)
