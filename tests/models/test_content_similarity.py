@@ -104,3 +104,14 @@ def test_a_vector_that_is_not_finite_is_refused():
 def test_what_cannot_be_compared_is_refused(catalog):
     with pytest.raises(BadValue, match="genres"):
         Content.of(catalog, ["genre"], scale=1.0)
+
+
+def test_a_correlation_has_ones_and_no_common_part():
+    """Centred: an item that is as alike to everyone as to itself lends nothing."""
+    labels = np.eye(4, dtype=np.float32)[[0, 0, 1, 1, 2]]
+    content = Content(labels, np.zeros((5, 0), np.float32))
+    found = content.correlation(np.arange(5), 0.5)
+    assert np.diag(found).tolist() == [1.0] * 5
+    assert found[0, 1] == pytest.approx(0.5)
+    assert found[0, 2] < 0
+    assert np.linalg.eigvalsh(found)[0] > 0

@@ -107,3 +107,33 @@ def test_weak_directions_are_lifted_a_little():
     lifted = taste_directions(found, 4)
     lengths = np.linalg.norm(lifted, axis=0)
     assert lengths.tolist() == pytest.approx([1.0, 2.0, 1e-3**-0.25, 0.0])
+
+
+def test_items_that_are_alike_lend_each_other_their_loadings():
+    """Half of the items twice: under noise a pair is known better than an item."""
+    more = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        basis, q = people(rng)
+        twin = np.arange(ITEMS) // 2 * 2
+        q = q[:, twin] / np.linalg.norm(q[:, twin], axis=1, keepdims=True)
+        basis = np.linalg.qr(basis[twin])[0]
+        found, loads = sums(rng, q, deviation=30.0, load_deviation=60.0)
+        given = {"deviation": 30.0, "load_deviation": 60.0, "lengths": np.ones(ITEMS)}
+        alike = 0.95 * (twin[:, None] == twin) + 0.05 * np.eye(ITEMS)
+        lent = with_loadings(found, loads, **given, alike=alike)
+        alone = with_loadings(found, loads, **given)
+        more.append(caught(basis, lent) - caught(basis, alone))
+    assert np.mean(more) > 0.02
+
+
+def test_items_that_are_alike_to_none_are_shrunk_as_without_content():
+    rng = np.random.default_rng(1)
+    _, q = people(rng)
+    found, loads = sums(rng, q, deviation=30.0, load_deviation=30.0)
+    given = {"deviation": 30.0, "load_deviation": 30.0, "lengths": np.ones(ITEMS)}
+    one = with_loadings(found, loads, **given, alike=np.eye(ITEMS))
+    other = with_loadings(found, loads, **given)
+    one_sum = (one.vectors * one.strengths) @ one.vectors.T
+    other_sum = (other.vectors * other.strengths) @ other.vectors.T
+    assert np.allclose(one_sum, other_sum, atol=1e-8 * np.abs(other_sum).max())

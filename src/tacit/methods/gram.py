@@ -150,6 +150,7 @@ class Gram(SumMethod):
     content_scale: float = 7.0  # distance, such as years, at which numbers are unlike
     content_smoothing: float = 0.4  # g
     content_weight: float = 0.07  # b
+    content_agreement: float = 0.6  # of loadings, between items that are wholly alike
 
     def __post_init__(self) -> None:
         check_offered(self)
@@ -162,6 +163,7 @@ class Gram(SumMethod):
             check.positive(ridge=self.ridge)
         check.not_negative(content_weight=self.content_weight)
         check.rate(content_smoothing=self.content_smoothing)
+        check.fraction(content_agreement=self.content_agreement)
         if self.count_share is not None:
             check.rate(count_share=self.count_share)
         if self.load_share is not None:
@@ -602,7 +604,15 @@ class Gram(SumMethod):
             deviation=Evidence.of(memory).deviation,
             load_deviation=loaded.deviation,
             lengths=np.sqrt(np.maximum(liked, 1.0)) * weights["weights"],
+            alike=self._alike(server),
         )
+
+    def _alike(self, server: Server) -> Float64[np.ndarray, "items items"] | None:
+        """How much loadings are expected to agree, by public content."""
+        if not self.content:
+            return None
+        content = Content(server.weights["labels"], server.weights["numbers"])
+        return content.correlation(server.weights["head"], self.content_agreement)
 
     def _within(self, server: Server) -> Float64[np.ndarray, "head few"] | None:
         """The directions along which items that are alike by content go together."""

@@ -93,6 +93,21 @@ class Content:
         alike[np.diag_indices_from(alike)] += 1 - share
         return alike
 
+    def correlation(
+        self, items: Int[np.ndarray, "rows"], share: float
+    ) -> Float[np.ndarray, "rows rows"]:
+        """The matrix (1 - share) I + share K, K centred and with ones on its diagonal.
+
+        Centred, because what all items have in common says nothing about one of them.
+        """
+        alike = self.between(items, items).astype(np.float64)
+        means = alike.mean(axis=1)
+        alike += means.mean() - means[:, None] - means
+        root = np.sqrt(np.maximum(np.diag(alike), 1e-12))
+        alike *= share / root[:, None] / root
+        alike[np.diag_indices_from(alike)] = 1.0
+        return alike
+
 
 @lru_cache(maxsize=1)  # the layout of a broadcast needs it as well as the weights
 def _content(catalog: Catalog, names: tuple[str, ...], scale: float) -> Content:

@@ -9,14 +9,16 @@
 
 On the head, V and W are two noisy views of the same loadings and are averaged by their
 variances. Every loading is then shrunk by what an item of its count can be expected to
-have (Wiener). Shrunken columns are neither orthogonal nor of norm 1, so W diag(ξ) Wᵀ is
-decomposed again. Directions beyond the first k stay as they were.
+have (Wiener); with public content, towards what items alike to it have. Shrunken
+columns are neither orthogonal nor of norm 1, so W diag(ξ) Wᵀ is decomposed again.
+Directions beyond the first k stay as they were.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float64
+from scipy.linalg import solve
 
 from tacit.models.eigenvalue_shrinkage import Spectrum
 
@@ -47,12 +49,14 @@ def with_loadings(
     deviation: float,
     load_deviation: float,
     lengths: Float64[np.ndarray, "items"],
+    alike: Float64[np.ndarray, "items items"] | None = None,
 ) -> Spectrum:
     """The spectrum with its first directions corrected and carried on beyond the head.
 
     `deviation` is that of the noise on the diagonal of the matrix that was decomposed,
     `load_deviation` that of the noise on the loads; `lengths` is how much of a history
-    each item can be expected to hold, up to a factor.
+    each item can be expected to hold, up to a factor; `alike` is how much the loadings
+    of two items can be expected to agree, 1 on the diagonal.
     """
     side, n = len(found.vectors), min(loads.shape[1], len(found.strengths))
     if n == 0:
@@ -67,8 +71,11 @@ def with_loadings(
     variance[:, ~is_known] = np.inf
     own = deviation**2 / (2 * strengths**2)
     told[:side], variance[:side] = _averaged(vectors, own, told[:side], variance[:side])
-    expected = (lengths / lengths[:side].sum())[:, None]
-    told *= expected / (expected + variance)
+    expected = lengths / lengths[:side].sum()
+    if alike is None or load_deviation == 0:
+        told *= expected[:, None] / (expected[:, None] + variance)
+    else:
+        told = _posterior(told, variance, expected, alike)
     basis, triangle = np.linalg.qr(told)
     values, turned = np.linalg.eigh((triangle * strengths) @ triangle.T)
     strongest = np.argsort(-values)
@@ -78,6 +85,24 @@ def with_loadings(
         np.concatenate([values[strongest], found.strengths[n:]]),
         found.rest,
     )
+
+
+def _posterior(
+    told: Loadings,
+    variance: Loadings,
+    expected: Float64[np.ndarray, "items"],
+    alike: Float64[np.ndarray, "items items"],
+) -> Loadings:
+    """The expected loadings, if those of items that are alike agree beforehand."""
+    root = np.sqrt(expected)
+    prior = root[:, None] * alike * root
+    found = np.zeros_like(told)
+    for j in range(told.shape[1]):
+        seen = np.isfinite(variance[:, j])  # of the others nothing but alikeness speaks
+        noisy = prior[np.ix_(seen, seen)]
+        noisy[np.diag_indices_from(noisy)] += variance[seen, j]
+        found[:, j] = prior[:, seen] @ solve(noisy, told[seen, j], assume_a="sym")
+    return found
 
 
 def _averaged(
