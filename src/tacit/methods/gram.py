@@ -93,7 +93,7 @@ from tacit.method import (
 from tacit.methods import gram_heuristics as heuristics
 from tacit.methods.gram_heuristics import Evidence
 from tacit.models.content_similarity import Content, public_content
-from tacit.models.eigenvalue_shrinkage import Spectrum, cleaned
+from tacit.models.eigenvalue_shrinkage import Spectrum, certainty, cleaned
 from tacit.models.histories import Weighting, rows, rows_formula
 from tacit.models.item_bucketing import fold_of
 from tacit.models.item_loadings import taste_directions, with_loadings
@@ -227,13 +227,16 @@ class Gram(SumMethod):
             loading = min(self.load_share, left / 2)
         loading = 0.0 if self.reach is not None else loading
         third, again = range(2, 3), "histories, counted again"
+        more = heuristics.MORE * left
         return (
             first,
             _relations(range(1, 2), left - loading),
             *([_loadings(third, loading)] if loading else []),
-            _counts("more counts", range(1, 2), left / 2, again),
-            _relations(third, left / 2, name="later relations"),
-            _counts("last counts", third, left / 2, "histories, counted a last time"),
+            _counts("more counts", range(1, 2), more, again),
+            _relations(third, left - more, name="later relations"),
+            _counts(
+                "last counts", third, left - more, "histories, counted a last time"
+            ),
         )
 
     def _planned_phases(self, plan: Plan, counting: float) -> tuple[Phase, ...]:
@@ -264,7 +267,7 @@ class Gram(SumMethod):
         now, enough = server.round, int(server.memory["enough"][0])
         name: str | None = None
         if self._adds_to_either:
-            has_loads = Evidence.of(server.memory, _LOADED).people > 0
+            has_loads = self._has_loads(server.memory)
             name = None if now else (_LOADINGS if has_loads else "relations")
         elif not enough and now < len(_COUNTS):
             name = _COUNTS[now]
@@ -580,7 +583,15 @@ class Gram(SumMethod):
         # history's own items and lower popularity without saying anything about taste.
         above = np.maximum(found.strengths - found.rest, 0.0)
         strengths[:n] = above / (found.strengths + ridge * known.people)
+        if self.chooses_phases and not self._has_loads(memory):
+            # Loadings are shrunk one by one. Without them a direction that is mostly
+            # noise would say as much as one that is not, and popularity would suffer.
+            deviation = known.deviation
+            strengths[:n] *= certainty(found.strengths, side=side, deviation=deviation)
         return {"vectors": vectors, "strengths": strengths, **more}
+
+    def _has_loads(self, memory: Arrays) -> bool:
+        return self.load_rank is not None and Evidence.of(memory, _LOADED).people > 0
 
     def _spectrum(self, server: Server, memory: Arrays) -> Spectrum:
         """Line 4: the directions of the relations so far, without their noise."""
@@ -592,10 +603,9 @@ class Gram(SumMethod):
 
     def _loaded(self, server: Server, memory: Arrays, found: Spectrum) -> Spectrum:
         """Line 6: directions with the loadings so far, if there are any."""
-        loaded = Evidence.of(memory, _LOADED)
-        if not loaded.people:
+        if not self._has_loads(memory):
             return found
-        weights = server.weights
+        loaded, weights = Evidence.of(memory, _LOADED), server.weights
         noise = math.sqrt(float(memory["count variance"][0]))
         liked = expected_counts(weights["counts"], noise)[weights["head"]]
         return with_loadings(
@@ -671,7 +681,7 @@ class Gram(SumMethod):
         names = [n for n in _REFRESHED if n in weights and n in server.weights]
         same = {name: weights[name] for name in names}
         known = {n: memory[n] for n in server.memory if n in memory} | counted
-        adds_loads = self._adds_to_either and Evidence.of(known, _LOADED).people > 0
+        adds_loads = self._adds_to_either and self._has_loads(known)
         name, what = (_LOADINGS, _LOADED) if adds_loads else ("half", "")
         phases = {phase.name: phase for phase in self.phases(server.plan)}
         phase = phases[_LOADINGS if adds_loads else "relations"]
@@ -756,7 +766,7 @@ class Gram(SumMethod):
         )
         most, least = (
             math.sqrt(self.privacy.variance(phase, people=people, size=len(catalog)))
-            for share in ((1 + first) / 2, 1.0)
+            for share in (first + heuristics.MORE * (1 - first), 1.0)
             for phase in (_counts("counts", range(1), share, "histories"),)
         )
         share, n = foretold(true, deviation=most, best=heuristics.BEST, least=least)

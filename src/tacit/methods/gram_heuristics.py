@@ -21,7 +21,8 @@ _COUNT_MORE = 8.0  # counting gets this times the edge of the noise, up to 0.9
 _RIDGE, _RIDGE_POWER, _RIDGE_NOISE = 1.2, -0.35, 0.1
 # Above this edge relations are noise on every set at hand, and everything is counted.
 _HOPELESS = 0.1
-ENOUGH = 0.85  # of what the whole budget would find by counting: then relations begin
+ENOUGH = 0.9  # of what the whole budget would find by counting: then relations begin
+MORE = 2 / 3  # of what is left, for counting again where the first was not enough
 BEST = 100  # places of a list: what counting must find
 STANDING_OUT = 10  # items that noise alone would not lift: fewer have no relations
 _LOAD_ABOVE = 0.5  # of the budget must be left for a third sum to pay

@@ -48,6 +48,23 @@ def noise_edge(side: int, deviation: float) -> float:
     return deviation * math.sqrt(2 * side)
 
 
+def certainty(
+    strengths: Float64[np.ndarray, "some"], *, side: int, deviation: float
+) -> Float64[np.ndarray, "some"]:
+    """How much of each direction is true: the squared cosine to the one without noise.
+
+    A true eigenvalue t beyond half of the edge, v, is seen along a direction of squared
+    cosine 1 - (v / t)², where the matrix has t - v² / t, which is the strength.
+    Source: Benaych-Georges and Nadakuditi 2011, low-rank perturbations.
+
+    >>> certainty(np.array([0.0, 1.5, 1e9]), side=2, deviation=1.0).round(2).tolist()
+    [0.0, 0.75, 1.0]
+    """
+    half = noise_edge(side, deviation) / 2
+    true = (strengths + np.sqrt(strengths**2 + 4 * half**2)) / 2
+    return 1 - (half / np.maximum(true, 1e-300)) ** 2 if half else np.ones(len(true))
+
+
 def cleaned(
     matrix: Matrix,
     *,

@@ -83,7 +83,7 @@ SPARSE = world_of(1000, 4000, length=6, power=0.3)
     ("world", "epsilon", "names"),
     [
         (DENSE, 8.0, ["counts", "relations", "loadings"]),
-        (SPARSE, 4.0, ["counts", "more counts", "last counts"]),
+        (SPARSE, 2.0, ["counts", "more counts", "last counts"]),
         (SPARSE, 0.05, ["counts"]),
     ],
 )
@@ -131,7 +131,7 @@ def test_the_shares_of_every_way_add_up_to_one(counting):
 
 def test_counted_to_the_end_it_is_popularity_with_the_whole_budget():
     """The same noise, and the order of the counts for everyone."""
-    plan = plan_of(SPARSE, epsilon=4.0)
+    plan = plan_of(SPARSE, epsilon=2.0)
     made, _, state = trained(CENTRAL, SPARSE, plan)
     counts = state.server.weights["counts"]
     variance = float(state.server.memory["count variance"][0])
@@ -152,7 +152,7 @@ def test_counted_to_the_end_it_is_popularity_with_the_whole_budget():
 
 
 def test_counts_of_two_rounds_have_the_noise_of_both_shares():
-    plan = plan_of(SPARSE, epsilon=4.0)
+    plan = plan_of(SPARSE, epsilon=2.0)
     method = CENTRAL.calibrated(plan)
     people = SPARSE.catalog, SPARSE.profiles, SPARSE.shards
     true = np.zeros(4000)
