@@ -22,6 +22,9 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "audit_mutants": (("--only", "single precision", "--seeds", "1"),),
     "fuzz": (("--inputs", "100", "--least", "2"),),
+    "gram_floor": (
+        ("--sets", "few", "--epsilons", "4", "--seeds", "2", "--draws", "1"),
+    ),
     "gram_local": (("--people", "300", "--draws", "2", "--test", "40"),),
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
     "kills": (("--times", "6"),),

@@ -79,3 +79,9 @@ def test_movielens_1m_is_as_good_as_published_elsewhere(real_data):
         fitted = ranker.fit(split.train, key=KEY)
         found = evaluate(fitted.score, split.test).metrics()["ndcg@100"]
         assert found.mean == pytest.approx(expected, abs=0.032)
+
+
+def test_a_catalog_that_would_not_fit_is_refused_before_it_is_tried():
+    large = Shards.of_history([1], n_items=86_000)
+    with pytest.raises(BadValue, match=r"28 GiB for 86,000 items.*item_knn"):
+        Ease().fit(large, key=KEY)

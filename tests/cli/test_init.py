@@ -56,3 +56,14 @@ def test_a_file_that_is_there_is_kept(tacit, table):
     assert (
         tacit("init", "--csv", table, *NAMES, "--force", "--json").json["users"] == 60
     )
+
+
+def test_baselines_fit_the_catalog(tacit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = "".join(f"u{i % 7},i{i}\n" for i in range(10_050))
+    (tmp_path / "t.csv").write_text("user,item\n" + lines)
+    named = ("--user", "user", "--item", "item")
+    made = tacit("init", "--csv", "t.csv", *named)
+    assert made.code == 0, made.err
+    text = (tmp_path / "exp.toml").read_text()
+    assert 'baselines = ["random", "popularity", "item_knn"]  # EASE is dense' in text

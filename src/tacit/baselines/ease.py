@@ -23,6 +23,8 @@ from tacit.data.shards import Shards
 from tacit.errors import BadValue
 from tacit.keys import Key
 
+_MOST_BYTES = 8 * 2**30  # of the matrix: 46,000 items in single precision
+
 Square = Float[np.ndarray, "items items"]
 
 
@@ -50,6 +52,13 @@ class Ease:
 
     def fit(self, train: Shards, *, key: Key) -> FittedEase:
         """Solve for the weights; nothing is random."""
+        needed = train.n_items**2 * np.dtype(self.precision).itemsize
+        if needed > _MOST_BYTES:
+            raise BadValue(
+                f"EASE would need {needed / 2**30:.0f} GiB for {train.n_items:,} items "
+                f"squared; at most {_MOST_BYTES / 2**30:.0f} are allowed: leave ease "
+                "out of evaluate.baselines, or use item_knn"
+            )
         x = sp.csr_array(people_by_items(train).astype(self.precision))
         gram = _gram(x)
         gram[np.diag_indices_from(gram)] += self.regularization  # G + λI, in place
