@@ -23,7 +23,7 @@ help:
 	@echo "Tacit: a recommender that learns from everyone and knows no one."
 	@echo
 	@echo "  make demo      the whole story in about a minute; writes demo/report.html"
-	@echo "  make test      lint, types, imports, docs, unit, examples, smoke: about 12 minutes"
+	@echo "  make test      lint, types, imports, docs, unit, examples, smoke: ten minutes"
 	@echo "  make test-all  that and all that takes longer, in parts; once stopped, goes on"
 	@echo "  make bench     the measured speed bars; writes bench.json"
 	@echo "  make docs      the documentation site, in site/"

@@ -21,12 +21,11 @@ from tacit.data.strings import Strings
 from tacit.keys import Key
 from tacit.method import CentralGaussian, Server
 from tacit.methods.gram import Gram
-from tacit.methods.gram_heuristics import Evidence
 from tacit.models.item_relations import Relations
 from tacit.plan import Plan
 from tacit.runtime.rounds import play_round
 from tacit.runtime.simulate import Simulation
-from tacit.tree import mirrored
+from tacit.tree import Arrays, mirrored
 
 PEOPLE, ITEMS, HEAD, EVENTS = 50_000, 5_000, 1_000, 60
 
@@ -34,9 +33,7 @@ PEOPLE, ITEMS, HEAD, EVENTS = 50_000, 5_000, 1_000, 60
 class Summed(Gram):
     """Gram up to the second sum: the decomposition is not part of this bar."""
 
-    def _directions(
-        self, half: np.ndarray, known: Evidence, server: Server
-    ) -> dict[str, np.ndarray]:
+    def _directions(self, server: Server, memory: Arrays) -> dict[str, np.ndarray]:
         return {}
 
 
