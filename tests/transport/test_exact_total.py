@@ -131,6 +131,15 @@ def test_no_order_and_no_chunk_changes_a_bit(name):
 
 
 @every_world
+def test_blocks_of_any_size_give_the_same_bits(name, monkeypatch):
+    tree, _, _ = WORLDS[name]
+    whole = total(name, tree)
+    monkeypatch.setattr(module, "_CACHED", 1)  # one client at a time
+    for leaf, value in total(name, tree).items():
+        np.testing.assert_array_equal(value, whole[leaf], strict=True)
+
+
+@every_world
 def test_the_type_and_shape_do_not_tell_who_took_part(name):
     tree, slots, _ = WORLDS[name]
     for people in ([], tree.select([0]), tree):

@@ -21,7 +21,7 @@ that is longer, for whatever reason, counts as zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,6 +51,8 @@ _MOST_FACTOR_STEPS = 2**12  # per unit of each factor; a product then has 2**24
 _ROOM = 2.0**-8  # by which products may pass c² before they are rounded towards zero
 _EXACT = 2**53  # whole numbers below it are exact in double precision
 _ULPS = 1e-12  # relative; more than double precision loses on the way to σ
+
+_CACHED = 2**18  # numbers of a block of reports: two megabytes
 
 Rows = Bool[np.ndarray, "clients"]
 Squares = Float64[np.ndarray, "clients"]
@@ -144,8 +146,23 @@ class _Code:
         """Add the reports in whole steps."""
         if len(tree) * self.twice_limit**0.5 >= _EXACT:
             raise Refused(f"{len(tree):,} reports at once are too many to add exactly")
-        for name, leaf in self._encoded(tree).items():
-            totals[name] += _whole_sum(leaf)
+        for some in self._in_blocks(tree):
+            for name, leaf in self._encoded(some).items():
+                totals[name] += _whole_sum(leaf)
+
+    def _in_blocks(self, tree: Tree) -> Iterator[Tree]:
+        """So few clients at once that their numbers stay in the cache between passes.
+
+        Sums of whole numbers are exact, so it does not matter. Products are summed by
+        one matrix product, which wants all of them.
+        """
+        if any(slot.rank is not None for slot in self.slots.values()):
+            yield tree
+            return
+        one = sum(math.prod(slot.shape) for slot in self.slots.values())
+        step = max(1, _CACHED // max(1, one))
+        for start in range(0, len(tree), step):
+            yield tree.select(slice(start, start + step))
 
     def _encoded(self, tree: Tree) -> dict[str, Leaf]:
         """Every report in whole steps and within the limit, whatever was sent."""
