@@ -75,7 +75,7 @@ class MechanismContract(ABC):
     def test_contributions_are_bounded(self) -> None:
         """Whatever an update holds, finite or not, large or small, in any float."""
 
-        @settings(deadline=None)  # as many examples as the profile says
+        @settings(max_examples=100, deadline=None)
         @given(_updates(self.shapes))
         def holds(tree: Tree) -> None:
             self._check_bounded(self._sent(tree))
