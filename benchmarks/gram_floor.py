@@ -30,6 +30,7 @@ from tacit.method import CentralGaussian, SumMethod, Unprotected
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.plan import Plan
+from tacit.results import Metric
 from tacit.runtime.simulate import Simulation
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "ml-1m-gram.toml"
@@ -89,8 +90,9 @@ class Cell:
         parts = [f"{self.name:12} {self.epsilon:5g}  gram {own.mean():.4f}"]
         for name, values in self.found.items():
             if name != "gram":
-                mean, error = _paired(own, values)
-                parts.append(f"{name} {values.mean():.4f} ({mean:+.4f} ± {error:.4f})")
+                apart = Metric.of(own - values)
+                told = f"({apart.mean:+.4f} ± {apart.se:.4f})"
+                parts.append(f"{name} {values.mean():.4f} {told}")
         return "  ".join([*parts, f"[{self.ended}; foretold: {self.foretold}]"])
 
     def json(self) -> dict[str, object]:
@@ -101,15 +103,10 @@ class Cell:
             "set": self.name,
             "epsilon": self.epsilon,
             "means": {n: float(v.mean()) for n, v in self.found.items()},
-            "differences": {n: _paired(own, v) for n, v in others.items()},
+            "differences": {n: Metric.of(own - v).to_json() for n, v in others.items()},
             "ended": self.ended,
             "foretold": self.foretold,
         }
-
-
-def _paired(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
-    apart = one - other
-    return float(apart.mean()), float(apart.std(ddof=1) / len(apart) ** 0.5)
 
 
 def cells(name: str, asked: argparse.Namespace) -> Iterator[Cell]:
@@ -184,7 +181,7 @@ class _Run:
 
 
 def main() -> None:
-    """Print one line per cell; the worst cells last."""
+    """Print one line per cell, and last how many are below popularity."""
     asked = _options()
     made = []
     for name in asked.sets:
@@ -193,12 +190,8 @@ def main() -> None:
             print(cell.shown(), flush=True)
             if asked.out is not None:
                 asked.out.write_text(json.dumps([one.json() for one in made], indent=1))
-    below = [
-        cell
-        for cell in made
-        for mean, error in [_paired(cell.found["gram"], cell.found["popularity"])]
-        if mean < -2 * error
-    ]
+    apart = [Metric.of(c.found["gram"] - c.found["popularity"]) for c in made]
+    below = [one for one in apart if one.mean < -2 * (one.se or 0.0)]
     print(f"{len(below)} of {len(made)} cells are below popularity by two errors")
 
 

@@ -252,51 +252,50 @@ def _single_sum(leaf):
 
 
 @dataclass(frozen=True)
-class BareDirection(Gram):
-    """Takes the direction of popularity from counts without noise."""
+class SeesBareSums(Gram):
+    """Adds up, beside the channel, what clients report in one of the phases."""
 
-    seen: ClassVar[dict[int, object]] = {}
+    phase_seen: ClassVar[str]
+    seen: ClassVar[dict[tuple[str, int], object]] = {}
 
     def update(self, phase, broadcast, clients, shards, keys):
         tree = super().update(phase, broadcast, clients, shards, keys)
-        if phase.name == "counts":
-            before = self.seen.get(broadcast.round, 0.0)
-            self.seen[broadcast.round] = before + tree["counts"].sum(axis=0)
+        if phase.name == self.phase_seen:
+            place = (phase.name, broadcast.round)
+            self.seen[place] = self.seen.get(place, 0.0) + tree.sum()[phase.name]
         return tree
 
     def learn(self, server, phase, total):
         after = super().learn(server, phase, total)
-        if phase.name != "counts":
+        if phase.name != self.phase_seen:
             return after
-        bare = self.seen.pop(server.round, np.zeros(len(server.catalog)))
-        found = head_of(
-            bare, size=len(after.weights["head"]), exponent=self.weight_exponent
-        )
-        weights = {**after.weights, "popularity": found["popularity"]}
-        return replace(after, weights=weights)
+        nothing = 0 * total[phase.name]
+        bare = self.seen.pop((phase.name, server.round), nothing)
+        return replace(after, weights={**after.weights, **self.from_bare(server, bare)})
 
 
 @dataclass(frozen=True)
-class BareTastes(Gram):
+class BareDirection(SeesBareSums):
+    """Takes the direction of popularity from counts without noise."""
+
+    phase_seen: ClassVar[str] = "counts"
+
+    def from_bare(self, server, bare):
+        size = len(server.weights["head"])
+        found = head_of(bare, size=size, exponent=self.weight_exponent)
+        return {"popularity": found["popularity"]}
+
+
+@dataclass(frozen=True)
+class BareTastes(SeesBareSums):
     """Takes the directions that clients are loaded on from relations without noise."""
 
-    seen: ClassVar[dict[int, object]] = {}
+    phase_seen: ClassVar[str] = "relations"
 
-    def update(self, phase, broadcast, clients, shards, keys):
-        tree = super().update(phase, broadcast, clients, shards, keys)
-        if phase.name == "relations":
-            before = self.seen.get(broadcast.round, 0.0)
-            self.seen[broadcast.round] = before + tree.sum()["relations"]
-        return tree
-
-    def learn(self, server, phase, total):
-        after = super().learn(server, phase, total)
-        if phase.name != "relations":
-            return after
-        bare = self.seen.pop(server.round, 0 * total["relations"])
-        known = super().learn(server, phase, {"relations": bare})
-        weights = {**after.weights, "tastes": known.weights["tastes"]}
-        return replace(after, weights=weights)
+    def from_bare(self, server, bare):
+        relating = next(p for p in self.phases(server.plan) if p.name == "relations")
+        known = Gram.learn(self, server, relating, {"relations": bare})
+        return {"tastes": known.weights["tastes"]}
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,12 @@ _BROADCAST = (  # weights that clients need to relate items
 _COUNTS = ("counts", "more counts", "last counts")
 _RELATIONS = ("relations", "later relations")
 _LOADINGS = "loadings"
+# What follows what, by the counting round after which it was enough; 0: none was yet.
+_WAYS: tuple[tuple[str, ...], ...] = (
+    _COUNTS,
+    ("counts", "relations", _LOADINGS),
+    ("counts", "more counts", "later relations"),
+)
 _LOADED = "loaded "  # before the names of the evidence on loadings, in the memory
 _PROOF = "docs/methods/gram.md"
 _USUAL_SIZE = 5000  # numbers of a local report; its noise hardly depends on them
@@ -166,9 +172,8 @@ class Gram(SumMethod):
         check.fraction(content_agreement=self.content_agreement)
         if self.count_share is not None:
             check.rate(count_share=self.count_share)
-        if self.load_share is not None:
-            check.not_negative(load_share=self.load_share)
-            check.fraction(load_share=self.load_share or 0.5)
+        if self.load_share:  # 0 stands for none
+            check.fraction(load_share=self.load_share)
         if self.count_rounds is not None:
             check.at_least(0, count_rounds=self.count_rounds)
         for name in ("head", "load_items", "load_rank", "usual_history"):
@@ -241,11 +246,10 @@ class Gram(SumMethod):
 
     def _planned_phases(self, plan: Plan, counting: float) -> tuple[Phase, ...]:
         n_counts = 1 if self.count_rounds is None else self.count_rounds
-        related = plan.rounds - n_counts - self.load_rounds
+        related = max(1, plan.rounds - n_counts - self.load_rounds)
         steps = [("counts", n_counts, "Gram counts"), ("relations", related, "relates")]
         if self.load_rounds:
-            steps = [*steps[:1], ("relations", max(1, related), "relates")]
-            steps.append((_LOADINGS, 0, "loads"))
+            steps.append((_LOADINGS, self.load_rounds, "loads"))
         counted, relating, *loading = in_turn(*steps, total=plan.rounds)
         left = 1 - counting if n_counts else 1.0
         share = heuristics.load_share(1 - left) if self.load_rounds else 0.0
@@ -264,17 +268,12 @@ class Gram(SumMethod):
         """
         if not self.chooses_phases:
             return super().next_phase(server)
-        now, enough = server.round, int(server.memory["enough"][0])
-        name: str | None = None
+        way = _WAYS[int(server.memory["enough"][0])]
         if self._adds_to_either:
             has_loads = self._has_loads(server.memory)
-            name = None if now else (_LOADINGS if has_loads else "relations")
-        elif not enough and now < len(_COUNTS):
-            name = _COUNTS[now]
-        elif enough:
-            after = [*_RELATIONS[enough - 1 :][:1], *([_LOADINGS] * (enough == 1))]
-            name = after[now - enough] if now - enough < len(after) else None
-        return {p.name: p for p in self.phases(server.plan)}.get(name or "")
+            way = (_LOADINGS if has_loads else "relations",)
+        name = way[server.round] if server.round < len(way) else ""
+        return {phase.name: phase for phase in self.phases(server.plan)}.get(name)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per item, per pair of head items, or per item and direction."""
@@ -363,16 +362,13 @@ class Gram(SumMethod):
 
     def _calibrated_choice(self, plan: Plan) -> Self:
         """Shares and sizes where counting goes on until it is enough."""
-        chosen = replace(self, count_share=self.count_share or heuristics.COUNT_SHARE)
-        privacy = self.privacy.calibrated(plan, chosen.phases(plan), is_chosen=True)
+        privacy = self.privacy.calibrated(plan, self.phases(plan), is_chosen=True)
         made = replace(self, privacy=privacy)
         if self._adds_to_either:
             return made
         share = self.count_share
         if share is None:
-            usual = made._rule(plan, 1 - heuristics.COUNT_SHARE)
-            known = made._share_of_relations(plan, 1 - heuristics.COUNT_SHARE)
-            share = heuristics.first_count_share(known.edge(usual))
+            share = heuristics.first_count_share(made._usual_edge(plan))
         made = replace(made, count_share=share)
         shares = {phase.name: phase.share for phase in made.phases(plan)}
         if "relations" not in shares:
@@ -390,6 +386,12 @@ class Gram(SumMethod):
             load_items=self.load_items or items,
             load_rank=self.load_rank or rank,
         )
+
+    def _usual_edge(self, plan: Plan) -> float:
+        """The edge of the noise over users if relating had all but a usual counting."""
+        left = 1 - heuristics.COUNT_SHARE
+        known = self._share_of_relations(plan, left)
+        return known.edge(self._rule(plan, left))
 
     def _rule(self, plan: Plan, share: float) -> int:
         """The head's rule where relating has this share of the budget."""
@@ -479,10 +481,9 @@ class Gram(SumMethod):
         if phase.name in _COUNTS:
             return self._counted(server, phase, total["counts"])
         memory = dict(server.memory)
-        name, what = (_LOADINGS, _LOADED) if phase.name == _LOADINGS else ("half", "")
-        memory[name] = (
-            memory[name] + total[_LOADINGS if phase.name == _LOADINGS else "relations"]
-        )
+        name, what = _kept_as(phase.name)
+        [added_up] = total.values()
+        memory[name] = memory[name] + added_up
         added = self._one_round(
             server.plan, self.privacy, phase, size=memory[name].size
         )
@@ -532,7 +533,7 @@ class Gram(SumMethod):
         whole = _counts("counts", range(1), 1.0, "histories")
         people = server.plan.cohort_size
         least = self.privacy.variance(whole, people=people, size=len(counts))
-        noise = math.sqrt(float(server.memory["count variance"][0]))
+        noise = _count_noise(server.memory)
         if standing_out(counts, noise) < min(heuristics.STANDING_OUT, len(counts) // 2):
             return False
         best, least = heuristics.BEST, math.sqrt(least)
@@ -546,7 +547,7 @@ class Gram(SumMethod):
         side, width = self._side(server.catalog), self._width(server.catalog)
         # Where nothing but counts is known, items stand in the order of their counts.
         is_last = self.chooses_phases and not server.memory["enough"][0]
-        noise = 0.0 if is_last else math.sqrt(float(server.memory["count variance"][0]))
+        noise = 0.0 if is_last else _count_noise(server.memory)
         exponent = self.weight_exponent
         found = head_of(counts, size=width, exponent=exponent, deviation=noise)
         if self._shares_rows(server.catalog):
@@ -606,7 +607,7 @@ class Gram(SumMethod):
         if not self._has_loads(memory):
             return found
         loaded, weights = Evidence.of(memory, _LOADED), server.weights
-        noise = math.sqrt(float(memory["count variance"][0]))
+        noise = _count_noise(memory)
         liked = expected_counts(weights["counts"], noise)[weights["head"]]
         return with_loadings(
             found,
@@ -682,9 +683,9 @@ class Gram(SumMethod):
         same = {name: weights[name] for name in names}
         known = {n: memory[n] for n in server.memory if n in memory} | counted
         adds_loads = self._adds_to_either and self._has_loads(known)
-        name, what = (_LOADINGS, _LOADED) if adds_loads else ("half", "")
-        phases = {phase.name: phase for phase in self.phases(server.plan)}
-        phase = phases[_LOADINGS if adds_loads else "relations"]
+        adds = _LOADINGS if adds_loads else "relations"
+        name, what = _kept_as(adds)
+        phase = next(p for p in self.phases(server.plan) if p.name == adds)
         coming = self._one_round(
             server.plan, self.privacy, phase, size=known[name].size
         ).rounds(len(phase.rounds))
@@ -711,13 +712,13 @@ class Gram(SumMethod):
     def score(
         self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """Line 5: scores of the related items, then the tail."""
+        """Line 7: scores of the related items, then the tail."""
         taste, known = person.tree, Relations.from_broadcast(broadcast.weights)
         parts = (taste["loads"], taste["popular"], taste["alike"])
         return known.score(*parts, weight=self.content_weight)[:, candidates.items]
 
     def formula(self, broadcast: Broadcast) -> Formula:
-        """Line 5 as a graph that takes histories."""
+        """Line 7 as a graph that takes histories."""
         known, weight = Relations.from_broadcast(broadcast.weights), self.content_weight
         used = weight if self.content else None
         return known.formula(rows_formula(self.weighting), content_weight=used)
@@ -725,7 +726,7 @@ class Gram(SumMethod):
     def reasons(
         self, broadcast: Broadcast, shards: Shards, item: int
     ) -> Float64[np.ndarray, "events"]:
-        """How much each event of the history adds to the taste term of line 5."""
+        """How much each event of the history adds to the taste term of line 7."""
         known = Relations.from_broadcast(broadcast.weights)
         x = self._rows(shards, known.head)
         return known.reasons(x, shards.items.astype(np.int64), item)
@@ -736,9 +737,7 @@ class Gram(SumMethod):
         """What to expect next to private popularity, from public numbers alone."""
         side, width = self._side(catalog), self._width(catalog)
         if not any(phase.name in _RELATIONS for phase in self.phases(plan)):
-            usual = self._rule(plan, 1 - heuristics.COUNT_SHARE)
-            known = self._share_of_relations(plan, 1 - heuristics.COUNT_SHARE)
-            return f"counts only; {heuristics.outlook(known.edge(usual))}"
+            return f"counts only; {heuristics.outlook(self._usual_edge(plan))}"
         shared = f" in {side:,} rows" if self._shares_rows(catalog) else ""
         related = width if shared else side
         whose = (
@@ -748,17 +747,17 @@ class Gram(SumMethod):
         if width > related:
             loads = f" and loads {width:,} on their tastes"
         what = f"relates the {related:,} most frequent items{shared}{loads}"
-        if self.edge(plan, side=side) == 0:
+        edge = self.edge(plan, side=side)
+        if edge == 0:
             return f"no noise: {what} exactly"
         if self.chooses_phases and self.count_rounds is None:
             return f"{what}; {self._expected(plan, catalog)}"
-        edge = self.edge(plan, side=side)
         return f"{what}{whose}; {heuristics.outlook(edge)}"
 
     def _expected(self, plan: Plan, catalog: Catalog) -> str:
         """The outlook where counting goes on until it is enough."""
         first = self.count_share or heuristics.COUNT_SHARE
-        people, left = plan.cohort_size, 1 - heuristics.COUNT_SHARE
+        people = plan.cohort_size
         true = heuristics.usual_counts(
             people,
             n_items=len(catalog),
@@ -770,9 +769,7 @@ class Gram(SumMethod):
             for phase in (_counts("counts", range(1), share, "histories"),)
         )
         share, n = foretold(true, deviation=most, best=heuristics.BEST, least=least)
-        known = self._share_of_relations(plan, left)
-        edge = known.edge(self._rule(plan, left))
-        return heuristics.outlook_of_counts(share, n, edge)
+        return heuristics.outlook_of_counts(share, n, self._usual_edge(plan))
 
     def edge(self, plan: Plan, *, side: int) -> float:
         """The largest eigenvalue that noise makes, over the number of users."""
@@ -847,6 +844,16 @@ class Gram(SumMethod):
         return rows(
             shards, items=items, weighting=self.weighting, half_life=self.half_life
         )
+
+
+def _count_noise(memory: Arrays) -> float:
+    """The deviation of the noise on the counts so far."""
+    return math.sqrt(float(memory["count variance"][0]))
+
+
+def _kept_as(phase_name: str) -> tuple[str, str]:
+    """The names of a phase's sum, and of the evidence on it, in a server's memory."""
+    return (_LOADINGS, _LOADED) if phase_name == _LOADINGS else ("half", "")
 
 
 def _counts(name: str, rounds: range, share: float, what: str) -> Phase:

@@ -40,12 +40,12 @@ USUAL_HISTORY = 20  # items, where nobody says how long histories are
 # Of the counts of items by rank: .4 to .7 on six sets (docs/methods/gram.md).
 _COUNTS_FALL = 0.5
 # What to expect next to private popularity of the same budget, by the edge over users
-# that relating alone would have; percentages are those of six sets (same page).
+# that relating alone would have; percentages are those of the sets at hand (same page).
 _EXPECT = (
     (_HOPELESS, "a list like private popularity, the same for everyone"),
-    (0.05, "lists a little better than private popularity (2 to 45 %)"),
-    (_BROAD, "lists clearly better than private popularity (5 to 60 %)"),
-    (0.0, "personal lists, far better than private popularity (10 % to twice as good)"),
+    (0.05, "lists a little better than private popularity (1 to 40 %)"),
+    (_BROAD, "lists clearly better than private popularity (up to 70 %)"),
+    (0.0, "personal lists, far better than private popularity (4 % to twice as good)"),
 )
 _LOST = (
     "the counts of most items will be lost in the noise: expect private popularity, "

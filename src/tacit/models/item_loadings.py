@@ -117,9 +117,8 @@ def _averaged(
     """
     if not variance.any():
         return one, np.zeros_like(others)
-    share = 1 / (
-        1 + variance / np.maximum(others, 1e-300)
-    )  # 1 where others is infinite
+    # 1 where the other view has no precision at all, an infinite variance.
+    share = 1 / (1 + variance / np.maximum(others, 1e-300))
     return share * one + (1 - share) * other, share * variance
 
 

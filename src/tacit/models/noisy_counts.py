@@ -85,6 +85,11 @@ class CountPrior:
                 high = line
         return self.n_items * float((self.shares * chance) @ self.grid)
 
+    def share_found(self, deviation: float, *, best: int, least: float) -> float:
+        """What is found under this much noise, over what is under the least noise."""
+        possible = self.found(least, best=best)
+        return self.found(deviation, best=best) / possible if possible > 0 else 0.0
+
 
 def share_found(counts: Counts, *, deviation: float, best: int, least: float) -> float:
     """How good the order of these counts is, next to counts of less noise.
@@ -95,8 +100,7 @@ def share_found(counts: Counts, *, deviation: float, best: int, least: float) ->
     if deviation == 0:
         return 1.0
     prior = CountPrior.of(counts, deviation)
-    possible = prior.found(least, best=best)
-    return prior.found(deviation, best=best) / possible if possible > 0 else 0.0
+    return prior.share_found(deviation, best=best, least=least)
 
 
 def foretold(
@@ -109,8 +113,7 @@ def foretold(
     (1.0, 1.7)
     """
     prior = CountPrior(true, np.full(len(true), 1 / len(true)), len(true))
-    possible = prior.found(least, best=best)
-    share = prior.found(deviation, best=best) / possible if possible > 0 else 0.0
+    share = prior.share_found(deviation, best=best, least=least)
     above = ndtr((true - _noise_line(len(true), deviation)) / deviation)
     return share, float(above.sum())
 
