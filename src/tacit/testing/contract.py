@@ -89,6 +89,19 @@ def checkerboard() -> FederatedData:
 ScoreFunction = Callable[[Shards], Scores]
 
 
+def assert_checkerboard_learnt(score: ScoreFunction, shards: Shards) -> None:
+    """The one item of their kind that a user lacks comes before all that they lack.
+
+    `shards` begin with the 24 users of the checkerboard.
+    """
+    few = checkerboard().shards
+    scores = score(shards)[: len(few)]
+    owned = np.zeros(scores.shape, bool)
+    owned[few.owners, few.items] = True
+    first = np.where(owned, -np.inf, scores).argmax(axis=1)
+    assert first.tolist() == [np.arange(12)[p % 2 :: 2][p % 6] for p in range(24)]
+
+
 class MethodContract(ABC):
     """The tests that every method inherits."""
 

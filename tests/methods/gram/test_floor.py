@@ -21,7 +21,7 @@ from tacit.release import View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, Poisson
 from tacit.statement import account
-from tacit.testing.contract import MethodContract, checkerboard
+from tacit.testing.contract import MethodContract, assert_checkerboard_learnt
 
 CENTRAL = Gram(privacy=CentralGaussian())
 
@@ -66,13 +66,7 @@ class TestChosen(MethodContract):
         return Plan(len(world.shards), rounds=self.rounds)
 
     def check_learnt(self, score, world):
-        scores = score(world.shards)[:24]
-        owned = np.zeros(scores.shape, bool)
-        few = checkerboard().shards
-        owned[few.owners, few.items] = True
-        first = np.where(owned, -np.inf, scores).argmax(axis=1)
-        lacks = [np.arange(12)[p % 2 :: 2][p % 6] for p in range(24)]
-        assert first.tolist() == lacks
+        assert_checkerboard_learnt(score, world.shards)
 
 
 DENSE = world_of(1500, 60, length=12, power=0.8)

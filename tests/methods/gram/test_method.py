@@ -24,7 +24,12 @@ from tacit.release import View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, Once, Poisson
 from tacit.statement import account
-from tacit.testing.contract import MethodContract, checkerboard, mixed_world
+from tacit.testing.contract import (
+    MethodContract,
+    assert_checkerboard_learnt,
+    checkerboard,
+    mixed_world,
+)
 from tacit.transport.messages import Broadcast, Slot
 from tacit.tree import Symmetric, Tree, mirrored
 
@@ -38,13 +43,7 @@ class GramContract(MethodContract):
     rounds = 3
 
     def check_learnt(self, score, world):
-        scores = score(world.shards)[:24]
-        owned = np.zeros(scores.shape, bool)
-        few = checkerboard().shards
-        owned[few.owners, few.items] = True
-        first = np.where(owned, -np.inf, scores).argmax(axis=1)
-        lacks = [np.arange(12)[p % 2 :: 2][p % 6] for p in range(24)]
-        assert first.tolist() == lacks
+        assert_checkerboard_learnt(score, world.shards)
 
 
 class TestBare(GramContract):
