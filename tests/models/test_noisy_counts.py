@@ -6,14 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.models.noisy_counts import (
+    Counting,
     CountPrior,
     expected_counts,
-    share_found,
     standing_out,
 )
 
 RNG = np.random.default_rng(0)
 TRUE = 400 / np.arange(1, 3001) ** 0.9  # a few items much liked, most hardly at all
+
+
+def share_found(counts, *, deviation, best, least):
+    counting = Counting(1000, deviation, least=least, best=best, head=best)
+    return counting.judged(counts).share_found
 
 
 def noisy(deviation, *, seed=1):
@@ -96,3 +101,33 @@ def test_counts_far_below_zero_break_nothing():
     counts = np.concatenate([np.full(50, -1e6), [5.0]])
     assert np.isfinite(expected_counts(counts, 1.0)).all()
     assert 0 <= share_found(counts, deviation=1.0, best=10, least=0.5) <= 1
+
+
+@pytest.mark.parametrize("deviation", [0.0, 3.0])
+def test_how_many_items_of_the_head_a_history_has(deviation):
+    """From the counts of unit vectors alone, within a tenth of the truth."""
+    rng, chance = np.random.default_rng(3), 1 / np.arange(1, 401) ** 0.7
+    has = rng.random((4000, 400)) < np.minimum(1, 15 * chance / chance.sum())
+    true = (has / np.sqrt(np.maximum(has.sum(axis=1, keepdims=True), 1))).sum(axis=0)
+    counts = true + deviation * rng.normal(size=400)
+    head = np.argsort(-counts)[:50]
+    truly = has[:, head].sum(axis=1).mean()
+    counting = Counting(4000, deviation, least=deviation, best=100, head=50)
+    assert counting.judged(counts).per_history == pytest.approx(truly, rel=0.1)
+    if deviation:
+        assert counting.foretold(true).per_history == pytest.approx(truly, rel=0.1)
+
+
+def test_counts_that_add_up_to_less_than_nothing_have_no_items_per_history():
+    counting = Counting(100, 5.0, least=5.0, best=10, head=10)
+    assert counting.judged(np.full(40, -3.0)).per_history == 0
+
+
+def test_what_is_foretold_is_what_is_found():
+    """On average over draws of the noise; the share tends to be found a little high."""
+    counting = Counting(5000, 8.0, least=4.0, best=100, head=60)
+    told = counting.foretold(TRUE)
+    found = [counting.judged(noisy(8.0, seed=seed)) for seed in range(20)]
+    for name, off in [("share_found", 0.06), ("standing_out", 3), ("per_history", 0.1)]:
+        mean = np.mean([getattr(one, name) for one in found])
+        assert mean == pytest.approx(getattr(told, name), abs=off), name

@@ -22,8 +22,9 @@
     ranking   client  7  score = V f Vᵀ r + (y·p) p; then the tail, by c
 
 *A floor.* Line 2 asks how much of what the whole budget would find by counting is found
-so far. Below `heuristics.ENOUGH` it counts again with half of what is left, and if that
-is not enough, with the rest: then the list is private popularity with the whole budget.
+so far, and whether histories have so many items of the head that relating them would
+pay. Unless both hold it counts again with two thirds of what is left, and if that is
+not enough, with the rest: then the list is private popularity with the whole budget.
 The choice looks at released counts and public numbers only. Shares of the budget add up
 to 1 on each way, so mu² adds up to that of one Gaussian release (docs/methods/gram.md).
 
@@ -53,7 +54,7 @@ in `gram_heuristics.py`. With local reports, use the sampler `once`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self, get_args
 
@@ -98,12 +99,7 @@ from tacit.models.histories import Weighting, rows, rows_formula
 from tacit.models.item_bucketing import fold_of
 from tacit.models.item_loadings import taste_directions, with_loadings
 from tacit.models.item_relations import Relations, head_of, unit
-from tacit.models.noisy_counts import (
-    expected_counts,
-    foretold,
-    share_found,
-    standing_out,
-)
+from tacit.models.noisy_counts import Counted, Counting, expected_counts
 from tacit.sampling import Everyone
 from tacit.tree import Factored, mirrored
 
@@ -510,35 +506,43 @@ class Gram(SumMethod):
             variance = share * variance
         memory = {**server.memory, "count variance": variance}
         server = replace(server, memory=memory)
-        if self.chooses_phases and self._may_relate(server):
-            is_enough = self._is_enough(server, counts)
-            memory["enough"] = np.array([server.round + 1 if is_enough else 0])
+        if self.chooses_phases and self._is_enough(server, counts):
+            memory["enough"] = np.array([server.round + 1])
             server = replace(server, memory=memory)
         weights = {**server.weights, **self._head(server, counts)}
         return server.after(weights=weights, memory=memory)
 
-    def _may_relate(self, server: Server) -> bool:
-        """Whether relations may follow this round."""
-        following = server.round + 1
-        return any(
-            phase.name in _RELATIONS and following in phase.rounds
-            for phase in self.phases(server.plan)
+    def _is_enough(self, server: Server, counts: Float64[np.ndarray, "items"]) -> bool:
+        """Whether relations may follow this round, and pay more than counting on."""
+        relating = _relating_in(server.round + 1, self.phases(server.plan))
+        if relating is None:
+            return False
+        noise, side = _count_noise(server.memory), self._side(server.catalog)
+        counted = self._counting(server.plan, noise, head=side).judged(counts)
+        return self._pays(server.plan, counted, relating, side, n_items=len(counts))
+
+    def _counting(self, plan: Plan, deviation: float, *, head: int) -> Counting:
+        """Counts under this much noise, next to counts with the whole budget."""
+        return Counting(
+            plan.cohort_size,
+            deviation,
+            least=self._count_deviation(plan, 1.0),
+            best=heuristics.BEST,
+            head=head,
         )
 
-    def _is_enough(self, server: Server, counts: Float64[np.ndarray, "items"]) -> bool:
-        """Whether counting with the rest of the budget would find little more.
+    def _count_deviation(self, plan: Plan, share: float) -> float:
+        """The deviation of the noise on counts that have this share of the budget."""
+        phase = _counts("counts", range(1), share, "histories")
+        people = plan.cohort_size
+        return math.sqrt(self.privacy.variance(phase, people=people, size=1))
 
-        Where hardly an item stands out from the noise, it is never enough.
-        """
-        whole = _counts("counts", range(1), 1.0, "histories")
-        people = server.plan.cohort_size
-        least = self.privacy.variance(whole, people=people, size=len(counts))
-        noise = _count_noise(server.memory)
-        if standing_out(counts, noise) < min(heuristics.STANDING_OUT, len(counts) // 2):
-            return False
-        best, least = heuristics.BEST, math.sqrt(least)
-        found = share_found(counts, deviation=noise, best=best, least=least)
-        return found >= heuristics.ENOUGH
+    def _pays(
+        self, plan: Plan, counted: Counted, relating: Phase, side: int, *, n_items: int
+    ) -> bool:
+        """Whether relating is expected to be worth more than counting on."""
+        known = self._one_round(plan, self.privacy, relating, size=1)
+        return heuristics.is_enough(counted, edge=known.edge(side), n_items=n_items)
 
     def _head(
         self, server: Server, counts: Float64[np.ndarray, "items"]
@@ -755,21 +759,24 @@ class Gram(SumMethod):
         return f"{what}{whose}; {heuristics.outlook(edge)}"
 
     def _expected(self, plan: Plan, catalog: Catalog) -> str:
-        """The outlook where counting goes on until it is enough."""
-        first = self.count_share or heuristics.COUNT_SHARE
-        people = plan.cohort_size
+        """The outlook where counting goes on until it is enough, on usual counts."""
+        n_items, side = len(catalog), self._side(catalog)
         true = heuristics.usual_counts(
-            people,
-            n_items=len(catalog),
+            plan.cohort_size,
+            n_items=n_items,
             history=self.usual_history or heuristics.USUAL_HISTORY,
         )
-        most, least = (
-            math.sqrt(self.privacy.variance(phase, people=people, size=len(catalog)))
-            for share in (first + heuristics.MORE * (1 - first), 1.0)
-            for phase in (_counts("counts", range(1), share, "histories"),)
-        )
-        share, n = foretold(true, deviation=most, best=heuristics.BEST, least=least)
-        return heuristics.outlook_of_counts(share, n, self._usual_edge(plan))
+        share, phases = 0.0, {phase.name: phase for phase in self.phases(plan)}
+        for name in _COUNTS[:2]:
+            share += phases[name].share
+            relating = _relating_in(phases[name].rounds.stop, phases.values())
+            deviation = self._count_deviation(plan, share)
+            counted = self._counting(plan, deviation, head=side).foretold(true)
+            if relating is not None and self._pays(
+                plan, counted, relating, side, n_items=n_items
+            ):
+                return heuristics.outlook(self._usual_edge(plan))
+        return heuristics.LOST
 
     def edge(self, plan: Plan, *, side: int) -> float:
         """The largest eigenvalue that noise makes, over the number of users."""
@@ -849,6 +856,12 @@ class Gram(SumMethod):
 def _count_noise(memory: Arrays) -> float:
     """The deviation of the noise on the counts so far."""
     return math.sqrt(float(memory["count variance"][0]))
+
+
+def _relating_in(round_: int, phases: Iterable[Phase]) -> Phase | None:
+    """The phase that may relate items in this round, if there is one."""
+    found = (p for p in phases if p.name in _RELATIONS and round_ in p.rounds)
+    return next(found, None)
 
 
 def _kept_as(phase_name: str) -> tuple[str, str]:

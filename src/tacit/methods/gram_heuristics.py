@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from tacit.models.eigenvalue_shrinkage import noise_edge
+from tacit.models.noisy_counts import Counted
 from tacit.tree import Arrays
 
 COUNT_SHARE = 0.1  # of the budget, for counting: the least, and usually enough
@@ -21,10 +22,15 @@ _COUNT_MORE = 8.0  # counting gets this times the edge of the noise, up to 0.9
 _RIDGE, _RIDGE_POWER, _RIDGE_NOISE = 1.2, -0.35, 0.1
 # Above this edge relations are noise on every set at hand, and everything is counted.
 _HOPELESS = 0.1
-ENOUGH = 0.9  # of what the whole budget would find by counting: then relations begin
+_ENOUGH = 0.9  # of what the whole budget would find by counting: then relations begin
 MORE = 2 / 3  # of what is left, for counting again where the first was not enough
 BEST = 100  # places of a list: what counting must find
-STANDING_OUT = 10  # items that noise alone would not lift: fewer have no relations
+# Relating pays if the edge of its noise over users is at most this times n², where n is
+# the number of items of the head in a usual history. Two things grow with n: how far a
+# direction stands out from the noise, and how well one history shows where it lies on
+# it. On validation users it paid up to .0041 and lost from .0061 on (docs, same page).
+_PAYS = 0.005
+_STANDING_OUT = 10  # items that noise alone would not lift: fewer have no relations
 _LOAD_ABOVE = 0.5  # of the budget must be left for a third sum to pay
 _LOAD_SHARE, _LOAD_PART = 0.5, 0.55  # its share, and the largest part of what is left
 _HEAD_BEFORE_LOADS = 0.7  # of the head's rule: loadings follow for the others
@@ -37,8 +43,9 @@ _HEAD, _PEOPLE_TO_NOISE = 600, 4743.0  # the head is 600 where users / s is 4743
 FEWEST_HEAD = 16  # however loud the noise: some matrix must be left to decompose
 _BROAD = 0.02  # the edge of the noise over users at which content weighs most
 USUAL_HISTORY = 20  # items, where nobody says how long histories are
-# Of the counts of items by rank: .4 to .7 on six sets (docs/methods/gram.md).
-_COUNTS_FALL = 0.5
+# Of the counts of items by rank, judged by what the head has of a history: .44 on
+# citeulike-a, .62 to .67 on MovieLens and Last.fm, .79 on Steam, .93 on FilmTrust.
+_COUNTS_FALL = 0.65
 # What to expect next to private popularity of the same budget, by the edge over users
 # that relating alone would have; percentages are those of the sets at hand (same page).
 _EXPECT = (
@@ -47,9 +54,10 @@ _EXPECT = (
     (_BROAD, "lists clearly better than private popularity (up to 70 %)"),
     (0.0, "personal lists, far better than private popularity (4 % to twice as good)"),
 )
-_LOST = (
-    "the counts of most items will be lost in the noise: expect private popularity, "
-    "the same for everyone; it takes more users or a larger epsilon"
+LOST = (
+    "counts or tastes of a usual catalog of this size would be lost in the noise: "
+    "expect private popularity, the same for everyone; it takes more users, a larger "
+    "epsilon, or longer histories"
 )
 
 
@@ -133,6 +141,23 @@ def load_share(counting: float) -> float:
     return min(_LOAD_SHARE, _LOAD_PART * left) if left > _LOAD_ABOVE else 0.0
 
 
+def is_enough(counted: Counted, *, edge: float, n_items: int) -> bool:
+    """Whether counting on would find little more, and relating would find tastes.
+
+    `edge` is that of the noise of relating, over users. Where hardly an item stands out
+    from the noise of the counts, it is never enough.
+
+    >>> long, short = Counted(0.95, 50, 20.0), Counted(0.95, 50, 3.0)
+    >>> is_enough(long, edge=0.05, n_items=99), is_enough(short, edge=0.05, n_items=99)
+    (True, False)
+    """
+    return (
+        counted.standing_out >= min(_STANDING_OUT, n_items // 2)
+        and counted.share_found >= _ENOUGH
+        and edge <= _PAYS * counted.per_history**2
+    )
+
+
 def head_before_loads(size: int) -> int:
     """The rows to relate if loadings follow; `size` is the head's rule at that noise.
 
@@ -191,14 +216,3 @@ def usual_counts(
     """
     fall = np.arange(1, n_items + 1) ** -_COUNTS_FALL
     return np.asarray(people * math.sqrt(history) * fall / fall.sum())
-
-
-def outlook_of_counts(share: float, standing_out: float, edge: float) -> str:
-    """What to expect where counting goes on until it is enough.
-
-    `share` and `standing_out` are foretold for the most counting that leaves room for
-    relations.
-    """
-    if edge <= _HOPELESS and (share < ENOUGH or standing_out < STANDING_OUT):
-        return _LOST
-    return outlook(edge)

@@ -91,31 +91,71 @@ class CountPrior:
         return self.found(deviation, best=best) / possible if possible > 0 else 0.0
 
 
-def share_found(counts: Counts, *, deviation: float, best: int, least: float) -> float:
-    """How good the order of these counts is, next to counts of less noise.
+@dataclass(frozen=True)
+class Counted:
+    """How good counts are, and how much of a history is among the most counted items.
 
-    The true count of the `best` items by these counts, over that of the best by counts
-    whose noise has the deviation `least`: 1 if counting more would bring nothing.
+    `share_found` is the true count of the best items by these counts, over that of the
+    best by counts of the least noise: 1 if counting more would bring nothing.
+    `standing_out` is the number of items whose count noise alone would not make, and
+    `per_history` the number of items of the head in a usual history.
     """
-    if deviation == 0:
-        return 1.0
-    prior = CountPrior.of(counts, deviation)
-    return prior.share_found(deviation, best=best, least=least)
+
+    share_found: float
+    standing_out: float
+    per_history: float
 
 
-def foretold(
-    true: Counts, *, deviation: float, best: int, least: float
-) -> tuple[float, float]:
-    """What `share_found` and `standing_out` will be, on average, of such true counts.
+@dataclass(frozen=True)
+class Counting:
+    """Counts of so many users under noise, and what they are to be judged by.
 
-    >>> share, n = foretold(np.array([9.0, 1, 0]), deviation=1.0, best=1, least=0.5)
-    >>> round(share, 3), round(n, 1)
-    (1.0, 1.7)
+    A history of n items adds 1 / sqrt(n) to the count of each. So all counts add up to
+    the users times a usual sqrt(n), and the counts of the head to the users times what
+    a history has of the head, over sqrt(n). The product of the two, each over the
+    number of users, is how many items of the head a history has.
     """
-    prior = CountPrior(true, np.full(len(true), 1 / len(true)), len(true))
-    share = prior.share_found(deviation, best=best, least=least)
-    above = ndtr((true - _noise_line(len(true), deviation)) / deviation)
-    return share, float(above.sum())
+
+    users: float
+    deviation: float
+    least: float  # the deviation if the whole budget were spent on counts
+    best: int  # places of a list, which counting must fill
+    head: int  # items that would be related
+
+    def judged(self, counts: Counts) -> Counted:
+        """What these noisy counts show."""
+        if self.deviation == 0:
+            return self._counted(1.0, np.maximum(counts, 0.0), counts, len(counts))
+        prior = CountPrior.of(counts, self.deviation)
+        share = prior.share_found(self.deviation, best=self.best, least=self.least)
+        expected = prior.expected(counts, self.deviation)
+        out = standing_out(counts, self.deviation)
+        return self._counted(share, expected, counts, out)
+
+    def _counted(
+        self, share: float, expected: Counts, counts: Counts, out: float
+    ) -> Counted:
+        head = np.argsort(-counts, kind="stable")[: self.head]
+        of_head = float(expected[head].sum())
+        return Counted(share, out, self._per_history(float(counts.sum()), of_head))
+
+    def foretold(self, true: Counts) -> Counted:
+        """What counts will show on average, if these are the true ones.
+
+        >>> counting = Counting(10, deviation=1.0, least=0.5, best=1, head=1)
+        >>> counting.foretold(np.array([9.0, 1, 0])).share_found
+        1.0
+        """
+        prior = CountPrior(true, np.full(len(true), 1 / len(true)), len(true))
+        share = prior.share_found(self.deviation, best=self.best, least=self.least)
+        line = _noise_line(len(true), self.deviation)
+        above = ndtr((true - line) / self.deviation)
+        of_head = prior.found(self.deviation, best=self.head)
+        per_history = self._per_history(float(true.sum()), of_head)
+        return Counted(share, float(above.sum()), per_history)
+
+    def _per_history(self, of_all: float, of_head: float) -> float:
+        return max(of_all, 0.0) * of_head / self.users**2
 
 
 def standing_out(counts: Counts, deviation: float) -> int:
