@@ -203,7 +203,7 @@ class Dpals(SumMethod):
         g, h = self.gramian_share, self.item_gramians
         # The half of a square has its norm over sqrt(2), so squares are sent times it.
         root, right = (2 * g) ** 0.25 * u, math.sqrt(1 - g - h) * u
-        leaves = {
+        leaves: dict[str, Factored | Symmetric] = {
             "gramian": Symmetric(root[:, None]),
             "right": Factored(y, right[:, None]),
         }
