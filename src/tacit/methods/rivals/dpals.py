@@ -138,23 +138,14 @@ class Dpals(SumMethod):
         """
         steps = ("counts", 1, "DPALS counts"), ("factors", 0, "solves for factors")
         counting, solving = in_turn(*steps, total=plan.rounds)
-        parts = self.growth ** np.arange(len(solving))
+        # The last round counts 1, so that many rounds overflow nothing.
+        parts = self.growth ** np.arange(1.0 - len(solving), 1.0)
         shares = (1 - self.count_share) * parts / parts.sum()
-        counts = Phase(
-            _COUNTS, counting, what="histories", share=self.count_share, proof=_PROOF
+        solves = (
+            _phase(f"factors {n}", range(n, n + 1), f"normal equations of step {n}", x)
+            for n, x in enumerate(shares.tolist(), start=1)
         )
-        return counts, *(
-            Phase(
-                f"factors {step}",
-                range(round_, round_ + 1),
-                what=f"normal equations of step {step}",
-                share=float(share),
-                proof=_PROOF,
-            )
-            for step, (round_, share) in enumerate(
-                zip(solving, shares, strict=True), start=1
-            )
-        )
+        return _phase(_COUNTS, counting, "histories", self.count_share), *solves
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per item; or those of A, B and, as published, of every A_i."""
@@ -322,6 +313,10 @@ class Dpals(SumMethod):
         if self.factors is None:
             raise BadValue(_NOT_SET.format("factors"))
         return self.factors
+
+
+def _phase(name: str, rounds: range, what: str, share: float) -> Phase:
+    return Phase(name, rounds, what=what, share=share, proof=_PROOF)
 
 
 def _clipped(u: Factors, clip: float) -> Factors:
