@@ -35,6 +35,7 @@ FORMS = {  # of a method that has another form, which is tested whole
     "methods/fmf_ldp/test_contract.py": "TestBare TestWhole TestPaper",
     "methods/privrec/test_method.py": "TestBare TestPaper",
     "methods/fedvae/test_contract.py": "TestPaper",
+    "methods/rivals/test_dpals.py": "TestBare TestPublished",
     "methods/rivals/test_dplcf.py": "TestContract",
 }
 FURTHER = tuple(f"{file}::{n}" for file, names in FORMS.items() for n in names.split())

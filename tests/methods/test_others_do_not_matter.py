@@ -21,6 +21,7 @@ from tacit.methods.fedvae import FedVae
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
+from tacit.methods.rivals.dpals import Dpals
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalBits, LocalPrivUnit
 from tacit.runtime.simulate import Simulation
@@ -42,6 +43,7 @@ STACKED = {  # products of all clients' rows at once; their rounding is that of 
         1e-12,
     ),
     "gram": (Gram(head=100, count_rounds=1, privacy=CENTRAL), 1e-12),
+    "dpals": (Dpals(factors=5, head=100, privacy=CENTRAL), 1e-11),  # solves systems
 }
 
 
@@ -84,7 +86,7 @@ def training(method, people: int):
     """A simulation whose next round trains."""
     played = simulation(method, people)
     state = played.start()
-    for _ in range(getattr(method, "count_rounds", 0)):
+    while method.next_phase(state.server).name == "counts":
         state, _ = played.step(state)
     return played, state
 

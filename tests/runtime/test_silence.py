@@ -19,6 +19,7 @@ from tacit.methods.fedvae import FedVae
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
+from tacit.methods.rivals.dpals import Dpals
 from tacit.methods.rivals.dplcf import Dplcf
 from tacit.methods.rivals.fofl import Fofl
 from tacit.plan import Plan
@@ -42,6 +43,7 @@ METHODS = {  # the contract tries every method; these answer with their ledger
     "gram, central": Gram(head=6, privacy=TWO_PHASES),
     "fmf, local": FmfLdp(alpha=4.0, privacy=LocalPrivUnit(1.0)),
     "fmf, bits": FmfLdp(alpha=4.0, privacy=LocalBits(1.0, votes=5)),
+    "dpals, central": Dpals(factors=2, head=6, privacy=CentralGaussian(2.0)),
     "dplcf, local": Dplcf(privacy=LocalFlips(1.0)),
     "fedvae, moving clip": FedVae(
         hidden=(4,),

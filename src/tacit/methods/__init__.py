@@ -8,6 +8,7 @@ papers compare with (`rivals`). What does not: mathematics that two papers share
 # Classes by their names in `[method] name`. A class is imported when it is asked for:
 # importing all of them would slow down every command.
 METHODS = {
+    "dpals": "tacit.methods.rivals.dpals:Dpals",
     "dplcf": "tacit.methods.rivals.dplcf:Dplcf",
     "federated_popularity": "tacit.methods.federated_popularity:FederatedPopularity",
     "fedvae": "tacit.methods.fedvae:FedVae",
