@@ -214,7 +214,7 @@ class Poisoned:
             if lines:
                 y = IN_10 if _is_promoting(attack) else "NDCG@100"
                 name = f"Poisoning: {attack} ({self.bench.source})"
-                over = "seeds" if self.bench.seeds > 1 else "people"
+                over = "seeds" if self.bench.seeds > 1 else "users"
                 yield Chart(name, "attackers, % of a cohort", y, lines, over=over)
 
     def _line(self, defense: str, attack: str) -> Line:

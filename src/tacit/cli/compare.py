@@ -148,7 +148,7 @@ def _document(
             "low": d.low,
             "high": d.high,
             "p_value": d.p_value,
-            "n_people": d.n,
+            "n_users": d.n,
         }
         for label, by_metric in differences.items()
         for metric, d in by_metric.items()

@@ -22,7 +22,7 @@ TEMPLATE = """\
 # An experiment: what to learn from, how to learn it, and how to evaluate it.
 # See what it would reveal:   tacit plan {out}
 # See what it is worth:       tacit train {out} --out run
-# Recommend to a user:        tacit recommend run --user {person}
+# Recommend to a user:        tacit recommend run --user {user}
 # Make a model to publish:    tacit release {out} --out release
 
 [data]
@@ -139,7 +139,7 @@ def init(
     log = dataset.interactions
     text = TEMPLATE.format(
         out=shown(str(out)),
-        person=shown(dataset.profiles.ids[0]),
+        user=shown(dataset.profiles.ids[0]),
         population=_population(population),
         min_value=_min_value(value, min_value),
         rows=len(log),

@@ -14,7 +14,7 @@ from tacit.experiment.settings import Experiment
 from tacit.files import write_atomically
 from tacit.reporting.html import render
 from tacit.reporting.plain_words import released
-from tacit.reporting.report_data import Contender, Curve, Estimate, Person, Report
+from tacit.reporting.report_data import Contender, Curve, Estimate, Report, User
 from tacit.runtime.run import RunDirectory
 from tacit.serving.model_file import read_facts
 from tacit.statement import Statement
@@ -87,17 +87,17 @@ def report_of(
         comparison=contenders(judged, name),
         curve=_curve(run),
         groups=_groups(judged),
-        person=None if user is None else person_of(run, user),
+        user=None if user is None else user_of(run, user),
     )
 
 
-def person_of(run: Finished, user: str, *, k: int = 10) -> Person:
+def user_of(run: Finished, user: str, *, k: int = 10) -> User:
     """A simulated user's history and list, as their client would show them."""
     recommender = load(run.directory.path)
     held, catalog = holding_of(recommender, run.experiment, user), recommender.catalog
     titles = tuple(catalog.titles[i] for i in catalog.indices(held.ids(catalog)))
     best = recommender.recommend(held, k=k)
-    return Person(user, titles, tuple((line.title, line.score) for line in best))
+    return User(user, titles, tuple((line.title, line.score) for line in best))
 
 
 def contenders(judged: Mapping[str, Json], own: str) -> tuple[Contender, ...]:

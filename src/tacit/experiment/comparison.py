@@ -265,8 +265,8 @@ def evaluated_baseline(
     """The baseline's numbers in this folder, fitted first if they are not there."""
     path = folder / f"seed-{experiment.split_seed}.json"
     _refuse_links(folder.parent, folder)
-    people = {"seed": experiment.split_seed, "budget": budget}
-    digest = _digest({**measured(experiment), **people})
+    fit = {"seed": experiment.split_seed, "budget": budget}
+    digest = _digest({**measured(experiment), **fit})
     if not path.exists():
         progress.begins(f"{name}, seed {experiment.split_seed}")
         _fit_baseline(name, experiment, path, digest, budget=budget)
@@ -287,12 +287,12 @@ def _fit_baseline(
 ) -> None:
     """Write down what everyone held out gets from the baseline."""
     assembled = assemble(experiment)
-    score, people = (
+    score, heldout = (
         baseline_scorer(assembled, name, budget=budget),
         assembled.split.test,
     )
-    own = evaluate_scores(assembled, score, people)
-    among_all = evaluate_among_all(assembled, score, people)
+    own = evaluate_scores(assembled, score, heldout)
+    among_all = evaluate_among_all(assembled, score, heldout)
     kept = {"digest": digest, "evaluation": own.to_json()}  # of each user
     if among_all is not None:
         kept["among_all"] = among_all.to_json()

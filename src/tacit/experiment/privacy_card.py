@@ -49,7 +49,7 @@ def draw_card(assembled: Assembled) -> Json:
         "plan": plan.digest.hex(),
         "data": {
             "source": experiment.data.source,
-            "people": plan.population,
+            "people": plan.population,  # the key that earlier cards have
             "items": len(assembled.split.catalog),
             "kinds": [*_kinds(assembled.dataset)],
         },

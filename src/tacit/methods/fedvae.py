@@ -293,13 +293,11 @@ class FedVae(SumMethod):
         return Tastes(Tree.dense(latent=latent))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """The decoder's scores; items outside the head follow, by their counts."""
         head = broadcast.weights["head"]
-        found = self._network(len(head)).decode(
-            broadcast.weights, person.tree["latent"]
-        )
+        found = self._network(len(head)).decode(broadcast.weights, user.tree["latent"])
         if "counts" not in broadcast.weights:
             return found[:, candidates.items]
         counts = broadcast.weights["counts"]

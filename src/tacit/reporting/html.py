@@ -13,9 +13,9 @@ from tacit.reporting.report_data import (
     Curve,
     Groups,
     Paired,
-    Person,
     Report,
     Tradeoff,
+    User,
 )
 from tacit.statement import Statement
 from tacit.text import in_html
@@ -43,7 +43,7 @@ def render(report: Report) -> str:
         _differences(report.differences) if report.differences else "",
         _curve(report.curve) if report.curve else "",
         _groups(report.groups) if report.groups else "",
-        _person(report.person) if report.person else "",
+        _user(report.user) if report.user else "",
         _origin(report),
     )
     return elements.page(report.title, "".join(parts))
@@ -134,15 +134,15 @@ def _groups(groups: Groups) -> str:
     return elements.section("groups", "For whom it works", body)
 
 
-def _person(person: Person) -> str:
-    history = "".join(f"<li>{in_html(title)}</li>\n" for title in person.history)
+def _user(user: User) -> str:
+    history = "".join(f"<li>{in_html(title)}</li>\n" for title in user.history)
     body = (
         f'<div class="two">\n<div>\n'
-        f"<h3>What <bdi>{in_html(person.name)}</bdi> has</h3>\n"
+        f"<h3>What <bdi>{in_html(user.name)}</bdi> has</h3>\n"
         f'<ul class="history">\n{history}</ul>\n</div>\n'
-        f"<div>\n{elements.table(tables.recommendations(person))}</div>\n</div>\n"
+        f"<div>\n{elements.table(tables.recommendations(user))}</div>\n</div>\n"
     )
-    return elements.section("person", "One user's list", body)
+    return elements.section("user", "One user's list", body)
 
 
 def _origin(report: Report) -> str:

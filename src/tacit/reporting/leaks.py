@@ -49,7 +49,7 @@ def table(finding: Json) -> tables.Table:
 
 def _finding(finding: Json) -> str:
     world = (
-        f"{finding['people']:,} users and {finding['items']:,} items of "
+        f"{finding['users']:,} users and {finding['items']:,} items of "
         f"{finding['source']}, seed {finding['seed']}."
     )
     figures = "".join(

@@ -33,10 +33,10 @@ def purpose(*, is_release: bool) -> str:
 
 def released(metric: Mapping[str, Any]) -> str:
     """A metric that was released, with what its noise leaves open."""
-    name, value, people = metric["name"], metric["value"], metric["people"]
+    name, value, n_users = metric["name"], metric["value"], metric["people"]
     return (
         f"{name} {value:.4f}, between {metric['low']:.4f} and {metric['high']:.4f} by "
-        f"95 % of the noise: the last item of about {people:,} users who trained was "
+        f"95 % of the noise: the last item of about {n_users:,} users who trained was "
         "held out"
     )
 

@@ -170,10 +170,10 @@ class NnSelf(SumMethod):
         return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 5: the adapted network's scores of the candidates."""
-        return self.cohort(broadcast).scores(person.tree, candidates.items)
+        return self.cohort(broadcast).scores(user.tree, candidates.items)
 
     # details
 
