@@ -28,6 +28,7 @@ EXPERIMENT: dict[str, Any] = {
         "baselines": ["random", "popularity", "ease"],
     },
 }
+# The same without protection. Baselines are not private, so they are fitted once.
 OPEN: dict[str, Any] = {
     **EXPERIMENT,
     "method": {"name": "gram"},
@@ -61,6 +62,7 @@ def demo(
         bare = train(check_experiment(OPEN), out / "without-privacy", watch=bar)
     beside = {"the same without privacy": _evaluations(bare)["gram"]}
     heldout = outcome.assembled.split.test
+    # A test user did not train, as a new user would not have.
     user = outcome.assembled.split.profiles.ids[int(heldout.users[0])]
     shown = user_of(outcome.run, user)
     page = write_report(outcome.run, user=user, beside=beside)

@@ -39,6 +39,7 @@ def evaluate(
             f"a release holds nobody out, so there is nobody to rank for at {run}; "
             "simulate the same experiment with `tacit train`"
         )
+    # The split follows from the seed: the same users are held out as in the run.
     assembled = assemble(saved.experiment)
     state = last_state(assembled, saved.directory)
     split = assembled.split

@@ -39,6 +39,7 @@ class Finished:
         directory, experiment = run.directory, run.experiment
         model = read_facts(directory.model_facts)
         rounds = tuple(directory.rounds_logged())
+        # A log that was cut would draw a curve that ends too early.
         if len(rounds) != model["round"]:
             problem = f"it tells of {len(rounds)} rounds, the model of {model['round']}"
             raise Damaged(directory.metrics, problem)
@@ -59,6 +60,7 @@ def write_report(
     beside: Mapping[str, Json] | None = None,
 ) -> Path:
     """Render the pages of a finished run, privacy card and report, into it."""
+    # The card first: an audit may have been added since it was written.
     write_card(run.directory, dict(run.card))
     page = render(report_of(run, user=user, beside=beside))
     write_atomically(run.directory.report, page.encode(), is_private=True)
@@ -120,7 +122,7 @@ def _estimates(metrics: Mapping[str, Json]) -> dict[str, Estimate]:
 
 def _curve(run: Finished) -> Curve | None:
     """The first metric on the validation users, round by round."""
-    if run.experiment.is_release:
+    if run.experiment.is_release:  # nobody is looked at round by round
         return None
     metric = run.experiment.evaluate.metrics[0]
     lines = [
@@ -160,6 +162,8 @@ def _facts(run: Finished) -> tuple[tuple[str, str], ...]:
             ("users who may take part", f"{run.card['data']['people']:,}"),
             ("rounds", str(len(rounds))),
         )
+    # Who was asked, bytes and speed follow from private users, so only a simulation
+    # counts them.
     asked = sum(line["simulation_only"]["asked"] for line in rounds)
     counted = result["simulation_only"]
     speed = counted["clients_per_second"]

@@ -17,7 +17,7 @@ def comparison_of(
     command: str,
 ) -> Report:
     """What `tacit compare` shows; `differences` are those to the line `against`."""
-    n_users = len(found.lines[0].evaluations[0].users)
+    n_users = len(found.lines[0].evaluations[0].users)  # all lines have the same users
     return Report(
         title=f"Comparison on {found.source}",
         command=command,

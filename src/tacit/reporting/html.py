@@ -80,6 +80,7 @@ def _released(sentences: tuple[str, ...]) -> str:
 
 
 def _comparison(contenders: tuple[Contender, ...]) -> str:
+    # The experiment names its most important metric first; the table has the others.
     metric = next(iter(contenders[0].metrics))
     table = tables.comparison(contenders)
     ours = {place for place, c in enumerate(contenders) if c.is_this_run}
@@ -107,6 +108,7 @@ def _differences(pairs: tuple[Paired, ...]) -> str:
         "differences; the interval speaks of other users, not of other seeds.</p>\n"
     )
     metrics = dict.fromkeys(pair.metric for pair in pairs)
+    # One table per metric: means of different metrics do not compare.
     by_metric = ([p for p in pairs if p.metric == metric] for metric in metrics)
     shown = "".join(
         elements.table(tables.differences(some), heads=1) for some in by_metric
@@ -116,6 +118,7 @@ def _differences(pairs: tuple[Paired, ...]) -> str:
 
 def _curve(curve: Curve) -> str:
     caption = f"{curve.metric} after each round; the band is one standard error."
+    # Folded: a run may have thousands of rounds.
     numbers = elements.folded(elements.table(tables.curve(curve)))
     body = elements.figure(plots.learning_curve(curve), caption) + numbers
     return elements.section("learning", "How it learned", body)
