@@ -197,8 +197,7 @@ class PrivRec(SumMethod):
         """One number per item while counting; then one per weight."""
         if phase.name == "counts":
             return {"counts": Slot("float64", (len(catalog),))}
-        shapes = self._blueprint.network(catalog).shapes
-        return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
+        return self._blueprint.report_shape(catalog)
 
     def public_shape(
         self, phase: Phase | None, catalog: Catalog

@@ -102,8 +102,7 @@ class Fofl(SumMethod):
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per weight of the network."""
-        shapes = self._blueprint.network(_by_id(catalog)).shapes
-        return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
+        return self._blueprint.report_shape(_by_id(catalog))
 
     def public_shape(
         self, phase: Phase | None, catalog: Catalog
