@@ -169,7 +169,7 @@ class Poisoned:
 
     @cached_property
     def popularity(self) -> float:
-        """NDCG@100 of counting."""
+        """The NDCG@100 of counting alone, on the same test users."""
         return popularity(self.results, self.bench.cell(NONE)).ndcg.mean
 
     def tables(self) -> Iterator[ReproducedTable]:

@@ -34,7 +34,7 @@ ByName = Mapping[str, Told]
 
 
 def cold_start(bench: Bench) -> Table:
-    """One data set."""
+    """The tables of one data set, for new users and for unseen items."""
 
     def make(results: Results) -> Reproduction:
         return shown(bench, strangers(bench, results), new_items(bench, results))
