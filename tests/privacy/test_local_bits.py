@@ -207,4 +207,4 @@ def test_more_votes_than_coordinates_are_refused_before_anybody_is_asked():
 
 def test_votes_have_no_one_variance():
     with pytest.raises(Refused, match="votes"):
-        LocalBits(1.0, 3).variance(PHASE, people=9.0, size=SIZE)
+        LocalBits(1.0, 3).variance(PHASE, users=9.0, size=SIZE)

@@ -171,7 +171,7 @@ class Measured(SumMethod):
             raise Refused(f"{self.name} is released in the last round, not before")
         hits, misses = server.memory[_TALLY].tolist()
         *_, last = self.phases(server.plan)
-        deviation = math.sqrt(self.privacy.variance(last, people=1, size=2))
+        deviation = math.sqrt(self.privacy.variance(last, users=1, size=2))
         return Released.of(self.name, hits, misses, deviation=deviation)
 
     # what leaves
@@ -308,7 +308,7 @@ class Measured(SumMethod):
         """What can be learnt, and how well the hit rate will be known."""
         said = self.inner.outlook(_own(plan), catalog)
         *_, last = self.phases(plan)
-        off = _Z95 * math.sqrt(self.privacy.variance(last, people=1, size=2))
+        off = _Z95 * math.sqrt(self.privacy.variance(last, users=1, size=2))
         known = (
             f"{self.name} will be known to about ±{off / plan.population:.2g}, if all "
             f"{plan.population:,} have two items or more"

@@ -274,8 +274,8 @@ class FedVae(SumMethod):
             head = np.argsort(-counts, kind="stable")[: len(weights["head"])]
             last = self._network(len(head)).decoder[-1]
             layer = weights[last].copy()
-            people, size = server.plan.cohort_size, len(counts)
-            noise = self.privacy.variance(phase, people=people, size=size)
+            users, size = server.plan.cohort_size, len(counts)
+            noise = self.privacy.variance(phase, users=users, size=size)
             logs = log_counts(counts[head], floor=math.sqrt(noise * self.count_rounds))
             layer[-1] = logs - logs.mean()  # a softmax does not see a constant
             weights |= {"head": head, last: layer}

@@ -248,8 +248,8 @@ class PrivRec(SumMethod):
         """Counts so far; after the last counting round they become item features."""
         counts, weights = server.memory["counts"] + found, server.weights
         if server.round == self.count_rounds - 1:
-            people, n_items = server.plan.cohort_size, len(counts)
-            noise = self.privacy.variance(phase, people=people, size=n_items)
+            users, n_items = server.plan.cohort_size, len(counts)
+            noise = self.privacy.variance(phase, users=users, size=n_items)
             logs = log_counts(counts, floor=math.sqrt(noise * self.count_rounds))
             items = self._blueprint.read(server.catalog, logs)
             weights = {**without_catalog(weights), **items.arrays()}

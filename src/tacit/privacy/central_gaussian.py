@@ -327,7 +327,7 @@ class CentralGaussian(Privacy):
             for group, size in plan.groups.items()
         )
 
-    def variance(self, phase: Phase, *, people: float, size: int) -> float:
+    def variance(self, phase: Phase, *, users: float, size: int) -> float:
         """The variance of the noise on each number, (z S)², whoever takes part."""
         return (self.noise_of(phase) * phase.bounded_by(self.clip)) ** 2
 
