@@ -18,8 +18,8 @@ from benchmarks.fedvae_cohort import (
     Cohort,
     MultVae,
     clipped_sum_by_loop,
-    people,
     simulation,
+    users,
 )
 from benchmarks.timing import fastest
 from tacit.mechanisms.clipping import clip_by_norm
@@ -29,7 +29,7 @@ FEW, FEWER = 25, 5
 
 def measure(quick: bool) -> list[Case]:
     timed = FEWER if quick else FEW
-    few = Cohort(people(COHORT).take(np.arange(timed)))
+    few = Cohort(users(COHORT).take(np.arange(timed)))
     module = few.module()
     _assert_same(few, module)
     adam = torch.optim.Adam(module.parameters(), lr=1e-3, fused=True)

@@ -62,9 +62,9 @@ def measure(_quick: bool) -> list[Case]:
 
 def _products(cohort: Cohort) -> Callable[[], None]:
     """The matrix products of the dense layers: forward, backward, and the sum."""
-    people = len(cohort.shards)
+    users = len(cohort.shards)
     weights = [w for name, w in cohort.weights.items() if name != "encoder/0"]
-    ends = [[np.ones((people, n), w.dtype) for n in w.shape] for w in weights]
+    ends = [[np.ones((users, n), w.dtype) for n in w.shape] for w in weights]
 
     def multiply() -> None:
         for w, (a, b) in zip(weights, ends, strict=True):

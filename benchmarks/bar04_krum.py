@@ -12,7 +12,7 @@ import tracemalloc
 import numpy as np
 
 from benchmarks.bar import Bar, Case
-from benchmarks.fedvae_cohort import Cohort, people
+from benchmarks.fedvae_cohort import Cohort, users
 from benchmarks.timing import fastest, seconds
 from tacit.aggregation.krum import Krum, krum_scores
 from tacit.tree import Tree
@@ -22,7 +22,7 @@ ATTACKERS = 25
 
 def measure(quick: bool) -> list[Case]:
     # Written out, the reports of a user take 18 MB.
-    reports = (Cohort(people(60)) if quick else Cohort.usual()).factored()
+    reports = (Cohort(users(60)) if quick else Cohort.usual()).factored()
     krum = Krum(ATTACKERS)
     found: list[np.ndarray] = []
     slow = seconds(lambda: found.append(_written_out(reports)))

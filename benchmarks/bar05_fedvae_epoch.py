@@ -13,12 +13,12 @@ import scipy.sparse as sp
 import torch
 
 from benchmarks.bar import Bar, Case
-from benchmarks.fedvae_cohort import COHORT, ITEMS, PEOPLE, Cohort, people, simulation
+from benchmarks.fedvae_cohort import COHORT, ITEMS, USERS, Cohort, simulation, users
 from benchmarks.timing import fastest
 
 
 def measure(quick: bool) -> list[Case]:
-    batches = 4 if quick else -(-PEOPLE // COHORT)
+    batches = 4 if quick else -(-USERS // COHORT)
     plan = simulation()
     start, _ = plan.step(plan.start())
     central, fused = _Central(fused=False), _Central(fused=True)
@@ -44,11 +44,11 @@ class _Central:
     """Mult-VAE, trained where all the data is."""
 
     def __init__(self, *, fused: bool) -> None:
-        held = Cohort(people()).held
+        held = Cohort(users()).held
         shape = len(held), ITEMS
         ones = np.ones(len(held.columns), np.float32)
         self.rows = sp.csr_matrix((ones, held.columns, held.offsets), shape)
-        self.module = Cohort(people(2)).module()
+        self.module = Cohort(users(2)).module()
         parameters = self.module.parameters()
         self.adam = torch.optim.Adam(parameters, lr=1e-3, fused=fused)
 

@@ -32,7 +32,7 @@ from tacit.privacy import PublishedVotes
 from tacit.runtime.rounds import play_round
 from tacit.runtime.simulate import Simulation
 
-PEOPLE, ITEMS, EVENTS, VOTES, EPSILON = 50_000, 5_000, 100, 100, 2.5
+USERS, ITEMS, EVENTS, VOTES, EPSILON = 50_000, 5_000, 100, 100, 2.5
 METHOD = FmfLdp(mode="paper", privacy=PublishedVotes(EPSILON, VOTES))
 ALPHA, RIDGE, BATCH, TIMED = METHOD.alpha, METHOD.user_ridge, 500, 300
 LOOP_BAR, NUMPY_BAR = 500, 8
@@ -42,8 +42,8 @@ Gradient = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray
 
 
 def measure(quick: bool) -> list[Case]:
-    people = PEOPLE // 10 if quick else PEOPLE
-    simulation = _simulation(people)
+    users = USERS // 10 if quick else USERS
+    simulation = _simulation(users)
     state = simulation.start()
     items = state.server.weights["items"].astype(np.float32).astype(np.float64)
     clicks = simulation.shards.log.matrix()
@@ -54,7 +54,7 @@ def measure(quick: bool) -> list[Case]:
         return after.server.weights["items"]
 
     def numpy(gradient: Gradient) -> np.ndarray:
-        return _step(items, _vectorized(clicks, items, rng, gradient) / people)
+        return _step(items, _vectorized(clicks, items, rng, gradient) / users)
 
     runs = {
         "numpy": lambda: numpy(_everywhere),
@@ -67,13 +67,13 @@ def measure(quick: bool) -> list[Case]:
     loops = {"loop": _loop, "thrifty loop": _thrifty_loop}
     for name, loop in loops.items():
         took = [seconds(lambda loop=loop: loop(some, items, rng)) for _ in range(3)]
-        best[name] = min(took) * people / TIMED
-    return _cases(people, best)
+        best[name] = min(took) * users / TIMED
+    return _cases(users, best)
 
 
-def _cases(people: int, best: dict[str, float]) -> list[Case]:
+def _cases(users: int, best: dict[str, float]) -> list[Case]:
     """Both ratios over their bars, so that the worse one counts."""
-    name = f"{people:,} users × {ITEMS:,} items, k = {VOTES}"
+    name = f"{users:,} users × {ITEMS:,} items, k = {VOTES}"
     ours, whole, loop = best["ours"], best["numpy"], best["loop"]
     thrifty = f"a thrifty loop {best['thrifty loop'] / ours:.0f}x"
     note = f"{loop / ours:.0f}x, bar {LOOP_BAR}; {thrifty}; extrapolated from {TIMED}"
@@ -95,12 +95,12 @@ def _check_agreement(clicks: np.ndarray, items: np.ndarray, shards: Shards) -> N
     """All have the same gradient before it is randomised."""
     model = ImplicitFactors(items, ALPHA, RIDGE)
     at = np.random.default_rng(2).integers(items.size, size=(TIMED, VOTES))
-    found, x = model.gradients_at(shards, at.astype(np.int32)), model.people(shards)
+    found, x = model.gradients_at(shards, at.astype(np.int32)), model.users(shards)
     for baseline in (_everywhere, _where_sampled):
         expected = baseline(clicks, items, x, at)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     for own, p in zip(x, clicks, strict=True):
-        np.testing.assert_allclose(own, _person(p, items), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(own, _user(p, items), rtol=1e-9, atol=1e-12)
 
 
 def _loop(clicks: np.ndarray, items: np.ndarray, rng: np.random.Generator) -> object:
@@ -145,11 +145,11 @@ def _drawn(gradient: np.ndarray, rng: np.random.Generator) -> tuple[int, int, fl
 
 
 def _gradient(p: np.ndarray, items: np.ndarray) -> np.ndarray:
-    x = _person(p, items)
+    x = _user(p, items)
     return -2.0 * ((1.0 + ALPHA * p) * (p - items @ x))[:, None] * x
 
 
-def _person(p: np.ndarray, items: np.ndarray) -> np.ndarray:
+def _user(p: np.ndarray, items: np.ndarray) -> np.ndarray:
     """Equation 4; r is p, because nobody clicks twice."""
     c = 1.0 + ALPHA * p
     system = items.T @ (c[:, None] * items) + RIDGE * np.eye(items.shape[1])
@@ -206,17 +206,17 @@ def _step(items: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     return items
 
 
-def _simulation(people: int) -> Simulation:
+def _simulation(users: int) -> Simulation:
     rng = np.random.default_rng(0)
     chance = 1 / np.arange(1, ITEMS + 1) ** 0.7
-    drawn = rng.choice(ITEMS, people * EVENTS, p=chance / chance.sum())
-    owners = np.repeat(np.arange(people), EVENTS)
-    log = Interactions.of_columns(owners, drawn, n_users=people, n_items=ITEMS)
+    drawn = rng.choice(ITEMS, users * EVENTS, p=chance / chance.sum())
+    owners = np.repeat(np.arange(users), EVENTS)
+    log = Interactions.of_columns(owners, drawn, n_users=users, n_items=ITEMS)
     return Simulation(
         METHOD,
-        Plan(people, rounds=20),
+        Plan(users, rounds=20),
         Catalog.of_ids([str(i) for i in range(ITEMS)]),
-        Profiles(Strings.of(str(i) for i in range(people))),
+        Profiles(Strings.of(str(i) for i in range(users))),
         Shards.of(log.distinct()),
         Key.from_seed(0),
     )

@@ -21,7 +21,7 @@ from tacit.models.feature_mlp import Examples, Fields, Network, Schedule, train
 from tacit.tree import Arrays
 
 CLIENTS, KINDS, BATCH, RATE = 100, 300, 32, 0.05
-PEOPLE, GENRES = {"age_group": 7, "gender": 2, "occupation": 21}, 18
+USERS, GENRES = {"age_group": 7, "gender": 2, "occupation": 21}, 18
 
 
 def measure(quick: bool) -> list[Case]:
@@ -50,8 +50,8 @@ class Loop:
         self.start = _state(start)
         bags = examples.catalog.shares.toarray()[:, network.item.first :]
         self.bags = torch.tensor(bags)[torch.tensor(examples.items)]
-        codes = examples.people.shares.indices.reshape(len(examples), -1)
-        self.people = torch.tensor(codes.astype(np.int64))
+        codes = examples.users.shares.indices.reshape(len(examples), -1)
+        self.users = torch.tensor(codes.astype(np.int64))
         self.labels = torch.tensor(examples.labels.astype(network.dtype))
 
     def run(self, keys: Keys) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ class Loop:
             order = torch.tensor(np.argsort(draws[own], kind="stable") + own.start)
             for batch in order.split(BATCH):
                 sgd.zero_grad()
-                said = self.model(self.people[client], self.bags[batch])
+                said = self.model(self.users[client], self.bags[batch])
                 loss(said, self.labels[batch]).backward()
                 sgd.step()
             state = self.model.state_dict()
@@ -100,8 +100,8 @@ def _model(network: Network) -> Any:
             sizes = pairwise(widths)
             self.layers = nn.ModuleList(nn.Linear(*size) for size in sizes)
 
-        def forward(self, person: Any, bags: Any) -> Any:
-            user = self.table(person).reshape(1, -1).expand(len(bags), -1)
+        def forward(self, codes: Any, bags: Any) -> Any:
+            user = self.table(codes).reshape(1, -1).expand(len(bags), -1)
             item = bags @ self.table.weight[network.item.first :]
             x = torch.cat([user, item], dim=1)
             for layer in self.layers[:-1]:
@@ -139,9 +139,9 @@ def _check_equal() -> None:
 
 
 def _network(dtype: str) -> Network:
-    people, rows = Fields(PEOPLE), sum(PEOPLE.values())
+    users, rows = Fields(USERS), sum(USERS.values())
     items = Fields({"genres": GENRES}, rows)
-    return Network(people, Fields({}, rows), items, dtype=dtype)
+    return Network(users, Fields({}, rows), items, dtype=dtype)
 
 
 def _examples(network: Network, clients: int) -> Examples:
@@ -152,7 +152,7 @@ def _examples(network: Network, clients: int) -> Examples:
     genres = (rng.random((KINDS, GENRES)) < 0.1).astype(np.uint8)
     genres[np.arange(KINDS), np.arange(KINDS) % GENRES] = 1
     told = {
-        name: rng.integers(0, n, clients, dtype=np.int32) for name, n in PEOPLE.items()
+        name: rng.integers(0, n, clients, dtype=np.int32) for name, n in USERS.items()
     }
     return Examples(
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),

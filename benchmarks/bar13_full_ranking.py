@@ -24,11 +24,11 @@ K, FACTORS, SEEN, BATCH = 100, 5, 20, 1000
 
 
 def measure(quick: bool) -> list[Case]:
-    n_people, n_items = (10_000, 5_000) if quick else (50_000, 5_000)
+    n_users, n_items = (10_000, 5_000) if quick else (50_000, 5_000)
     rng = np.random.default_rng(0)
-    users = rng.normal(size=(n_people, FACTORS)).astype(np.float32)
+    users = rng.normal(size=(n_users, FACTORS)).astype(np.float32)
     items = rng.normal(size=(n_items, FACTORS)).astype(np.float32)
-    heldout = _people(rng, n_people, n_items)
+    heldout = _users(rng, n_users, n_items)
     expected, found = _torch(users, items, heldout), _ours(users, items, heldout)
     np.testing.assert_allclose(found, expected, rtol=1e-3)
     best = fastest(
@@ -37,20 +37,20 @@ def measure(quick: bool) -> list[Case]:
             "ours": lambda: _ours(users, items, heldout),
         }
     )
-    name = f"{n_people} users × {n_items} items"
+    name = f"{n_users} users × {n_items} items"
     return [Case(name, best["torch"] / best["ours"], best)]
 
 
-def _people(rng: np.random.Generator, n_people: int, n_items: int) -> Heldout:
+def _users(rng: np.random.Generator, n_users: int, n_items: int) -> Heldout:
     """SEEN items of history, in no order, and one target each."""
-    drawn = rng.integers(0, n_items - SEEN, (n_people, SEEN + 1))
+    drawn = rng.integers(0, n_items - SEEN, (n_users, SEEN + 1))
     drawn = np.sort(drawn, axis=1) + np.arange(SEEN + 1)  # distinct in a row
     drawn = rng.permuted(drawn, axis=1)
-    rows = np.arange(n_people)
+    rows = np.arange(n_users)
     return Heldout(
         rows,
-        _shards(np.repeat(rows, SEEN), drawn[:, 1:].reshape(-1), n_people, n_items),
-        _shards(rows, drawn[:, 0], n_people, n_items),
+        _shards(np.repeat(rows, SEEN), drawn[:, 1:].reshape(-1), n_users, n_items),
+        _shards(rows, drawn[:, 0], n_users, n_items),
     )
 
 

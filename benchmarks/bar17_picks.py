@@ -22,19 +22,19 @@ RANK, MEAN_PICKS, BLOCK = 9, 144, 150
 
 
 def measure(quick: bool) -> list[Case]:
-    n_people, n_items = (150, 27_000) if quick else (600, 27_000)
+    n_users, n_items = (150, 27_000) if quick else (600, 27_000)
     rng = np.random.default_rng(0)
-    people = rng.normal(size=(n_people, RANK))
-    oracle = Oracle(people, rng.normal(size=(n_items, RANK)) * 0.6)
-    counts = rng.integers(20, 2 * MEAN_PICKS - 20, n_people)
-    keys = Key.from_seed(1).each(np.arange(n_people))
+    users = rng.normal(size=(n_users, RANK))
+    oracle = Oracle(users, rng.normal(size=(n_items, RANK)) * 0.6)
+    counts = rng.integers(20, 2 * MEAN_PICKS - 20, n_users)
+    keys = Key.from_seed(1).each(np.arange(n_users))
     runs = {
         "noise": lambda: _noise(oracle, counts, keys),
-        "ours": lambda: pick(oracle, np.arange(n_people), counts=counts, keys=keys),
+        "ours": lambda: pick(oracle, np.arange(n_users), counts=counts, keys=keys),
     }
     assert len(runs["noise"]()) == len(runs["ours"]()) == counts.sum()
     best = fastest(runs, repeats=7)
-    name = f"{n_people} users × {n_items} items, {counts.sum()} picks"
+    name = f"{n_users} users × {n_items} items, {counts.sum()} picks"
     return [Case(name, best["noise"] / best["ours"], best)]
 
 

@@ -27,7 +27,7 @@ from tacit.runtime.rounds import play_round
 from tacit.runtime.simulate import Simulation
 from tacit.tree import Arrays, mirrored
 
-PEOPLE, ITEMS, HEAD, EVENTS = 50_000, 5_000, 1_000, 60
+USERS, ITEMS, HEAD, EVENTS = 50_000, 5_000, 1_000, 60
 
 
 class Summed(Gram):
@@ -38,8 +38,8 @@ class Summed(Gram):
 
 
 def measure(quick: bool) -> list[Case]:
-    people = PEOPLE // 10 if quick else PEOPLE
-    simulation = _simulation(people)
+    users = USERS // 10 if quick else USERS
+    simulation = _simulation(users)
     state, _ = simulation.step(simulation.start())
     method, population = simulation.method, simulation.population
     z = _roots(method, simulation.shards, state.server)
@@ -62,7 +62,7 @@ def measure(quick: bool) -> list[Case]:
         },
         repeats=7,
     )
-    name = f"{people:,} users, head of {HEAD:,}"
+    name = f"{users:,} users, head of {HEAD:,}"
     return [Case(name, best["ours"] / best["bare product"], best)]
 
 
@@ -71,17 +71,17 @@ def _roots(method: Gram, shards: Shards, server: Server) -> np.ndarray:
     return known.roots(method._rows(shards, known.head), smoothing=0.0)
 
 
-def _simulation(people: int) -> Simulation:
+def _simulation(users: int) -> Simulation:
     rng = np.random.default_rng(0)
     chance = 1 / np.arange(1, ITEMS + 1) ** 0.7
-    events = rng.choice(ITEMS, people * EVENTS, p=chance / chance.sum())
-    owners = np.repeat(np.arange(people), EVENTS)
-    log = Interactions.of_columns(owners, events, n_users=people, n_items=ITEMS)
+    events = rng.choice(ITEMS, users * EVENTS, p=chance / chance.sum())
+    owners = np.repeat(np.arange(users), EVENTS)
+    log = Interactions.of_columns(owners, events, n_users=users, n_items=ITEMS)
     return Simulation(
         Summed(head=HEAD, privacy=CentralGaussian(1.0)),
-        Plan(people, rounds=2, channel="secure_sum"),
+        Plan(users, rounds=2, channel="secure_sum"),
         Catalog.of_ids([str(i) for i in range(ITEMS)]),
-        Profiles(Strings.of(str(i) for i in range(people))),
+        Profiles(Strings.of(str(i) for i in range(users))),
         Shards.of(log),
         Key.from_seed(0),
     )

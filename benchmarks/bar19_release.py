@@ -28,13 +28,13 @@ from tacit.plan import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import FixedSize
 
-PEOPLE, ITEMS, EVENTS = 6_000, 3_500, 95
+USERS, ITEMS, EVENTS = 6_000, 3_500, 95
 COHORT = 250  # of FedVAE
 
 
 def measure(quick: bool) -> list[Case]:
-    people = PEOPLE // 5 if quick else PEOPLE
-    plan = Plan(people, rounds=2, channel="secure_sum", delta=1e-6, target_epsilon=1.0)
+    users = USERS // 5 if quick else USERS
+    plan = Plan(users, rounds=2, channel="secure_sum", delta=1e-6, target_epsilon=1.0)
     sampled = replace(plan, sampler=FixedSize(COHORT), target_epsilon=None)
     factored = FedVae(privacy=CentralGaussian(1.0, clip=0.1))
     best = _times(_simulation(factored, sampled))
@@ -66,12 +66,12 @@ def _rounds(simulation: Simulation) -> Callable[[], None]:
 
 
 def _simulation(method: Method, plan: Plan) -> Simulation:
-    rng, people = np.random.default_rng(0), plan.population
+    rng, users = np.random.default_rng(0), plan.population
     chance = 1 / np.arange(1, ITEMS + 1) ** 0.7
-    events = rng.choice(ITEMS, people * EVENTS, p=chance / chance.sum())
-    owners = np.repeat(np.arange(people), EVENTS)
-    log = Interactions.of_columns(owners, events, n_users=people, n_items=ITEMS)
-    items, names = (Strings.of([str(i) for i in range(n)]) for n in (ITEMS, people))
+    events = rng.choice(ITEMS, users * EVENTS, p=chance / chance.sum())
+    owners = np.repeat(np.arange(users), EVENTS)
+    log = Interactions.of_columns(owners, events, n_users=users, n_items=ITEMS)
+    items, names = (Strings.of([str(i) for i in range(n)]) for n in (ITEMS, users))
     return Simulation(
         method.calibrated(plan),
         plan,

@@ -29,11 +29,11 @@ from tacit.runtime.simulate import Simulation
 from tacit.sampling import FixedSize
 from tacit.tree import Tree
 
-PEOPLE, ITEMS, COHORT, EVENTS = 5_634, 3_520, 250, 95
+USERS, ITEMS, COHORT, EVENTS = 5_634, 3_520, 250, 95
 CLIP, BETA = 0.5, 0.2
 
 
-def people(n: int = PEOPLE) -> Shards:
+def users(n: int = USERS) -> Shards:
     """Histories as long as those of MovieLens 1M, a few items much liked."""
     rng = np.random.default_rng(0)
     chance = 1 / np.arange(1, ITEMS + 1) ** 0.7
@@ -53,7 +53,7 @@ class Cohort:
 
     @classmethod
     def usual(cls) -> Cohort:
-        return cls(people(COHORT))
+        return cls(users(COHORT))
 
     @cached_property
     def network(self) -> Network:
@@ -151,9 +151,9 @@ def clipped_sum_by_loop(cohort: Cohort, module: MultVae) -> list[torch.Tensor]:
     return total
 
 
-def simulation(n: int = PEOPLE, *, rounds: int = 1000) -> Simulation:
+def simulation(n: int = USERS, *, rounds: int = 1000) -> Simulation:
     """A federation under noise, at the paper's size."""
-    shards = people(n)
+    shards = users(n)
     method = FedVae(privacy=CentralGaussian(1.0, clip=CLIP))
     return Simulation(
         method,

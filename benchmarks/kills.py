@@ -44,7 +44,7 @@ from tacit.ledger.durable import ClientLedger
 from tacit.runtime.simulate import Simulation
 
 HANDSET = Path(__file__).parents[1] / "tests" / "runtime" / "handset.py"
-PEOPLE, ITEMS, ROUND = 40, 15, 3
+USERS, ITEMS, ROUND = 40, 15, 3
 IMPORTED_LATE = ("onnx.checker", "tacit.methods.federated_popularity", "tacit.kernels")
 MOST_KILLS = 4  # in one folder
 LATER = 1.05  # lives that a killer waits for at most
@@ -90,14 +90,14 @@ class World:
     @classmethod
     def made_in(cls, path: Path) -> World:
         """Two tables and two experiments."""
-        pairs = [(p, (p * 7 + i * i) % ITEMS) for p in range(PEOPLE) for i in range(9)]
+        pairs = [(p, (p * 7 + i * i) % ITEMS) for p in range(USERS) for i in range(9)]
         rows = "".join(f"user {p},item {i}\n" for p, i in pairs)
         (path / "table.csv").write_text("who,what\n" + rows)
         listed = "".join(f"item {i}\n" for i in range(ITEMS))
         (path / "items.csv").write_text("what\n" + listed)
         plain = {"population": "validation = 8\ntest = 8", "items": ""}
         (path / "train.toml").write_text(SETTINGS.format(**plain, sampler="once"))
-        public = {"population": f"population = {PEOPLE}", "items": LISTED}
+        public = {"population": f"population = {USERS}", "items": LISTED}
         (path / "release.toml").write_text(SETTINGS.format(**public, sampler="once"))
         return cls(path)
 

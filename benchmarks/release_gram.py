@@ -25,7 +25,7 @@ DRAWS, EPSILONS = 3, (1, 8)
 
 
 def main() -> None:
-    """Print a table."""
+    """Print simulation and release side by side, one line of the table per epsilon."""
     asked = _options()
     print("| epsilon | simulation | release | difference, its standard error |")
     print("|---|---|---|---|")

@@ -1,7 +1,7 @@
 """The programs beside the bars, and a tiny run of each for `--smoke`.
 
 A bar is measured by every `make bench`; a script makes one table of a page and runs
-once in a while. So a script that no longer runs would be noticed by the next person who
+once in a while. So a script that no longer runs would be noticed by the next reader who
 needs its table. Here each of them runs once with small sizes, in a process of its own
 and through its command line, in some seconds.
 """
@@ -25,7 +25,7 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "gram_floor": (
         ("--sets", "few", "--epsilons", "4", "--seeds", "2", "--draws", "1"),
     ),
-    "gram_local": (("--people", "300", "--draws", "2", "--test", "40"),),
+    "gram_local": (("--users", "300", "--draws", "2", "--test", "40"),),
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
     "kills": (("--times", "6"),),
     "release_gram": (_GRAM,),

@@ -21,7 +21,7 @@ def _shards(rows: Rows, n_items: int) -> Shards:
 
 
 @pytest.fixture(scope="session")
-def people() -> Callable[..., Heldout]:
+def heldout_of() -> Callable[..., Heldout]:
     """Held-out users from lists: histories, targets, the number of items, disliked."""
 
     def made(
@@ -38,14 +38,14 @@ def people() -> Callable[..., Heldout]:
 
 
 @pytest.fixture(scope="session")
-def crowd(people) -> Callable[[int, int, int], Heldout]:
+def crowd(heldout_of) -> Callable[[int, int, int], Heldout]:
     """Random users: some history, one to six targets each."""
 
-    def made(n_people: int, n_items: int, seed: int) -> Heldout:
+    def made(n_users: int, n_items: int, seed: int) -> Heldout:
         rng = np.random.default_rng(seed)
-        rows = [rng.permutation(n_items) for _ in range(n_people)]
+        rows = [rng.permutation(n_items) for _ in range(n_users)]
         cuts = [(rng.integers(0, 8), rng.integers(1, 7)) for _ in rows]
-        return people(
+        return heldout_of(
             [row[:held] for row, (held, _) in zip(rows, cuts, strict=True)],
             [row[held : held + n] for row, (held, n) in zip(rows, cuts, strict=True)],
             n_items,

@@ -28,9 +28,9 @@ from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Tree
 
 WORLD = mixed_world()
-PEOPLE = len(WORLD.shards)
-PLAN = Plan(PEOPLE, rounds=3)
-KEYS = Key.from_seed(5).each(np.arange(PEOPLE))
+USERS = len(WORLD.shards)
+PLAN = Plan(USERS, rounds=3)
+KEYS = Key.from_seed(5).each(np.arange(USERS))
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def test_the_ledger_is_asked_first_and_once_with_the_clients_and_the_round():
         ledger=Some([1], method.log),
     )
     assert [entry[0] for entry in method.log] == ["ledger", "local_update", "privatize"]
-    assert method.log[0] == ("ledger", [*range(PEOPLE)], 2)
+    assert method.log[0] == ("ledger", [*range(USERS)], 2)
 
 
 def test_only_those_who_may_compute_and_with_their_own_data():
@@ -115,7 +115,7 @@ def test_only_those_who_may_compute_and_with_their_own_data():
     assert len(keys) == len(reports) == 3
     assert np.flatnonzero(took_part).tolist() == permitted
     assert after.state["rounds"].tolist() == [
-        int(row in permitted) for row in range(PEOPLE)
+        int(row in permitted) for row in range(USERS)
     ]
 
 
@@ -123,7 +123,7 @@ def test_who_refuses_is_unchanged_and_the_others_are_as_if_alone():
     method = ToyFactors()
     before = clients_of(method)
     after, reports, _ = take_part(method, ledger=Some([3, 5]))
-    idle = np.setdiff1d(np.arange(PEOPLE), [3, 5])
+    idle = np.setdiff1d(np.arange(USERS), [3, 5])
     np.testing.assert_array_equal(after.state["u"][idle], before.state["u"][idle])
     _, everyones, _ = take_part(method)
     np.testing.assert_array_equal(reports.tree["b"], everyones.tree["b"][[3, 5]])
@@ -142,7 +142,7 @@ def test_if_all_refuse_nothing_is_computed_or_said():
 
 def test_another_plan_is_refused_without_asking_the_ledger():
     """So that it charges nobody for a round that does not take place."""
-    method, ledger = ToyFactors(), Some([*range(PEOPLE)])
+    method, ledger = ToyFactors(), Some([*range(USERS)])
     other = broadcast_of(method, plan=replace(PLAN, rounds=4))
     _, reports, took_part = take_part(method, broadcast=other, ledger=ledger)
     assert ledger.log == []
@@ -169,9 +169,9 @@ def test_no_key_serves_two_rounds_purposes_or_devices():
         for keys in keys_of(method.log, name)
         for words in [*keys.words.tolist()]
     ]
-    assert len(handed_over) == 7 * PEOPLE
+    assert len(handed_over) == 7 * USERS
     everything = {*handed_over, *(tuple(words) for words in KEYS.words.tolist())}
-    assert len(everything) == 8 * PEOPLE
+    assert len(everything) == 8 * USERS
 
 
 def test_from_equal_state_two_rounds_differ_in_their_noise_and_only_there():
@@ -198,7 +198,7 @@ def test_privatize_sees_the_state_after_the_update():
     method = Watched()
     take_part(method)
     _, clients, _, _ = next(entry for entry in method.log if entry[0] == "privatize")
-    assert clients.state["rounds"].tolist() == [1] * PEOPLE
+    assert clients.state["rounds"].tolist() == [1] * USERS
 
 
 # --- Methods that do not keep the shape ----------------------------------------------
@@ -244,8 +244,8 @@ def test_state_that_nobody_enrolled_with_is_not_lost_in_silence():
 
 def test_clients_are_numbered_and_in_one_group_unless_told_otherwise():
     clients = clients_of(ToyFactors())
-    assert clients.numbers.tolist() == [*range(PEOPLE)]
-    assert clients.groups.tolist() == [0] * PEOPLE
+    assert clients.numbers.tolist() == [*range(USERS)]
+    assert clients.groups.tolist() == [0] * USERS
     assert clients.plan is PLAN
 
 
@@ -261,7 +261,7 @@ def test_taking_clients_keeps_their_order_and_putting_back_their_place():
     assert some.numbers.tolist() == [4, 2]
     changed = Tree.dense(u=np.array([[4.0, 4.0], [2.0, 2.0]]), rounds=np.array([4, 2]))
     after = clients.with_state([4, 2], changed)
-    assert after.state["rounds"].tolist() == [0, 0, 2, 0, 4, *[0] * (PEOPLE - 5)]
+    assert after.state["rounds"].tolist() == [0, 0, 2, 0, 4, *[0] * (USERS - 5)]
     assert clients.state["rounds"].sum() == 0
 
 

@@ -89,9 +89,9 @@ class CountThenChoose(SumMethod):
     def represent(self, broadcast, clients, shards, keys):
         return Tastes(Tree.dense(nothing=np.zeros((len(shards), 0))))
 
-    def score(self, broadcast, person, candidates: Candidates):
+    def score(self, broadcast, user, candidates: Candidates):
         counts = broadcast.weights["counts"][candidates.items]
-        return np.broadcast_to(counts, (len(person.tree), len(counts)))
+        return np.broadcast_to(counts, (len(user.tree), len(counts)))
 
 
 class Greedy(CountThenChoose):
@@ -115,8 +115,8 @@ PLAN = plan_for(WORLD)
 
 
 def simulated(method: Method, plan: Plan = PLAN) -> Simulation:
-    people = WORLD.catalog, WORLD.profiles, WORLD.shards
-    return Simulation(method.calibrated(plan), plan, *people, Key.from_seed(1))
+    data = WORLD.catalog, WORLD.profiles, WORLD.shards
+    return Simulation(method.calibrated(plan), plan, *data, Key.from_seed(1))
 
 
 class TestContract(MethodContract):

@@ -48,20 +48,20 @@ def test_pooling_names_both_standard_errors(evaluation):
         evaluation, values={n: v + 0.3 for n, v in evaluation.values.items()}
     )
     pooled = pool([evaluation, other])["ndcg@10"]
-    over_people = 0.5 / np.sqrt(3)
+    over_users = 0.5 / np.sqrt(3)
     assert pooled.mean == pytest.approx(0.65)
     assert pooled.se_seeds == pytest.approx(0.15)  # means .5 and .8
-    assert pooled.se_people == pytest.approx(over_people / np.sqrt(2))
-    assert (pooled.n_seeds, pooled.n_people) == (2, 6)
+    assert pooled.se_users == pytest.approx(over_users / np.sqrt(2))
+    assert (pooled.n_seeds, pooled.n_users) == (2, 6)
     assert pooled.to_json()["se"] == pooled.se_seeds
     assert pooled.to_json()["se_over"] == "seeds"
 
 
-def test_one_seed_has_an_error_over_people_only(evaluation):
+def test_one_seed_has_an_error_over_users_only(evaluation):
     pooled = pool([evaluation])
     assert pooled["ndcg@10"].se_seeds is None
-    assert pooled["ndcg@10"].to_json()["se_over"] == "people"
-    assert pooled["coverage@10"].se_people is None
+    assert pooled["ndcg@10"].to_json()["se_over"] == "users"
+    assert pooled["coverage@10"].se_users is None
     json.dumps(pooled["ndcg@10"].to_json())
 
 

@@ -169,7 +169,7 @@ class Poisoned:
 
     @cached_property
     def popularity(self) -> float:
-        """NDCG@100 of counting."""
+        """The NDCG@100 of counting alone, on the same test users."""
         return popularity(self.results, self.bench.cell(NONE)).ndcg.mean
 
     def tables(self) -> Iterator[ReproducedTable]:
@@ -214,7 +214,7 @@ class Poisoned:
             if lines:
                 y = IN_10 if _is_promoting(attack) else "NDCG@100"
                 name = f"Poisoning: {attack} ({self.bench.source})"
-                over = "seeds" if self.bench.seeds > 1 else "people"
+                over = "seeds" if self.bench.seeds > 1 else "users"
                 yield Chart(name, "attackers, % of a cohort", y, lines, over=over)
 
     def _line(self, defense: str, attack: str) -> Line:

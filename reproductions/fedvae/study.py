@@ -100,7 +100,7 @@ def benches(scale: Scale, here: Collection[str]) -> list[Bench]:
 def of_paper(source: str) -> Bench:
     """A data set with the paper's sizes, from Table II."""
     line = TABLE_2.values[source]
-    trained = line["people"] - line["held_out"]
+    trained = line["users"] - line["held_out"]
     return Bench(source, FILES[source], trained, line["cohort"])
 
 
@@ -139,7 +139,7 @@ def counts(bench: Bench) -> dict[str, list[int]]:
     dataset = load_dataset(experiments[0])
     splits = [divide(experiment, dataset) for experiment in experiments]
     return {
-        "people": [dataset.interactions.n_users] * SPLITS,
+        "users": [dataset.interactions.n_users] * SPLITS,
         "items": [len(split.catalog) for split in splits],
         "ratings": [_ratings(split) for split in splits],
     }

@@ -17,7 +17,7 @@ from tacit.reproduction.published import PublishedTable
 from tacit.reproduction.tables import Claim, ReproducedTable, Reproduction, Row
 from tacit.transport.codec import broadcast_size, wire_size
 
-_PEOPLE = 1_000  # whose number changes no message
+_USERS = 1_000  # whose number changes no message
 _ABOUT = 0.05  # the paper says "about"
 _ITEMS = 9_781
 _ROWS = {  # label -> items, messages down, messages up
@@ -53,7 +53,7 @@ def _calibrated(path: Path) -> tuple[Method, Plan]:
     """The method of an experiment file, and a plan of its length."""
     experiment = read_experiment(path)
     target = experiment.privacy.target_epsilon
-    plan = Plan(_PEOPLE, rounds=experiment.run.rounds, target_epsilon=target)
+    plan = Plan(_USERS, rounds=experiment.run.rounds, target_epsilon=target)
     return experiment.method.calibrated(plan), plan
 
 

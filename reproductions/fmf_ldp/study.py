@@ -61,7 +61,7 @@ class Bench:
     """
 
     source: str
-    people: tuple[int | None, ...]
+    users: tuple[int | None, ...]
     items: tuple[int | None, ...]
     whole: tuple[int | None, int | None]  # of Figure 5
     epsilons: tuple[float, ...]
@@ -94,11 +94,11 @@ class Bench:
 
     def many(self, *changes: str, file: str = "figure4") -> Cell:
         """Most users, fewest items: where most can be learnt."""
-        return self.cell(self.people[-1], self.items[0], *changes, file=file)
+        return self.cell(self.users[-1], self.items[0], *changes, file=file)
 
     def popular(self, *changes: str, file: str = "figure4") -> Cell:
         """As `many`, of the most popular items and of anybody."""
-        sizes, everybody = (self.people[-1], self.items[0]), unfiltered()
+        sizes, everybody = (self.users[-1], self.items[0]), unfiltered()
         return self.cell(*sizes, *everybody, *changes, file=file, choose="popular")
 
     def label(self, users: int | None, items: int | None, rule: str = "") -> str:
@@ -112,7 +112,7 @@ class Bench:
 POPULAR = "popular, not filtered"
 ML_1M = Bench(
     "movielens-1m",
-    people=(1_000, None),
+    users=(1_000, None),
     items=(1_000, None),
     whole=(None, None),
     epsilons=(0.5, USUAL, 5.0),
@@ -130,7 +130,7 @@ SMALL_WORLD = replace(
 )
 FROZEN = Bench(
     "synthetic-fmf-ldp",
-    people=(1_000, 10_000, 50_000),
+    users=(1_000, 10_000, 50_000),
     items=(1_000, 5_000, 9_781),
     whole=(75_040, 9_781),
     epsilons=(0.5, 1.0, USUAL, 5.0),
@@ -140,7 +140,7 @@ FROZEN = Bench(
 )
 SMOKE = Bench(
     "synthetic",
-    people=(40, None),
+    users=(40, None),
     items=(160, None),
     whole=(None, None),
     epsilons=(0.5, USUAL),
@@ -294,8 +294,8 @@ def points(found: Mapping[float, Found], metric: str = HR) -> Line:
 
 def figure_2(bench: Bench, epochs: int | None) -> Table:
     """The paper prints no numbers here; what its text says became claims."""
-    sizes = dict.fromkeys(bench.people, bench.epsilons)
-    sizes[bench.people[0]] = (USUAL,)  # where nothing is learnt, one epsilon shows it
+    sizes = dict.fromkeys(bench.users, bench.epsilons)
+    sizes[bench.users[0]] = (USUAL,)  # where nothing is learnt, one epsilon shows it
     cells = {
         (users, k, each): during(
             epochs, bench.cell(users, bench.items[0], *votes(k, each))
@@ -304,7 +304,7 @@ def figure_2(bench: Bench, epochs: int | None) -> Table:
         for k in VOTES
         for each in epsilons
     }
-    many, few = bench.people[-1], bench.people[0]
+    many, few = bench.users[-1], bench.users[0]
     five_seeds = replace(cells[many, 1, USUAL], seeds=5)
 
     def make(results: Results) -> Reproduction:
@@ -361,7 +361,7 @@ def _chart_2(
     popularity = results[alone(cells[users, 1, epsilons[0]], "popularity")]
     name = f"Figure 2: {bench.source}, {bench.label(users, bench.items[0])}"
     levels = {"popularity": popularity.mean(HR)}
-    over = "people" if bench.seeds == 1 else "seeds"
+    over = "users" if bench.seeds == 1 else "seeds"
     return Chart(name, "epsilon of one report", "HR@10", lines, levels, over)
 
 
@@ -376,7 +376,7 @@ def figure_3(bench: Bench, epochs: int | None) -> Table:
         (users, k): replace(
             bench.cell(users, bench.items[0], *votes(k), *looks), seeds=1
         )
-        for users in bench.people[-2:]
+        for users in bench.users[-2:]
         for k in (50, 100)
     }
 
@@ -428,9 +428,9 @@ def learns_early(bench: Bench, curves: list[Line]) -> Claim:
 def figure_4(bench: Bench, epochs: int | None) -> Table:
     """Every size, then the most popular items of anybody."""
     sizes: list[tuple[int | None, int | None, str]] = [
-        (users, items, "") for users in bench.people for items in bench.items
+        (users, items, "") for users in bench.users for items in bench.items
     ]
-    sizes.append((bench.people[-1], bench.items[0], POPULAR))
+    sizes.append((bench.users[-1], bench.items[0], POPULAR))
     ours = {size: during(epochs, *_trio(bench, *size)) for size in sizes}
     readings = _readings(bench)
 
@@ -488,8 +488,8 @@ def _claims_4(
     bench: Bench,
     ours: Mapping[tuple[int | None, int | None, str], tuple[Cell, ...]],
 ) -> tuple[Claim, ...]:
-    few, many = (ours[bench.people[-1], bench.items[at], ""][0] for at in (0, -1))
-    size = (bench.people[-1], bench.items[0], POPULAR)
+    few, many = (ours[bench.users[-1], bench.items[at], ""][0] for at in (0, -1))
+    size = (bench.users[-1], bench.items[0], POPULAR)
     paper, printed, _ = ours[size]
     label, popularity = bench.label(*size), results[alone(paper, "popularity")]
     return (
@@ -523,15 +523,15 @@ def _chart_4(
                 for items in bench.items
             }
         )
-        for users in bench.people
+        for users in bench.users
     }
-    over = "people" if bench.seeds == 1 else "seeds"
+    over = "users" if bench.seeds == 1 else "seeds"
     return Chart(name, "items", "HR@10", lines, over=over)
 
 
 def _readings(bench: Bench) -> dict[str, Cell]:
     """Every reading of "sampled items", the fewest of them first."""
-    users, few, most = bench.people[-1], bench.items[0], bench.items[-1]
+    users, few, most = bench.users[-1], bench.items[0], bench.items[-1]
     label = bench.label
     return {
         label(users, few, POPULAR): bench.popular(),
@@ -627,7 +627,7 @@ def figure_5(bench: Bench, epochs: int | None) -> Table:
             for less, more in orders
         )
         lines = {who: _line_5(one) for who, one in found.items()}
-        over = "people" if bench.seeds == 1 else "seeds"
+        over = "users" if bench.seeds == 1 else "seeds"
         chart = Chart(name, "K", "HR@K", lines, over=over)
         return Reproduction((ReproducedTable(name, rows),), claims, (chart,))
 

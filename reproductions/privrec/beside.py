@@ -121,9 +121,9 @@ def foretold(assembled: Assembled) -> Scorer:
 
     No model of the same features can do much better, however it adapts.
     """
-    people, kind_of = assembled.split.test, kinds_of(assembled)
+    heldout, kind_of = assembled.split.test, kinds_of(assembled)
     n_kinds = int(kind_of.max()) + 1
-    row_of = {user: row for row, user in enumerate(people.users.tolist())}
+    row_of = {user: row for row, user in enumerate(heldout.users.tolist())}
 
     def per_kind(shards: Shards) -> Float64[np.ndarray, "users kinds"]:
         places = shards.owners * n_kinds + kind_of[shards.items]
@@ -131,7 +131,7 @@ def foretold(assembled: Assembled) -> Scorer:
         return found.reshape(len(shards), n_kinds).astype(float)
 
     def score(users: Users, history: Shards) -> Scores:
-        targets = people.targets.take([row_of[user] for user in users.tolist()])
+        targets = heldout.targets.take([row_of[user] for user in users.tolist()])
         wanted, had = per_kind(targets), per_kind(history)
         others = np.bincount(kind_of, minlength=n_kinds) - had - wanted
         return (wanted / (1 + np.maximum(0, others)))[:, kind_of].astype(np.float32)

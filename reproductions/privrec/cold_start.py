@@ -34,7 +34,7 @@ ByName = Mapping[str, Told]
 
 
 def cold_start(bench: Bench) -> Table:
-    """One data set."""
+    """The tables of one data set, for new users and for unseen items."""
 
     def make(results: Results) -> Reproduction:
         return shown(bench, strangers(bench, results), new_items(bench, results))
@@ -42,15 +42,15 @@ def cold_start(bench: Bench) -> Table:
     return Table(make, bench.trained(*TRAINED))
 
 
-def shown(bench: Bench, people: ByName, items: ByName) -> Reproduction:
+def shown(bench: Bench, users: ByName, items: ByName) -> Reproduction:
     """Three tables with their charts, and the claims."""
     on = bench.label
     parts = (
-        _by_told(f"strangers by events told ({on})", people, bench.over),
-        _by_activity(f"strangers by activity ({on})", people, bench.over),
+        _by_told(f"strangers by events told ({on})", users, bench.over),
+        _by_activity(f"strangers by activity ({on})", users, bench.over),
         _by_told(f"unseen items by events told ({on})", items, bench.over),
     )
-    claims = (*_claims_of_people(on, people), *_claims_of_items(on, items))
+    claims = (*_claims_of_users(on, users), *_claims_of_items(on, items))
     return Reproduction.joined([*parts, Reproduction((), claims)])
 
 
@@ -66,7 +66,7 @@ def _by_told(what: str, found: ByName, over: str) -> Reproduction:
     lines = {who: _line(told.few) for who, told in found.items() if who not in deaf}
     levels = {who: found[who].few[0].mean(HITS_10) for who in found if who in deaf}
     some = found["PrivRec"]
-    name = f"PrivRec, {what}: {_people(some.few[0])} of {_people(some.whole)}"
+    name = f"PrivRec, {what}: {_users(some.few[0])} of {_users(some.whole)}"
     chart = Chart(name, "events told", "Hits@10", lines, levels, over)
     return Reproduction((ReproducedTable(name, tuple(rows)),), (), (chart,))
 
@@ -89,7 +89,7 @@ def _by_activity(what: str, found: ByName, over: str) -> Reproduction:
         who: _line(dict(enumerate(members.values(), 1)))
         for who, members in groups.items()
     }
-    name = f"PrivRec, {what}: {_people(found['PrivRec'].whole)}"
+    name = f"PrivRec, {what}: {_users(found['PrivRec'].whole)}"
     chart = Chart(name, x, "Hits@10", lines, over=over)
     return Reproduction((ReproducedTable(name, tuple(rows)),), (), (chart,))
 
@@ -120,7 +120,7 @@ def _row(label: str, found: Found) -> Row:
         paper=None,
         sound=found.mean(HITS_10),
         ok=True,
-        note=f"{_people(found)} users",
+        note=f"{_users(found)} users",
         budget="not private",
         beside={
             "nDCG@10": found.mean("ndcg_each@10"),
@@ -136,12 +136,12 @@ def _line(found: Mapping[int, Found]) -> Line:
     return Line(tuple(map(float, found)), tuple(means), tuple(e or 0.0 for e in errors))
 
 
-def _people(found: Found) -> str:
+def _users(found: Found) -> str:
     """How many were judged; whoever is in two seeds counts twice."""
     return f"{sum(map(len, found.evaluations)):,}"
 
 
-def _claims_of_people(on: str, found: ByName) -> Iterator[Claim]:
+def _claims_of_users(on: str, found: ByName) -> Iterator[Claim]:
     own = found["PrivRec"].few
     for n, who in ((5, "popularity"), (0, "FCF"), (1, "FCF")):
         text = f"{on}: PrivRec, told {n}, is above {who}, told {n}"

@@ -101,7 +101,7 @@ class Bench:
     @property
     def over(self) -> str:
         """What standard errors are over."""
-        return "seeds" if self.scale == "full" else "people"
+        return "seeds" if self.scale == "full" else "users"
 
     def cell(self, who: str, *changes: str, seeds: int | None = None) -> Cell:
         """A contender on this bench, with more changes."""

@@ -36,7 +36,7 @@ NOT_ADAPTED = "PrivRec, not adapted"
 ONE_FEATURE = "one feature, counted"
 CHANCE = "popularity, which is chance"  # it knows no unseen item, and they all tie
 TRAINED = ("PrivRec", "PrivRec, counting", "FCF")
-OF_PEOPLE = ("PrivRec", NOT_ADAPTED, "PrivRec, counting", "FCF", "popularity", "EASE")
+OF_USERS = ("PrivRec", NOT_ADAPTED, "PrivRec, counting", "FCF", "popularity", "EASE")
 OF_ITEMS = ("PrivRec", NOT_ADAPTED, ONE_FEATURE, "FCF", CHANCE)
 
 _EDGES = {"ml1m": (32, 80), "frappe": (6, 40)}  # events; about the tertiles
@@ -110,7 +110,7 @@ def _strangers(
         scorers[who] = method_scorer(assembled, state)
         if who == "PrivRec":
             scorers[NOT_ADAPTED] = not_adapting(assembled, state)
-    return {who: telling_more(bench, own, scorers[who]) for who in OF_PEOPLE}
+    return {who: telling_more(bench, own, scorers[who]) for who in OF_USERS}
 
 
 def _new_items(bench: Bench, cells: Mapping[str, Cell], seed: int) -> dict[str, Any]:

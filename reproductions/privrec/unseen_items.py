@@ -99,28 +99,28 @@ def touching(shards: Shards, items: Mask) -> Shards:
     )
 
 
-def _heldout(people: Heldout, is_unseen: Mask, *, liked: float) -> Heldout:
+def _heldout(heldout: Heldout, is_unseen: Mask, *, liked: float) -> Heldout:
     """All unseen items of a user are hidden, those of the history as well."""
-    touched = _joined(people)
+    touched = _joined(heldout)
     hidden = touched.keep(is_unseen[touched.items])
     is_liked = hidden.values >= liked  # films are rated once, and all apps are liked
     found = Heldout(
-        people.users,
-        cut(people.history, ~is_unseen),
+        heldout.users,
+        cut(heldout.history, ~is_unseen),
         Shards.of(hidden.keep(is_liked)),
         Shards.of(hidden.keep(~is_liked)),
     )
     return found.take(np.flatnonzero(found.targets.lengths > 0))
 
 
-def _joined(people: Heldout) -> Interactions:
+def _joined(heldout: Heldout) -> Interactions:
     """Everything that each user ever touched."""
-    parts = [people.history, people.targets]
-    parts += [] if people.disliked is None else [people.disliked]
+    parts = [heldout.history, heldout.targets]
+    parts += [] if heldout.disliked is None else [heldout.disliked]
     return Interactions.of_columns(
         np.concatenate([part.owners for part in parts]),
         np.concatenate([part.items for part in parts]),
         values=np.concatenate([part.values for part in parts]),
-        n_users=len(people.users),
-        n_items=people.history.n_items,
+        n_users=len(heldout.users),
+        n_items=heldout.history.n_items,
     )

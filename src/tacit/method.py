@@ -376,7 +376,7 @@ class Method(ABC):
 
     @abstractmethod
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """A score for each user and candidate; larger is better."""
 

@@ -48,32 +48,30 @@ class Pooled:
 
     `se_seeds`: how far another set of seeds would move the mean; seeds bring their own
     users, split and noise, so it covers all of these, roughly if the seeds are few.
-    `se_people`: how far other users would move it if training were frozen.
+    `se_users`: how far other users would move it if training were frozen.
     """
 
     mean: float
     se_seeds: float | None
-    se_people: float | None
+    se_users: float | None
     n_seeds: int
-    n_people: int  # over all seeds
+    n_users: int  # over all seeds
 
     @property
     def se(self) -> float | None:
         """The standard error over seeds if there are several, else over users."""
-        return self.se_people if self.se_seeds is None else self.se_seeds
+        return self.se_users if self.se_seeds is None else self.se_seeds
 
     def to_json(self) -> Json:
         """All fields as plain data, and `se` with what it is over."""
         return {
             "mean": self.mean,
             "se": self.se,
-            # The words of these documents are kept: files of earlier versions have
-            # them.
-            "se_over": "people" if self.se_seeds is None else "seeds",
+            "se_over": "users" if self.se_seeds is None else "seeds",
             "se_seeds": self.se_seeds,
-            "se_people": self.se_people,
+            "se_users": self.se_users,
             "n_seeds": self.n_seeds,
-            "n_people": self.n_people,
+            "n_users": self.n_users,
         }
 
 
@@ -85,9 +83,9 @@ class Groups:
     member_of: Int64[np.ndarray, "users"]  # indices into `labels`
 
     @classmethod
-    def everyone(cls, n_people: int) -> Groups:
+    def everyone(cls, n_users: int) -> Groups:
         """One group with all users in it."""
-        return cls(("everyone",), np.zeros(n_people, np.int64))
+        return cls(("everyone",), np.zeros(n_users, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +148,7 @@ class Evaluation:
             "protocol": self.protocol,
             "metrics": _plain(self.metrics()),
             "groups": {label: _plain(m) for label, m in self.by_group().items()},
+            # An older word for users, kept: every earlier run and comparison has it.
             "people": {
                 "users": self.users.tolist(),
                 "groups": list(self.groups.labels),
@@ -162,14 +161,14 @@ class Evaluation:
     @classmethod
     def from_json(cls, document: Json) -> Evaluation:
         """The evaluation that `to_json` wrote."""
-        people = document["people"]
-        member_of = np.array(people["member_of"], np.int64)
+        per_user = document["people"]
+        member_of = np.array(per_user["member_of"], np.int64)
         return cls(
             document["protocol"],
-            np.array(people["users"], np.int64),
-            {name: np.array(v, np.float64) for name, v in people["values"].items()},
-            Groups(tuple(people["groups"]), member_of),
-            dict(people["totals"]),
+            np.array(per_user["users"], np.int64),
+            {name: np.array(v, np.float64) for name, v in per_user["values"].items()},
+            Groups(tuple(per_user["groups"]), member_of),
+            dict(per_user["totals"]),
         )
 
 

@@ -185,7 +185,7 @@ def figure(
     name: CellName,
     *,
     delta: float | None,
-    people: int,
+    n_users: int,
     prefers_pure: bool = True,
 ) -> Figure:
     """The one decision what may be called a guarantee: plans and ledgers print it.
@@ -197,22 +197,22 @@ def figure(
     nothing.
     """
     found = [
-        _decided(tuple(held(other)), delta, people, prefers_pure)
+        _decided(tuple(held(other)), delta, n_users, prefers_pure)
         for other in implying(name)
     ]
     provable = [one for one in found if one.epsilon is not None]
     return min(provable, key=lambda one: one.epsilon or 0.0, default=found[0])
 
 
-def most_delta(cells: Iterable[Cell], people: int) -> float:
+def most_delta(cells: Iterable[Cell], n_users: int) -> float:
     """The largest delta that may be called a guarantee for so many users."""
     if all(cell.is_local for cell in cells):
         return MOST_LOCAL_DELTA
-    return min(MOST_CENTRAL_DELTA, 1.0 / (10 * people))
+    return min(MOST_CENTRAL_DELTA, 1.0 / (10 * n_users))
 
 
 def _decided(
-    cells: tuple[Cell, ...], delta: float | None, people: int, prefers_pure: bool
+    cells: tuple[Cell, ...], delta: float | None, n_users: int, prefers_pure: bool
 ) -> Figure:
     bare = [cell for cell in cells if not cell.is_proven]
     reason = joined(cell.reason for cell in bare or cells)
@@ -220,7 +220,7 @@ def _decided(
         weakest = min((c.standing for c in bare), key=[*Standing][::-1].index)
         return Figure(None, delta, "none", weakest, reason, cells)
     try:
-        found, at = _composed(cells, delta, people, prefers_pure)
+        found, at = _composed(cells, delta, n_users, prefers_pure)
     except Refused as refusal:
         said = f"cannot be accounted for: {refusal}"
         return Figure(None, delta, "none", Standing.NONE, said, cells)
@@ -231,7 +231,7 @@ def _decided(
 
 
 def _composed(
-    cells: Sequence[Cell], delta: float | None, people: int, prefers_pure: bool
+    cells: Sequence[Cell], delta: float | None, n_users: int, prefers_pure: bool
 ) -> tuple[Epsilon, float]:
     """The epsilon of all cells together, and at which delta."""
     from tacit.accounting.epsilon import compose_once
@@ -241,22 +241,22 @@ def _composed(
     is_enough = delta is None or (prefers_pure and not _is_mixed(events))
     if pure.value is not None and is_enough:
         return pure, 0.0
-    at = _allowed(delta, cells, people)
+    at = _allowed(delta, cells, n_users)
     found = compose_once(events, delta=at)
     # "ε = 1" says more than "ε = 0.995 at δ = 1e-6".
     is_near = pure.value is not None and pure.value <= _NEARLY * (found.value or 0.0)
     return (pure, 0.0) if is_near and not prefers_pure else (found, at)
 
 
-def _allowed(delta: float | None, cells: Iterable[Cell], people: int) -> float:
+def _allowed(delta: float | None, cells: Iterable[Cell], n_users: int) -> float:
     """The delta, if it is small enough to be called a guarantee."""
-    most = most_delta(cells, people)
+    most = most_delta(cells, n_users)
     if delta is None:
         raise Refused(f"the plan has no delta; give one of at most {most:.3g}")
     if delta > most:
         raise Refused(
             f"delta={delta} is more than {most:.3g}, the most that may be called a "
-            f"guarantee for {people} users"
+            f"guarantee for {n_users} users"
         )
     return delta
 
@@ -299,11 +299,11 @@ class _Figures:
         what: str,
         group: str,
     ) -> Statement:
-        people = [run.population for run in self.earlier] if past else []
+        populations = [run.population for run in self.earlier] if past else []
         found = self._figure(
             lambda name: self._held(own, past, name),
             (unit, view),
-            max([self.plan.population, *people]),
+            max([self.plan.population, *populations]),
         )
         published = [one.cells[unit, view].published_epsilon for one in (*own, *past)]
         return Statement(
@@ -347,11 +347,13 @@ class _Figures:
             told.append("1 finished run" if n == 1 else f"{n} finished runs")
         return "; ".join(told)
 
-    def _figure(self, held: Held, name: CellName, people: int) -> Figure:
+    def _figure(self, held: Held, name: CellName, n_users: int) -> Figure:
         # Most units and views hold equal cells, and a composition takes a while.
-        known = repr(([held(other) for other in implying(name)], people))
+        known = repr(([held(other) for other in implying(name)], n_users))
         if known not in self.known:
-            self.known[known] = figure(held, name, delta=self.plan.delta, people=people)
+            self.known[known] = figure(
+                held, name, delta=self.plan.delta, n_users=n_users
+            )
         return self.known[known]
 
 

@@ -99,7 +99,7 @@ def test_a_liar_who_claims_all_groups_is_counted_in_one():
             assert (value >= honest[name].min(axis=0)).all()
 
 
-def test_one_person_moves_all_group_sums_by_one_clip_together():
+def test_one_user_moves_all_group_sums_by_one_clip_together():
     """Also a liar who claims all groups, or is in another with every leaf."""
     mechanism = GaussianSum(0.5, noise_multiplier=1.0)
     tree = ROBUST.placed(updates().scale(1e3), keys())

@@ -11,7 +11,7 @@ from tacit.keys import Key
 KEY = Key.from_seed(0)
 
 
-def test_a_person_is_the_mapped_mean_of_what_they_hold():
+def test_a_user_is_the_mapped_mean_of_what_they_hold():
     items = np.array([[1, 0, 0.5], [3, 2, 0.1], [0, 1, 0.2]], np.float32)
     fitted = FittedBpr(items, np.array([[0.0, 1.0], [2.0, 0.0]]))
     history = Shards.of_history([0, 1, 1], n_items=3)
@@ -38,7 +38,7 @@ def test_popularity_is_given_back_as_a_logarithm(shards, table):
     np.testing.assert_allclose(added, expected, atol=1e-5)
 
 
-def test_trained_people_fold_in_near_where_they_were_trained(shards):
+def test_trained_users_fold_in_near_where_they_were_trained(shards):
     """Two groups with nothing in common: the map must keep them apart."""
     x = np.indices((40, 10)).sum(axis=0) % 2 == 0
     fitted = Bpr(4, iterations=100, popularity=0.0).fit(shards(x), key=KEY)

@@ -19,7 +19,7 @@ def _loss(x: np.ndarray, w: np.ndarray, fitted: FittedIals) -> float:
     return float((weight * (x - scores) ** 2).sum() + ridge)
 
 
-def test_fold_in_is_the_weighted_ridge_regression_of_one_person(shards, table):
+def test_fold_in_is_the_weighted_ridge_regression_of_one_user(shards, table):
     fitted = Ials(5, confidence=4.0, regularization=2.0).fit(shards(table), key=KEY)
     found = fitted.represent(shards(table[:7]))
     h = fitted.items.astype(float)
@@ -48,7 +48,7 @@ def test_the_fold_in_has_the_least_loss(shards, table):
         assert _loss(table, w + 0.01 * step, fitted) > least
 
 
-def test_blocks_of_people_change_nothing(shards, table, monkeypatch):
+def test_blocks_of_users_change_nothing(shards, table, monkeypatch):
     fitted = Ials(3, regularization=1.0).fit(shards(table), key=KEY)
     whole = fitted.represent(shards(table))
     monkeypatch.setattr(matrix, "_NUMBERS_AT_ONCE", 7 * 3**2)

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.baselines import matrix
-from tacit.baselines.matrix import people_by_items, row_blocks
+from tacit.baselines.matrix import row_blocks, users_by_items
 from tacit.data.shards import Shards
 
 
 def test_repeats_count_once():
-    found = people_by_items(Shards.of_history([2, 0, 2], n_items=4))
+    found = users_by_items(Shards.of_history([2, 0, 2], n_items=4))
     assert found.toarray().tolist() == [[1, 0, 1, 0]]
 
 

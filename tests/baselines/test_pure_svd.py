@@ -30,8 +30,8 @@ def test_directions_that_the_data_does_not_have_are_left_out(shards):
 
 def test_the_key_does_not_change_the_answer(shards, table):
     one, two = (PureSvd(4).fit(shards(table), key=Key.from_seed(s)) for s in (0, 1))
-    people = shards(table[:9])
-    np.testing.assert_allclose(one.score(people), two.score(people), atol=1e-5)
+    users = shards(table[:9])
+    np.testing.assert_allclose(one.score(users), two.score(users), atol=1e-5)
 
 
 def test_at_least_one_factor():

@@ -52,24 +52,24 @@ def test_all_that_are_installed_are_tested():
 
 @pytest.mark.parametrize("ranker", ALL, ids=_name)
 def test_the_same_key_gives_the_same_scores(ranker, shards, table):
-    train, people = shards(table[:50]), shards(table[50:])
-    one, two = (ranker.fit(train, key=KEY).score(people) for _ in range(2))
+    train, users = shards(table[:50]), shards(table[50:])
+    one, two = (ranker.fit(train, key=KEY).score(users) for _ in range(2))
     np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("ranker", ALL, ids=_name)
-def test_a_person_is_scored_alike_alone_and_among_others(ranker, shards, table):
+def test_a_user_is_scored_alike_alone_and_among_others(ranker, shards, table):
     fitted = ranker.fit(shards(table[:50]), key=KEY)
-    people = shards(table[50:])
-    together = fitted.score(people)
+    users = shards(table[50:])
+    together = fitted.score(users)
     assert together.shape == (10, 12)
-    for row in range(len(people)):
-        alone = fitted.score(people.take([row]))[0]
+    for row in range(len(users)):
+        alone = fitted.score(users.take([row]))[0]
         np.testing.assert_allclose(alone, together[row], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("ranker", ALL, ids=_name)
-def test_a_person_without_a_history_gets_scores(ranker, shards, table):
+def test_a_user_without_a_history_gets_scores(ranker, shards, table):
     fitted = ranker.fit(shards(table), key=KEY)
     scores = fitted.score(Shards.of_history([], n_items=12))
     assert scores.shape == (1, 12)
@@ -107,9 +107,9 @@ def test_it_finds_the_other_items_of_a_group(ranker):
 def test_factors_multiply_to_the_scores(ranker, shards, table):
     fitted = ranker.fit(shards(table), key=KEY)
     assert isinstance(fitted, FactorFitted)
-    people = shards(table[:7])
-    product = fitted.represent(people) @ fitted.items.T
-    np.testing.assert_allclose(product, fitted.score(people), rtol=1e-5, atol=1e-6)
+    users = shards(table[:7])
+    product = fitted.represent(users) @ fitted.items.T
+    np.testing.assert_allclose(product, fitted.score(users), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("ranker", FACTORED, ids=_name)

@@ -69,7 +69,7 @@ def test_chances_are_shown_in_two_digits():
 
 
 def test_leaks_are_added_and_drawn(tacit, failing, monkeypatch, tmp_path):
-    few = partial(leaks.run, ("item_gradient",), people=40)
+    few = partial(leaks.run, ("item_gradient",), n_users=40)
     monkeypatch.setattr("tacit.attacks.leaks.run", few)
     page = tmp_path / "leaks.html"
     answer = tacit("audit", "toy", "--leaks", "--page", page, "--json")
@@ -78,7 +78,7 @@ def test_leaks_are_added_and_drawn(tacit, failing, monkeypatch, tmp_path):
 
 
 def test_the_attacks_on_the_audited_method_run(tacit, failing, monkeypatch, tmp_path):
-    asked, found = [], leaks.run(("item_gradient",), people=40)
+    asked, found = [], leaks.run(("item_gradient",), n_users=40)
 
     def run(*, method, seed):
         asked.append((method, seed))

@@ -62,7 +62,7 @@ def test_a_sweep_gives_a_line_a_target_and_a_line_a_baseline(tacit, private, tmp
     assert "tacit compare exp.toml --epsilons 0.5,4,inf --seeds 2" in page
 
 
-def test_draws_of_a_seed_have_the_same_people_and_other_noise(tacit, private, tmp_path):
+def test_draws_of_a_seed_have_the_same_users_and_other_noise(tacit, private, tmp_path):
     out = tmp_path / "comparison"
     call = ("compare", private, "--epsilons", "0.5", "--seeds", "1", "--out", out)
     assert tacit(*call, "--draws", "2", "--baselines", "none").code == 0
@@ -114,7 +114,7 @@ def test_two_experiments_stand_side_by_side(tacit, experiment, private, tmp_path
 
 
 @pytest.mark.slow
-def test_a_budget_tunes_baselines_on_validation_people(tacit, experiment, tmp_path):
+def test_a_budget_tunes_baselines_on_validation_users(tacit, experiment, tmp_path):
     call = ("compare", experiment, "--seeds", "1", "--baselines", "ease")
     plain = tacit(*call, "--out", tmp_path / "a", "--json").json
     tuned = tacit(*call, "--budget", "2", "--out", tmp_path / "b", "--json").json

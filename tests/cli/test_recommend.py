@@ -43,7 +43,7 @@ def test_a_run_that_is_not_there(tacit, tmp_path):
     assert "train it first" in answer.err
 
 
-def test_a_person_is_served_without_torch(run):
+def test_a_user_is_served_without_torch(run):
     code = (
         "import sys, tacit\n"
         f"best = tacit.load({str(run)!r}).recommend(['item 1'], k=3)\n"

@@ -38,11 +38,11 @@ metrics = ["ndcg@10"]
 LATER = ("--set", "run.rounds=1", "--set", "privacy.target_epsilon=1.0")
 
 
-def table(path, *, people, items=12):
+def table(path, *, users, items=12):
     """Two kinds of users; everyone has five items of their kind."""
     lines = [
         f"user {p},thing {(p % 2 + 2 * k + 2 * p) % items}"
-        for p in people
+        for p in users
         for k in range(5)
     ]
     path.write_text("\n".join(["who,what", *lines]) + "\n", encoding="utf-8")
@@ -50,7 +50,7 @@ def table(path, *, people, items=12):
 
 @pytest.fixture
 def experiment(tmp_path):
-    table(tmp_path / "table.csv", people=range(60))
+    table(tmp_path / "table.csv", users=range(60))
     path = tmp_path / "exp.toml"
     path.write_text(GRAM, encoding="utf-8")
     return path
@@ -64,7 +64,7 @@ def test_a_run_is_refreshed_and_says_what_either_costs(tacit, experiment, tmp_pa
     spring, autumn = tmp_path / "spring", tmp_path / "autumn"
     assert tacit("train", experiment, "--out", spring).code == 0
     # Other users and the same things, in another order.
-    table(tmp_path / "table.csv", people=range(100, 150))
+    table(tmp_path / "table.csv", users=range(100, 150))
 
     planned = tacit("plan", experiment, "--from", spring, *LATER, "--json").json
     assert worst(planned["totals"]) == pytest.approx(1.0, abs=1e-3)
@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_refused(tacit, experiment, tmp_path):
     assert "is not finished" in tacit("plan", experiment, "--from", spring).err
     (spring / "result.json").write_text(held)
 
-    table(tmp_path / "table.csv", people=range(60), items=14)
+    table(tmp_path / "table.csv", users=range(60), items=14)
     found = tacit("plan", experiment, "--from", spring)
     assert found.code == 2
     assert "2 items of table, such as 'thing 12', are new" in found.err

@@ -16,7 +16,7 @@ from tacit.mechanisms.item_selection import ItemSelection
 from tacit.runtime import run as runs
 from tacit.runtime.secrets import Secrets
 
-PEOPLE, ITEMS = 60, 12
+USERS, ITEMS = 60, 12
 
 SETTINGS = """
 [data]
@@ -61,7 +61,7 @@ class Table:
         rng = np.random.default_rng(1)
         rows = [
             f"u{u},item{i},t{i % 3}"
-            for u in range(PEOPLE)
+            for u in range(USERS)
             for i in rng.choice(ITEMS, 4, replace=False)
         ]
         self.write("events.csv", ["user,item,topic", *rows])
@@ -107,7 +107,7 @@ def model(run):
 # --- What it says --------------------------------------------------------------------
 
 
-def test_a_release_has_no_figure_of_people(tacit, table, tmp_path):
+def test_a_release_has_no_figure_of_users(tacit, table, tmp_path):
     run = tmp_path / "release"
     said = tacit("release", table.experiment(), "--out", run, "--json")
     assert said.code == 0, said.err
@@ -170,7 +170,7 @@ def test_a_catalog_collected_from_histories_is_refused(tacit, table, tmp_path):
     assert b"letter-from-the-clinic" in model(simulated)  # so it is caught
 
 
-def test_a_release_names_no_item_that_only_one_person_has(tacit, table, tmp_path):
+def test_a_release_names_no_item_that_only_one_user_has(tacit, table, tmp_path):
     """With her and without her the model has the same items, features and users."""
     facts, weights = [], []
     for events in ("events.csv", "with-alice.csv"):

@@ -12,7 +12,7 @@ from tacit.keys import Key
 from tacit.mechanisms import gaussian
 from tacit.runtime import run as runs
 
-PEOPLE, ITEMS = 300, 30
+USERS, ITEMS = 300, 30
 SETTINGS = """
 [data]
 source = "csv"
@@ -53,7 +53,7 @@ def shop(tmp_path):
     kinds = [np.arange(k, ITEMS, 2) for k in (0, 1)]
     rows = [
         f"u{u},item{i}"
-        for u in range(PEOPLE)
+        for u in range(USERS)
         for i in rng.choice(kinds[u % 2][:8], 5, replace=False)
     ]
     (tmp_path / "events.csv").write_text("\n".join(["user,item", *rows]) + "\n")
@@ -80,7 +80,7 @@ def test_a_release_tells_how_well_it_works(tacit, shop, tmp_path, monkeypatch):
     assert metric["name"] == "hr@2"
     assert 0 <= metric["low"] < metric["value"] < metric["high"] <= 1
     assert metric["high"] - metric["low"] < 0.3
-    assert abs(metric["people"] - PEOPLE) < 60  # the noise; 320 were declared
+    assert abs(metric["people"] - USERS) < 60  # the noise; 320 were declared
     assert "simulation_only" not in said.json
     lines = (run / "metrics.jsonl").read_text().splitlines()
     told = [json.loads(line) for line in lines]

@@ -45,9 +45,9 @@ def test_take_keeps_columns_together():
     assert list(taken.ids) == ["m30", "m2"]
     assert list(taken.titles) == ["Alien", "Brazil"]
     assert [taken.features["genre"][i] for i in range(2)] == ["horror", ""]
-    people = PROFILES.take([True, False])
-    assert list(people.ids) == ["ann"]
-    assert people.features["age"][0] == "25"
+    users = PROFILES.take([True, False])
+    assert list(users.ids) == ["ann"]
+    assert users.features["age"][0] == "25"
 
 
 def test_columns_have_a_row_an_id():

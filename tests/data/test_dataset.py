@@ -158,7 +158,7 @@ def listing(data, *more):
 
 
 @given(st.lists(event, min_size=1, max_size=20), st.integers(0, 4))
-def test_keeping_items_makes_a_filter_a_matter_of_each_person(rows, least):
+def test_keeping_items_makes_a_filter_a_matter_of_each_user(rows, least):
     """Whoever stays has the same events, and items the same places, whoever goes."""
     data = dataset_of(rows)
     _, users, _ = filtered_slowly(rows, None, least)

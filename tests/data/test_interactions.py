@@ -119,10 +119,10 @@ def test_nobody_and_nothing():
     log = Interactions.of_columns([], [], values=[], times=[], n_users=0, n_items=0)
     assert len(log) == log.n_users == log.distinct().n_users == 0
     assert log.matrix().shape == (0, 0)
-    people = Interactions.of_columns([], [], n_users=3, n_items=2)
-    assert people.take_users([2, 2]).n_users == 2
-    assert people.take_users([]).n_users == 0
-    assert people.matrix().nnz == 0
+    users = Interactions.of_columns([], [], n_users=3, n_items=2)
+    assert users.take_users([2, 2]).n_users == 2
+    assert users.take_users([]).n_users == 0
+    assert users.matrix().nnz == 0
 
 
 def test_read_only_and_memory_mapped_columns(tmp_path):

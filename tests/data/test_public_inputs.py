@@ -54,7 +54,7 @@ def test_choices_by_what_people_did_are_named(setting, word):
     assert "leave it out" in sentence
 
 
-def test_a_catalog_that_people_cut_is_named():
+def test_a_catalog_that_users_cut_is_named():
     [sentence] = asked(DATA.filtered(min_interactions=2))
     assert "of the 60 items that are listed for synthetic" in sentence
     assert "data.items = 'declared'" in sentence

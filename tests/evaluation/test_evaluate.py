@@ -26,8 +26,8 @@ def test_a_perfect_ranker_is_perfect(crowd):
     assert sum(g["mrr"].n for g in found.by_group().values()) == 30
 
 
-def test_catalog_figures_stand_beside_the_metrics(people):
-    heldout = people([[0]], [[1]], 4)
+def test_catalog_figures_stand_beside_the_metrics(heldout_of):
+    heldout = heldout_of([[0]], [[1]], 4)
     found = evaluate(
         lambda _: np.arange(4.0)[None], heldout, metrics=("coverage@2", "hr@1")
     )
@@ -36,15 +36,15 @@ def test_catalog_figures_stand_beside_the_metrics(people):
     assert "coverage@2" not in found.values
 
 
-def test_groups_can_be_given(people):
-    heldout = people([[0], [0]], [[1], [1]], 4)
+def test_groups_can_be_given(heldout_of):
+    heldout = heldout_of([[0], [0]], [[1], [1]], 4)
     groups = Groups(("a", "b"), np.array([1, 0]))
     found = evaluate(lambda _: np.eye(2, 4), heldout, metrics=("mrr",), groups=groups)
     assert found.by_group()["a"]["mrr"].mean == 1.0
 
 
-def test_sampled_numbers_say_so_and_have_no_coverage(people):
-    heldout = people([[0]], [[1]], 9)
+def test_sampled_numbers_say_so_and_have_no_coverage(heldout_of):
+    heldout = heldout_of([[0]], [[1]], 9)
     sampled = SampledCandidates(3, Key.from_seed(0))
     row = np.arange(9.0)[None]
     found = evaluate(lambda _: row, heldout, metrics=("hr@1",), protocol=sampled)
@@ -53,8 +53,8 @@ def test_sampled_numbers_say_so_and_have_no_coverage(people):
         evaluate(lambda _: row, heldout, metrics=("coverage@2",), protocol=sampled)
 
 
-def test_targets_alone_and_together_are_not_mixed(people):
-    heldout, alone = people([[0]], [[1, 2]], 9), EachTargetAlone()
+def test_targets_alone_and_together_are_not_mixed(heldout_of):
+    heldout, alone = heldout_of([[0]], [[1, 2]], 9), EachTargetAlone()
     row = np.arange(9.0)[None]
     found = evaluate(lambda _: row, heldout, metrics=("hr_each@7",), protocol=alone)
     assert found.protocol == "each target alone"
@@ -67,9 +67,9 @@ def test_targets_alone_and_together_are_not_mixed(people):
         evaluate(lambda _: row, heldout, metrics=("coverage@2",), protocol=alone)
 
 
-def test_unknown_metrics_are_refused_before_anything_is_scored(people):
+def test_unknown_metrics_are_refused_before_anything_is_scored(heldout_of):
     def score(history):
         raise AssertionError("scored")
 
     with pytest.raises(BadValue, match="'hits' is not known"):
-        evaluate(score, people([[0]], [[1]], 4), metrics=("hits@10",))
+        evaluate(score, heldout_of([[0]], [[1]], 4), metrics=("hits@10",))

@@ -160,7 +160,7 @@ def test_errors_are_clustered_by_user():
     assert ImpressionMetric.of(values, np.zeros(4, np.int32)).se is None
 
 
-def test_the_stated_error_is_the_spread_over_new_people():
+def test_the_stated_error_is_the_spread_over_new_users():
     """A spread over 400 samples is 14% off, four of its errors, below once in 1e4."""
     rng = np.random.default_rng(8)
 

@@ -62,9 +62,9 @@ def _orders(scores: list[int]) -> list[tuple[int, ...]]:
     scores=st.lists(st.integers(0, 2), min_size=1, max_size=6),
     is_target=st.lists(st.booleans(), min_size=6, max_size=6),
 )
-def test_ties_count_as_the_mean_over_all_orders(people, scores, is_target):
+def test_ties_count_as_the_mean_over_all_orders(heldout_of, scores, is_target):
     targets = {i for i in range(len(scores)) if is_target[i]} or {0}
-    heldout = people([[]], [sorted(targets)], len(scores))
+    heldout = heldout_of([[]], [sorted(targets)], len(scores))
     row = np.array([scores], float)
     ranks = rank(lambda _: row, heldout, candidates=FullRanking())
     every = [_brute(order, targets) for order in _orders(scores)]
@@ -94,11 +94,11 @@ def _alone(scores: list[int], target: int, others: set[int]) -> dict[str, float]
     scores=st.lists(st.integers(0, 2), min_size=2, max_size=7),
     kinds=st.lists(st.sampled_from("htdn"), min_size=7, max_size=7),
 )
-def test_each_target_alone_is_what_the_paper_says(people, scores, kinds):
+def test_each_target_alone_is_what_the_paper_says(heldout_of, scores, kinds):
     """Items are history, target, disliked or never touched; the first is a target."""
     kinds = ["t", *kinds[1 : len(scores)]]
     rows = {kind: [i for i, k in enumerate(kinds) if k == kind] for kind in "htdn"}
-    heldout = people([rows["h"]], [rows["t"]], len(scores), [rows["d"]])
+    heldout = heldout_of([rows["h"]], [rows["t"]], len(scores), [rows["d"]])
     row = np.array([scores], float)
     ranks = rank(lambda _: row, heldout, candidates=EachTargetAlone())
     every = [_alone(scores, target, set(rows["n"])) for target in rows["t"]]
@@ -107,7 +107,7 @@ def test_each_target_alone_is_what_the_paper_says(people, scores, kinds):
         assert parse(name)(ranks)[0] == pytest.approx(mean, abs=1e-12), name
 
 
-def test_targets_alone_equal_one_ranking_a_target(people, crowd):
+def test_targets_alone_equal_one_ranking_a_target(heldout_of, crowd):
     """Many users at once, against ranking each target by itself."""
     heldout = crowd(40, 60, 6)
     scores = np.random.default_rng(7).integers(0, 9, (40, 60)).astype(float)
@@ -117,7 +117,7 @@ def test_targets_alone_equal_one_ranking_a_target(people, crowd):
         [*history[owner], *(set(targets[owner].tolist()) - {item})]
         for owner, item in zip(targets.owners, targets.values.tolist(), strict=True)
     ]
-    single = people(touched, targets.values[:, None].tolist(), 60)
+    single = heldout_of(touched, targets.values[:, None].tolist(), 60)
     rows = scores[targets.owners]
     ranks = rank(lambda _: rows, single, candidates=FullRanking())
     # Ranks come in the order of items, the crowd's targets do not.
@@ -128,8 +128,8 @@ def test_targets_alone_equal_one_ranking_a_target(people, crowd):
     np.testing.assert_array_equal(spread, ranks.n_candidates)
 
 
-def test_alone_and_together_differ(people):
-    heldout = people([[]], [[0, 1, 2]], 8)
+def test_alone_and_together_differ(heldout_of):
+    heldout = heldout_of([[]], [[0, 1, 2]], 8)
     row = -np.arange(8.0)[None]
     ranks = rank(lambda _: row, heldout, candidates=EachTargetAlone())
     assert parse("recall_all@1")(ranks).tolist() == [1 / 3]
@@ -165,20 +165,20 @@ def _their_values(measure, heldout, scores):
         for i, row in enumerate(scores)
     }
     values = ir_measures.iter_calc([measure], wanted, run)
-    by_person = {int(value.query_id): value.value for value in values}
-    return [by_person[i] for i in range(len(scores))]
+    by_user = {int(value.query_id): value.value for value in values}
+    return [by_user[i] for i in range(len(scores))]
 
 
-def test_the_two_recalls_differ_in_the_denominator(people):
-    heldout = people([[]], [[0, 1, 2, 3]], 8)
+def test_the_two_recalls_differ_in_the_denominator(heldout_of):
+    heldout = heldout_of([[]], [[0, 1, 2, 3]], 8)
     row = -np.arange(8.0)[None]
     ranks = rank(lambda _: row, heldout, candidates=FullRanking())
     assert parse("recall@2")(ranks).tolist() == [1.0]
     assert parse("recall_all@2")(ranks).tolist() == [0.5]
 
 
-def test_a_constant_scorer_gets_what_chance_gets(people):
-    heldout = people([[0]], [[1]], 101)
+def test_a_constant_scorer_gets_what_chance_gets(heldout_of):
+    heldout = heldout_of([[0]], [[1]], 101)
     ranks = rank(lambda _: np.zeros((1, 101)), heldout, candidates=FullRanking())
     assert parse("hr@10")(ranks)[0] == pytest.approx(0.1)
     assert parse("auc")(ranks)[0] == pytest.approx(0.5)
@@ -186,9 +186,9 @@ def test_a_constant_scorer_gets_what_chance_gets(people):
     assert parse("mrr")(ranks)[0] == pytest.approx(harmonic / 100)
 
 
-def test_a_large_tie_with_several_targets_stays_exact(people):
+def test_a_large_tie_with_several_targets_stays_exact(heldout_of):
     n, t, k = 5000, 40, 100
-    heldout = people([[]], [list(range(t))], n)
+    heldout = heldout_of([[]], [list(range(t))], n)
     ranks = rank(lambda _: np.zeros((1, n)), heldout, candidates=FullRanking())
     missed = math.comb(n - t, k) / math.comb(n, k)
     assert parse("hr@100")(ranks)[0] == pytest.approx(1 - missed, rel=1e-12)

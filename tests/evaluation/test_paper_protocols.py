@@ -55,7 +55,7 @@ def test_split_candidates_and_metrics_fit_together(name, dataset):
         ("fmf-ldp", "movielens-20m", (1100, 1100, 1100)),
     ],
 )
-def test_as_many_people_as_the_paper_says(name, dataset, expected):
+def test_as_many_users_as_the_paper_says(name, dataset, expected):
     split = named(name, dataset).divide(checkerboard(1100, 40, 4), key=KEY)
     held = (split.validation.users, split.test.users)
     assert (len(split.users), *map(len, held)) == expected
@@ -71,13 +71,13 @@ def test_the_papers_metrics():
     assert all(parse(m) for name, on in EVERY for m in named(name, on).metrics)
 
 
-def test_items_are_counted_before_people():
+def test_items_are_counted_before_users():
     users = [0, 0, 0, 1, 1, 2, 2, 2]
     items = [0, 1, 1, 0, 1, 0, 2, 3]  # items 2 and 3 have one user each
     log = Interactions.of_columns(users, items, n_users=3, n_items=4)
     board = checkerboard(3, 4, 1)
     dataset = Dataset("counted", log, board.catalog, board.profiles)
-    kept = _plain(min_people=2, min_interactions=2).kept(dataset)
+    kept = _plain(min_users=2, min_interactions=2).kept(dataset)
     assert (kept.interactions.n_users, kept.interactions.n_items) == (2, 2)
     assert len(kept.interactions) == 5  # the repeat stays
     assert _plain().kept(dataset).interactions.n_items == 4

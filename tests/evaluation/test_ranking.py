@@ -6,7 +6,7 @@ from quick import some_of
 
 from tacit.data.ragged import Ragged
 from tacit.errors import BadValue
-from tacit.evaluation import heldout_users as people_module
+from tacit.evaluation import heldout_users as users_module
 from tacit.evaluation import ranking
 from tacit.evaluation.candidate_sets import FullRanking
 from tacit.evaluation.ranking import Factors, Personal, rank
@@ -29,8 +29,8 @@ def _with_repeats(heldout) -> Ragged:
     return Ragged.of_lengths(lengths, np.concatenate(rows).astype(np.int32))
 
 
-def test_counts_by_hand(people):
-    heldout = people([[0]], [[1, 4]], 6)
+def test_counts_by_hand(heldout_of):
+    heldout = heldout_of([[0]], [[1, 4]], 6)
     row = np.array([[9.0, 5.0, 7.0, 5.0, 1.0, 5.0]])
     ranks = rank(lambda _: row, heldout, candidates=FULL)
     assert ranks.above.tolist() == [1, 4]  # item 0 is seen and does not count
@@ -39,9 +39,9 @@ def test_counts_by_hand(people):
     assert ranks.n_targets.tolist() == [2]
 
 
-def test_repeats_count_once(people):
-    once = people([[0]], [[1]], 4)
-    often = people([[0, 0, 0]], [[1, 1]], 4)
+def test_repeats_count_once(heldout_of):
+    once = heldout_of([[0]], [[1]], 4)
+    often = heldout_of([[0, 0, 0]], [[1, 1]], 4)
     row = np.array([[9.0, 5.0, 7.0, 1.0]])
     first, second = (rank(lambda _: row, h, candidates=FULL) for h in (once, often))
     assert first.above.tolist() == second.above.tolist() == [1]
@@ -86,7 +86,7 @@ def test_chunks_and_twins_do_not_change_the_result(crowd, monkeypatch):
         lambda users, _: ranking._inner_products(by_user[users - 100], items.T)
     )
     whole = rank(factors, heldout, candidates=FULL)
-    monkeypatch.setattr(people_module, "_NUMBERS_AT_ONCE", 7 * 30)
+    monkeypatch.setattr(users_module, "_NUMBERS_AT_ONCE", 7 * 30)
     for name in ("ranking.count_ranks", "ranking.count_factor_ranks"):
         monkeypatch.setitem(TABLE, name, TABLE[name].at(0))
     for score in (factors, matrix):
@@ -95,15 +95,15 @@ def test_chunks_and_twins_do_not_change_the_result(crowd, monkeypatch):
             np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
 
 
-def test_a_personal_scorer_knows_whom_it_ranks_for(people):
-    heldout = people([[0], [0]], [[1], [1]], 3)
+def test_a_personal_scorer_knows_whom_it_ranks_for(heldout_of):
+    heldout = heldout_of([[0], [0]], [[1], [1]], 3)
     score = Personal(lambda users, _: np.array([[0, u, 100.5] for u in users]))
     ranks = rank(score, heldout, candidates=FULL)
     assert ranks.above.tolist() == [1, 0]  # users 100 and 101
 
 
-def test_integer_scores_are_welcome(people):
-    heldout = people([[]], [[1]], 3)
+def test_integer_scores_are_welcome(heldout_of):
+    heldout = heldout_of([[]], [[1]], 3)
     ranks = rank(lambda _: np.array([[3, 2, 1]]), heldout, candidates=FULL)
     assert ranks.above.tolist() == [1]
 
@@ -115,15 +115,15 @@ def test_integer_scores_are_welcome(people):
         (np.ones((2, 3)), r"shape \(2, 3\), expected \(2, 2\)"),
     ],
 )
-def test_bad_scores_are_refused(people, scores, message):
-    heldout = people([[], []], [[0], [1]], 2)
+def test_bad_scores_are_refused(heldout_of, scores, message):
+    heldout = heldout_of([[], []], [[0], [1]], 2)
     with pytest.raises(BadValue, match=message):
         rank(lambda _: scores, heldout, candidates=FULL)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 3e38])
-def test_bad_factors_are_refused(people, bad):
-    heldout = people([[], []], [[0], [1]], 2)
+def test_bad_factors_are_refused(heldout_of, bad):
+    heldout = heldout_of([[], []], [[0], [1]], 2)
     users = np.array([[1.0], [bad]], np.float32)
     factors = Factors(lambda *_: users, np.full((2, 1), 2.0, np.float32))
     with pytest.raises(BadValue, match="user 101 has factors"):

@@ -34,7 +34,7 @@ from tacit.statement import account
 from tacit.testing.contract import MethodContract, ScoreFunction
 from tacit.testing.toy import ToyFactors
 
-PEOPLE, ITEMS = 40, 12
+USERS, ITEMS = 40, 12
 CENTRAL = CentralGaussian()
 DELTA = 1e-6
 
@@ -43,9 +43,9 @@ def measured(method: Method, *, share: float = 0.05, k: int = 3) -> Measured:
     return Measured.of(method, ReleasedMetric(share, k), Everyone())
 
 
-def plan_of(rounds: int, epsilon: float = 4.0, people: int = PEOPLE) -> Plan:
+def plan_of(rounds: int, epsilon: float = 4.0, n_users: int = USERS) -> Plan:
     return Plan(
-        people,
+        n_users,
         rounds,
         channel="secure_sum",
         delta=DELTA,
@@ -53,7 +53,7 @@ def plan_of(rounds: int, epsilon: float = 4.0, people: int = PEOPLE) -> Plan:
     )
 
 
-def a_world(*, seed: int = 0, people: int = PEOPLE) -> FederatedData:
+def a_world(*, seed: int = 0, n_users: int = USERS) -> FederatedData:
     """Histories of two to six items; the first items are had by more."""
     rng = np.random.default_rng(seed)
     chances = 1.0 / np.arange(1, ITEMS + 1)
@@ -62,7 +62,7 @@ def a_world(*, seed: int = 0, people: int = PEOPLE) -> FederatedData:
             rng.choice(
                 ITEMS, rng.integers(2, 7), replace=False, p=chances / chances.sum()
             ).tolist()
-            for _ in range(people)
+            for _ in range(n_users)
         ],
         n_items=ITEMS,
     )
@@ -138,7 +138,7 @@ def test_a_hit_and_a_miss_have_norm_one_at_the_most():
     *_, last = method.phases(plan)
     _, state = played(method, plan, world, Key.from_seed(0))
     broadcast = method.broadcast(state.server)
-    keys = Key.from_seed(1).each(np.arange(PEOPLE))
+    keys = Key.from_seed(1).each(np.arange(USERS))
     tree = method.update(last, broadcast, state.clients, world.shards, keys)
     [leaf] = tree.leaves
     norms = np.linalg.norm(tree[leaf], axis=1)
@@ -157,11 +157,11 @@ def test_hits_are_those_of_the_evaluation():
     broadcast = type(broadcast)(
         broadcast.round, broadcast.agreement, {"share": share}, broadcast.phase
     )
-    keys = Key.from_seed(1).each(np.arange(PEOPLE))
+    keys = Key.from_seed(1).each(np.arange(USERS))
     tally = method.tally(broadcast, state.clients, world.shards, keys)
     rest, held = world.shards.leaving_last_out()
-    targets = world.shards.histories.of_lengths(np.ones(PEOPLE, np.int64), held)
-    scores = np.broadcast_to(share, (PEOPLE, ITEMS)).copy()
+    targets = world.shards.histories.of_lengths(np.ones(USERS, np.int64), held)
+    scores = np.broadcast_to(share, (USERS, ITEMS)).copy()
     counts = count_ranks(scores, rest.histories, targets)
     assert counts.tied.max() > 1
     ranks = Ranks(targets.offsets, counts.above, counts.tied, ITEMS - rest.lengths)
@@ -171,7 +171,7 @@ def test_hits_are_those_of_the_evaluation():
 
 def test_who_has_one_item_is_neither_a_hit_nor_a_miss():
     world = FederatedData.of_histories([[0], [], [1, 1], [0, 1]], n_items=3)
-    plan = plan_of(2, people=4)
+    plan = plan_of(2, n_users=4)
     method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
     server = method.start(plan, world.catalog, Key.from_seed(0))
     keys = Key.from_seed(1).each(np.arange(4))
@@ -183,7 +183,7 @@ def test_who_has_one_item_is_neither_a_hit_nor_a_miss():
 
 def test_a_score_that_is_no_number_stands_last():
     world = FederatedData.of_histories([[0, 1]], n_items=8)
-    plan = plan_of(2, people=1)
+    plan = plan_of(2, n_users=1)
     method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(plan)
     server = method.start(plan, world.catalog, Key.from_seed(0))
     keys = Key.from_seed(1).each(np.arange(1))
@@ -249,7 +249,7 @@ def test_what_was_released_before_counts():
     selection = ItemSelection(most=4, noise_multiplier=8.0, failure=2e-7)
     plan = plan_of(2)
     before = Plan(
-        PEOPLE,
+        USERS,
         2,
         channel="secure_sum",
         delta=DELTA,
@@ -356,7 +356,7 @@ def test_released_figures_are_within_their_noise(is_release, n):
         keys = simulation.population.keys.at("round", 1).at("local_update")
         broadcast = method.broadcast(state.server)
         hits, _ = method.tally(broadcast, state.clients, world.shards, keys).sum(axis=0)
-        missed += not told.low <= hits / PEOPLE <= told.high
+        missed += not told.low <= hits / USERS <= told.high
         values.add(told.value)
     assert len(values) > n / 2
     assert missed <= binom.isf(1e-9, n, 0.05)

@@ -20,7 +20,7 @@ def _evaluation(**values):
     return Evaluation("full ranking", np.arange(n), arrays, Groups.everyone(n))
 
 
-def test_the_interval_matches_the_normal_one_on_many_people():
+def test_the_interval_matches_the_normal_one_on_many_users():
     """10,000 resamples put the ends within 0.1 standard errors; beyond 0.3 is a bug."""
     rng = np.random.default_rng(0)
     a, b = rng.normal(0.3, 1, 2000), rng.normal(0.2, 1, 2000)
@@ -89,7 +89,7 @@ def _seed(users, values):
     )
 
 
-def test_a_person_of_several_seeds_is_one_person():
+def test_a_user_of_several_seeds_is_one_user():
     """Ten seeds with the same users say no more than one: the interval stays."""
     rng = np.random.default_rng(0)
     users, values = np.arange(200), rng.normal(size=200)
@@ -102,7 +102,7 @@ def test_a_person_of_several_seeds_is_one_person():
     assert often.n == 200
 
 
-def test_seeds_with_other_people_say_more():
+def test_seeds_with_other_users_say_more():
     """Four times the users halve the interval; resampling errs by a tenth at most."""
     rng = np.random.default_rng(0)
     seeds = [_seed(np.arange(i, i + 250), rng.normal(size=250)) for i in (0, 250, 500)]

@@ -40,7 +40,7 @@ PRIVATE = {
 
 @pytest.mark.parametrize("sampler", [{"name": "everyone"}, {"name": "once"}])
 @pytest.mark.parametrize("privacy", [{}, PRIVATE])
-def test_absent_people_count_in_the_mean_and_nowhere_else(sampler, privacy):
+def test_absent_users_count_in_the_mean_and_nowhere_else(sampler, privacy):
     """The same sum with the same noise, divided by another number of users."""
     run = {"sampler": sampler, "rounds": 2, "seed": 4}
     found = {}
@@ -131,7 +131,7 @@ def shop(tmp_path, **csv):
     )
 
 
-def test_a_catalog_from_events_names_what_one_person_has(tmp_path):
+def test_a_catalog_from_events_names_what_one_user_has(tmp_path):
     assert "letter 4711" in list(assemble(shop(tmp_path)).split.catalog.ids)
 
 
@@ -151,7 +151,7 @@ def test_declared_items_are_asked_for_where_a_source_lists_them():
         assert found == n if n else found < 400
 
 
-def test_nobody_is_held_out_of_a_split_without_held_out_people():
+def test_nobody_is_held_out_of_a_split_without_held_out_users():
     made = assemble(experiment(data={"split": "none", "min_interactions": 1}))
     assert len(made.split.users) == 300
     assert made.split.train.log.n_users == 300
@@ -216,7 +216,7 @@ def test_a_relay_may_wait_for_everybody_whom_the_plan_speaks_of():
     assert assemble(declared).plan.min_contributors == 500
 
 
-def test_items_that_few_have_are_dropped_before_people():
+def test_items_that_few_have_are_dropped_before_users():
     kept = assemble(experiment(data={"min_users": 40, "min_interactions": 3})).dataset
     log = experiment().world.load().interactions.distinct()
     common = log.per_item >= 40

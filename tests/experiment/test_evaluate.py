@@ -32,9 +32,9 @@ def experiment(**evaluate):
 
 def test_at_most_so_many_users_are_ranked_for():
     made = assemble(experiment(max_users=7))
-    people = ranked_for(made.experiment, made.split.test)
-    assert people.users.tolist() == made.split.test.users[:7].tolist()
-    assert len(people.history) == len(people.targets) == 7
+    heldout = ranked_for(made.experiment, made.split.test)
+    assert heldout.users.tolist() == made.split.test.users[:7].tolist()
+    assert len(heldout.history) == len(heldout.targets) == 7
     assert ranked_for(experiment(), made.split.test) is made.split.test
 
 
@@ -123,7 +123,7 @@ def test_extras_are_what_a_baseline_cannot_be_fitted_without(name, monkeypatch):
     assert {caught.value.module: caught.value.extra} == extras
 
 
-def test_the_users_of_two_subsets_are_the_same_people():
+def test_the_users_of_two_subsets_are_the_same_users():
     world = {"users": 80, "items": 30, "events_per_user": 10.0}
     few, many = (
         assemble(

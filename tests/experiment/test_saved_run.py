@@ -40,12 +40,12 @@ LOG = Interactions.of_columns(
     n_users=2,
     n_items=4,
 )
-PEOPLE = Profiles(Strings.of(["ann", "bob"]), {"side": Category.of(["left", "right"])})
+USERS = Profiles(Strings.of(["ann", "bob"]), {"side": Category.of(["left", "right"])})
 
 
 @pytest.fixture
 def data(monkeypatch):
-    dataset = Dataset("fruit", LOG, CATALOG, PEOPLE)
+    dataset = Dataset("fruit", LOG, CATALOG, USERS)
     monkeypatch.setattr(assemble, "load_dataset", lambda experiment: dataset)
     return dataset
 

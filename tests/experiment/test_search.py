@@ -38,7 +38,7 @@ def test_of_a_large_grid_different_settings_are_drawn():
     assert any(other != found for other in others)
 
 
-def test_the_best_has_the_largest_mean_on_the_validation_people(split):
+def test_the_best_has_the_largest_mean_on_the_validation_users(split):
     found = search(Ease(), split, grid={"regularization": (1.0, 30.0, 1e6)}, key=KEY)
     for trial in found.trials:
         fitted = trial.ranker.fit(split.train, key=KEY)
@@ -49,7 +49,7 @@ def test_the_best_has_the_largest_mean_on_the_validation_people(split):
     assert found.to_json()["best"] == found.best.settings
 
 
-def test_the_test_people_are_not_looked_at(split):
+def test_the_test_users_are_not_looked_at(split):
     """Without them, the same search."""
     blind = replace(split, test=None)
     grid = {"factors": (2, 4, 8)}

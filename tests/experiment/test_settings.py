@@ -415,7 +415,7 @@ def test_a_wrong_items_table_is_a_problem_of_the_experiment(csv, problem):
         (1.5, "data.population must be an integer"),
     ],
 )
-def test_a_population_is_a_number_of_people(population, problem):
+def test_a_population_is_a_number_of_users(population, problem):
     data = {"source": "synthetic", "population": population}
     with pytest.raises(BadExperiment) as caught:
         check_experiment(with_section(data=data))

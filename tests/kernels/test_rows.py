@@ -17,10 +17,10 @@ def test_weighted_rows_are_added_to_what_is_there():
     np.testing.assert_allclose(out, before + sparse @ matrix, rtol=1e-12)
 
 
-@pytest.mark.parametrize("people", [0, 1, 9])
-def test_a_sum_of_outer_products(people):
+@pytest.mark.parametrize("users", [0, 1, 9])
+def test_a_sum_of_outer_products(users):
     draws = np.random.default_rng(1)
-    left = draws.normal(size=(people, 5)) * (draws.random((people, 5)) < 0.4)
-    right, out = draws.normal(size=(people, 3)), np.full((5, 3), np.nan)
+    left = draws.normal(size=(users, 5)) * (draws.random((users, 5)) < 0.4)
+    right, out = draws.normal(size=(users, 3)), np.full((5, 3), np.nan)
     outer_sum(left, right, out)
     np.testing.assert_allclose(out, left.T @ right, rtol=1e-12, atol=1e-12)

@@ -47,7 +47,7 @@ def _calls():
     table = np.concatenate([items, squares], 1)
     common = items.T @ items + np.eye(4)
     places = draw.integers(0, 200, (300, 7)).astype(np.int32)
-    people, values = np.empty((300, 4)), np.empty((300, 7))
+    vectors, values = np.empty((300, 4)), np.empty((300, 7))
     scores = draw.normal(size=(300, 50)).astype(np.float32)
     doubles = scores.astype(np.float64)
     users, factors = scores[:, :4].copy(), scores[:4].copy()
@@ -62,7 +62,7 @@ def _calls():
         ),
         "solve": (
             implicit_factors.solver(4),
-            (offsets, events, table, common, 2.0, places, people, values),
+            (offsets, events, table, common, 2.0, places, vectors, values),
         ),
         "spread": (
             implicit_factors.spread,

@@ -76,10 +76,10 @@ def test_nobody_who_keeps_the_rules_moves_more_than_the_sensitivity(
     when = [t for t in first + np.cumsum([0, *steps[1:]]) if t < rounds]
     mechanism = made(bands, participations=times, separation=separation)
     directions = np.random.default_rng(first).normal(size=(rounds, 3))
-    person = np.zeros((rounds, 3))
-    person[when] = directions[when]
-    person = mechanism.bound(Tree.dense(x=person * 1e3))["x"]
-    moved = np.linalg.norm(matrix(bands, rounds) @ person)
+    user = np.zeros((rounds, 3))
+    user[when] = directions[when]
+    user = mechanism.bound(Tree.dense(x=user * 1e3))["x"]
+    moved = np.linalg.norm(matrix(bands, rounds) @ user)
     assert moved <= mechanism.sensitivity * (1 + 1e-6)
     if len(when) == times and when[-1] + bands <= rounds:
         assert moved == pytest.approx(mechanism.sensitivity, rel=1e-9)
@@ -87,9 +87,9 @@ def test_nobody_who_keeps_the_rules_moves_more_than_the_sensitivity(
 
 def test_closer_participations_would_break_the_sensitivity():
     """Why bands above the separation are refused: aligned updates overlap."""
-    person = np.zeros(20)
-    person[[0, 1]] = 1.0
-    moved = np.linalg.norm(matrix(5, 20) @ person)
+    user = np.zeros(20)
+    user[[0, 1]] = 1.0
+    moved = np.linalg.norm(matrix(5, 20) @ user)
     assert moved > 1.2 * made(5, participations=2).sensitivity
     with pytest.raises(BadValue, match="participations overlap"):
         made(5, separation=4)

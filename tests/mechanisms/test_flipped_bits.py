@@ -58,9 +58,9 @@ def test_all_bits_of_a_row_together_are_within_epsilon(total, n_items):
 @pytest.mark.parametrize("bit", [0, 1])
 def test_bits_are_flipped_as_often_as_stated(bit):
     """False alarm below 2e-9; sees the flips of an epsilon 2 % off."""
-    mechanism, people = FlippedBits(1.0, 8), 60_000
-    rows = np.full((people, 1), 255 * bit, np.uint8)
-    said = unpacked(mechanism.privatize(rows, clients(bit)[:people]), 8)
+    mechanism, users = FlippedBits(1.0, 8), 60_000
+    rows = np.full((users, 1), 255 * bit, np.uint8)
+    said = unpacked(mechanism.privatize(rows, clients(bit)[:users]), 8)
     flipped = int((said != bit).sum())
     counts = [flipped, said.size - flipped]
     assert_frequencies(counts, [mechanism.flip, 1 - mechanism.flip], false_alarm=1e-9)

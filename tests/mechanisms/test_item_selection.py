@@ -20,7 +20,7 @@ from tacit.testing.statistics import assert_frequencies
 RARE = 1e-9
 
 
-def people(*histories, n_items=10):
+def users(*histories, n_items=10):
     users = [u for u, items in enumerate(histories) for _ in items]
     items = [item for own in histories for item in own]
     log = Interactions.of_columns(users, items, n_users=len(histories), n_items=n_items)
@@ -45,7 +45,7 @@ def test_nobody_weighs_more_than_one(most):
 
 def test_sums_by_hand():
     made = ItemSelection(2, 1.0, 1e-7)
-    named = people([1, 2], [2], [])
+    named = users([1, 2], [2], [])
     half = math.isqrt(STEPS**2 // 2)
     assert made.add_up(named).tolist() == [0, half, half + STEPS, *[0] * 7]
     assert made.add_up(named).dtype == np.int64
@@ -54,14 +54,14 @@ def test_sums_by_hand():
 def test_who_lies_names_nothing():
     """More items than agreed, or one item several times, would weigh more than one."""
     made = ItemSelection(2, 1.0, 1e-7)
-    liars = people([1, 2, 3], [4, 4])
+    liars = users([1, 2, 3], [4, 4])
     assert not made.add_up(liars).any()
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=12), min_size=1, max_size=6))
-def test_leaving_one_person_out_moves_the_sums_by_one_at_the_most(histories):
+def test_leaving_one_user_out_moves_the_sums_by_one_at_the_most(histories):
     made = ItemSelection(3, 1.0, 1e-7)
-    named = made.name(people(*histories), keys(len(histories)))
+    named = made.name(users(*histories), keys(len(histories)))
     assert (named.lengths <= 3).all()
     whole = made.add_up(named)
     for row in range(len(histories)):
@@ -70,13 +70,13 @@ def test_leaving_one_person_out_moves_the_sums_by_one_at_the_most(histories):
         assert (moved**2).sum() <= STEPS**2
 
 
-def test_a_person_chooses_by_its_own_coins():
+def test_a_user_chooses_by_its_own_coins():
     """Each of four items is named alike, and nobody notices who else is there.
 
     False alarm below 1e-9; sees a share of 1/4 that is off by 0.02.
     """
     made, n = ItemSelection(1, 1.0, 1e-7), 40_000
-    crowd = people(*[[2, 3, 5, 7]] * n)
+    crowd = users(*[[2, 3, 5, 7]] * n)
     named = made.name(crowd, keys(n))
     counts = np.bincount(named.items, minlength=10)[[2, 3, 5, 7]]
     assert_frequencies(counts, [0.25] * 4, false_alarm=RARE)
@@ -106,7 +106,7 @@ def test_the_threshold_is_the_papers(most, z, failure, rho):
         for t in range(1, most + 1)
     )
     assert expected == pytest.approx(rho, abs=5e-5)
-    assert expected <= made.people_needed <= expected + 4 / STEPS
+    assert expected <= made.users_needed <= expected + 4 / STEPS
 
 
 @given(
@@ -114,7 +114,7 @@ def test_the_threshold_is_the_papers(most, z, failure, rho):
     z=st.sampled_from([0.3, 1.0, 5.0, 30.0]),
     failure=st.sampled_from([1e-9, 1e-6, 1e-2]),
 )
-def test_items_of_one_person_pass_as_rarely_as_promised(most, z, failure):
+def test_items_of_one_user_pass_as_rarely_as_promised(most, z, failure):
     """For every number of items; with the worst one the promise is nearly used up."""
     made = ItemSelection(most, z, failure)
     passing = [any_passes(made, j, w) for j, w in enumerate(made.weights, start=1)]
@@ -128,7 +128,7 @@ def any_passes(made, j, weight):
     return -math.expm1(j * math.log1p(-one))
 
 
-def test_items_of_one_person_pass_at_the_promised_rate():
+def test_items_of_one_user_pass_at_the_promised_rate():
     """On the code that runs. False alarm below 1e-9; sees 0.25 that is off by 0.02."""
     made = ItemSelection(3, 1.0, 0.25)
     worst = max(range(1, 4), key=lambda j: any_passes(made, j, made.weights[j - 1]))

@@ -273,13 +273,13 @@ def exact_reports(direction: np.ndarray, cap, keys: Keys) -> list[list[mpmath.mp
 
 
 @pytest.mark.parametrize(
-    ("dimension", "people"), [(1, 60), (2, 40), (3, 30), (40, 4), (700, 1)]
+    ("dimension", "users"), [(1, 60), (2, 40), (3, 30), (40, 4), (700, 1)]
 )
 @pytest.mark.parametrize("epsilon", [0.5, 9.0])
-def test_what_is_computed_is_near_the_exact_report(epsilon, dimension, people):
+def test_what_is_computed_is_near_the_exact_report(epsilon, dimension, users):
     """By far: all coordinates together have a tenth of what is paid for."""
-    mechanism, keys = PrivUnit(epsilon, dimension), clients(dimension, people)
-    raw = np.random.default_rng(0).normal(size=(people, dimension))
+    mechanism, keys = PrivUnit(epsilon, dimension), clients(dimension, users)
+    raw = np.random.default_rng(0).normal(size=(users, dimension))
     raw[::2, 1:] *= 1e-9  # nearly along an axis
     direction, _ = priv_unit._polar(raw, 1.0)
     found, _ = drawn(direction, mechanism.cap, keys)

@@ -49,12 +49,12 @@ def share(method: FederatedPopularity, world: FederatedData, plan: Plan) -> np.n
     return state.server.weights["share"]
 
 
-def test_without_a_bound_that_bites_it_counts_people():
+def test_without_a_bound_that_bites_it_counts_users():
     world = FederatedData.of_histories([[0, 1], [0], [0, 0, 2], []], n_items=3)
     assert share(FederatedPopularity(), world, Plan(4)).tolist() == [0.75, 0.25, 0.25]
 
 
-def test_once_over_many_rounds_counts_the_same_people():
+def test_once_over_many_rounds_counts_the_same_users():
     world = FederatedData.of_histories([[0, 1], [0], [0, 0, 2], []], n_items=3)
     plan = Plan(4, rounds=5, sampler=Once())
     found = share(FederatedPopularity(), world, plan)
@@ -72,10 +72,10 @@ def test_every_item_of_a_history_is_equally_likely_to_be_drawn():
 
     Item 0 is repeated: repeats must not raise its chance.
     """
-    people = 20_000
-    world = FederatedData.of_histories([[0, 0, 0, 1, 2, 3, 4]] * people, n_items=5)
-    found = share(FederatedPopularity(max_votes=2), world, Plan(people))
-    bound = np.sqrt(np.log(2 * 5 / 1e-9) / (2 * people))
+    users = 20_000
+    world = FederatedData.of_histories([[0, 0, 0, 1, 2, 3, 4]] * users, n_items=5)
+    found = share(FederatedPopularity(max_votes=2), world, Plan(users))
+    bound = np.sqrt(np.log(2 * 5 / 1e-9) / (2 * users))
     assert np.abs(found - 0.4).max() < bound
 
 
@@ -224,7 +224,7 @@ def test_the_noise_in_the_sum_has_its_stated_scale():
     assert low < (found**2).sum() < high
 
 
-def test_content_turns_popularity_to_what_a_person_has():
+def test_content_turns_popularity_to_what_a_user_has():
     """Even items are alike, and odd ones; popularity alone cannot tell users apart."""
     world = checkerboard()
     parity = Categories.of([[str(i % 2)] for i in range(12)])

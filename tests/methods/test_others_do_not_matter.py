@@ -47,23 +47,23 @@ STACKED = {  # products of all clients' rows at once; their rounding is that of 
 }
 
 
-def simulation(method, people: int, *, n_items: int = 1200, each: int = 25):
+def simulation(method, users: int, *, n_items: int = 1200, each: int = 25):
     draw = np.random.default_rng(3)
-    lengths = np.maximum(2, draw.poisson(each, people))
+    lengths = np.maximum(2, draw.poisson(each, users))
     items = [draw.choice(n_items, n, replace=False) for n in lengths]
     log = Interactions.of_columns(
-        np.repeat(np.arange(people), lengths),
+        np.repeat(np.arange(users), lengths),
         np.concatenate(items),
-        n_users=people,
+        n_users=users,
         n_items=n_items,
     )
     ids = Strings.of(f"item {i}" for i in range(n_items))
     genre = Category.of([f"genre {i % 7}" for i in range(n_items)])
     return Simulation(
         method,
-        Plan(people, rounds=3, delta=1e-6),
+        Plan(users, rounds=3, delta=1e-6),
         Catalog(ids, ids, {"genre": genre}),
-        Profiles(Strings.of(f"user {i}" for i in range(people))),
+        Profiles(Strings.of(f"user {i}" for i in range(users))),
         Shards.of(log),
         Key.from_seed(1),
     )
@@ -82,40 +82,40 @@ def reports(played: Simulation, state, chosen):
     return np.concatenate(flat, axis=1), said.tree.norms()
 
 
-def training(method, people: int):
+def training(method, users: int):
     """A simulation whose next round trains."""
-    played = simulation(method, people)
+    played = simulation(method, users)
     state = played.start()
     while method.next_phase(state.server).name == "counts":
         state, _ = played.step(state)
     return played, state
 
 
-@pytest.mark.parametrize("people", some_of([3, 2, 9], 1))
+@pytest.mark.parametrize("users", some_of([3, 2, 9], 1))
 @pytest.mark.parametrize("name", EXACT)
-def test_removing_one_leaves_the_others_as_they_are(name, people):
-    played, state = training(EXACT[name], people)
-    everyone, _ = reports(played, state, range(people))
-    for left_out in range(people):
-        others = [i for i in range(people) if i != left_out]
+def test_removing_one_leaves_the_others_as_they_are(name, users):
+    played, state = training(EXACT[name], users)
+    everyone, _ = reports(played, state, range(users))
+    for left_out in range(users):
+        others = [i for i in range(users) if i != left_out]
         found, _ = reports(played, state, others)
         np.testing.assert_array_equal(found, everyone[others])
 
 
-@pytest.mark.parametrize("people", some_of([9, 2, 33], 1))
+@pytest.mark.parametrize("users", some_of([9, 2, 33], 1))
 @pytest.mark.parametrize("name", STACKED)
-def test_where_rows_are_multiplied_together_only_their_rounding_moves(name, people):
+def test_where_rows_are_multiplied_together_only_their_rounding_moves(name, users):
     """A matrix product may round a row by how many there are; bounds hold all the same.
 
     A release rounds reports to whole numbers whose bound holds for any value.
     """
     method, precision = STACKED[name]
-    played, state = training(method, people)
-    everyone, _ = reports(played, state, range(people))
+    played, state = training(method, users)
+    everyone, _ = reports(played, state, range(users))
     sizes = np.linalg.norm(everyone, axis=1)
     bound = method.phases(played.plan)[-1].bound
-    for left_out in range(people):
-        others = [i for i in range(people) if i != left_out]
+    for left_out in range(users):
+        others = [i for i in range(users) if i != left_out]
         found, norms = reports(played, state, others)
         moved = np.linalg.norm(found - everyone[others], axis=1)
         assert (moved <= precision * sizes[others]).all()
@@ -149,9 +149,9 @@ def test_the_catalog_and_the_network_choose_the_first_layer(hidden, monkeypatch)
     monkeypatch.setattr(rows, "weighted_rows", kernel)
     method = FedVae(hidden=(hidden,), latent=4, privacy=CENTRAL)
     played, state = training(method, 300)
-    for people in (1, 2, 300):
+    for users in (1, 2, 300):
         kernel.calls = 0
-        reports(played, state, range(people))
+        reports(played, state, range(users))
         assert kernel.calls == (hidden == 256)
 
 
@@ -161,9 +161,9 @@ def test_the_catalog_chooses_how_factors_are_solved(n_items, monkeypatch):
     monkeypatch.setattr(implicit_factors, "solver", kernel)
     method = FmfLdp(factors=3, privacy=LocalBits(1.0, votes=5))
     played = simulation(method, 300, n_items=n_items, each=10)
-    for people in (1, 300):
+    for users in (1, 300):
         kernel.calls = 0
-        reports(played, played.start(), range(people))
+        reports(played, played.start(), range(users))
         assert kernel.calls == (n_items == 1200)
 
 
@@ -172,10 +172,10 @@ def test_how_many_zeros_there_are_does_not_choose_how_a_sum_is_made(monkeypatch)
     kernel = Counting(rows.outer_sum)
     monkeypatch.setattr(rows, "outer_sum", kernel)
     draw = np.random.default_rng(0)
-    for people, share in ((1, 0.01), (300, 0.01), (300, 1.0)):
-        left = draw.normal(size=(people, 1, 1000))
+    for users, share in ((1, 0.01), (300, 0.01), (300, 1.0)):
+        left = draw.normal(size=(users, 1, 1000))
         left *= draw.random(left.shape) < share
-        right = draw.normal(size=(people, 1, 3))
+        right = draw.normal(size=(users, 1, 3))
         for is_sparse in (False, True):
             kernel.calls = 0
             found = Factored(left, right, is_sparse).sum()

@@ -15,7 +15,7 @@ from tacit.testing.contract import mixed_world
 from tacit.transport.channels import Each, Sum, channel
 
 WORLD = described(mixed_world())
-PEOPLE = len(WORLD.shards)
+USERS = len(WORLD.shards)
 SMALL = {  # few rounds of every phase; precision as it is by default
     "fedvae": {"hidden": (4,), "latent": 2, "count_rounds": 1},
     "gram": {"head": 5, "count_rounds": 1},
@@ -51,7 +51,7 @@ class Tapped:
 def simulations(name: str, mechanism: str, through: str, sampler):
     kind = method_class(name)
     plan = Plan(
-        PEOPLE,
+        USERS,
         rounds=3,
         sampler=sampler,
         channel=through,
@@ -64,7 +64,7 @@ def simulations(name: str, mechanism: str, through: str, sampler):
         settings["mode"] = "paper"
     protection = kind.mechanisms[mechanism]()
     method: Method = kind(**settings, privacy=protection).calibrated(plan)
-    for permitted in (np.ones(PEOPLE, bool), np.arange(PEOPLE) == 4, np.zeros(PEOPLE)):
+    for permitted in (np.ones(USERS, bool), np.arange(USERS) == 4, np.zeros(USERS)):
         yield Simulation(
             *(method, plan, WORLD.catalog, WORLD.profiles, WORLD.shards),
             Key.from_seed(3),
@@ -94,7 +94,7 @@ EVERY = [
     ],
 )
 def test_nobody_one_and_all_give_the_same_types(name, mechanism, through):
-    sampler = FixedSize(PEOPLE) if mechanism == "published" else Everyone()
+    sampler = FixedSize(USERS) if mechanism == "published" else Everyone()
     try:
         worlds = [*simulations(name, mechanism, through, sampler)]
     except (Refused, ValueError) as reason:

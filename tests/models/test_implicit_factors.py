@@ -47,20 +47,20 @@ def loss(model, items, x, history):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 40.0])
-def test_the_equations_one_person_at_a_time(twin, alpha):
+def test_the_equations_one_user_at_a_time(twin, alpha):
     model, shards = model_of(alpha), shards_of(HISTORIES)
     at = np.tile(np.arange(21, dtype=np.int32), (len(HISTORIES), 1))
-    people, whole = model.people(shards), model.gradients(shards)
+    users, whole = model.users(shards), model.gradients(shards)
     some = model.gradients_at(shards, at[:, ::-2].copy())
     for u, history in enumerate(HISTORIES):
         x, g = literal(model, history)
-        np.testing.assert_allclose(people[u], x, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(users[u], x, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(whole[u], g, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(some[u], g.ravel()[::-2], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow
-def test_twins_agree_on_a_thousand_people(monkeypatch):
+def test_twins_agree_on_a_thousand_users(monkeypatch):
     """Repeats, nobody, everything; the sizes that the compiled one is for."""
     draw, n_items = np.random.default_rng(0), 300
     histories = [draw.integers(0, n_items, n).tolist() for n in range(0, 1000, 2)]
@@ -71,7 +71,7 @@ def test_twins_agree_on_a_thousand_people(monkeypatch):
         for kernel in ("implicit_factors.solver", "implicit_factors.spread"):
             monkeypatch.setitem(TABLE, kernel, TABLE[kernel].at(limit))
         found[name] = (
-            model.people(shards),
+            model.users(shards),
             model.gradients_at(shards, at),
             model.gradients(shards.take(np.arange(0, 500, 50))),
         )
@@ -83,7 +83,7 @@ def test_the_gradient_is_the_slope_of_the_loss():
     """And so its sign descends; the paper's Equation 5 has the other one."""
     model, history = model_of(), [3, 3, 1, 3]
     shards = shards_of([history])
-    x, gradient = model.people(shards)[0], model.gradients(shards)[0]
+    x, gradient = model.users(shards)[0], model.gradients(shards)[0]
     step = 1e-6
     for place in np.ndindex(*model.items.shape):
         up, down = model.items.copy(), model.items.copy()
@@ -93,9 +93,9 @@ def test_the_gradient_is_the_slope_of_the_loss():
         assert slope / (2 * step) == pytest.approx(gradient[place], abs=1e-6)
 
 
-def test_a_person_minimises_their_loss():
+def test_a_user_minimises_their_loss():
     model, history = model_of(), [0, 4]
-    x = model.people(shards_of([history]))[0]
+    x = model.users(shards_of([history]))[0]
 
     def whole(y):
         return loss(model, model.items, y, history) + model.ridge * (y @ y)
@@ -107,7 +107,7 @@ def test_a_person_minimises_their_loss():
 def test_who_has_nothing_says_nothing(twin):
     """And has no taste: every score is zero."""
     shards = shards_of([[]])
-    assert not model_of().people(shards).any()
+    assert not model_of().users(shards).any()
     assert not model_of().gradients(shards).any()
     assert not model_of().gradients_at(shards, np.zeros((1, 4), np.int32)).any()
 
@@ -116,7 +116,7 @@ def test_more_factors_than_items(twin):
     """The ridge keeps the system solvable, and the history is fitted."""
     model = model_of(alpha=0.0, ridge=1e-6, n_items=2)
     shards = shards_of([[], [1], [0, 1, 1]], n_items=2)
-    scores = model.people(shards) @ model.items.T
+    scores = model.users(shards) @ model.items.T
     held = [[0, 0], [0, 1], [1, 1]]
     np.testing.assert_allclose(scores, held, atol=1e-4)
 
@@ -124,16 +124,16 @@ def test_more_factors_than_items(twin):
 def test_a_repeated_click_is_trusted_more(twin):
     model = model_of(alpha=1.0)
     once, thrice = shards_of([[3, 1]]), shards_of([[3, 1, 3, 3]])
-    near = [1 - model.people(s)[0] @ model.items[3] for s in (once, thrice)]
+    near = [1 - model.users(s)[0] @ model.items[3] for s in (once, thrice)]
     assert abs(near[1]) < abs(near[0])
     same = model_of(alpha=0.0)
-    np.testing.assert_allclose(same.people(once), same.people(thrice), rtol=1e-12)
+    np.testing.assert_allclose(same.users(once), same.users(thrice), rtol=1e-12)
 
 
 def test_an_item_nobody_touched_is_pushed_to_zero(twin):
     """Its gradient is 2 (x·v) x: a step makes its score smaller for whoever said so."""
     model, shards = model_of(), shards_of([[2]])
-    x, gradient = model.people(shards)[0], model.gradients(shards)[0]
+    x, gradient = model.users(shards)[0], model.gradients(shards)[0]
     before = model.items[5] @ x
     after = (model.items[5] - 1e-3 * gradient[5]) @ x
     assert abs(after) < abs(before)
@@ -146,13 +146,13 @@ def test_nan_stays_nan(twin):
     items[0, 0] = np.nan
     model = ImplicitFactors(items, 0.7, 0.5)
     assert np.isnan(model.gradients(shards_of([[0, 1]]))).all()
-    assert np.isnan(model.people(shards_of([[1]]))).all()
+    assert np.isnan(model.users(shards_of([[1]]))).all()
 
 
 @pytest.mark.parametrize("history", [[4], [3, 3, 1, 3], [0, 1, 2, 3, 4, 5, 6]])
 def test_parts_add_up_to_the_score(history):
     model, shards = model_of(), shards_of([history])
-    x = model.people(shards)[0]
+    x = model.users(shards)[0]
     for item in range(N_ITEMS):
         parts = model.reasons(shards, item)
         assert parts.shape == (len(history),)

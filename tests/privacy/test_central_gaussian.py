@@ -118,7 +118,7 @@ def test_bound_and_noise_are_those_of_the_phase():
     assert privacy.mechanism(ALONE[0], {}) == GaussianSum(2.0, 1.5)
     assert privacy.mechanism(UPDATES, {}) == GaussianSum(0.7, 1.5)
     assert CentralGaussian(1.5).mechanism(UPDATES, {}) == GaussianSum(1.0, 1.5)
-    assert privacy.variance(UPDATES, people=99, size=7) == pytest.approx(1.05**2)
+    assert privacy.variance(UPDATES, users=99, size=7) == pytest.approx(1.05**2)
 
 
 def test_the_event_of_a_release_is_that_of_the_mechanism():

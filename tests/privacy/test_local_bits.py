@@ -24,7 +24,7 @@ from tacit.transport.channels import Each, RoundContext
 from tacit.transport.messages import Reports, Slot
 from tacit.tree import Tree
 
-PEOPLE, ITEMS, FACTORS, VOTES, CLIP = 400, 30, 5, 30, 0.2
+USERS, ITEMS, FACTORS, VOTES, CLIP = 400, 30, 5, 30, 0.2
 SIZE = ITEMS * FACTORS
 PHASE = Phase("gradients", range(2), what="gradients", is_clipped=True)
 SLOTS = {"gradient": Slot("float64", (ITEMS, FACTORS))}
@@ -34,7 +34,7 @@ SLOTS = {"gradient": Slot("float64", (ITEMS, FACTORS))}
 def world():
     """A model and users whose gradients are partly cut at the bound."""
     draw = np.random.default_rng(0)
-    sizes = draw.integers(0, 12, PEOPLE)
+    sizes = draw.integers(0, 12, USERS)
     histories = [draw.choice(ITEMS, n, replace=False).tolist() for n in sizes]
     items = 0.3 + 0.3 * draw.standard_normal((ITEMS, FACTORS))
     model = ImplicitFactors(items, 0.5, 1.0)
@@ -45,7 +45,7 @@ def world():
 def values(world):
     """What is to be estimated: everyone's gradient within the bound."""
     model, shards = world
-    gradients = model.gradients(shards).reshape(PEOPLE, -1)
+    gradients = model.gradients(shards).reshape(USERS, -1)
     assert 0.001 < (np.abs(gradients) > CLIP).mean() < 0.5
     return np.clip(gradients, -CLIP, CLIP)
 
@@ -65,8 +65,8 @@ def read(privacy, reports):
 def estimates(privacy, world, *, seeds):
     """What the server makes of all reports, through every kernel, a row a seed."""
     model, shards = world
-    again = shards.take(np.tile(np.arange(PEOPLE), seeds))
-    keys = Key.from_seed(0).each(np.arange(seeds * PEOPLE))
+    again = shards.take(np.tile(np.arange(USERS), seeds))
+    keys = Key.from_seed(0).each(np.arange(seeds * USERS))
     with pytest.MonkeyPatch.context() as patch:
         for name in (
             "one_bit.bits",
@@ -78,7 +78,7 @@ def estimates(privacy, world, *, seeds):
         at = privacy.coordinates(SIZE, keys.at("local_update"))
         update = Tree.dense(coordinates=at, values=model.gradients_at(again, at))
         reports = said(privacy, update, keys.at("privatize"))
-        rows = np.arange(seeds * PEOPLE).reshape(seeds, PEOPLE)
+        rows = np.arange(seeds * USERS).reshape(seeds, USERS)
         found = [read(privacy, reports.select(r))["gradient"] for r in rows]
     assert {one.shape for one in found} == {(ITEMS, FACTORS)}
     return np.array([one.ravel() for one in found])
@@ -207,4 +207,4 @@ def test_more_votes_than_coordinates_are_refused_before_anybody_is_asked():
 
 def test_votes_have_no_one_variance():
     with pytest.raises(Refused, match="votes"):
-        LocalBits(1.0, 3).variance(PHASE, people=9.0, size=SIZE)
+        LocalBits(1.0, 3).variance(PHASE, users=9.0, size=SIZE)

@@ -96,4 +96,4 @@ def test_what_is_refused():
     with pytest.raises(BadValue, match="epsilon is not set"):
         LocalItem().releases(Plan(10), (PHASE,))
     with pytest.raises(Refused, match="one randomised item"):
-        LocalItem(epsilon=1.0).variance(PHASE, people=9.0, size=5)
+        LocalItem(epsilon=1.0).variance(PHASE, users=9.0, size=5)

@@ -68,9 +68,9 @@ def test_the_noise_of_the_sum_is_the_one_that_is_stated():
     unit = long.scale(1.5 / norms)
     sent, meant = said(privacy, long), unit.to_dense()
     gaps = np.concatenate([(sent[n] - meant[n].reshape(N, -1)).ravel() for n in SLOTS])
-    stated = privacy.variance(PHASE, people=1.0, size=17)
+    stated = privacy.variance(PHASE, users=1.0, size=17)
     assert gaps.var() == pytest.approx(stated, rel=0.04)
-    many = privacy.variance(PHASE, people=7.0, size=17)
+    many = privacy.variance(PHASE, users=7.0, size=17)
     assert many == pytest.approx(7 * stated)
 
 

@@ -135,11 +135,11 @@ def test_who_speaks_once_pays_for_the_dearer_part():
 def test_what_noise_may_have_made_is_no_count():
     """Of two rounds with noise of 5 each: 7.07, or 1 without any."""
     counts, phase = np.array([70.0, 4.0, 0.5, -9.0]), Phase("x", range(2), what="x")
-    each = CentralGaussian(5.0).variance(phase, people=9.0, size=4)
+    each = CentralGaussian(5.0).variance(phase, users=9.0, size=4)
     noisy = log_counts(counts, floor=math.sqrt(2 * each))
     assert noisy[1] == noisy[2] == noisy[3] == pytest.approx(np.log(50) / 2)
     assert noisy[0] == pytest.approx(np.log(70))
-    nothing = Unprotected().variance(phase, people=9.0, size=4)
+    nothing = Unprotected().variance(phase, users=9.0, size=4)
     bare = log_counts(counts, floor=math.sqrt(2 * nothing))
     assert bare.tolist() == pytest.approx([np.log(70), np.log(4), 0, 0])
 

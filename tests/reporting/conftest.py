@@ -12,9 +12,9 @@ from tacit.reporting.report_data import (
     Curve,
     Estimate,
     Paired,
-    Person,
     Report,
     Tradeoff,
+    User,
 )
 from tacit.statement import account
 
@@ -44,5 +44,5 @@ def report() -> Report:
         differences=(Paired(HOSTILE, "random", "NDCG@10", 0.24, 0.2, 0.3, 0.001),),
         curve=Curve("NDCG@10", (1, 2, 3), tuple(map(Estimate, (0.1, 0.2, 0.25)))),
         groups={HOSTILE: {"NDCG@10": methods}, "many": {"NDCG@10": methods}},
-        person=Person(HOSTILE, (HOSTILE, "tea"), ((HOSTILE, 0.5), ("milk", 0.25))),
+        user=User(HOSTILE, (HOSTILE, "tea"), ((HOSTILE, 0.5), ("milk", 0.25))),
     )

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from tacit.release import Standing
 from tacit.reporting.html import render
-from tacit.reporting.report_data import Contender, Estimate, Person, Report
+from tacit.reporting.report_data import Contender, Estimate, Report, User
 
 VOID = {"meta", "br", "path", "use"}
 
@@ -116,7 +116,7 @@ def test_text_from_data_is_neither_markup_nor_obeyed():
             released=(odd,),
             comparison=(Contender(odd, {odd: Estimate(0.5)}, is_this_run=True),),
             groups={odd: {odd: {odd: Estimate(0.5)}}},
-            person=Person(odd, (odd,), ((odd, 1.0),)),
+            user=User(odd, (odd,), ((odd, 1.0),)),
         )
     )
     page.encode()

@@ -34,7 +34,7 @@ def finding() -> dict[str, Any]:
         "name": "item_gradient",
         "question": HOSTILE,
         "source": "synthetic",
-        "people": 1200,
+        "users": 1200,
         "items": 30,
         "seed": 0,
         "attempts": [

@@ -10,7 +10,7 @@ from rich.console import Console
 from tacit.errors import BadValue
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.reporting import tables
-from tacit.reporting.report_data import Contender, Curve, Estimate, Person
+from tacit.reporting.report_data import Contender, Curve, Estimate, User
 from tacit.reporting.tables import Table
 from tacit.statement import Statement
 
@@ -69,7 +69,7 @@ def test_a_curve_needs_a_value_a_round() -> None:
 
 
 def test_recommendations_are_ranked_from_one() -> None:
-    table = tables.recommendations(Person("alice", (), (("tea", 0.5), ("jam", 0.25))))
+    table = tables.recommendations(User("alice", (), (("tea", 0.5), ("jam", 0.25))))
     assert table.rows == (("1", "tea", "0.5000"), ("2", "jam", "0.2500"))
 
 

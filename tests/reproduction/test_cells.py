@@ -13,6 +13,7 @@ from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import read_experiment
 from tacit.experiment.training import Nobody, train
 from tacit.release import View
+from tacit.reproduction import cells
 from tacit.reproduction.cells import Cell, Results
 
 EXPERIMENT = """
@@ -80,6 +81,17 @@ def test_what_is_finished_is_read_and_not_trained_again(tmp_path, cell, monkeypa
     monkeypatch.setattr(comparison, "train", lambda *a, **k: pytest.fail("trained"))
     again = results(tmp_path, cell)[cell]
     assert again.mean("ndcg@10") == first.mean("ndcg@10")
+
+
+def test_runs_of_another_version_are_named(tmp_path, cell, monkeypatch):
+    results(tmp_path, cell)[cell]
+    same, other = Counted(), Counted()
+    results(tmp_path, cell, watch=same)[cell]
+    monkeypatch.setattr(cells, "__version__", "9.9")
+    results(tmp_path, cell, watch=other)[cell]
+    assert same.said == []
+    assert [line for line in other.said if "this is 9.9" in line] == other.said
+    assert len(other.said) == 2  # one per seed
 
 
 def test_a_killed_cell_goes_on_from_its_run_directories(tmp_path, cell, monkeypatch):

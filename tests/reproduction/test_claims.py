@@ -47,7 +47,7 @@ def test_several_seeds():
     assert claim.evidence.endswith("2 users")
 
 
-def test_other_people_cannot_be_compared():
+def test_other_users_cannot_be_compared():
     with pytest.raises(BadValue, match="different users"):
         is_above("no", HIGH, found([0.1, 0.2], first=5), metric="ndcg@10")
 

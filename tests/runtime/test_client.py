@@ -278,8 +278,8 @@ def test_the_target_of_the_plan_as_simulated_devices_keep_it(
     """One after the other in rounds whose noise was given, whatever the target says."""
     plan = replace(FOUR, target_epsilon=1.0, **changed)
     method = FederatedPopularity(privacy=privacy)
-    people = WORLD.catalog, WORLD.profiles, WORLD.shards
-    simulated = Simulation(method, plan, *people, Key.from_seed(0))
+    data = WORLD.catalog, WORLD.profiles, WORLD.shards
+    simulated = Simulation(method, plan, *data, Key.from_seed(0))
     *_, (state, _) = simulated.run(simulated.start())
     assert state.taken.sum(axis=1).tolist() == [answers] * len(WORLD.shards)
     client = make(method, plan)

@@ -34,14 +34,14 @@ from tacit.statement import account
 from tacit.testing.contract import mixed_world
 
 WORLD = mixed_world()
-PEOPLE = len(WORLD.shards)
+USERS = len(WORLD.shards)
 LOCAL = FederatedPopularity(privacy=LocalPrivUnit(1.0))
 CENTRAL = FederatedPopularity(privacy=CentralGaussian(3.0))
 SERVER = Unit.USER, View.SERVER
 
 
 def plan(**changed) -> Plan:
-    return Plan(**{"population": PEOPLE, "rounds": 12, "delta": 1e-6} | changed)
+    return Plan(**{"population": USERS, "rounds": 12, "delta": 1e-6} | changed)
 
 
 # --- Terms ---------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def plan(**changed) -> Plan:
 def test_a_local_report_is_charged_a_round_whoever_looks():
     terms = terms_of(LOCAL, plan())
     [release] = terms.releases
-    assert (terms.rounds, terms.most, terms.population) == (12, 12, PEOPLE)
+    assert (terms.rounds, terms.most, terms.population) == (12, 12, USERS)
     assert {release.cells[name].each.epsilon for name in CELLS} == {1.0}
     assert {release.cells[name].event.count for name in CELLS} == {12}
     assert terms_of(LOCAL, plan(sampler=Once())).most == 1
@@ -101,7 +101,7 @@ class ByGroup(FederatedPopularity):
         )
 
 
-GROUPS = {"careful": 4, "open": PEOPLE - 4}
+GROUPS = {"careful": 4, "open": USERS - 4}
 
 
 def test_each_group_has_its_own_terms():
@@ -226,8 +226,8 @@ def test_a_run_of_chosen_phases_is_played_until_it_chooses_none():
     made = simulation(choosing("dear", "cheap", "cheap"), plan(**FOUR))
     states = [state for state, _ in made.run(made.start())]
     for state, share in zip(states, (0.5, 0.75, 1.0), strict=True):
-        assert state.spent.tolist() == pytest.approx([share / 2.0**2] * PEOPLE)
-    assert states[-1].taken.tolist() == [[3]] * PEOPLE
+        assert state.spent.tolist() == pytest.approx([share / 2.0**2] * USERS)
+    assert states[-1].taken.tolist() == [[3]] * USERS
     assert made.method.is_over(states[-1].server)
 
 
@@ -252,7 +252,7 @@ def test_devices_refuse_what_passes_the_budget_by_their_own_count():
     made, state = after_two_dear_rounds()
     blank = replace(state.server, memory=made.start().server.memory)
     after, tally = made.step(replace(state, server=blank))
-    assert (tally.asked, tally.took_part) == (PEOPLE, 0)
+    assert (tally.asked, tally.took_part) == (USERS, 0)
     assert after.spent.tolist() == state.spent.tolist()
 
 
@@ -265,7 +265,7 @@ def test_a_target_is_met_by_the_whole_run_however_it_chooses():
         if (line.unit, line.view) == SERVER
     ]
     assert 2.99 < server <= 3.0
-    assert play_all(simulation(method, made)).taken.tolist() == [[3]] * PEOPLE
+    assert play_all(simulation(method, made)).taken.tolist() == [[3]] * USERS
 
 
 def test_chosen_phases_need_everyone_in_every_round():
@@ -284,19 +284,19 @@ MANY = 10**7  # users, of whom a delta of 1e-6 would lay ten bare
 
 @pytest.mark.parametrize("method", [LOCAL, CENTRAL, VOTES, FederatedPopularity()])
 @pytest.mark.parametrize("channel", ["direct", "secure_sum", "shuffle"])
-@pytest.mark.parametrize("sampler", [Everyone(), FixedSize(PEOPLE // 2), Poisson(0.1)])
-@pytest.mark.parametrize("people", [PEOPLE, MANY])
+@pytest.mark.parametrize("sampler", [Everyone(), FixedSize(USERS // 2), Poisson(0.1)])
+@pytest.mark.parametrize("users", [USERS, MANY])
 @pytest.mark.parametrize("delta", some_of([1e-6, None, 1e-9, 1e-4], 2))
 def test_a_device_that_took_part_in_everything_has_spent_what_the_plan_said(
-    method, channel, sampler, people, delta
+    method, channel, sampler, users, delta
 ):
     """Every field of every line that both have, whatever makes a figure none."""
     made = plan(
-        population=people,
+        population=users,
         channel=channel,
         sampler=sampler,
         delta=delta,
-        min_contributors=min(people, 100_000),
+        min_contributors=min(users, 100_000),
         rounds=3,
     )
     told = run_statements(terms_of(method, made), range(3), delta=made.delta)
@@ -435,10 +435,10 @@ def test_simulated_devices_stop_at_their_cap():
     """Three reports of epsilon 1 and no fourth; the rounds go on without them."""
     made = simulation(LOCAL, plan(), caps=(Cap(3.0, 0.0),), chunk=4)
     state = play_all(made)
-    assert state.taken.tolist() == [[3]] * PEOPLE
+    assert state.taken.tolist() == [[3]] * USERS
     assert state.server.round == 12
     _, last = made.step(replace(state, server=replace(state.server, round=11)))
-    assert (last.asked, last.took_part) == (PEOPLE, 0)
+    assert (last.asked, last.took_part) == (USERS, 0)
 
 
 @pytest.mark.slow
@@ -460,7 +460,7 @@ def test_a_target_that_the_method_passes_lets_nobody_speak():
 
 
 def test_groups_stop_at_their_own_budgets():
-    codes = np.repeat([0, 1], [4, PEOPLE - 4])
+    codes = np.repeat([0, 1], [4, USERS - 4])
     made = plan(groups=GROUPS, channel="secure_sum", rounds=30)
     cap = Cap(3.0, 1e-6)
     state = play_all(simulation(ByGroup(), made, groups=codes, caps=(cap,)))
@@ -495,8 +495,8 @@ def test_a_step_is_a_function_of_the_state():
     made = simulation(LOCAL, plan(), caps=(Cap(1.0, 0.0),))
     start = made.start()
     first, again = made.step(start)[0], made.step(start)[0]
-    assert first.taken.tolist() == again.taken.tolist() == [[1]] * PEOPLE
-    assert start.taken.tolist() == [[0]] * PEOPLE
+    assert first.taken.tolist() == again.taken.tolist() == [[1]] * USERS
+    assert start.taken.tolist() == [[0]] * USERS
 
 
 # --- Runs on disk --------------------------------------------------------------------
@@ -521,7 +521,7 @@ def test_a_resumed_run_neither_forgets_nor_spends_twice(tmp_path, stop, every):
     play_into(directory, rounds=stop, every=every)
     resumed = play_into(directory, every=every)
     assert resumed.taken.tolist() == whole.taken.tolist()
-    assert whole.taken.max() == 3 < whole.taken.sum() / PEOPLE * 2
+    assert whole.taken.max() == 3 < whole.taken.sum() / USERS * 2
     for name, value in whole.server.weights.items():
         np.testing.assert_array_equal(resumed.server.weights[name], value)
     ledgers = [

@@ -130,8 +130,8 @@ def test_a_chunk_is_a_count(chunk):
 
 def test_a_cohort_is_ordered_by_length_so_that_a_chunk_is_even():
     made = simulation()
-    people = made.population
-    cohort = rounds._cohort(made.start(), people, people.cohort_keys)
+    population = made.population
+    cohort = rounds._cohort(made.start(), population, population.cohort_keys)
     lengths = WORLD.shards.lengths[cohort]
     assert (np.diff(lengths) >= 0).all()
     assert len(set(cohort.tolist())) == len(cohort) > 3
@@ -140,15 +140,15 @@ def test_a_cohort_is_ordered_by_length_so_that_a_chunk_is_even():
 @pytest.mark.slow
 def test_a_cohort_is_never_in_memory_at_once():
     """20,000 clients × 5,000 items: all reports are 400 MB, a chunk of 125 is 2.5."""
-    people, items = 20_000, 5_000
-    users = np.repeat(np.arange(people), 3)
+    n_users, items = 20_000, 5_000
+    users = np.repeat(np.arange(n_users), 3)
     held = Key.from_seed(1).generator().integers(items, size=len(users))
-    log = Interactions.of_columns(users, held, n_users=people, n_items=items)
+    log = Interactions.of_columns(users, held, n_users=n_users, n_items=items)
     made = Simulation(
         FederatedPopularity(max_votes=3),
-        Plan(people),
+        Plan(n_users),
         Catalog.of_ids([str(i) for i in range(items)]),
-        Profiles(Strings.of(str(i) for i in range(people))),
+        Profiles(Strings.of(str(i) for i in range(n_users))),
         Shards.of(log),
         Key.from_seed(0),
         chunk=125,
@@ -158,7 +158,7 @@ def test_a_cohort_is_never_in_memory_at_once():
     after, tally = made.step(state)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert tally.took_part == people
+    assert tally.took_part == n_users
     assert peak < 20e6
     counts = log.distinct().per_item
     np.testing.assert_array_equal(after.server.memory["votes"], counts)

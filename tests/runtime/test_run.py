@@ -396,7 +396,7 @@ def test_what_is_gone_is_not_made_good_by_a_resume(tmp_path, lost):
         rounds_of(directory)
 
 
-def test_what_holds_single_people_is_for_the_owner_alone(tmp_path):
+def test_what_holds_single_users_is_for_the_owner_alone(tmp_path):
     directory, before = RunDirectory(tmp_path), os.umask(0)
     try:
         with directory.locked():

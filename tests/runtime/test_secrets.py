@@ -21,7 +21,7 @@ from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once, Poisson
 from tacit.transport.channels import SecureSum, Sum
 
-PEOPLE, ITEMS, VICTIM = 50, 400, 7
+USERS, ITEMS, VICTIM = 50, 400, 7
 SECRETS = Secrets(bytes(32), bytes(range(32)))
 
 
@@ -29,14 +29,14 @@ def world(victim):
     draws = np.random.default_rng(5)
     held = [
         sorted(draws.choice(ITEMS, draws.integers(2, 120), replace=False).tolist())
-        for _ in range(PEOPLE)
+        for _ in range(USERS)
     ]
     held[VICTIM] = victim
     return FederatedData.of_histories(held, n_items=ITEMS)
 
 
 def simulation(method, *, victim=(1, 2, 3), **settings):
-    plan = Plan(PEOPLE, rounds=2, channel="secure_sum", **settings)
+    plan = Plan(USERS, rounds=2, channel="secure_sum", **settings)
     lived = world([*victim])
     genres = Category.of([f"genre {item % 7}" for item in range(ITEMS)])
     return Simulation(
@@ -94,7 +94,7 @@ def test_nobodys_history_moves_anothers_report(name, round_):
         for row in range(len(next(iter(one.values()))))
     ]
     assert [place for place, same in enumerate(is_same) if not same] == [VICTIM]
-    assert len(is_same) == PEOPLE
+    assert len(is_same) == USERS
 
 
 def test_every_round_has_a_secret_of_its_own_and_the_last_state_none():
@@ -119,9 +119,9 @@ def test_a_round_is_a_function_of_its_state():
 def test_who_is_asked_once_is_asked_once_though_rounds_have_other_secrets():
     made = simulation(METHODS["popularity"], sampler=Once())
     tallies = [tally for _, tally in made.run(made.start())]
-    assert sum(tally.took_part for tally in tallies) == PEOPLE
+    assert sum(tally.took_part for tally in tallies) == USERS
     *_, (state, _) = made.run(made.start())
-    assert state.taken.sum(axis=1).tolist() == [1] * PEOPLE
+    assert state.taken.sum(axis=1).tolist() == [1] * USERS
 
 
 def test_cohorts_and_coins_come_from_the_secrets():

@@ -15,19 +15,19 @@ from tacit.testing.toy import ToyFactors
 from tacit.transport.channels import Each, Sum, Unlinked
 
 WORLD = mixed_world()
-PEOPLE = len(WORLD.shards)
+USERS = len(WORLD.shards)
 BY_GROUP = Plan(
-    PEOPLE,
+    USERS,
     rounds=2,
     sampler=PoissonByGroup({"rare": 1e-12, "sure": 1.0}),
-    groups={"rare": 3, "sure": PEOPLE - 3},
+    groups={"rare": 3, "sure": USERS - 3},
 )
-CODES = np.array([0] * 3 + [1] * (PEOPLE - 3))
+CODES = np.array([0] * 3 + [1] * (USERS - 3))
 
 
 def simulation(**settings) -> Simulation:
     method = ToyFactors(dither=0.1, optimizer=Halfway())
-    given = {"method": method, "plan": Plan(PEOPLE, rounds=4), "key": Key.from_seed(3)}
+    given = {"method": method, "plan": Plan(USERS, rounds=4), "key": Key.from_seed(3)}
     return Simulation(
         **given | settings,
         catalog=WORLD.catalog,
@@ -71,7 +71,7 @@ def test_the_seed_is_all_that_a_run_depends_on():
 def test_a_group_is_sampled_at_its_own_rate():
     made = simulation(plan=BY_GROUP, groups=CODES)
     state, tally = made.step(made.start())
-    assert tally.asked == PEOPLE - 3
+    assert tally.asked == USERS - 3
     assert state.clients.state["rounds"].tolist() == CODES.tolist()
 
 
@@ -92,17 +92,17 @@ def test_a_group_that_the_plan_does_not_know_is_refused():
         simulation(plan=BY_GROUP, groups=CODES + 1)
 
 
-def test_as_many_people_in_the_plan_as_there_are():
+def test_as_many_users_in_the_plan_as_there_are():
     with pytest.raises(BadValue, match="speaks of 14 users, profiles of 13"):
         simulation(plan=Plan(14))
 
 
-def test_absent_people_are_in_the_plan_and_have_no_device():
+def test_absent_users_are_in_the_plan_and_have_no_device():
     made = simulation(plan=Plan(20, rounds=4), absent=7)
     state, tally = made.step(made.start())
-    assert tally.asked == len(state.clients) == PEOPLE
+    assert tally.asked == len(state.clients) == USERS
     whole, _ = simulation().step(simulation().start())
-    assert state.clients.state["rounds"].tolist() == [1] * PEOPLE
+    assert state.clients.state["rounds"].tolist() == [1] * USERS
     assert made.population.keys.words.tolist() == (
         simulation().population.keys.words.tolist()
     )
@@ -110,13 +110,13 @@ def test_absent_people_are_in_the_plan_and_have_no_device():
         one.server.weights["V"] - made.start().server.weights["V"]
         for one in (state, whole)
     )
-    np.testing.assert_allclose(moved * 20, all_here * PEOPLE)
+    np.testing.assert_allclose(moved * 20, all_here * USERS)
 
 
 def test_groups_may_have_absent_members_and_no_more_than_planned():
     plan = replace(BY_GROUP, population=20, groups={"rare": 5, "sure": 15})
     made = simulation(plan=plan, groups=CODES, absent=7)
-    assert made.step(made.start())[1].asked == PEOPLE - 3
+    assert made.step(made.start())[1].asked == USERS - 3
     few = replace(BY_GROUP, population=20, groups={"rare": 2, "sure": 18})
     with pytest.raises(BadValue, match="of whom 7 are absent"):
         simulation(plan=few, groups=CODES, absent=7)
@@ -130,14 +130,14 @@ def test_nobody_is_absent_from_a_cohort_of_fixed_size():
 def test_every_device_has_a_key_of_its_own_and_keeps_it():
     made = simulation()
     words = made.population.keys.words
-    assert len(np.unique(words, axis=0)) == PEOPLE
+    assert len(np.unique(words, axis=0)) == USERS
     assert replace(made, chunk=2).population.keys.words.tolist() == words.tolist()
     assert made.population is made.population  # derived once, not in every round
 
 
 def test_an_unknown_channel_is_refused_before_anything_is_trained():
     with pytest.raises(BadValue, match="'carrier pigeon' is not known"):
-        simulation(plan=Plan(PEOPLE, channel="carrier pigeon"))
+        simulation(plan=Plan(USERS, channel="carrier pigeon"))
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class ChoosyPopularity(FederatedPopularity):
 @pytest.mark.parametrize("sampler", [Everyone(), Poisson(0.2), FixedSize(3)])
 def test_a_filter_before_the_noise_is_refused(sampler):
     """One user could move what the others' reports do: more than a clip."""
-    plan = Plan(PEOPLE, sampler=sampler, channel="secure_sum", delta=1e-6)
+    plan = Plan(USERS, sampler=sampler, channel="secure_sum", delta=1e-6)
     with pytest.raises(Refused, match="Choosy looks at reports before the noise"):
         check_plan(ChoosyPopularity(privacy=CentralGaussian(1.0)), plan)
     check_plan(ChoosyPopularity(), plan)  # nothing is claimed, nothing is broken
@@ -195,7 +195,7 @@ class RobustPopularity(FederatedPopularity):
 
 
 def test_a_robust_statistic_is_held_against_the_protection_it_gets():
-    plan = Plan(PEOPLE, channel="secure_sum", delta=1e-6)
+    plan = Plan(USERS, channel="secure_sum", delta=1e-6)
     with pytest.raises(Refused, match="Choosy looks at reports before the noise"):
         check_plan(RobustPopularity(privacy=CentralGaussian(1.0)), plan)
     check_plan(RobustPopularity(), plan)

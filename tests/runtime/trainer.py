@@ -67,16 +67,16 @@ class Overheard(ToyFactors):
         return reports
 
 
-def simulation(people: int = 12, items: int = 8) -> Simulation:
+def simulation(n_users: int = 12, items: int = 8) -> Simulation:
     draws = Key.from_seed(1).generator()
-    held = draws.random((people, items)) < 0.5
+    held = draws.random((n_users, items)) < 0.5
     users, what = np.nonzero(held)
-    log = Interactions.of_columns(users, what, n_users=people, n_items=items)
+    log = Interactions.of_columns(users, what, n_users=n_users, n_items=items)
     return Simulation(
         Overheard(optimizer=Momentum()),
-        Plan(people, rounds=ROUNDS, sampler=Poisson(0.6)),
+        Plan(n_users, rounds=ROUNDS, sampler=Poisson(0.6)),
         Catalog.of_ids([f"item {i}" for i in range(items)]),
-        Profiles(Strings.of(f"user {i}" for i in range(people))),
+        Profiles(Strings.of(f"user {i}" for i in range(n_users))),
         Shards.of(log),
         Key.from_seed(7),
         chunk=4,

@@ -76,8 +76,8 @@ def trained(name: str) -> Recommender:
     draws = Key.from_seed(5).generator()
     histories = [sorted(draws.choice(N_ITEMS, n % 9, False)) for n in range(30)]
     world = FederatedData.of_histories(histories, n_items=N_ITEMS)
-    people = items, world.profiles, world.shards
-    made = Simulation(method, Plan(30, rounds=2), *people, Key.from_seed(6))
+    data = items, world.profiles, world.shards
+    made = Simulation(method, Plan(30, rounds=2), *data, Key.from_seed(6))
     state = made.start()
     rounds = method.count_rounds if isinstance(method, FedVae) else 2
     while state.server.round < rounds:
@@ -110,8 +110,8 @@ def dense(shards: Shards) -> np.ndarray:
 @pytest.mark.parametrize("name", METHODS)
 def test_scores_and_lists_are_the_methods_own(name, precision, near):
     client, shards = trained(name), histories()
-    people = stranger(client.method, len(shards))
-    expected = client.score(shards, people)
+    users = stranger(client.method, len(shards))
+    expected = client.score(shards, users)
     written = client.method.formula(client.broadcast)
     content = to_onnx(written, n_items=N_ITEMS, precision=precision)
     found = run(content, dense(shards))

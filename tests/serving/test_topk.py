@@ -14,9 +14,9 @@ from tacit.serving.topk import FactorIndex, top_k, top_k_plain
 NOTHING = Ragged.of_lengths([0], np.zeros(0, np.int32))
 
 
-def _seen(rng: np.random.Generator, n_people: int, n_items: int) -> Ragged:
+def _seen(rng: np.random.Generator, n_users: int, n_items: int) -> Ragged:
     rows = [
-        rng.permutation(n_items)[: rng.integers(0, n_items)] for _ in range(n_people)
+        rng.permutation(n_items)[: rng.integers(0, n_items)] for _ in range(n_users)
     ]
     lengths = [len(row) for row in rows]
     return Ragged.of_lengths(lengths, np.concatenate(rows).astype(np.int32))
@@ -80,10 +80,10 @@ def test_the_coarse_scan_is_exact(seed, n_items, n_factors, spread, scale):
     index = FactorIndex.of(items)
     expected = top_k_plain(index.scores(users), seen, k=10)
     _same(index.top_k(users, seen, k=10), expected)
-    for person in range(4):
-        best = index.best(users[person], seen[person], k=10)
-        assert best.items.tolist() == expected[person].items.tolist()
-        assert best.scores.tolist() == expected[person].scores.tolist()
+    for user in range(4):
+        best = index.best(users[user], seen[user], k=10)
+        assert best.items.tolist() == expected[user].items.tolist()
+        assert best.scores.tolist() == expected[user].scores.tolist()
 
 
 def test_items_that_differ_by_less_than_a_step_are_told_apart():

@@ -30,8 +30,8 @@ class TestToy(MethodContract):
         """The one missing item of each user's kind is the best unseen one."""
         scores = score(world.shards)
         scores[world.shards.owners, world.shards.items] = -np.inf
-        people = np.arange(len(scores))
-        assert (scores.argmax(axis=1) % 2 == people % 2).all()
+        users = np.arange(len(scores))
+        assert (scores.argmax(axis=1) % 2 == users % 2).all()
 
 
 @dataclass(frozen=True)

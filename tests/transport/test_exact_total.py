@@ -25,7 +25,7 @@ from tacit.tree import Dense, Factored, Grouped, Symmetric, Tree
 
 SECRET = bytes(range(32))
 FALSE_ALARM = 1e-9
-PEOPLE = 60
+USERS = 60
 
 
 def draws(*shape, seed=0):
@@ -43,7 +43,7 @@ def in_groups(n, groups=3):
 
 def worlds():
     """Reports of every kind, with what bounds them."""
-    n = PEOPLE
+    n = USERS
     plain = Tree.dense(a=draws(n, 30), b=draws(n, 2, 3))
     yield (
         "dense",
@@ -113,18 +113,18 @@ def codes_of(name):
 @every_world
 def test_the_sum_is_that_of_floats_but_for_the_steps(name):
     tree, slots, mechanism = WORLDS[name]
-    with_people, alone = total(name, tree), total(name, [])
+    with_users, alone = total(name, tree), total(name, [])
     wanted = bare_sum([mechanism.enforce(tree)], Layout(slots))
     for leaf, value in wanted.items():
-        found = with_people[leaf] - alone[leaf]
-        np.testing.assert_allclose(found, value, atol=PEOPLE * 2e-3 * 0.3)
+        found = with_users[leaf] - alone[leaf]
+        np.testing.assert_allclose(found, value, atol=USERS * 2e-3 * 0.3)
 
 
 @every_world
 def test_no_order_and_no_chunk_changes_a_bit(name):
     tree, _, _ = WORLDS[name]
     whole = total(name, tree)
-    order = np.random.default_rng(3).permutation(PEOPLE)
+    order = np.random.default_rng(3).permutation(USERS)
     cut = [tree.select(order[:1]), tree.select(order[1:17]), tree.select(order[17:])]
     for leaf, value in total(name, cut).items():
         np.testing.assert_array_equal(value, whole[leaf], strict=True)
@@ -142,8 +142,8 @@ def test_blocks_of_any_size_give_the_same_bits(name, monkeypatch):
 @every_world
 def test_the_type_and_shape_do_not_tell_who_took_part(name):
     tree, slots, _ = WORLDS[name]
-    for people in ([], tree.select([0]), tree):
-        found = total(name, people)
+    for users in ([], tree.select([0]), tree):
+        found = total(name, users)
         assert {n: v.dtype for n, v in found.items()} == dict.fromkeys(slots, float)
         assert {n: v.shape for n, v in found.items()} == {
             n: slot.shape for n, slot in slots.items()
@@ -155,7 +155,7 @@ def test_one_report_moves_the_sum_by_no_more_than_the_limit(name):
     """In whole numbers, with everyone else there and with nobody."""
     tree, slots, _ = WORLDS[name]
     for code in codes_of(name):
-        for others in ([], [*range(1, PEOPLE)]):
+        for others in ([], [*range(1, USERS)]):
             sums = []
             for rows in (others, [0, *others]):
                 made = {n: np.zeros(slots[n].shape, np.int64) for n in code.slots}
@@ -248,8 +248,8 @@ def test_low_bits_do_not_tell_whether_anybody_has_an_item():
     assert floats[1] > 20 * max(1, floats[0])
     mine = np.zeros((1, n))
     mine[0, 0] = 1.0
-    for people in ([], [Tree.dense(x=mine)]):
-        steps = exact_total(people, mechanism, layout, SECRET)["x"] * 2.0**16
+    for users in ([], [Tree.dense(x=mine)]):
+        steps = exact_total(users, mechanism, layout, SECRET)["x"] * 2.0**16
         np.testing.assert_array_equal(steps, np.rint(steps))
 
 
@@ -283,8 +283,8 @@ def test_the_diagonal_of_a_half_has_the_noise_of_its_pairs():
 
 def test_a_dense_report_is_encoded_as_a_device_encodes_it():
     """The rule stands in `exact_sum` for one vector, here for any leaves."""
-    x = draws(PEOPLE, 300)
-    flat = np.zeros((PEOPLE, 300))
+    x = draws(USERS, 300)
+    flat = np.zeros((USERS, 300))
     flat[:, :5] = 1 / math.sqrt(5)  # rounded towards zero
     both = np.concatenate([x / np.linalg.norm(x, axis=1)[:, None] * 0.999, flat])
     part = Bounded(("a",), 1.0, 2.0)

@@ -35,8 +35,8 @@ from tacit.tree import Array, Arrays
 from tacit.tree.symmetric import diagonal
 
 ALARM = 1e-7
-_FEW, _PEOPLE = 20, 12  # items and users, where any number does
-_PRESENT = {"nobody": 0, "one": 1, "everyone": _PEOPLE}
+_FEW, _USERS = 20, 12  # items and users, where any number does
+_PRESENT = {"nobody": 0, "one": 1, "everyone": _USERS}
 _FINEST = 26  # bits: 2¹⁶ steps per bound, 2²⁴ and a few for products of factors
 _ROUNDED_UP = 1.0201  # the variance on the exact path, whose noise is up to 1 % more
 
@@ -83,9 +83,9 @@ class _Tap:
 
 
 def _seen(method: Method, plan: Plan, key: Key, path: str, present: int) -> _Seen:
-    groups = {g: _PEOPLE if size else 0 for g, size in plan.groups.items()}
-    plan = replace(plan, population=_PEOPLE, groups=groups, channel="secure_sum")
-    data, tap = small_data(_FEW).repeated(_PEOPLE), _Tap()
+    groups = {g: _USERS if size else 0 for g, size in plan.groups.items()}
+    plan = replace(plan, population=_USERS, groups=groups, channel="secure_sum")
+    data, tap = small_data(_FEW).repeated(_USERS), _Tap()
     code = int(np.argmax([*groups.values()]))  # the one group that has members
     simulation = Simulation(
         method,
@@ -94,8 +94,8 @@ def _seen(method: Method, plan: Plan, key: Key, path: str, present: int) -> _See
         data.profiles,
         data.shards,
         key.at("run"),
-        groups=np.full(_PEOPLE, code, np.int64),
-        ledger=Only(np.arange(_PEOPLE) < present),
+        groups=np.full(_USERS, code, np.int64),
+        ledger=Only(np.arange(_USERS) < present),
         channel=tap,
         is_release=path == EXACT,
     )

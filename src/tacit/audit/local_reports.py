@@ -69,9 +69,9 @@ def _check_pairs(say: Say, claims: Claims, key: Key) -> Check:
 
 def _servers(method: Method, plan: Plan, data: FederatedData, key: Key) -> list[Server]:
     """The server before each round of the plan."""
-    people = data.repeated(plan.population)
+    repeated = data.repeated(plan.population)
     simulation = Simulation(
-        method, plan, data.catalog, people.profiles, people.shards, key
+        method, plan, data.catalog, repeated.profiles, repeated.shards, key
     )
     start = simulation.start()
     states = [start, *(state for state, _ in simulation.run(start))]

@@ -22,38 +22,38 @@ from tacit.method import Clients, Method, Unmetered, enrol, participate
 from tacit.plan import Plan
 from tacit.transport.messages import Broadcast
 
-_FEW, _PEOPLE = 20, 12  # items and users, where any number does
+_FEW, _USERS = 20, 12  # items and users, where any number does
 _SAME = 1e-4  # of the largest number of a report, or of 1
 
 
 def check_alone(method: Method, plan: Plan, *, key: Key) -> Check:
     """Hold reports of a whole cohort against those of clients alone."""
-    groups = {g: _PEOPLE if size else 0 for g, size in plan.groups.items()}
-    plan = replace(plan, population=_PEOPLE, groups=groups)
+    groups = {g: _USERS if size else 0 for g, size in plan.groups.items()}
+    plan = replace(plan, population=_USERS, groups=groups)
     stage = _Stage(method, plan, key)
-    together = stage.said(np.arange(_PEOPLE))
-    alone = [stage.said(np.array([row])) for row in range(_PEOPLE)]
+    together = stage.said(np.arange(_USERS))
+    alone = [stage.said(np.array([row])) for row in range(_USERS)]
     gap = np.abs(together - np.concatenate(alone)).max(initial=0.0)
     return Check.at_most(
         "change of a report by who else is asked",
         float(gap) / max(1.0, float(np.abs(together).max(initial=0.0))),
         claimed=0.0,
         slack=_SAME,
-        detail=f"relative, {_PEOPLE} clients together and one by one, the first round",
+        detail=f"relative, {_USERS} clients together and one by one, the first round",
     )
 
 
 class _Stage:
     def __init__(self, method: Method, plan: Plan, key: Key) -> None:
-        self.method, self.keys = method, key.at("clients").each(np.arange(_PEOPLE))
-        self.data = small_data(_FEW).repeated(_PEOPLE)
+        self.method, self.keys = method, key.at("clients").each(np.arange(_USERS))
+        self.data = small_data(_FEW).repeated(_USERS)
         server = method.start(plan, self.data.catalog, key.at("start"))
         self.broadcast: Broadcast = method.broadcast(server)
         # All in the one group that has members.
-        codes = np.full(_PEOPLE, np.argmax([*plan.groups.values()]), np.int64)
-        people, catalog = self.data.profiles, self.data.catalog
+        codes = np.full(_USERS, np.argmax([*plan.groups.values()]), np.int64)
+        profiles, catalog = self.data.profiles, self.data.catalog
         self.clients: Clients = enrol(
-            method, plan, people, self.keys, catalog=catalog, groups=codes
+            method, plan, profiles, self.keys, catalog=catalog, groups=codes
         )
 
     def said(self, rows: np.ndarray) -> Float64[np.ndarray, "rows numbers"]:

@@ -39,7 +39,7 @@ from tacit.transport.messages import Reports
 ALARM = 1e-7
 _FEW = 20  # items, where any number does
 _ROUNDS = 96  # rounds that are drawn, over as many runs as it takes
-_LEAST_PEOPLE, _MOST_PEOPLE = 400, 20_000  # invented ones, whatever the plan has
+_LEAST_USERS, _MOST_USERS = 400, 20_000  # invented ones, whatever the plan has
 _ASKED = 40  # users per round, if the population is large enough
 
 Asked = Bool[np.ndarray, "rounds clients"]
@@ -56,8 +56,8 @@ def check_cohorts(
     most = plan.sampler.most_participations(plan)
     if rate is None and size is None and most >= plan.rounds:
         return
-    people = plan.population if size else _people(rate or 1 / plan.rounds)
-    own = _of_one_group(plan, group, people)
+    n_users = plan.population if size else _users_needed(rate or 1 / plan.rounds)
+    own = _of_one_group(plan, group, n_users)
     asked = _asked(method, own, key)
     yield _check_participations(asked, plan, most=most, counted=count, inner=inner)
     if rate is not None:
@@ -87,14 +87,14 @@ def _size(event: Any) -> int | None:
     return int(event.sample_size) if is_sampled else None
 
 
-def _people(rate: float) -> int:
+def _users_needed(rate: float) -> int:
     wanted = math.ceil(_ASKED / rate)
-    return min(max(wanted, _LEAST_PEOPLE), _MOST_PEOPLE)
+    return min(max(wanted, _LEAST_USERS), _MOST_USERS)
 
 
-def _of_one_group(plan: Plan, group: str, people: int) -> Plan:
-    groups = {name: people if name == group else 0 for name in plan.groups}
-    return replace(plan, population=people, groups=groups)
+def _of_one_group(plan: Plan, group: str, n_users: int) -> Plan:
+    groups = {name: n_users if name == group else 0 for name in plan.groups}
+    return replace(plan, population=n_users, groups=groups)
 
 
 # --- Through the runtime --------------------------------------------------------------

@@ -38,7 +38,7 @@ from tacit.transport.channels import (
 from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Array, Arrays
 
-_FEW, _PEOPLE = 20, 12  # items and users, where any number does
+_FEW, _USERS = 20, 12  # items and users, where any number does
 _HELD = [0, 3, 4]  # what everybody has in the second run
 _SAME = 1e-9  # what rounding may change, relatively
 
@@ -67,12 +67,12 @@ def check_replay(
 def _gap(
     method: Method, plan: Plan, carrier: Channel, key: Key, data: FederatedData
 ) -> float:
-    groups = {g: _PEOPLE if size else 0 for g, size in plan.groups.items()}
-    plan = replace(plan, population=_PEOPLE, groups=groups)
+    groups = {g: _USERS if size else 0 for g, size in plan.groups.items()}
+    plan = replace(plan, population=_USERS, groups=groups)
     kept = _Kept(carrier)
-    first = _played(method, plan, data.repeated(_PEOPLE), key, kept)
+    first = _played(method, plan, data.repeated(_USERS), key, kept)
     again = _Again(carrier, kept.said)
-    other = data.all_holding(_HELD, _PEOPLE)
+    other = data.all_holding(_HELD, _USERS)
     gaps = [0.0]
     for nobody in (False, True):
         fresh = copy.deepcopy(method)  # a method that remembers forgets it here
@@ -110,8 +110,8 @@ def _played(
         data.profiles,
         data.shards,
         key,
-        groups=np.full(_PEOPLE, code, np.int64),
-        ledger=Only(np.full(_PEOPLE, not nobody)),
+        groups=np.full(_USERS, code, np.int64),
+        ledger=Only(np.full(_USERS, not nobody)),
         channel=channel,
     )
     return [state.server for state, _ in simulation.run(simulation.start())]

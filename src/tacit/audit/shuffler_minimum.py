@@ -28,18 +28,18 @@ from tacit.transport.channels import Unlinked
 
 _FEW = 20  # items, where any number does
 _LEAST = 6  # contributors that the plan promises
-_PEOPLE = 9  # more than the minimum, so that fewer can take part
+_USERS = 9  # more than the minimum, so that fewer can take part
 
 
 def check_minimum(
     method: Method, plan: Plan, *, key: Key, data: FederatedData | None = None
 ) -> Iterator[Check]:
     """Below its minimum the relay delivers nothing; none if no relay can be used."""
-    data = (data or small_data(_FEW)).repeated(_PEOPLE)
-    groups = {g: _PEOPLE if size else 0 for g, size in plan.groups.items()}
+    data = (data or small_data(_FEW)).repeated(_USERS)
+    groups = {g: _USERS if size else 0 for g, size in plan.groups.items()}
     mixed = replace(
         plan,
-        population=_PEOPLE,
+        population=_USERS,
         groups=groups,
         sampler=Everyone(),
         channel="shuffle",
@@ -70,8 +70,8 @@ def _delivers(
         data.profiles,
         data.shards,
         key,
-        groups=np.full(_PEOPLE, code, np.int64),
-        ledger=Only(np.arange(_PEOPLE) < contributors),
+        groups=np.full(_USERS, code, np.int64),
+        ledger=Only(np.arange(_USERS) < contributors),
     )
     try:
         simulation.step(simulation.start())

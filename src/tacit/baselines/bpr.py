@@ -20,7 +20,7 @@ from jaxtyping import Float, Float32, Float64
 
 from tacit import check
 from tacit.baselines.library import confidences, implicit_on_cpu
-from tacit.baselines.matrix import people_by_items
+from tacit.baselines.matrix import users_by_items
 from tacit.baselines.ranker import Grid, Scores, Vectors
 from tacit.data.shards import Shards
 from tacit.keys import Key
@@ -69,7 +69,7 @@ class Bpr:
                 random_state=key.generator(),
             )
             model.fit(confidences(train), show_progress=False)
-        x, items = people_by_items(train), model.item_factors
+        x, items = users_by_items(train), model.item_factors
         fold_in = _ridge(_means(x, items[:, :-1]), model.user_factors[:, :-1])
         counts = np.maximum(np.asarray(x.sum(axis=0)), _COUNT_OF_UNSEEN)
         # After the fold-in map, which must not see what the bias is given back.
@@ -90,7 +90,7 @@ class FittedBpr:
         BPR has no rule for users it never saw. The map is the ridge regression of the
         training users' vectors on the means of their items.
         """
-        vectors = _means(people_by_items(history), self.items[:, :-1]) @ self.fold_in
+        vectors = _means(users_by_items(history), self.items[:, :-1]) @ self.fold_in
         ones = np.ones((len(history), 1))
         return np.concatenate([vectors, ones], axis=1).astype(np.float32)
 
@@ -108,9 +108,9 @@ def _means(
 
 def _ridge(
     means: Float64[np.ndarray, "users factors"],
-    people: Float[np.ndarray, "users factors"],
+    users: Float[np.ndarray, "users factors"],
 ) -> Float64[np.ndarray, "factors factors"]:
     gram = means.T @ means
     # Relative to the mean eigenvalue; 1e-12 where all means are zero.
     ridge = max(_RIDGE * float(np.trace(gram)) / len(gram), 1e-12)
-    return np.linalg.solve(gram + ridge * np.eye(len(gram)), means.T @ people)
+    return np.linalg.solve(gram + ridge * np.eye(len(gram)), means.T @ users)

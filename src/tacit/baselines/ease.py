@@ -17,7 +17,7 @@ from jaxtyping import Float
 from scipy.linalg import get_lapack_funcs
 
 from tacit import check
-from tacit.baselines.matrix import people_by_items, row_blocks
+from tacit.baselines.matrix import row_blocks, users_by_items
 from tacit.baselines.ranker import Grid, Scores
 from tacit.data.shards import Shards
 from tacit.errors import BadValue
@@ -59,7 +59,7 @@ class Ease:
                 f"squared; at most {_MOST_BYTES / 2**30:.0f} are allowed: leave ease "
                 "out of evaluate.baselines, or use item_knn"
             )
-        x = sp.csr_array(people_by_items(train).astype(self.precision))
+        x = sp.csr_array(users_by_items(train).astype(self.precision))
         gram = _gram(x)
         gram[np.diag_indices_from(gram)] += self.regularization  # G + λI, in place
         p = _inverse_in_place(gram)
@@ -76,7 +76,7 @@ class FittedEase:
 
     def score(self, history: Shards) -> Scores:
         """The sum of the rows of the items held; costs what the history is long."""
-        x = people_by_items(history).astype(self.weights.dtype)
+        x = users_by_items(history).astype(self.weights.dtype)
         return np.asarray(x @ self.weights)
 
 

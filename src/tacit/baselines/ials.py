@@ -23,7 +23,7 @@ from jaxtyping import Float32, Float64
 
 from tacit import check
 from tacit.baselines.library import confidences, implicit_on_cpu
-from tacit.baselines.matrix import people_by_items, row_blocks
+from tacit.baselines.matrix import row_blocks, users_by_items
 from tacit.baselines.ranker import Grid, Scores, Vectors
 from tacit.data.shards import Shards
 from tacit.keys import Key
@@ -74,7 +74,7 @@ class FittedIals:
 
     def represent(self, history: Shards) -> Vectors:
         """The w that minimizes the loss for each history, H fixed, in closed form."""
-        x, n_factors = people_by_items(history), self.items.shape[1]
+        x, n_factors = users_by_items(history), self.items.shape[1]
         # One f × f system per user, so memory is bounded by blocks of users.
         blocks = row_blocks(len(history), width=n_factors**2)
         return np.concatenate([self._solved(x[block]) for block in blocks])

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tacit import check
-from tacit.baselines.matrix import people_by_items
+from tacit.baselines.matrix import users_by_items
 from tacit.baselines.neighbors import nearest
 from tacit.baselines.ranker import Grid, Scores
 from tacit.data.shards import Shards
@@ -40,7 +40,7 @@ class ItemKnn:
 
     def fit(self, train: Shards, *, key: Key) -> FittedItemKnn:
         """Find the neighbors; nothing is random."""
-        items = people_by_items(train).T.tocsr()
+        items = users_by_items(train).T.tocsr()
         near = nearest(
             items,
             items,
@@ -60,4 +60,4 @@ class FittedItemKnn:
 
     def score(self, history: Shards) -> Scores:
         """For every item, its cosines with the items held, summed."""
-        return np.asarray((people_by_items(history) @ self.similarities).toarray())
+        return np.asarray((users_by_items(history) @ self.similarities).toarray())

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import scipy.sparse as sp
 
-from tacit.baselines.matrix import people_by_items
+from tacit.baselines.matrix import users_by_items
 from tacit.data.shards import Shards
 from tacit.errors import MissingExtra
 
@@ -33,4 +33,4 @@ def implicit_on_cpu() -> Iterator[ModuleType]:
 def confidences(train: Shards) -> sp.csr_matrix:
     """Histories, users × items, as the type of matrix that `implicit` expects."""
     # Not `csr_array`, which the library takes with a warning.
-    return sp.csr_matrix(people_by_items(train))
+    return sp.csr_matrix(users_by_items(train))

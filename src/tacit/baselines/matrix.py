@@ -11,7 +11,7 @@ from tacit.data.shards import Shards
 _NUMBERS_AT_ONCE = 2**24  # 128 MiB in double precision
 
 
-def people_by_items(shards: Shards) -> sp.csr_array:
+def users_by_items(shards: Shards) -> sp.csr_array:
     """Users × items: 1.0 where a user has an item, however often."""
     return shards.log.matrix()
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float32
 
-from tacit.baselines.matrix import people_by_items
+from tacit.baselines.matrix import users_by_items
 from tacit.baselines.ranker import Grid, Scores
 from tacit.data.shards import Shards
 from tacit.keys import Key
@@ -22,7 +22,7 @@ class Popularity:
 
     def fit(self, train: Shards, *, key: Key) -> FittedPopularity:
         """Counts, for every item, the users who have it; nothing is random."""
-        counts = np.asarray(people_by_items(train).sum(axis=0), np.float32)
+        counts = np.asarray(users_by_items(train).sum(axis=0), np.float32)
         return FittedPopularity(counts)
 
 

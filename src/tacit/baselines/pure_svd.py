@@ -15,7 +15,7 @@ from jaxtyping import Float32
 from scipy.sparse.linalg import svds
 
 from tacit import check
-from tacit.baselines.matrix import people_by_items
+from tacit.baselines.matrix import users_by_items
 from tacit.baselines.ranker import Grid, ItemVectors, Scores, Vectors
 from tacit.data.shards import Shards
 from tacit.keys import Key
@@ -41,7 +41,7 @@ class PureSvd:
 
     def fit(self, train: Shards, *, key: Key) -> FittedPureSvd:
         """Decompose; the key chooses where the iteration starts, not where it ends."""
-        x = people_by_items(train).astype(np.float64)
+        x = users_by_items(train).astype(np.float64)
         return FittedPureSvd(_right_directions(x, self.factors, key))
 
 
@@ -53,7 +53,7 @@ class FittedPureSvd:
 
     def represent(self, history: Shards) -> Vectors:
         """The rows of V summed over the items held."""
-        return np.asarray(people_by_items(history) @ self.items)
+        return np.asarray(users_by_items(history) @ self.items)
 
     def score(self, history: Shards) -> Scores:
         """The history projected on the directions kept, one score per item."""

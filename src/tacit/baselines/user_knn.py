@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tacit import check
-from tacit.baselines.matrix import people_by_items
+from tacit.baselines.matrix import users_by_items
 from tacit.baselines.neighbors import nearest
 from tacit.baselines.ranker import Grid, Scores
 from tacit.data.shards import Shards
@@ -40,24 +40,24 @@ class UserKnn:
 
     def fit(self, train: Shards, *, key: Key) -> FittedUserKnn:
         """Keeps the training users' histories, which are all the model there is."""
-        return FittedUserKnn(people_by_items(train), self.neighbors, self.shrinkage)
+        return FittedUserKnn(users_by_items(train), self.neighbors, self.shrinkage)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedUserKnn:
     """The training users' histories, users × items, and how neighbors are weighed."""
 
-    people: sp.csr_array
+    users: sp.csr_array
     neighbors: int
     shrinkage: float
 
     def score(self, history: Shards) -> Scores:
         """For every item, the cosines of the neighbors who have it, summed."""
         near = nearest(
-            people_by_items(history),
-            self.people,
+            users_by_items(history),
+            self.users,
             count=self.neighbors,
             shrinkage=self.shrinkage,
         )
         # (users, neighbors) times (neighbors, items): only neighbors' rows are read.
-        return np.asarray((near @ self.people).toarray())
+        return np.asarray((near @ self.users).toarray())

@@ -46,7 +46,7 @@ app = typer.Typer(
     """,
     no_args_is_help=True,
     rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
+    pretty_exceptions_enable=False,  # a bug shows Python's own traceback
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -105,6 +105,7 @@ def main() -> None:
 def _called() -> int:
     """The exit code of the command that was asked for."""
     try:
+        # Else Click prints errors and exits by itself, without JSON and our exit codes.
         found = app(standalone_mode=False)
     except SystemExit:
         if "PacifyFlushWrapper" in type(sys.stdout).__name__:  # Typer's broken pipe
@@ -116,6 +117,7 @@ def _called() -> int:
         _show_usage(error)
         _answer("BadUsage", error.format_message())
         return error.exit_code
+    # Typer makes an exit code of a Ctrl-C inside a command.
     if found == failures.INTERRUPTED:
         raise KeyboardInterrupt
     return found if isinstance(found, int) else 0
@@ -126,6 +128,7 @@ def _explained(error: BaseException) -> int:
     failure = failures.failure_of(error)
     if failure is None:
         raise error
+    # Writing the answer may be what failed in the first place.
     with suppress(OSError):
         if failure.message:
             _answer(failure.kind, failure.message)
@@ -141,6 +144,7 @@ def _explained(error: BaseException) -> int:
 
 def _answer(kind: str, message: str) -> None:
     """Print an error as one JSON document, if `--json` was given."""
+    # Read from the arguments: the error may have come before they were parsed.
     if "--json" in sys.argv:
         console.print_json({"error": {"kind": kind, "message": message}})
 
@@ -154,6 +158,7 @@ def _show_usage(error: click.ClickException) -> None:
 def _tell_notices() -> None:
     """Print what the package logs for readers as lines on stderr."""
     log = logging.getLogger("tacit.files")
+    # Once per process, however often `main` runs in it.
     if not log.handlers:
         log.addHandler(_Notices())
         log.propagate = False

@@ -54,6 +54,7 @@ def audit(
     with console.Bar("audit") as bar:
         document = audit_named(name, seed=seed, progress=bar.advance)
     if leaks:
+        # Attacks run on invented users, so they are not part of a run's audit.json.
         document["leaks"] = _attacks(document["method"], seed, page)
     if json:
         console.print_json(document)
@@ -79,13 +80,14 @@ def _print(document: dict[str, Any]) -> None:
     from tacit.reporting.tables import Table, to_rich
 
     out, checks = console.out(), document["checks"]
-    for subject in dict.fromkeys(line["subject"] for line in checks):
+    for subject in dict.fromkeys(line["subject"] for line in checks):  # in their order
         mine = [line for line in checks if line["subject"] == subject]
         rows = tuple(
             (c["name"], _up(c["claimed"]), _shown(c["measured"]), _verdict(c))
             for c in mine
         )
         header = ("check", "claimed", "measured", "")
+        # Columns 1 and 2 are figures and stand at the right.
         out.print(to_rich(Table(subject, header, rows, frozenset({1, 2}))))
     for line in document["monitoring"]:
         out.print(_watched(line), markup=False)

@@ -121,6 +121,7 @@ def compare(
 
 def _epsilons(text: str) -> tuple[float, ...]:
     try:
+        # `float` reads inf as well, which means no privacy.
         return tuple(float(part) for part in text.split(",") if part.strip())
     except ValueError:
         raise BadValue(
@@ -132,6 +133,7 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
     named = tuple(part.strip() for part in text.split(",") if part.strip())
+    # (): no baseline at all; None, above: those of the files.
     return () if named == ("none",) else named
 
 
@@ -148,7 +150,7 @@ def _document(
             "low": d.low,
             "high": d.high,
             "p_value": d.p_value,
-            "n_people": d.n,
+            "n_users": d.n,
         }
         for label, by_metric in differences.items()
         for metric, d in by_metric.items()
@@ -194,6 +196,7 @@ def _print(report: Report, out: Path) -> None:
     from tacit.reporting import tables
     from tacit.reporting.plain_words import purpose
 
+    # The page and the JSON have every metric; a terminal gets the first one only.
     first = report.differences[0].metric if report.differences else None
     answer = console.out()
     answer.print(purpose(is_release=False), style="bold")

@@ -88,7 +88,7 @@ class Bar:
             TimeRemainingColumn(),
             TextColumn("{task.fields[beside]}"),
             console=self.console,
-            transient=True,
+            transient=True,  # the bar goes when it is done; the answer stays
         )
         self.task: TaskID | None = None
         self.last_line = 0.0
@@ -124,6 +124,7 @@ class Bar:
 
     def _line(self, done: int, total: int | None, beside: str) -> None:
         now = time.monotonic()
+        # The last step is always told: a log must show that the work ended.
         if now - self.last_line >= PLAIN_SECONDS or done == total:
             self.last_line = now
             of = "" if total is None else f" of {total:,}"

@@ -90,7 +90,7 @@ def _show(source: Any, dataset: Any, *, json: bool) -> None:
     import numpy as np
 
     log, impressions = dataset.interactions, dataset.impressions
-    pairs = len(log.distinct())
+    pairs = len(log.distinct())  # a user may have an item several times
     counts = {
         "users": log.n_users,
         "items": log.n_items,
@@ -110,6 +110,7 @@ def _show(source: Any, dataset: Any, *, json: bool) -> None:
     out = console.out()
     out.print(f"{source.title}  {source.home}", markup=False)
     for what, value in counts.items():
+        # Not isinstance: True is an int, too, and would be printed as 1.
         figure = f"{value:,}" if type(value) is int else str(value)
         out.print(f"  {what.replace('_', ' '):28} {shown(figure, longest=None)}")
     out.print(f"  {'terms':28} {source.terms}", markup=False)

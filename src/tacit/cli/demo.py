@@ -28,6 +28,7 @@ EXPERIMENT: dict[str, Any] = {
         "baselines": ["random", "popularity", "ease"],
     },
 }
+# The same without protection. Baselines are not private, so they are fitted once.
 OPEN: dict[str, Any] = {
     **EXPERIMENT,
     "method": {"name": "gram"},
@@ -50,7 +51,7 @@ def demo(
     The data are a world of invented users and titles, so every number says
     `simulation`. A report is written as a page.
     """
-    from tacit.experiment.build_report import person_of, write_report
+    from tacit.experiment.build_report import user_of, write_report
     from tacit.experiment.settings import check_experiment
     from tacit.experiment.training import train
 
@@ -61,12 +62,13 @@ def demo(
         bare = train(check_experiment(OPEN), out / "without-privacy", watch=bar)
     beside = {"the same without privacy": _evaluations(bare)["gram"]}
     heldout = outcome.assembled.split.test
-    person = outcome.assembled.split.profiles.ids[int(heldout.users[0])]
-    shown = person_of(outcome.run, person)
-    page = write_report(outcome.run, user=person, beside=beside)
+    # A test user did not train, as a new user would not have.
+    user = outcome.assembled.split.profiles.ids[int(heldout.users[0])]
+    shown = user_of(outcome.run, user)
+    page = write_report(outcome.run, user=user, beside=beside)
     judged = _evaluations(outcome) | beside
     if json:
-        console.print_json(_document(outcome, judged, person, shown, page))
+        console.print_json(_document(outcome, judged, user, shown, page))
         return
     _print(outcome, judged, shown, page)
 
@@ -122,14 +124,14 @@ def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None
 
 
 def _document(
-    outcome: Any, judged: dict[str, Any], person: str, shown: Any, page: Path
+    outcome: Any, judged: dict[str, Any], user: str, shown: Any, page: Path
 ) -> dict[str, Any]:
     from tacit.experiment.training import in_short
 
     return {
         **in_short(outcome.document),
         "comparison": {name: e["metrics"] for name, e in judged.items()},
-        "user": person,
+        "user": user,
         "items": [{"title": t, "score": s} for t, s in shown.recommended],
         "report": page,
     }

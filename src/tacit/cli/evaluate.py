@@ -13,7 +13,7 @@ from tacit.errors import Refused
 
 def evaluate(
     run: RunPath,
-    people: Annotated[
+    users: Annotated[
         Literal["test", "validation"],
         typer.Option(help="The held-out users to rank for."),
     ] = "test",
@@ -39,10 +39,11 @@ def evaluate(
             f"a release holds nobody out, so there is nobody to rank for at {run}; "
             "simulate the same experiment with `tacit train`"
         )
+    # The split follows from the seed: the same users are held out as in the run.
     assembled = assemble(saved.experiment)
     state = last_state(assembled, saved.directory)
     split = assembled.split
-    heldout = split.test if people == "test" else split.validation
+    heldout = split.test if users == "test" else split.validation
     judged = evaluate_all(assembled, state, heldout)
     name = saved.experiment.method_name
     key = root_key(saved.experiment).at("bootstrap")  # the same interval every time
@@ -57,7 +58,7 @@ def evaluate(
         documents = {n: e.to_json() for n, e in judged.items()}
         console.print_json(
             {
-                "people": people,
+                "users": users,
                 "metrics": documents[name]["metrics"],
                 "groups": documents[name]["groups"],
                 "methods": {n: d["metrics"] for n, d in documents.items()},

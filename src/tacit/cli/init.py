@@ -22,7 +22,7 @@ TEMPLATE = """\
 # An experiment: what to learn from, how to learn it, and how to evaluate it.
 # See what it would reveal:   tacit plan {out}
 # See what it is worth:       tacit train {out} --out run
-# Recommend to a user:        tacit recommend run --user {person}
+# Recommend to a user:        tacit recommend run --user {user}
 # Make a model to publish:    tacit release {out} --out release
 
 [data]
@@ -133,19 +133,21 @@ def init(
     if out.exists() and not force:
         raise BadValue(f"{out} is there already; choose another --out, or use --force")
     listed = None if items is None else ItemsTable(items, item, title)
+    # With a table of items, titles come from it and not from the events.
     own = title if listed is None else None
     table = CsvTable(csv, user, item, time=time, value=value, title=own, items=listed)
     dataset = table.load()
     log = dataset.interactions
     text = TEMPLATE.format(
         out=shown(str(out)),
-        person=shown(dataset.profiles.ids[0]),
+        user=shown(dataset.profiles.ids[0]),  # one that exists: the line can be pasted
         population=_population(population),
         min_value=_min_value(value, min_value),
         rows=len(log),
         users=log.n_users,
         items=log.n_items,
         columns=_columns(table, out),
+        # The plan goes by the declared number, whatever the table has.
         privacy=_privacy(population or log.n_users),
         baselines=_baselines(log.n_items),
     )
@@ -226,6 +228,7 @@ def _columns(table: CsvTable, out: Path) -> str:
 
 
 def _beside(path: Path, out: Path) -> str:
+    # Paths in an experiment are read relative to its file.
     return os.path.relpath(path.resolve(), out.resolve().parent)
 
 

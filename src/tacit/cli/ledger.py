@@ -84,6 +84,7 @@ def cap(
 
     if (epsilon is None) != remove:
         raise BadValue("give --epsilon to set a cap, or --remove to take it away")
+    # To remove a cap, only unit and view count; 1.0 is any epsilon that is allowed.
     wanted = Cap(1.0 if epsilon is None else epsilon, delta, *cell_name(unit, view))
     with ClientLedger(file) as ledger:
         if remove and not ledger.remove_cap(wanted.cell):
@@ -125,6 +126,7 @@ def accept(
 
     if not yes:
         question = f"Close all runs of {file} and go on from what it says?"
+        # On stderr: with --json, stdout has the document and nothing else.
         if not typer.confirm(question, err=True):
             console.note("nothing was changed")
             raise typer.Exit(1)
@@ -170,6 +172,7 @@ def _told(file: Path) -> Told:
     from tacit.reporting.ledger import Told
     from tacit.runtime.ledger import statements
 
+    # A mistyped path must not become a new and empty ledger.
     with ClientLedger(file, create=False) as ledger:
         return Told(
             tuple(ledger.entries()),

@@ -57,4 +57,5 @@ def refreshing(changes: list[str], earlier: Path | None) -> list[str]:
     """The changes, with the run that `--from` names among them."""
     if earlier is None:
         return changes
+    # Absolute: a path in an experiment is read relative to the experiment's file.
     return [*changes, f"run.refreshes={earlier.resolve()}"]

@@ -78,8 +78,9 @@ def _cost(assembled: Any) -> dict[str, Any]:
     catalog = assembled.split.catalog
     layouts = (method.layout(plan, catalog, round=r) for r in range(plan.rounds))
     sizes = [wire_size(layout) for layout in layouts]
+    # Phases differ in size, so a round's bytes are a mean over all rounds.
     up = sum(sizes) / len(sizes)
-    down = broadcast_size(method.broadcast(start))
+    down = broadcast_size(method.broadcast(start))  # the first round's
     # A server that says all rounds are over broadcasts a model of the final size.
     model = broadcast_size(method.broadcast(replace(start, round=plan.rounds)))
     expected = plan.rounds * plan.cohort_size / plan.population

@@ -55,6 +55,7 @@ def recommend(
         raise BadValue("give either --user ID or --history ID,ID,…")
     recommender = load(run)
     if user is not None:
+        # Only here are the data read: the model file knows no user.
         holding = holding_of(recommender, SavedRun.at(run).experiment, user)
         held, best = holding.ids(recommender.catalog), recommender.recommend(holding, k)
     else:

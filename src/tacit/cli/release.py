@@ -33,6 +33,7 @@ def release(
 
     Example: tacit release exp.toml --out release
     """
+    # Last, because a later change wins: no --set can make this a simulation.
     purpose = [*changes, "run.purpose=release"]
     run(
         experiment,

@@ -103,6 +103,7 @@ def reproduce(
 
 def _write(found: Reproduction, paper: str, out: Path) -> None:
     """The same document as `--json`, and a page with the charts."""
+    # Here, because `json` is the name of an option above.
     import json
 
     from tacit.files import write_atomically
@@ -152,4 +153,5 @@ def _verdict(row: Row) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "–"
+    # From 100 on it is a count or an epsilon that protects nobody.
     return f"{value:,.0f}" if value >= 100 else f"{value:.4f}"

@@ -54,6 +54,7 @@ def run(
     from tacit.experiment.training import train as trained
 
     settings = read_experiment(experiment, refreshing([*changes], earlier))
+    # Without it, --resume would be refused as another experiment.
     again = "" if earlier is None else f" --from {earlier}"
     try:
         with console.Bar(command) as bar:

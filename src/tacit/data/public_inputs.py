@@ -44,12 +44,12 @@ def undeclared(
         )
     if min_users > 1:
         found.append(
-            f"data.min_users = {min_users} drops items by how many people have them; "
+            f"data.min_users = {min_users} drops items by how many users have them; "
             "leave it out, and declare the items or select them under noise."
         )
     if has_subset:
         found.append(
-            "data.subset leaves people out by a draw over all who are in the data, and "
+            "data.subset leaves users out by a draw over all who are in the data, and "
             "may choose items by what they did; leave it out."
         )
     if population is None:

@@ -30,9 +30,9 @@ class FullRanking:
         """The name that stands beside every number made with this protocol."""
         return "full ranking"
 
-    def excluded(self, people: Heldout) -> Ragged:
+    def excluded(self, heldout: Heldout) -> Ragged:
         """Each user's history: what a user has is not recommended again."""
-        return people.history.histories
+        return heldout.history.histories
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class EachTargetAlone:
         """The name that stands beside every number made with this protocol."""
         return "each target alone"
 
-    def excluded(self, people: Heldout) -> Ragged:
+    def excluded(self, heldout: Heldout) -> Ragged:
         """The items that the user touched, other than targets."""
-        if people.disliked is None:
-            return people.history.histories
-        return _joined(people.history.histories, people.disliked.histories)
+        if heldout.disliked is None:
+            return heldout.history.histories
+        return _joined(heldout.history.histories, heldout.disliked.histories)
 
 
 @dataclass(frozen=True)
@@ -77,42 +77,42 @@ class SampledCandidates:
         """The name that stands beside every number made with this protocol."""
         return f"sampled {self.n} candidates"
 
-    def excluded(self, people: Heldout) -> Ragged:
+    def excluded(self, heldout: Heldout) -> Ragged:
         """Every item except the drawn ones and the targets."""
-        n_items = people.history.n_items
-        history, targets = people.history.histories, people.targets.histories
-        out = np.ones((len(people.users), n_items), bool)
-        out[np.arange(len(out))[:, None], self.draw(people)] = False
+        n_items = heldout.history.n_items
+        history, targets = heldout.history.histories, heldout.targets.histories
+        out = np.ones((len(heldout.users), n_items), bool)
+        out[np.arange(len(out))[:, None], self.draw(heldout)] = False
         out[targets.owners, targets.values] = False
         out[history.owners, history.values] = True  # last: a target here is refused
         items = np.nonzero(out)[1].astype(np.int32)
         return Ragged.of_lengths(out.sum(axis=1), items)
 
-    def free(self, people: Heldout) -> Int64[np.ndarray, "users"]:
+    def free(self, heldout: Heldout) -> Int64[np.ndarray, "users"]:
         """How many items each user neither has nor shall find."""
-        return people.history.n_items - _taken(people).lengths
+        return heldout.history.n_items - _taken(heldout).lengths
 
-    def draw(self, people: Heldout) -> Int64[np.ndarray, "users n"]:
+    def draw(self, heldout: Heldout) -> Int64[np.ndarray, "users n"]:
         """The drawn items, distinct within a user."""
-        taken = _taken(people)
-        free = people.history.n_items - taken.lengths
+        taken = _taken(heldout)
+        free = heldout.history.n_items - taken.lengths
         if (free < self.n).any():
             row = int(np.flatnonzero(free < self.n)[0])
             raise BadValue(
                 f"n={self.n} must be <= {free[row]}, the items that user "
-                f"{people.users[row]} neither has nor shall find; sample fewer"
+                f"{heldout.users[row]} neither has nor shall find; sample fewer"
             )
-        keys = self.key.at("sampled candidates").each(people.users)
+        keys = self.key.at("sampled candidates").each(heldout.users)
         numbers = _distinct_integers(keys, self.n, below=free)
         rows = np.broadcast_to(np.arange(len(numbers))[:, None], numbers.shape)
         # Numbers among the free items become items by stepping over taken ones.
         return skip_taken(numbers, rows, taken)
 
 
-def _taken(people: Heldout) -> Ragged:
+def _taken(heldout: Heldout) -> Ragged:
     """History and targets of each user together, sorted and distinct."""
-    both = _joined(people.history.histories, people.targets.histories)
-    return distinct(both, people.history.n_items)
+    both = _joined(heldout.history.histories, heldout.targets.histories)
+    return distinct(both, heldout.history.n_items)
 
 
 def _joined(one: Ragged, other: Ragged) -> Ragged:

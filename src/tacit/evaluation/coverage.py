@@ -20,9 +20,9 @@ def coverage(score: Scorer, heldout: Heldout, *, k: int) -> float:
     """
     n_items = heldout.history.n_items
     missed = np.ones(n_items)
-    for people in chunks(heldout, width=n_items):
-        scores = score_matrix(score, people)
-        chance = chance_of_first(scores, FullRanking().excluded(people), k)
+    for chunk in chunks(heldout, width=n_items):
+        scores = score_matrix(score, chunk)
+        chance = chance_of_first(scores, FullRanking().excluded(chunk), k)
         missed *= np.prod(1.0 - chance, axis=0)  # users break ties independently
     return float(1.0 - missed.mean())
 

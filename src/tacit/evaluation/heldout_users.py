@@ -31,12 +31,12 @@ def chunks(heldout: Heldout, *, width: int) -> Iterator[Heldout]:
         )
 
 
-def refuse_people(
-    people: Heldout, bad: Bool[np.ndarray, "users"], problem: str
+def refuse_users(
+    heldout: Heldout, bad: Bool[np.ndarray, "users"], problem: str
 ) -> None:
     """Refuse if anybody is bad, and name the first."""
     if bad.any():
-        user, count = int(people.users[bad][0]), int(bad.sum())
+        user, count = int(heldout.users[bad][0]), int(bad.sum())
         others = f" (and {count - 1} more)" if count > 1 else ""
         raise BadValue(f"user {user}{others} {problem}")
 
@@ -51,7 +51,7 @@ def _checked(heldout: Heldout) -> Heldout:
             f"histories speak of {n_items} items, targets of {heldout.targets.n_items}"
         )
     targets = _distinct(heldout.targets)  # a target counts once, however often
-    refuse_people(heldout, targets.lengths == 0, "has no target; leave them out")
+    refuse_users(heldout, targets.lengths == 0, "has no target; leave them out")
     return replace(heldout, targets=targets)
 
 

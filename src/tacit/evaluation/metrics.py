@@ -31,7 +31,7 @@ from tacit import check
 from tacit.errors import BadValue
 from tacit.evaluation.ranking import Ranks
 
-PerPerson = Float64[np.ndarray, "users"]
+PerUser = Float64[np.ndarray, "users"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Measure:
         """Whether each target is ranked alone."""
         return self.kind in _EACH
 
-    def __call__(self, ranks: Ranks) -> PerPerson:
+    def __call__(self, ranks: Ranks) -> PerUser:
         """One value of the metric per user."""
         if self.k is None:
             return _WHOLE[self.kind](ranks)
@@ -78,7 +78,7 @@ def parse(name: str) -> Measure:
     return Measure(kind, int(cutoff))
 
 
-def hr(ranks: Ranks, k: int) -> PerPerson:
+def hr(ranks: Ranks, k: int) -> PerUser:
     """The probability that any target is in the first k places.
 
     Of a block of m tied candidates, t of them targets, s places are in the first k. No
@@ -90,27 +90,27 @@ def hr(ranks: Ranks, k: int) -> PerPerson:
     return 1.0 - np.multiply.reduceat(missed, ranks.offsets[:-1])
 
 
-def ndcg(ranks: Ranks, k: int) -> PerPerson:
+def ndcg(ranks: Ranks, k: int) -> PerUser:
     """Discounted gain in the first k places over the largest possible."""
     return _gain(ranks, k) / _gains(k)[np.minimum(ranks.n_targets, k)]
 
 
-def recall(ranks: Ranks, k: int) -> PerPerson:
+def recall(ranks: Ranks, k: int) -> PerUser:
     """Targets found in the first k places, of those that could be found there."""
     return _hits(ranks, k) / np.minimum(ranks.n_targets, k)
 
 
-def recall_all(ranks: Ranks, k: int) -> PerPerson:
+def recall_all(ranks: Ranks, k: int) -> PerUser:
     """Targets found in the first k places, of all targets."""
     return _hits(ranks, k) / ranks.n_targets
 
 
-def precision(ranks: Ranks, k: int) -> PerPerson:
+def precision(ranks: Ranks, k: int) -> PerUser:
     """Targets found in the first k places, of k."""
     return _hits(ranks, k) / k
 
 
-def mrr(ranks: Ranks) -> PerPerson:
+def mrr(ranks: Ranks) -> PerUser:
     """One over the rank of each user's first target."""
     starts = ranks.offsets[:-1]
     first = np.minimum.reduceat(ranks.above, starts)
@@ -123,7 +123,7 @@ def mrr(ranks: Ranks) -> PerPerson:
     return np.array(means)[which.reshape(-1)]
 
 
-def auc(ranks: Ranks) -> PerPerson:
+def auc(ranks: Ranks) -> PerUser:
     """The share of target and non-target pairs in the right order, ties one half.
 
     A user all of whose candidates are targets has no such pair and gets one half.
@@ -135,12 +135,12 @@ def auc(ranks: Ranks) -> PerPerson:
     return np.where(pairs > 0, 1.0 - wrong / np.maximum(pairs, 1), 0.5)
 
 
-def hr_each(ranks: Ranks, k: int) -> PerPerson:
+def hr_each(ranks: Ranks, k: int) -> PerUser:
     """Targets that are in the first k places when ranked alone, of all targets."""
     return recall_all(alone(ranks), k)
 
 
-def ndcg_each(ranks: Ranks, k: int) -> PerPerson:
+def ndcg_each(ranks: Ranks, k: int) -> PerUser:
     """Discounted gain in the first k places of a target alone, the mean over targets.
 
     Needs no normalization: the largest gain of a single target is 1.
@@ -161,7 +161,7 @@ def alone(ranks: Ranks) -> Ranks:
 
 COVERAGE = "coverage"  # belongs to the catalog and to no user: `coverage.py`
 
-_CUT: Mapping[str, Callable[[Ranks, int], PerPerson]] = {
+_CUT: Mapping[str, Callable[[Ranks, int], PerUser]] = {
     "hr": hr,
     "ndcg": ndcg,
     "recall": recall,
@@ -171,7 +171,7 @@ _CUT: Mapping[str, Callable[[Ranks, int], PerPerson]] = {
     "ndcg_each": ndcg_each,
 }
 _EACH = frozenset({"hr_each", "ndcg_each"})
-_WHOLE: Mapping[str, Callable[[Ranks], PerPerson]] = {"mrr": mrr, "auc": auc}
+_WHOLE: Mapping[str, Callable[[Ranks], PerUser]] = {"mrr": mrr, "auc": auc}
 
 
 def _shown() -> list[str]:
@@ -183,11 +183,11 @@ def _slots(ranks: Ranks, k: int) -> Int64[np.ndarray, "targets"]:
     return np.clip(k - ranks.above, 0, ranks.tied)
 
 
-def _hits(ranks: Ranks, k: int) -> PerPerson:
+def _hits(ranks: Ranks, k: int) -> PerUser:
     return _sum(_slots(ranks, k) / ranks.tied, ranks)
 
 
-def _gain(ranks: Ranks, k: int) -> PerPerson:
+def _gain(ranks: Ranks, k: int) -> PerUser:
     """The discounted gain of a user's targets in the first k places, summed."""
     gains = _gains(k)
     first, last = np.minimum(ranks.above, k), np.minimum(ranks.above + ranks.tied, k)
@@ -200,7 +200,7 @@ def _gains(k: int) -> Float64[np.ndarray, "k_and_one"]:
     return np.concatenate([[0.0], np.cumsum(1.0 / np.log2(np.arange(k) + 2.0))])
 
 
-def _sum(values: Float64[np.ndarray, "targets"], ranks: Ranks) -> PerPerson:
+def _sum(values: Float64[np.ndarray, "targets"], ranks: Ranks) -> PerUser:
     return np.add.reduceat(values, ranks.offsets[:-1])
 
 

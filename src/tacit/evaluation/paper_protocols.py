@@ -47,14 +47,14 @@ class NamedProtocol:
     candidates: Callable[[Key], Candidates]
     min_value: float | None = None
     min_interactions: int = 1
-    min_people: int = 1  # users who must have an item, else it is dropped
+    min_users: int = 1  # users who must have an item, else it is dropped
 
     def kept(self, dataset: Dataset) -> Dataset:
         """The data that the paper keeps: one pass over items, then one over users."""
         return dataset.filtered(
             min_value=self.min_value,
             min_interactions=self.min_interactions,
-            min_users=self.min_people,
+            min_users=self.min_users,
         )
 
 
@@ -136,7 +136,7 @@ _FMF_LDP = NamedProtocol(
     ("hr@2", "hr@5", "hr@10"),
     partial(SampledCandidates, 99),
     min_interactions=60,
-    min_people=60,
+    min_users=60,
 )
 
 _PROTOCOLS: Mapping[str, Mapping[str, NamedProtocol]] = {

@@ -22,7 +22,7 @@ from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue
-from tacit.evaluation.heldout_users import chunks, refuse_people
+from tacit.evaluation.heldout_users import chunks, refuse_users
 from tacit.kernels import dispatch
 
 Users = Int64[np.ndarray, "users"]  # rows of the data set's profiles
@@ -62,7 +62,7 @@ class Candidates(Protocol):
         """The name that stands beside every number made under this protocol."""
         ...
 
-    def excluded(self, people: Heldout) -> Ragged:
+    def excluded(self, heldout: Heldout) -> Ragged:
         """The items that are no candidates, for each user; repeats do not matter."""
         ...
 
@@ -99,52 +99,52 @@ class Ranks:
 def rank(score: Scorer, heldout: Heldout, *, candidates: Candidates) -> Ranks:
     """The rank of every target; a `Factors` scorer takes the fused path."""
     parts = [
-        _rank_chunk(score, people, candidates=candidates)
-        for people in chunks(heldout, width=heldout.history.n_items)
+        _rank_chunk(score, chunk, candidates=candidates)
+        for chunk in chunks(heldout, width=heldout.history.n_items)
     ]
     return Ranks.concatenate(parts)
 
 
-def score_matrix(score: Scorer, people: Heldout) -> Scores:
+def score_matrix(score: Scorer, heldout: Heldout) -> Scores:
     """Scores as floats in rows, checked for shape and NaN."""
     if isinstance(score, Factors):
-        return _inner_products(_user_factors(score, people), score.transposed)
+        return _inner_products(_user_factors(score, heldout), score.transposed)
     if isinstance(score, Personal):
-        scores = np.asarray(score.score(people.users, people.history))
+        scores = np.asarray(score.score(heldout.users, heldout.history))
     else:
-        scores = np.asarray(score(people.history))
-    _refuse_shape("scores", scores, (len(people.users), people.history.n_items))
+        scores = np.asarray(score(heldout.history))
+    _refuse_shape("scores", scores, (len(heldout.users), heldout.history.n_items))
     wide = scores.dtype if scores.dtype in (np.float32, np.float64) else np.float64
     rows = np.ascontiguousarray(scores, wide)
-    refuse_people(people, np.isnan(rows).any(axis=1), "has a NaN score")
+    refuse_users(heldout, np.isnan(rows).any(axis=1), "has a NaN score")
     return rows
 
 
 def _user_factors(
-    score: Factors, people: Heldout
+    score: Factors, heldout: Heldout
 ) -> Float[np.ndarray, "users factors"]:
     """The users' vectors, checked for shape, NaN and overflow."""
-    vectors = score.represent(people.users, people.history)
+    vectors = score.represent(heldout.users, heldout.history)
     users = np.ascontiguousarray(vectors, score.items.dtype)
-    _refuse_shape("user factors", users, (len(people.users), score.items.shape[1]))
+    _refuse_shape("user factors", users, (len(heldout.users), score.items.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
         most = np.abs(users).sum(axis=1) * np.abs(score.items).max()  # of any score
     problem = "has factors whose scores are NaN or overflow"
-    refuse_people(people, ~np.isfinite(most), problem)
+    refuse_users(heldout, ~np.isfinite(most), problem)
     return users
 
 
-def _rank_chunk(score: Scorer, people: Heldout, *, candidates: Candidates) -> Ranks:
-    targets, excluded = people.targets.histories, candidates.excluded(people)
+def _rank_chunk(score: Scorer, heldout: Heldout, *, candidates: Candidates) -> Ranks:
+    targets, excluded = heldout.targets.histories, candidates.excluded(heldout)
     if isinstance(score, Factors):
-        users = _user_factors(score, people)
+        users = _user_factors(score, heldout)
         counts = count_factor_ranks(users, score.transposed, excluded, targets)
     else:
-        counts = count_ranks(score_matrix(score, people), excluded, targets)
+        counts = count_ranks(score_matrix(score, heldout), excluded, targets)
     guilty = np.zeros(len(targets), bool)
     guilty[targets.owners[counts.is_excluded]] = True
-    refuse_people(people, guilty, "has a target that is also in the history")
-    n_candidates = people.history.n_items - counts.n_excluded
+    refuse_users(heldout, guilty, "has a target that is also in the history")
+    n_candidates = heldout.history.n_items - counts.n_excluded
     return Ranks(targets.offsets, counts.above, counts.tied, n_candidates)
 
 

@@ -70,7 +70,7 @@ from tacit.sampling import Everyone, Sampler
 
 NAME = "hit_rate"  # of the phase, and of its noise in the privacy settings
 _TALLY = "hits and misses"  # in the reports and in the server's memory
-_PEOPLE_AT_ONCE = 256  # a taste may be a whole network of its own
+_USERS_AT_ONCE = 256  # a taste may be a whole network of its own
 _Z95 = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
 _ROUNDING = 1e-9  # relative: noise that rounding of a sum of squares may lack
 
@@ -97,7 +97,7 @@ class Released:
     value: float
     low: float
     high: float
-    people: int  # who were measured, by the noisy count
+    people: int  # users measured, by the noisy count; the key that earlier results have
 
     @classmethod
     def of(cls, name: str, hits: float, misses: float, *, deviation: float) -> Released:
@@ -171,7 +171,7 @@ class Measured(SumMethod):
             raise Refused(f"{self.name} is released in the last round, not before")
         hits, misses = server.memory[_TALLY].tolist()
         *_, last = self.phases(server.plan)
-        deviation = math.sqrt(self.privacy.variance(last, people=1, size=2))
+        deviation = math.sqrt(self.privacy.variance(last, users=1, size=2))
         return Released.of(self.name, hits, misses, deviation=deviation)
 
     # what leaves
@@ -221,8 +221,8 @@ class Measured(SumMethod):
     ) -> Tally:
         """Each client's raw hit and miss, one row per client."""
         found, k = [np.zeros((0, 2))], self.metric.k
-        for first in range(0, len(shards), _PEOPLE_AT_ONCE):
-            some = np.arange(first, min(first + _PEOPLE_AT_ONCE, len(shards)))
+        for first in range(0, len(shards), _USERS_AT_ONCE):
+            some = np.arange(first, min(first + _USERS_AT_ONCE, len(shards)))
             rest, held = shards.take(some).leaving_last_out()
             scores = self._scores(broadcast, clients.take(some), rest, keys[some])
             found.append(_hits_and_misses(scores, rest.histories, held, k=k))
@@ -299,16 +299,16 @@ class Measured(SumMethod):
         return self.inner.represent(broadcast, clients, shards, keys)
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """The inner method's scores."""
-        return self.inner.score(broadcast, person, candidates)
+        return self.inner.score(broadcast, user, candidates)
 
     def outlook(self, plan: Plan, catalog: Catalog) -> str | None:
         """What can be learnt, and how well the hit rate will be known."""
         said = self.inner.outlook(_own(plan), catalog)
         *_, last = self.phases(plan)
-        off = _Z95 * math.sqrt(self.privacy.variance(last, people=1, size=2))
+        off = _Z95 * math.sqrt(self.privacy.variance(last, users=1, size=2))
         known = (
             f"{self.name} will be known to about ±{off / plan.population:.2g}, if all "
             f"{plan.population:,} have two items or more"

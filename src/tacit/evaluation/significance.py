@@ -51,23 +51,23 @@ def paired_bootstrap(
     check.fraction(confidence=confidence)
     ours, others = _listed(a), _listed(b)
     _refuse_unpaired(ours, others)
-    people = _People.of(ours, others)
-    means = people.resampled_means(resamples, key)
+    users = _Users.of(ours, others)
+    means = users.resampled_means(resamples, key)
     return {
-        name: _difference(people, means[:, i], i, confidence)
+        name: _difference(users, means[:, i], i, confidence)
         for i, name in enumerate(ours[0].values)
     }
 
 
 @dataclass(frozen=True, eq=False)
-class _People:
+class _Users:
     """The differences of each user, added up over the seeds that held them out."""
 
     sums: Float64[np.ndarray, "users metrics"]
     counts: Int64[np.ndarray, "users"]
 
     @classmethod
-    def of(cls, ours: Sequence[Evaluation], others: Sequence[Evaluation]) -> _People:
+    def of(cls, ours: Sequence[Evaluation], others: Sequence[Evaluation]) -> _Users:
         names = list(ours[0].values)
         differences = np.concatenate(
             [
@@ -108,19 +108,19 @@ class _People:
 
 
 def _difference(
-    people: _People,
+    users: _Users,
     means: Float64[np.ndarray, "resamples"],
     metric: int,
     confidence: float,
 ) -> Difference:
-    mean = float(people.means[metric])
+    mean = float(users.means[metric])
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     # The slack keeps rounding from telling two equal numbers apart.
     as_far = np.abs(means - mean) >= abs(mean) * (1 - 1e-9)
     # The data themselves count as one resample, so that p is never 0.
     p_value = (1 + int(as_far.sum())) / (1 + len(means))
-    return Difference(mean, float(low), float(high), p_value, len(people.counts))
+    return Difference(mean, float(low), float(high), p_value, len(users.counts))
 
 
 def _listed(evaluations: Evaluation | Sequence[Evaluation]) -> Sequence[Evaluation]:

@@ -90,8 +90,8 @@ def assemble(
     if earlier is not None:  # before the split, which goes by item index
         dataset = earlier.renumbered(dataset)
     split = divide(experiment, dataset)
-    people = split.profiles.take(split.users)
-    groups = _groups(experiment, people)
+    profiles = split.profiles.take(split.users)
+    groups = _groups(experiment, profiles)
     run, privacy = experiment.run, experiment.privacy
     plan = Plan(
         population=groups.population,
@@ -125,12 +125,12 @@ def assemble(
         method,
         plan,
         split.catalog,
-        people,
+        profiles,
         split.train,
         _run_key(experiment, earlier),
         is_release=experiment.is_release,
         groups=groups.codes,
-        absent=groups.population - len(people),
+        absent=groups.population - len(profiles),
         chunk=run.chunk,
         earlier=None if earlier is None else earlier.left,
     )
@@ -153,7 +153,7 @@ def _refuse_undeclared(experiment: Experiment, dataset: Dataset, split: Split) -
     found = undeclared(
         dataset,
         split,
-        population=data.declared_people,
+        population=data.declared_users,
         protocol=data.protocol,
         min_users=data.min_users,
         has_subset=experiment.subset is not None,
@@ -211,7 +211,7 @@ def _run_key(experiment: Experiment, earlier: EarlierRun | None) -> Key:
     return key if earlier is None else key.at("refresh", len(earlier.left.spent))
 
 
-def _people_key(experiment: Experiment) -> Key:
+def _users_key(experiment: Experiment) -> Key:
     """The key that decides who is held out, and which candidates they are ranked on."""
     if experiment.is_release:  # nobody is held out
         return Key.from_os()
@@ -253,7 +253,7 @@ def load_dataset(
 
 def _refuse_small_population(data: DataSettings, dataset: Dataset) -> None:
     """Refuse a declared population that is smaller than the data."""
-    declared = data.declared_people
+    declared = data.declared_users
     if declared is not None and declared < len(dataset.profiles):
         raise BadValue(
             f"data.population declares {declared:,} users, and the data have "
@@ -275,13 +275,13 @@ def _with_selected_items(
     if selected is not None:  # a second draw would be a second release
         return with_selected_items(dataset, dataset.catalog.indices([*selected]))
     key = root_key(experiment).at("set of items")
-    people = key.at("clients").each(np.arange(len(dataset.profiles)))
-    named = selection.name(Shards.of(dataset.interactions), people)
+    keys = key.at("clients").each(np.arange(len(dataset.profiles)))
+    named = selection.name(Shards.of(dataset.interactions), keys)
     noise = selection.noise(key.at("noise"))
     items = selection.select(selection.add_up(named), noise)
     if not len(items):
         raise Refused(
-            f"no item passes the threshold of {selection.people_needed:.1f} users in "
+            f"no item passes the threshold of {selection.users_needed:.1f} users in "
             "data.selection; raise failure, lower noise_multiplier, or declare items"
         )
     return with_selected_items(dataset, items)
@@ -290,7 +290,7 @@ def _with_selected_items(
 def divide(experiment: Experiment, dataset: Dataset) -> Split:
     """The split the experiment names, drawn by its seed."""
     # The split has its own key: runs that differ in noise hold out the same users.
-    data, key = experiment.data, _people_key(experiment).at("split")
+    data, key = experiment.data, _users_key(experiment).at("split")
     if data.protocol is not None:
         return named(data.protocol, data.source).divide(dataset, key=key)
     return _SPLITS[data.split](data, dataset, key)
@@ -299,7 +299,7 @@ def divide(experiment: Experiment, dataset: Dataset) -> Split:
 def protocol(experiment: Experiment) -> Candidates:
     """The protocol of evaluation."""
     data, evaluate = experiment.data, experiment.evaluate
-    key = _people_key(experiment).at("candidates")
+    key = _users_key(experiment).at("candidates")
     if data.protocol is not None:
         return named(data.protocol, data.source).candidates(key)
     if evaluate.protocol == "sampled":
@@ -363,7 +363,7 @@ class _Groups:
     codes: Int64[np.ndarray, "clients"] | None
 
 
-def _groups(experiment: Experiment, people: Profiles) -> _Groups:
+def _groups(experiment: Experiment, profiles: Profiles) -> _Groups:
     """Public groups from a category of the profiles, if the experiment names one."""
     name, declared = experiment.privacy.groups, experiment.data.population
     if declared is not None and (name is None) == isinstance(declared, Mapping):
@@ -373,10 +373,10 @@ def _groups(experiment: Experiment, people: Profiles) -> _Groups:
         )
     if name is None:
         assert not isinstance(declared, Mapping)
-        return _Groups(len(people) if declared is None else declared, {}, None)
-    known = [n for n, f in people.features.items() if isinstance(f, Category)]
+        return _Groups(len(profiles) if declared is None else declared, {}, None)
+    known = [n for n, f in profiles.features.items() if isinstance(f, Category)]
     check.one_of(known, groups=name)
-    column = people.features[name]
+    column = profiles.features[name]
     assert isinstance(column, Category)
     codes = column.codes.astype(np.int64)
     if (codes < 0).any():

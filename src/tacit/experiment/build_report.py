@@ -14,7 +14,7 @@ from tacit.experiment.settings import Experiment
 from tacit.files import write_atomically
 from tacit.reporting.html import render
 from tacit.reporting.plain_words import released
-from tacit.reporting.report_data import Contender, Curve, Estimate, Person, Report
+from tacit.reporting.report_data import Contender, Curve, Estimate, Report, User
 from tacit.runtime.run import RunDirectory
 from tacit.serving.model_file import read_facts
 from tacit.statement import Statement
@@ -39,6 +39,7 @@ class Finished:
         directory, experiment = run.directory, run.experiment
         model = read_facts(directory.model_facts)
         rounds = tuple(directory.rounds_logged())
+        # A log that was cut would draw a curve that ends too early.
         if len(rounds) != model["round"]:
             problem = f"it tells of {len(rounds)} rounds, the model of {model['round']}"
             raise Damaged(directory.metrics, problem)
@@ -59,6 +60,7 @@ def write_report(
     beside: Mapping[str, Json] | None = None,
 ) -> Path:
     """Render the pages of a finished run, privacy card and report, into it."""
+    # The card first: an audit may have been added since it was written.
     write_card(run.directory, dict(run.card))
     page = render(report_of(run, user=user, beside=beside))
     write_atomically(run.directory.report, page.encode(), is_private=True)
@@ -87,17 +89,17 @@ def report_of(
         comparison=contenders(judged, name),
         curve=_curve(run),
         groups=_groups(judged),
-        person=None if user is None else person_of(run, user),
+        user=None if user is None else user_of(run, user),
     )
 
 
-def person_of(run: Finished, user: str, *, k: int = 10) -> Person:
+def user_of(run: Finished, user: str, *, k: int = 10) -> User:
     """A simulated user's history and list, as their client would show them."""
     recommender = load(run.directory.path)
     held, catalog = holding_of(recommender, run.experiment, user), recommender.catalog
     titles = tuple(catalog.titles[i] for i in catalog.indices(held.ids(catalog)))
     best = recommender.recommend(held, k=k)
-    return Person(user, titles, tuple((line.title, line.score) for line in best))
+    return User(user, titles, tuple((line.title, line.score) for line in best))
 
 
 def contenders(judged: Mapping[str, Json], own: str) -> tuple[Contender, ...]:
@@ -120,7 +122,7 @@ def _estimates(metrics: Mapping[str, Json]) -> dict[str, Estimate]:
 
 def _curve(run: Finished) -> Curve | None:
     """The first metric on the validation users, round by round."""
-    if run.experiment.is_release:
+    if run.experiment.is_release:  # nobody is looked at round by round
         return None
     metric = run.experiment.evaluate.metrics[0]
     lines = [
@@ -160,6 +162,8 @@ def _facts(run: Finished) -> tuple[tuple[str, str], ...]:
             ("users who may take part", f"{run.card['data']['people']:,}"),
             ("rounds", str(len(rounds))),
         )
+    # Who was asked, bytes and speed follow from private users, so only a simulation
+    # counts them.
     asked = sum(line["simulation_only"]["asked"] for line in rounds)
     counted = result["simulation_only"]
     speed = counted["clients_per_second"]

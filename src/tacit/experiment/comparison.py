@@ -82,6 +82,7 @@ class Comparison:
 
     def differences(self, against: str) -> dict[str, dict[str, Difference]]:
         """Every other line minus this one, with a paired bootstrap over users."""
+        # A fixed seed: the same runs have the same intervals every time.
         reference, key = self.line(against), Key.from_seed(0).at("compare", against)
         return {
             line.label: paired_bootstrap(
@@ -111,6 +112,7 @@ class Comparison:
 def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
     """Train what is missing, fit the baselines, and compare all of them."""
     contests, baselines = grid.contests(), grid.beside()
+    # Any contest would do: all have the same data, and baselines know no noise.
     experiments = [draws[0] for draws in contests[0].runs]
     runs = grid.seeds * (grid.draws * len(contests) + len(baselines))
     progress = Progress(watch or Nobody(), runs)
@@ -156,6 +158,7 @@ def _played(contest: Contest, out: Path, progress: Progress) -> Line:
         contest.name,
         contest.label,
         contest.target,
+        # The worst of the runs; one without a proof leaves the line without.
         max(known) if len(known) == len(spent) else None,
         tuple(_averaged([_evaluation(d) for d in of_seed]) for of_seed in documents),
     )
@@ -165,6 +168,7 @@ def _result(
     experiment: Experiment, folder: Path, draw: int, progress: Progress
 ) -> dict[str, Any]:
     """The result of a run: read if it is finished, else trained or resumed."""
+    # The first draw has no suffix: more draws later find it in its place.
     name = f"seed-{experiment.split_seed}" + (f"-draw-{draw}" if draw else "")
     return finished_run(experiment, folder / name, progress).result
 
@@ -196,6 +200,7 @@ def _refuse_links(*folders: Path) -> None:
 def _is_finished(directory: RunDirectory, experiment: Experiment) -> bool:
     if not directory.result.exists():
         return False
+    # Another experiment is not finished here; `train` then refuses the directory.
     return SavedRun(directory).experiment.digest == experiment.digest
 
 
@@ -208,6 +213,7 @@ def _provable(document: Mapping[str, Any]) -> float | None:
     ]
     if not lines or any(line["standing"] != Standing.PROVEN for line in lines):
         return None
+    # Groups may have budgets of their own; the largest holds for everyone.
     return max(line["epsilon"] for line in lines)
 
 
@@ -265,8 +271,8 @@ def evaluated_baseline(
     """The baseline's numbers in this folder, fitted first if they are not there."""
     path = folder / f"seed-{experiment.split_seed}.json"
     _refuse_links(folder.parent, folder)
-    people = {"seed": experiment.split_seed, "budget": budget}
-    digest = _digest({**measured(experiment), **people})
+    fit = {"seed": experiment.split_seed, "budget": budget}
+    digest = _digest({**measured(experiment), **fit})
     if not path.exists():
         progress.begins(f"{name}, seed {experiment.split_seed}")
         _fit_baseline(name, experiment, path, digest, budget=budget)
@@ -287,12 +293,12 @@ def _fit_baseline(
 ) -> None:
     """Write down what everyone held out gets from the baseline."""
     assembled = assemble(experiment)
-    score, people = (
+    score, heldout = (
         baseline_scorer(assembled, name, budget=budget),
         assembled.split.test,
     )
-    own = evaluate_scores(assembled, score, people)
-    among_all = evaluate_among_all(assembled, score, people)
+    own = evaluate_scores(assembled, score, heldout)
+    among_all = evaluate_among_all(assembled, score, heldout)
     kept = {"digest": digest, "evaluation": own.to_json()}  # of each user
     if among_all is not None:
         kept["among_all"] = among_all.to_json()

@@ -60,7 +60,7 @@ class Grid:
             read_experiment(path, self.changes)  # refuses a file that is wrong as it is
         tables = {path: read_table(path, self.changes) for path in self.experiments}
         contests = list(_contests(self, tables))
-        _refuse_other_people(contests)
+        _refuse_other_users(contests)
         return contests
 
     def beside(self) -> list[str]:
@@ -166,7 +166,7 @@ def seeded(table: dict[str, Any], seed: int, draw: int, path: Path) -> Experimen
     return check_experiment(seeded, str(path), relative_to=path.parent)
 
 
-def _refuse_other_people(contests: list[Contest]) -> None:
+def _refuse_other_users(contests: list[Contest]) -> None:
     """Refuse experiments that hold out other users or measure something else."""
     first = contests[0].runs[0][0]
     for contest in contests[1:]:

@@ -17,7 +17,7 @@ def comparison_of(
     command: str,
 ) -> Report:
     """What `tacit compare` shows; `differences` are those to the line `against`."""
-    people = len(found.lines[0].evaluations[0].users)
+    n_users = len(found.lines[0].evaluations[0].users)  # all lines have the same users
     return Report(
         title=f"Comparison on {found.source}",
         command=command,
@@ -27,7 +27,7 @@ def comparison_of(
             ("protocol", found.lines[0].evaluations[0].protocol),
             ("seeds", ", ".join(map(str, found.seeds))),
             ("noise draws per seed", str(found.draws)),
-            ("test users per seed", f"{people:,}"),
+            ("test users per seed", f"{n_users:,}"),
         ),
         comparison=tuple(_contestant(line) for line in found.lines),
         tradeoff=_tradeoff(found),

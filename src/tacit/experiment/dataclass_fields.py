@@ -50,6 +50,7 @@ class Problems:
                 legal = [*known, *also]
                 self.found.append(f"{where}: key {check.unknown(str(key), legal)}")
         before = len(self.found)
+        # Annotations are strings here (`from __future__`), so they are resolved first.
         hints = get_type_hints(cls)
         values = {
             name: self._value(table[name], hints[name], f"{where}.{name}")
@@ -77,6 +78,8 @@ class Problems:
         except BadValue as error:
             # The given fields may not fit the defaults; that is no value's fault.
             anyway = _refusal(cls, values, given) if given else None
+            # Constructors stop at the first problem; each value alone shows all of
+            # them.
             alone = [_refusal(cls, values, given, name) for name in values]
             own = [r for r in alone if r not in (None, anyway)]
             reasons = dict.fromkeys(own or [str(error)])
@@ -138,12 +141,14 @@ _NAMES = {int: "an integer", float: "a number", str: "a string", bool: "true or 
 def _plain(value: object, hint: Any) -> Any:
     if hint is Path and isinstance(value, str):
         return Path(value)
+    # TOML writes 3 and 3.0 differently; for a number both are meant.
     if hint is float and type(value) is int:
         try:
             return float(value)
         except OverflowError:
             raise BadValue(f"{_shown(value)} is too large for a number") from None
     if hint in _NAMES:
+        # Not isinstance: True would pass as an integer.
         if type(value) is hint:
             return value
         raise BadValue(f"must be {_NAMES[hint]}, not {_shown(value)}")
@@ -153,6 +158,7 @@ def _plain(value: object, hint: Any) -> Any:
 def _first_that_fits(value: object, hints: tuple[Any, ...]) -> Any:
     problems = []
     for hint in hints:
+        # TOML has no null: None is what a key that is left out means.
         if hint is type(None):
             continue
         try:

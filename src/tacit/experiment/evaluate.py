@@ -68,6 +68,7 @@ def ranked_for(experiment: Experiment, heldout: Heldout) -> Heldout:
     rows = np.arange(len(heldout.users))
     is_skipping = settings.too_few_candidates == "skip"
     if is_skipping and isinstance(candidates, SampledCandidates):
+        # A user who touched nearly everything has too few items left to be sampled.
         rows = np.flatnonzero(candidates.free(heldout) >= candidates.n)
     if settings.max_users is None and len(rows) == len(heldout.users):
         return heldout
@@ -96,6 +97,7 @@ def method_scorer(assembled: Assembled, state: State) -> Personal:
     their own profile and nothing else.
     """
     method, split = assembled.method, assembled.split
+    # As a client ranks: from the broadcast alone, not from what the server keeps.
     recommender = Recommender(method, method.broadcast(state.server), split.catalog)
     key = root_key(assembled.experiment).at("serve")
     row_of = np.full(len(split.profiles), -1)  # -1: did not train

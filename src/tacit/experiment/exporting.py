@@ -48,6 +48,7 @@ def export(
     """
     directory = SavedRun.at(run).directory
     folder = directory.path / "export" if out is None else out
+    # Before the model is loaded, which may take longer than the refusal.
     _refuse_what_is_there(folder)
     recommender = load(run)
     content = to_onnx(
@@ -97,7 +98,7 @@ def _formula(recommender: Recommender) -> Formula:
 
 
 def _onnx_facts(content: bytes, precision: Precision) -> Json:
-    end = {"type": precision, "axes": ["people", "items"]}
+    end = {"type": precision, "axes": ["people", "items"]}  # axis names of format 1
     return {
         "file": "model.onnx",
         "bytes": len(content),

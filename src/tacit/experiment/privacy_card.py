@@ -49,7 +49,7 @@ def draw_card(assembled: Assembled) -> Json:
         "plan": plan.digest.hex(),
         "data": {
             "source": experiment.data.source,
-            "people": plan.population,
+            "people": plan.population,  # the key that earlier cards have
             "items": len(assembled.split.catalog),
             "kinds": [*_kinds(assembled.dataset)],
         },
@@ -84,6 +84,7 @@ def current_card(directory: RunDirectory) -> Json:
     begun = 0
     if directory.ledger.exists():
         begun = _entries(directory.ledger, {"rounds_begun"})["rounds_begun"]
+    # Not checked as an experiment: only the contact may be edited after a run began.
     contact = read_table(directory.experiment).get("privacy", {}).get("contact")
     return with_progress(card, directory, rounds_begun=begun, contact=contact)
 
@@ -123,6 +124,7 @@ def _kinds(dataset: Dataset) -> Iterator[Json]:
     """Every kind of data, who keeps it, and whether it is personal."""
     log = dataset.interactions
     yield _kind("items a user chose", "the client", personal=True)
+    # Where all values are the same, they say no more than that there was an event.
     if len(log) and float(log.values.min()) != float(log.values.max()):
         yield _kind("how much: ratings or counts", "the client", personal=True)
     if log.times is not None:
@@ -161,6 +163,7 @@ def _audit(path: Path) -> Json | None:
             "measured and ok; make it again with: tacit audit RUN"
         )
     kept = [{"subject": one.get("subject"), **_kept(one)} for one in checks]
+    # An audit that made no check has shown nothing, so it is not ok.
     return {"ok": bool(kept) and all(one["ok"] for one in kept), "checks": kept}
 
 

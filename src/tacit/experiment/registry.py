@@ -60,7 +60,7 @@ def _found(group: str) -> dict[str, EntryPoint]:
     """The entry points of other packages, and our own methods, which come first."""
     own = METHODS if group == "tacit.methods" else {}
     listed = {n: EntryPoint(n, value, group) for n, value in own.items()}
-    return {entry.name: entry for entry in _declared(group)} | listed
+    return {entry.name: entry for entry in _declared(group)} | listed  # ours win
 
 
 @cache

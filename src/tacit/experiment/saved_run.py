@@ -51,6 +51,7 @@ def load(run: str | Path) -> Recommender:
     if method is None:
         raise BadRun(f"{directory.model_facts}: {'; '.join(problems.found)}")
     try:
+        # Kernels check no bounds, so a wrong shape must not get as far as ranking.
         method.model_layout(model.catalog).check(model.broadcast.weights)
     except BadMessage as error:
         raise BadRun(
@@ -72,6 +73,7 @@ def _from_first_format(
     gone = MOVED["method"].keys() - known
     own = {k: v for k, v in fields.items() if k not in gone}
     was = str(fields.get("privacy", "local" if "local" in cls.mechanisms else "none"))
+    # These two settings chose the mechanism before it had a name.
     if own.get("mode") == "paper" and was != "none":
         was = "published"
     elif fields.get("report") == "one_bit":
@@ -159,6 +161,7 @@ def _check_result(result: Mapping[str, Any]) -> None:
 
 def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> Holding:
     """What the client of a simulated user holds: events, values, the profile."""
+    # Here: `load` must work without the modules that read data sets.
     from tacit.experiment.assemble import load_dataset
 
     dataset = load_dataset(experiment)
@@ -166,6 +169,7 @@ def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> H
     log = dataset.interactions.take_users(np.array([row]))
     ids = [dataset.catalog.ids[item] for item in log.items.tolist()]
     known = recommender.catalog.ids.positions
+    # Left out in silence, the list would be of somebody with another history.
     missing = [i for i in ids if i not in known]
     if missing:
         raise BadValue(

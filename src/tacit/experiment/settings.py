@@ -118,7 +118,7 @@ class DataSettings:
             )
 
     @property
-    def declared_people(self) -> int | None:
+    def declared_users(self) -> int | None:
         """The declared number of users, all groups together; None if not declared."""
         sizes = self.population
         return sum(sizes.values()) if isinstance(sizes, Mapping) else sizes

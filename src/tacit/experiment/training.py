@@ -159,10 +159,10 @@ def _evaluate_test_users(
 
     One contender is fitted at a time: a baseline may fill the memory.
     """
-    own, among_all, people = {}, {}, assembled.split.test
+    own, among_all, heldout = {}, {}, assembled.split.test
     for name, score in scorers(assembled, state):
-        own[name] = evaluate_scores(assembled, score, people)
-        if (found := evaluate_among_all(assembled, score, people)) is not None:
+        own[name] = evaluate_scores(assembled, score, heldout)
+        if (found := evaluate_among_all(assembled, score, heldout)) is not None:
             among_all[name] = found
     return own, among_all
 
@@ -224,7 +224,7 @@ def _inputs(assembled: Assembled) -> dict[str, Any]:
     dataset, split = assembled.dataset, assembled.split
     return {
         "digest": input_digest(dataset, split),
-        "people": len(split.users),
+        "people": len(split.users),  # the key that runs begun earlier have
         "items": len(split.catalog),
     }
 

@@ -52,6 +52,7 @@ class EarlierRun:
                 f"since the run at {self.path}, whose sums have no place for them; "
                 "leave their events out, or train without that run"
             )
+        # Their candidates have item numbers, too, which nothing renumbers.
         if dataset.impressions is not None:
             raise Refused(f"{dataset.name} has impressions, which cannot be refreshed")
         place = np.array([places[i] for i in ids], np.int32)

@@ -15,7 +15,7 @@ from numba import njit, prange
 
 from tacit.kernels.threads import parallel
 
-_PEOPLE = 256  # users who share one table of the items they have
+_USERS = 256  # users who share one table of the items they have
 
 
 @njit(cache=True, error_model="numpy")
@@ -44,7 +44,7 @@ def _substitute(a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _person(history, table, common, alpha, times, total, system, x):  # type: ignore[no-untyped-def]
+def _user(history, table, common, alpha, times, total, system, x):  # type: ignore[no-untyped-def]
     """A user's factors into `x`; `times` then says how often an item is there.
 
     A row of `table` is v and the lower triangle of v vᵀ. Their sums over events have c
@@ -80,19 +80,19 @@ def solver(factors: int) -> Callable[..., Any]:
     n = factors
 
     @parallel(error_model="numpy")
-    def solve(offsets, events, table, common, alpha, coordinates, people, values):  # type: ignore[no-untyped-def]
+    def solve(offsets, events, table, common, alpha, coordinates, users, values):  # type: ignore[no-untyped-def]
         """Factors of every client, and the gradient at its coordinates."""
         clients, count = coordinates.shape
         items = table[:, :n].copy()  # close together, so that more are in the cache
         root = common.copy()
         _factorize(root)
-        for block in prange((clients + _PEOPLE - 1) // _PEOPLE):
+        for block in prange((clients + _USERS - 1) // _USERS):
             times = np.zeros(len(table), np.int32)
             total, system = np.empty(table.shape[1]), np.empty((n, n))
-            for u in range(block * _PEOPLE, min((block + 1) * _PEOPLE, clients)):
-                history, x = events[offsets[u] : offsets[u + 1]], people[u]
+            for u in range(block * _USERS, min((block + 1) * _USERS, clients)):
+                history, x = events[offsets[u] : offsets[u + 1]], users[u]
                 if alpha != 0.0:
-                    _person(history, table, common, alpha, times, total, system, x)
+                    _user(history, table, common, alpha, times, total, system, x)
                 else:  # everyone has the same system
                     x[:] = 0.0
                     for item in history:
@@ -116,11 +116,11 @@ def solver(factors: int) -> Callable[..., Any]:
 
 
 @parallel(error_model="numpy")
-def spread(offsets, events, items, alpha, people, out):  # type: ignore[no-untyped-def]
+def spread(offsets, events, items, alpha, users, out):  # type: ignore[no-untyped-def]
     """The whole gradient of every client, from the factors of all."""
     n_items, n = items.shape
-    for u in prange(len(people)):
-        times, x, own = np.zeros(n_items, np.int32), people[u], out[u]
+    for u in prange(len(users)):
+        times, x, own = np.zeros(n_items, np.int32), users[u], out[u]
         for event in range(offsets[u], offsets[u + 1]):
             times[events[event]] += 1
         for item in range(n_items):

@@ -8,7 +8,7 @@ from numba import njit, prange
 from tacit.kernels.threads import parallel
 
 _TILE = 1024  # scores worked on at once: 4 KiB of float32 stay in the nearest cache
-_PEOPLE = 64  # who share a tile's item factors while these are in the cache
+_USERS = 64  # who share a tile's item factors while these are in the cache
 
 
 @njit(cache=True)
@@ -41,9 +41,9 @@ def count_ranks(scores, out_offsets, out, offsets, targets):  # type: ignore[no-
     tied = np.zeros(len(targets), np.int64)
     is_out = np.zeros(len(targets), np.bool_)
     n_out = np.zeros(len(scores), np.int64)
-    for block in prange((len(scores) + _PEOPLE - 1) // _PEOPLE):
+    for block in prange((len(scores) + _USERS - 1) // _USERS):
         seen_by = np.full(scores.shape[1], -1, np.int32)
-        for p in range(block * _PEOPLE, min((block + 1) * _PEOPLE, len(scores))):
+        for p in range(block * _USERS, min((block + 1) * _USERS, len(scores))):
             n_out[p] = _mark_out(out, out_offsets[p], out_offsets[p + 1], p, seen_by)
             row = scores[p]
             for t in range(offsets[p], offsets[p + 1]):
@@ -112,9 +112,9 @@ def count_factor_ranks(users, factors, out_offsets, out, offsets, targets):  # t
     tied = np.zeros(len(targets), np.int64)
     is_out = np.zeros(len(targets), np.bool_)
     n_out = np.zeros(len(users), np.int64)
-    for block in prange((len(users) + _PEOPLE - 1) // _PEOPLE):
-        first = block * _PEOPLE
-        last = min(first + _PEOPLE, len(users))
+    for block in prange((len(users) + _USERS - 1) // _USERS):
+        first = block * _USERS
+        last = min(first + _USERS, len(users))
         base = offsets[first]
         marks = np.empty(offsets[last] - base, factors.dtype)
         seen_by = np.full(n_items, -1, np.int32)

@@ -30,16 +30,16 @@ def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
 
     A row of `out` at a time: it stays in the nearest cache while it is added to.
     """
-    people, rows = left.shape
+    n_users, rows = left.shape
     # A counting sort of the entries that are not zero, by row.
     ends = np.zeros(rows + 1, np.int64)
-    for i in range(people):
+    for i in range(n_users):
         for row in range(rows):
             ends[row + 1] += left[i, row] != 0
     for row in range(rows):
         ends[row + 1] += ends[row]
     owners, places = np.empty(ends[rows], np.int32), ends[:-1].copy()
-    for i in range(people):
+    for i in range(n_users):
         for row in range(rows):
             if left[i, row] != 0:
                 owners[places[row]] = i

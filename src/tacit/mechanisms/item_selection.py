@@ -137,6 +137,6 @@ class ItemSelection:
         return ComposedDpEvent([gaussian, FailureDpEvent(self.failure)])
 
     @property
-    def people_needed(self) -> float:
+    def users_needed(self) -> float:
         """About how many users must name an item, and nothing else, for it to pass."""
         return self.threshold / STEPS

@@ -134,16 +134,16 @@ class FederatedPopularity(SumMethod):
         return Tastes(Tree.dense(alike=known.spread(rows(shards))))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 4: the popularity, times the likeness where content is used."""
         share = broadcast.weights["share"][candidates.items]
         if self.content:
-            alike = person.tree["alike"][:, candidates.items]
+            alike = user.tree["alike"][:, candidates.items]
             # Noise makes some popularities negative. The small second term ranks those,
             # and items unlike the history, below all others and by popularity.
             return np.maximum(share, 0.0) * alike + 1e-9 * share
-        return np.broadcast_to(share, (len(person.tree), len(share)))
+        return np.broadcast_to(share, (len(user.tree), len(share)))
 
     def for_catalog(self, catalog: Catalog) -> Self:
         """A copy whose content is every feature of this catalog, if it uses content."""

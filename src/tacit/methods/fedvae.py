@@ -274,8 +274,8 @@ class FedVae(SumMethod):
             head = np.argsort(-counts, kind="stable")[: len(weights["head"])]
             last = self._network(len(head)).decoder[-1]
             layer = weights[last].copy()
-            people, size = server.plan.cohort_size, len(counts)
-            noise = self.privacy.variance(phase, people=people, size=size)
+            users, size = server.plan.cohort_size, len(counts)
+            noise = self.privacy.variance(phase, users=users, size=size)
             logs = log_counts(counts[head], floor=math.sqrt(noise * self.count_rounds))
             layer[-1] = logs - logs.mean()  # a softmax does not see a constant
             weights |= {"head": head, last: layer}
@@ -293,13 +293,11 @@ class FedVae(SumMethod):
         return Tastes(Tree.dense(latent=latent))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """The decoder's scores; items outside the head follow, by their counts."""
         head = broadcast.weights["head"]
-        found = self._network(len(head)).decode(
-            broadcast.weights, person.tree["latent"]
-        )
+        found = self._network(len(head)).decode(broadcast.weights, user.tree["latent"])
         if "counts" not in broadcast.weights:
             return found[:, candidates.items]
         counts = broadcast.weights["counts"]

@@ -174,14 +174,14 @@ class FmfLdp(SumMethod):
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Line 2; a user who took no part in the training has factors as well."""
-        return Tastes(Tree.dense(person=self._model(broadcast).people(shards)))
+        return Tastes(Tree.dense(user=self._model(broadcast).users(shards)))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 7: the inner products of user and item factors."""
         items = broadcast.weights["items"].astype(np.float64)
-        return person.tree["person"] @ items[candidates.items].T
+        return user.tree["user"] @ items[candidates.items].T
 
     def formula(self, broadcast: Broadcast) -> Formula:
         """Lines 2 and 7 as a graph that takes histories."""

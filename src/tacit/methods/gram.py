@@ -491,9 +491,9 @@ class Gram(SumMethod):
         self, server: Server, phase: Phase, found: Float64[np.ndarray, "items"]
     ) -> Server:
         """Line 2: the counts so far, what follows from them, and whether to go on."""
-        people, was = server.plan.cohort_size, server.memory["count variance"]
+        users, was = server.plan.cohort_size, server.memory["count variance"]
         variance = np.array(
-            [self.privacy.variance(phase, people=people, size=len(found))]
+            [self.privacy.variance(phase, users=users, size=len(found))]
         )
         counts = server.weights["counts"] + found
         if not self.chooses_phases:
@@ -534,8 +534,8 @@ class Gram(SumMethod):
     def _count_deviation(self, plan: Plan, share: float) -> float:
         """The deviation of the noise on counts that have this share of the budget."""
         phase = _counts("counts", range(1), share, "histories")
-        people = plan.cohort_size
-        return math.sqrt(self.privacy.variance(phase, people=people, size=1))
+        users = plan.cohort_size
+        return math.sqrt(self.privacy.variance(phase, users=users, size=1))
 
     def _pays(
         self, plan: Plan, counted: Counted, relating: Phase, side: int, *, n_items: int
@@ -587,7 +587,7 @@ class Gram(SumMethod):
         # The strength that every direction has, rest / (rest + ridge), would lift the
         # history's own items and lower popularity without saying anything about taste.
         above = np.maximum(found.strengths - found.rest, 0.0)
-        strengths[:n] = above / (found.strengths + ridge * known.people)
+        strengths[:n] = above / (found.strengths + ridge * known.users)
         if self.chooses_phases and not self._has_loads(memory):
             # Loadings are shrunk one by one. Without them a direction that is mostly
             # noise would say as much as one that is not, and popularity would suffer.
@@ -596,7 +596,7 @@ class Gram(SumMethod):
         return {"vectors": vectors, "strengths": strengths, **more}
 
     def _has_loads(self, memory: Arrays) -> bool:
-        return self.load_rank is not None and Evidence.of(memory, _LOADED).people > 0
+        return self.load_rank is not None and Evidence.of(memory, _LOADED).users > 0
 
     def _spectrum(self, server: Server, memory: Arrays) -> Spectrum:
         """Line 4: the directions of the relations so far, without their noise."""
@@ -714,10 +714,10 @@ class Gram(SumMethod):
         return Tastes(Tree.dense(loads=loads, popular=popular[:, None], alike=alike))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 7: scores of the related items, then the tail."""
-        taste, known = person.tree, Relations.from_broadcast(broadcast.weights)
+        taste, known = user.tree, Relations.from_broadcast(broadcast.weights)
         parts = (taste["loads"], taste["popular"], taste["alike"])
         return known.score(*parts, weight=self.content_weight)[:, candidates.items]
 
@@ -797,7 +797,7 @@ class Gram(SumMethod):
         self, plan: Plan, privacy: Privacy, phase: Phase, *, size: int
     ) -> Evidence:
         """Users and noise of one round of relations or loadings."""
-        variance = privacy.variance(phase, people=plan.cohort_size, size=size)
+        variance = privacy.variance(phase, users=plan.cohort_size, size=size)
         # Mirrored, the noise on the diagonal has twice the variance of the half's.
         twice = 1 if phase.name == _LOADINGS else 2
         return Evidence(privacy.planned(plan), twice * variance)

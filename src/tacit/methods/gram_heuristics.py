@@ -39,7 +39,7 @@ EVERY_ITEM = 2**31 - 1  # more than any catalog has
 MOST_LOADINGS = 20_000_000  # numbers of a model: 160 MB
 _HEAD_PER_TASTE = 22  # one direction is loaded for so many items of the head's rule
 _DIRECTIONS_PER_CONTENT = 8  # one in 8 directions of the head lies within content
-_HEAD, _PEOPLE_TO_NOISE = 600, 4743.0  # the head is 600 where users / s is 4743
+_HEAD, _USERS_TO_NOISE = 600, 4743.0  # the head is 600 where users / s is 4743
 FEWEST_HEAD = 16  # however loud the noise: some matrix must be left to decompose
 _BROAD = 0.02  # the edge of the noise over users at which content weighs most
 USUAL_HISTORY = 20  # items, where nobody says how long histories are
@@ -65,33 +65,34 @@ LOST = (
 class Evidence:
     """What a sum of relations rests on: how many users, under how much noise."""
 
-    people: float
+    users: float
     variance: float  # of the noise on its diagonal
 
     @classmethod
     def of(cls, memory: Arrays, what: str = "") -> Evidence:
         """The evidence on `what` that stands in a server's memory."""
-        people, variance = (memory[what + n] for n in ("people", "variance"))
-        return cls(float(people[0]), float(variance[0]))
+        # Every checkpoint has these keys, and a refresh reads those of older versions.
+        users, variance = (memory[what + n] for n in ("people", "variance"))
+        return cls(float(users[0]), float(variance[0]))
 
     def arrays(self, what: str = "") -> dict[str, np.ndarray]:
         """The evidence on `what` as arrays for a server's memory."""
         return {
-            what + "people": np.array([self.people]),
+            what + "people": np.array([self.users]),
             what + "variance": np.array([self.variance]),
         }
 
     def __add__(self, other: Evidence) -> Evidence:
         """Evidence of two sums added up, whose noise is independent."""
-        return Evidence(self.people + other.people, self.variance + other.variance)
+        return Evidence(self.users + other.users, self.variance + other.variance)
 
     def times(self, weight: float) -> Evidence:
         """Evidence of the sum times a weight: noise grows with its square."""
-        return Evidence(self.people * weight, self.variance * weight**2)
+        return Evidence(self.users * weight, self.variance * weight**2)
 
     def rounds(self, n: int) -> Evidence:
         """Evidence after `n` independent rounds like this one."""
-        return Evidence(self.people * n, self.variance * n)
+        return Evidence(self.users * n, self.variance * n)
 
     @property
     def deviation(self) -> float:
@@ -100,7 +101,7 @@ class Evidence:
 
     def edge(self, side: int) -> float:
         """The largest eigenvalue that noise makes, over the number of users."""
-        return noise_edge(side, self.deviation) / self.people
+        return noise_edge(side, self.deviation) / self.users
 
     def weight_beside(self, other: Evidence) -> float:
         """What to multiply this sum by before the other is added to it.
@@ -111,14 +112,14 @@ class Evidence:
         """
         if self.variance == 0 or other.variance == 0:
             return 1.0
-        return self.people / self.variance / (other.people / other.variance)
+        return self.users / self.variance / (other.users / other.variance)
 
 
 def head_size(known: Evidence, *, most: int) -> int:
     """How many items can be related: it grows with users over noise."""
     if known.variance == 0:
         return most
-    size = _HEAD * math.sqrt(known.people / known.deviation / _PEOPLE_TO_NOISE)
+    size = _HEAD * math.sqrt(known.users / known.deviation / _USERS_TO_NOISE)
     return min(most, max(FEWEST_HEAD, int(size)))
 
 
@@ -184,7 +185,7 @@ def ridge(known: Evidence, *, n_items: int, side: int) -> float:
     It is larger for few users, few items or loud noise. The figures were found on
     catalogs of 100 to 3,500 items and 700 to 40,000 users (docs/methods/gram.md).
     """
-    sampled = _RIDGE * (n_items * known.people) ** _RIDGE_POWER
+    sampled = _RIDGE * (n_items * known.users) ** _RIDGE_POWER
     return float(sampled + _RIDGE_NOISE * known.edge(side))
 
 
@@ -208,11 +209,11 @@ def outlook(edge: float) -> str:
 
 
 def usual_counts(
-    people: float, *, n_items: int, history: int
+    users: float, *, n_items: int, history: int
 ) -> Float64[np.ndarray, "items"]:
     """The counts that items of a usual catalog have, the most frequent first.
 
     Histories of n items add up to sqrt(n) each, because a report has norm 1.
     """
     fall = np.arange(1, n_items + 1) ** -_COUNTS_FALL
-    return np.asarray(people * math.sqrt(history) * fall / fall.sum())
+    return np.asarray(users * math.sqrt(history) * fall / fall.sum())

@@ -197,8 +197,7 @@ class PrivRec(SumMethod):
         """One number per item while counting; then one per weight."""
         if phase.name == "counts":
             return {"counts": Slot("float64", (len(catalog),))}
-        shapes = self._blueprint.network(catalog).shapes
-        return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
+        return self._blueprint.report_shape(catalog)
 
     def public_shape(
         self, phase: Phase | None, catalog: Catalog
@@ -249,8 +248,8 @@ class PrivRec(SumMethod):
         """Counts so far; after the last counting round they become item features."""
         counts, weights = server.memory["counts"] + found, server.weights
         if server.round == self.count_rounds - 1:
-            people, n_items = server.plan.cohort_size, len(counts)
-            noise = self.privacy.variance(phase, people=people, size=n_items)
+            users, n_items = server.plan.cohort_size, len(counts)
+            noise = self.privacy.variance(phase, users=users, size=n_items)
             logs = log_counts(counts, floor=math.sqrt(noise * self.count_rounds))
             items = self._blueprint.read(server.catalog, logs)
             weights = {**without_catalog(weights), **items.arrays()}
@@ -271,10 +270,10 @@ class PrivRec(SumMethod):
         return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 5: the adapted network's scores of the candidates."""
-        return self.cohort(broadcast).scores(person.tree, candidates.items)
+        return self.cohort(broadcast).scores(user.tree, candidates.items)
 
     # what can be learnt
 

@@ -26,7 +26,7 @@ from tacit.kernels import dispatch
 from tacit.models.onnx_graph import HISTORIES, Formula
 
 Items = Float64[np.ndarray, "items factors"]
-People = Float64[np.ndarray, "clients factors"]
+Users = Float64[np.ndarray, "clients factors"]
 Coordinates = Int32[np.ndarray, "clients count"]  # item · factors + factor
 Values = Float64[np.ndarray, "clients count"]
 
@@ -39,7 +39,7 @@ class ImplicitFactors:
     alpha: float
     ridge: float
 
-    def people(self, shards: Shards) -> People:
+    def users(self, shards: Shards) -> Users:
         """The factors of every user; zero without a history."""
         is_small = not dispatch.pays(
             "implicit_factors.solver", len(shards) * len(self.items)
@@ -87,19 +87,19 @@ class ImplicitFactors:
 
     def _solved(
         self, shards: Shards, coordinates: Coordinates, is_small: bool
-    ) -> tuple[People, Values]:
+    ) -> tuple[Users, Values]:
         if is_small:
             return self._solved_plain(shards, coordinates)
         from tacit.kernels.implicit_factors import solver  # loads numba
 
         factors = self.items.shape[1]
-        people = np.empty((len(shards), factors))
+        users = np.empty((len(shards), factors))
         values = np.empty(coordinates.shape)
         solver(factors)(
             *(shards.offsets, shards.items, self._table(), self._common()),
-            *(float(self.alpha), coordinates, people, values),
+            *(float(self.alpha), coordinates, users, values),
         )
-        return people, values
+        return users, values
 
     @property
     def _trains_plain(self) -> bool:
@@ -108,7 +108,7 @@ class ImplicitFactors:
 
     def _solved_plain(
         self, shards: Shards, coordinates: Coordinates
-    ) -> tuple[People, Values]:
+    ) -> tuple[Users, Values]:
         """Factors and gradient coordinates in numpy, as the kernel computes them."""
         counts = _counts(shards)
         confident = counts.copy()
@@ -122,7 +122,7 @@ class ImplicitFactors:
         return x, -2.0 * found * x[rows, factor]
 
     def _spread_plain(
-        self, shards: Shards, x: People
+        self, shards: Shards, x: Users
     ) -> Float64[np.ndarray, "clients items factors"]:
         """The whole gradients in numpy, as the kernel computes them."""
         found = self._residuals(x @ self.items.T, _counts(shards).toarray())

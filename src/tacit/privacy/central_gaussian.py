@@ -49,8 +49,9 @@ from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
 
 CLIP = "clip"  # its name in the server's memory and in a broadcast, where it moves
-# Deviation of the noise on the sum of clip bits, over the planned cohort. With 1/20 the
-# share of clients below the clip is off by 0.05 in a round (Andrew et al. 2021).
+# sigma_b over the planned cohort: the deviation of the noise on the sum of clip bits,
+# which are sent as b - 1/2. The share of clients below the clip then has a deviation of
+# 0.05 in each round, as in Andrew et al. 2021 (sigma_b = m / 20).
 _BIT_NOISE_RATIO = 0.05
 _CHOSEN = (
     "Gaussian sums, each chosen from earlier releases within one budget (fully "
@@ -326,7 +327,7 @@ class CentralGaussian(Privacy):
             for group, size in plan.groups.items()
         )
 
-    def variance(self, phase: Phase, *, people: float, size: int) -> float:
+    def variance(self, phase: Phase, *, users: float, size: int) -> float:
         """The variance of the noise on each number, (z S)², whoever takes part."""
         return (self.noise_of(phase) * phase.bounded_by(self.clip)) ** 2
 

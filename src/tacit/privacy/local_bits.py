@@ -147,7 +147,7 @@ class LocalBits(Privacy):
         found = phase.bounded_by(self.clip) * bits.scales * counted
         return {name: found.reshape(slot.shape)}
 
-    def variance(self, phase: Phase, *, people: float, size: int) -> float:
+    def variance(self, phase: Phase, *, users: float, size: int) -> float:
         """Refused: the noise differs from coordinate to coordinate."""
         raise Refused("votes have no one variance; use mechanism = 'local'")
 

@@ -73,6 +73,6 @@ class LocalItem(LocalPrivUnit):
         votes[np.arange(len(said)), said] = 1
         return Tree.dense(**{name: votes})
 
-    def variance(self, phase: Phase, *, people: float, size: int) -> float:
+    def variance(self, phase: Phase, *, users: float, size: int) -> float:
         """Refused: counts of single items are not a sum of vectors with noise."""
         raise Refused("one randomised item has no noise of a sum; use 'local'")

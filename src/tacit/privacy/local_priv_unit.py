@@ -124,10 +124,10 @@ class LocalPrivUnit(Privacy):
         found = self.aggregator(wanted).total(delivery, context)
         return {name: found[name].reshape(slot.shape) for name, slot in slots.items()}
 
-    def variance(self, phase: Phase, *, people: float, size: int) -> float:
-        """The variance of each number in the sum of `people` reports of `size`."""
+    def variance(self, phase: Phase, *, users: float, size: int) -> float:
+        """The variance of each number in the sum of `users` reports of `size`."""
         one = PrivUnit(given(self.epsilon, "epsilon"), size).variance(1.0)
-        return people * phase.bounded_by(self.clip) ** 2 * one
+        return users * phase.bounded_by(self.clip) ** 2 * one
 
     # details
 

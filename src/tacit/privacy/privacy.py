@@ -131,8 +131,8 @@ class Privacy(ABC):
         """How many whole reports the planned cohort of a round adds up to."""
         return plan.cohort_size
 
-    def variance(self, phase: Phase, *, people: float, size: int) -> float:
-        """The variance of the noise on each number in a sum of `people` reports.
+    def variance(self, phase: Phase, *, users: float, size: int) -> float:
+        """The variance of the noise on each number in a sum of `users` reports.
 
         `size` is how many numbers a report has.
         """

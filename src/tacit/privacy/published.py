@@ -155,11 +155,11 @@ class PublishedClippedSum(Privacy):
 
     def _published_epsilon(self, plan: Plan) -> float | None:
         """The paper's bound with its count of rounds · M; none for whole cohorts."""
-        size, people = int(plan.cohort_size), plan.population
-        if plan.delta is None or size >= people:
+        size, users = int(plan.cohort_size), plan.population
+        if plan.delta is None or size >= users:
             return None
         return wbk_epsilon(
-            size / people,
+            size / users,
             noise_multiplier=self.noise_multiplier,
             count=plan.rounds * size,
             delta=plan.delta,

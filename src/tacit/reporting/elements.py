@@ -82,6 +82,7 @@ def notice(text: str, *, good: bool = False) -> str:
 
 def figure(svg: str, caption: str) -> str:
     """A plot with its caption, which is also what a screen reader says."""
+    # The plot is our own SVG and is put in as it is; only the caption is escaped.
     label = f'<svg role="img" aria-label="{in_html(caption)}"'
     drawn = svg.replace("<svg", label, 1)
     return (

@@ -13,9 +13,9 @@ from tacit.reporting.report_data import (
     Curve,
     Groups,
     Paired,
-    Person,
     Report,
     Tradeoff,
+    User,
 )
 from tacit.statement import Statement
 from tacit.text import in_html
@@ -43,7 +43,7 @@ def render(report: Report) -> str:
         _differences(report.differences) if report.differences else "",
         _curve(report.curve) if report.curve else "",
         _groups(report.groups) if report.groups else "",
-        _person(report.person) if report.person else "",
+        _user(report.user) if report.user else "",
         _origin(report),
     )
     return elements.page(report.title, "".join(parts))
@@ -80,6 +80,7 @@ def _released(sentences: tuple[str, ...]) -> str:
 
 
 def _comparison(contenders: tuple[Contender, ...]) -> str:
+    # The experiment names its most important metric first; the table has the others.
     metric = next(iter(contenders[0].metrics))
     table = tables.comparison(contenders)
     ours = {place for place, c in enumerate(contenders) if c.is_this_run}
@@ -107,6 +108,7 @@ def _differences(pairs: tuple[Paired, ...]) -> str:
         "differences; the interval speaks of other users, not of other seeds.</p>\n"
     )
     metrics = dict.fromkeys(pair.metric for pair in pairs)
+    # One table per metric: means of different metrics do not compare.
     by_metric = ([p for p in pairs if p.metric == metric] for metric in metrics)
     shown = "".join(
         elements.table(tables.differences(some), heads=1) for some in by_metric
@@ -116,6 +118,7 @@ def _differences(pairs: tuple[Paired, ...]) -> str:
 
 def _curve(curve: Curve) -> str:
     caption = f"{curve.metric} after each round; the band is one standard error."
+    # Folded: a run may have thousands of rounds.
     numbers = elements.folded(elements.table(tables.curve(curve)))
     body = elements.figure(plots.learning_curve(curve), caption) + numbers
     return elements.section("learning", "How it learned", body)
@@ -134,15 +137,15 @@ def _groups(groups: Groups) -> str:
     return elements.section("groups", "For whom it works", body)
 
 
-def _person(person: Person) -> str:
-    history = "".join(f"<li>{in_html(title)}</li>\n" for title in person.history)
+def _user(user: User) -> str:
+    history = "".join(f"<li>{in_html(title)}</li>\n" for title in user.history)
     body = (
         f'<div class="two">\n<div>\n'
-        f"<h3>What <bdi>{in_html(person.name)}</bdi> has</h3>\n"
+        f"<h3>What <bdi>{in_html(user.name)}</bdi> has</h3>\n"
         f'<ul class="history">\n{history}</ul>\n</div>\n'
-        f"<div>\n{elements.table(tables.recommendations(person))}</div>\n</div>\n"
+        f"<div>\n{elements.table(tables.recommendations(user))}</div>\n</div>\n"
     )
-    return elements.section("person", "One user's list", body)
+    return elements.section("user", "One user's list", body)
 
 
 def _origin(report: Report) -> str:

@@ -43,13 +43,15 @@ def table(finding: Json) -> tables.Table:
         for attempt in finding["attempts"]
     )
     guesses = ", ".join(f"{m} {c:.4f}" for m, c in _measures(finding).items())
+    # A score means nothing without what guessing gets.
     caption = f"{finding['name']}; by guessing alone: {guesses}"
+    # The measures are figures; the five columns before them are words.
     return tables.Table(caption, header, rows, frozenset(range(5, len(header))))
 
 
 def _finding(finding: Json) -> str:
     world = (
-        f"{finding['people']:,} users and {finding['items']:,} items of "
+        f"{finding['users']:,} users and {finding['items']:,} items of "
         f"{finding['source']}, seed {finding['seed']}."
     )
     figures = "".join(
@@ -72,6 +74,7 @@ def _finding(finding: Json) -> str:
 
 def _measures(finding: Json) -> dict[str, float]:
     """The measures of a finding, each with the score of pure guessing."""
+    # Every attempt of a finding has the same measures.
     scores = finding["attempts"][0]["scores"]
     return {name: score["chance"] for name, score in scores.items()}
 

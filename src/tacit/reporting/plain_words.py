@@ -33,10 +33,10 @@ def purpose(*, is_release: bool) -> str:
 
 def released(metric: Mapping[str, Any]) -> str:
     """A metric that was released, with what its noise leaves open."""
-    name, value, people = metric["name"], metric["value"], metric["people"]
+    name, value, n_users = metric["name"], metric["value"], metric["people"]
     return (
         f"{name} {value:.4f}, between {metric['low']:.4f} and {metric['high']:.4f} by "
-        f"95 % of the noise: the last item of about {people:,} users who trained was "
+        f"95 % of the noise: the last item of about {n_users:,} users who trained was "
         "held out"
     )
 
@@ -47,6 +47,7 @@ def in_words(totals: Sequence[Statement]) -> list[str]:
     A guarantee says: whatever somebody believed about a user before, the odds change at
     most by the factor e^epsilon, except with probability delta.
     """
+    # The user is what readers ask about; lines about one interaction are left out.
     mine = [line for line in totals if line.unit is Unit.USER]
     groups = dict.fromkeys(line.group for line in mine)
     return [
@@ -86,6 +87,7 @@ def times(epsilon: float) -> str:
     if epsilon > _LARGEST:
         return f"e^{math.ceil(epsilon):,} times, which is a weak promise"
     factor = math.exp(epsilon)
+    # From epsilon 6.9 on no decimals are shown, and the sentence says what it is worth.
     if factor >= 1000:
         return f"{math.ceil(factor):,} times, which is a weak promise"
     return f"{math.ceil(factor * 100) / 100:g} times"

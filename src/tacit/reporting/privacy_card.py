@@ -104,6 +104,7 @@ def _facts(card: Json) -> tuple[tuple[str, str], ...]:
 
 
 def _short(totals: list[Statement]) -> str:
+    # A promise about one interaction says little about a whole history.
     mine = [line for line in totals if line.unit is Unit.USER]
     kept = sum(line.standing is Standing.PROVEN for line in mine)
     if kept == len(mine):
@@ -173,6 +174,7 @@ def _refreshed(card: Json) -> str:
 
 def _assumed(card: Json) -> str:
     proven = [s for s in _lines(card["totals"]) if s.standing is Standing.PROVEN]
+    # Only proven lines promise anything, so only theirs is assumed; each once.
     said = dict.fromkeys(part for line in proven for part in line.assumes.split("; "))
     trusts = [_PLAIN.get(part, part) for part in said if part != "nothing"]
     if not proven:
@@ -199,6 +201,7 @@ def _budget(card: Json) -> str:
     again = [
         (str(line["runs"]), str(said.view), said.group, tables.epsilon(said))
         for line in budget["retraining"]
+        # A statement has no such entry; the card adds it for this table.
         for said in _lines([{k: v for k, v in line.items() if k != "runs"}])
     ]
     header = ("trainings", "view", "group", "epsilon of a user")
@@ -230,6 +233,7 @@ def _audit(card: Json) -> str:
 
 
 def _beyond(card: Json) -> str:
+    # A release sums whole numbers, so there are no low bits to look at.
     return elements.listing((*_NOT_COVERED, *_LOW_BITS * card["simulation"]))
 
 

@@ -46,7 +46,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Person:
+class User:
     """One user's history and list, as the client shows them."""
 
     name: str
@@ -104,4 +104,4 @@ class Report:
     differences: tuple[Paired, ...] = ()
     curve: Curve | None = None
     groups: Groups | None = None
-    person: Person | None = None
+    user: User | None = None

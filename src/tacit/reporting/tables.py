@@ -22,7 +22,7 @@ from tacit.reporting.report_data import (
     Estimate,
     Groups,
     Paired,
-    Person,
+    User,
 )
 from tacit.statement import Statement
 from tacit.text import in_csv, shown
@@ -113,13 +113,13 @@ def curve(shown: Curve) -> Table:
     return Table(caption, ("round", shown.metric), rows, frozenset({0, 1}))
 
 
-def recommendations(person: Person) -> Table:
+def recommendations(user: User) -> Table:
     """A user's list: rank, title and score of each item."""
     rows = tuple(
         (str(rank), title, f"{score:.4f}")
-        for rank, (title, score) in enumerate(person.recommended, start=1)
+        for rank, (title, score) in enumerate(user.recommended, start=1)
     )
-    caption = f"Recommended for {person.name}"
+    caption = f"Recommended for {user.name}"
     return Table(caption, ("rank", "title", "score"), rows, frozenset({0, 2}))
 
 

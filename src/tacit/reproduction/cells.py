@@ -6,7 +6,9 @@
 
 Cells run through the same `train` as `tacit train` does, each seed into a run directory
 of its own; `tacit report` draws the page of one. What is finished there is read, what
-was begun is continued, and a directory that another experiment began is refused.
+was begun is continued, and a directory that another experiment began is refused. A run
+pins its experiment and its data, not the code: one of another version is named, and
+whoever changed a method in between starts with an empty `out`.
 
     out/runs/<file and changes>/seed-0/        a whole run
     out/baselines/<data and measures>/<name>/seed-0.json
@@ -38,6 +40,7 @@ from tacit.release import Unit, View
 from tacit.reproduction.tables import Line
 from tacit.results import Evaluation, Metric, Pooled, pool
 from tacit.runtime.run import ONLY
+from tacit.version import __version__
 
 
 @dataclass(frozen=True)
@@ -186,11 +189,23 @@ class Results:
             )
             for one in cell.experiments()
         )
+        self._name_other_versions(runs)
         own, among_all = (
             tuple(_evaluation(run, kind) for run in runs)
             for kind in ("evaluations", AMONG_ALL)
         )
         return Found(_present(own), _present(among_all), runs)
+
+    def _name_other_versions(self, runs: tuple[SavedRun, ...]) -> None:
+        """Say which runs another version of the package began."""
+        for run in runs:
+            # The card is drawn once, before the first round, and keeps this entry.
+            began = read_document(run.directory.privacy_card).get("tacit")
+            if began != __version__:
+                self.progress.watch.say(
+                    f"{run.directory.path} was begun by Tacit {began}, this is "
+                    f"{__version__}; to train it anew, remove that folder"
+                )
 
     def _fitted(self, cell: Cell) -> Found:
         """Fitted once for all cells that are measured alike on the same data."""

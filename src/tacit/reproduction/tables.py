@@ -65,7 +65,7 @@ class Chart:
     y: str
     lines: Mapping[str, Line]
     levels: Mapping[str, float] = field(default_factory=dict)
-    over: str = "people"  # or "seeds": what standard errors are over
+    over: str = "users"  # or "seeds": what standard errors are over
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def _line(
         lambda other: _cells(taken, other),
         name,
         delta=delta,
-        people=_people(taken),
+        n_users=_most_users(taken),
         prefers_pure=prefers_pure,
     )
     assumed = [c.assumes for c in found.cells if c.is_proven and c.assumes != "nothing"]
@@ -157,12 +157,12 @@ def _cells(taken: Taken, name: CellName) -> list[Cell]:
 
 def _shown_delta(taken: Taken, name: CellName, wanted: float | None) -> float:
     """The delta wanted, if it is small enough to be called a guarantee."""
-    most = most_delta(_cells(taken, name), _people(taken))
+    most = most_delta(_cells(taken, name), _most_users(taken))
     usual = min(most, MOST_LOCAL_DELTA)
     return usual if wanted is None or wanted > most else wanted
 
 
-def _people(taken: Taken) -> int:
+def _most_users(taken: Taken) -> int:
     # A delta is compared with 1 / users; the largest run makes the strictest demand.
     return max((terms.population for terms, _ in taken), default=1)
 

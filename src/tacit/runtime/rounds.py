@@ -22,8 +22,8 @@ from tacit.transport.codec import broadcast_size, wire_size
 from tacit.transport.messages import Broadcast, Layout, Reports
 from tacit.tree import Tree
 
-# Reports of one chunk. Larger arrays are returned to the system after each chunk, and
-# fetching their pages again costs more than a smaller chunk does.
+# Reports of one chunk. It was 128 MiB once, for memory's sake alone; arrays larger than
+# this are new memory in every chunk, while smaller ones are used again.
 CHUNK_BYTES = 16 * 2**20
 
 

@@ -23,7 +23,7 @@ from tacit.serving.taste import Taste, model_digest, origin, read_or_make
 from tacit.serving.topk import top_k
 from tacit.transport.messages import Broadcast
 
-_PEOPLE_AT_ONCE = 256  # users scored together: a taste may be a whole network
+_USERS_AT_ONCE = 256  # users scored together: a taste may be a whole network
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ class Recommender:
         """A score for each user and item of the catalog, of shape (users, items)."""
         own = keys or Key.from_os().each(np.arange(len(shards)))
         every, found = Candidates.all_of(self.catalog), []
-        for first in range(0, max(1, len(shards)), _PEOPLE_AT_ONCE):
-            rows = np.arange(first, min(first + _PEOPLE_AT_ONCE, len(shards)))
-            people = clients.take(rows), shards.take(rows), own[rows]
-            tastes = self.method.represent(self.broadcast, *people)
+        for first in range(0, max(1, len(shards)), _USERS_AT_ONCE):
+            rows = np.arange(first, min(first + _USERS_AT_ONCE, len(shards)))
+            block = clients.take(rows), shards.take(rows), own[rows]
+            tastes = self.method.represent(self.broadcast, *block)
             found.append(self.method.score(self.broadcast, tastes, every))
         return np.concatenate(found)
 
@@ -171,12 +171,12 @@ def stranger(
     method: Method, n: int = 1, *, profiles: Profiles | None = None
 ) -> Clients:
     """Clients that have never taken part, enrolled now; by default without profiles."""
-    people = _nobody(n) if profiles is None else profiles
-    keys = Key.from_os().each(np.arange(len(people)))
-    zeros = np.zeros(len(people), np.int64)
-    state = method.enrol(people, keys.at("enrol"))
-    nobodys = Plan(len(people))  # they agreed to none, and are asked for nothing
-    return Clients(nobodys, np.arange(len(people)), zeros, state)
+    profiles = _nobody(n) if profiles is None else profiles
+    keys = Key.from_os().each(np.arange(len(profiles)))
+    zeros = np.zeros(len(profiles), np.int64)
+    state = method.enrol(profiles, keys.at("enrol"))
+    nobodys = Plan(len(profiles))  # they agreed to none, and are asked for nothing
+    return Clients(nobodys, np.arange(len(profiles)), zeros, state)
 
 
 def _nobody(n: int) -> Profiles:

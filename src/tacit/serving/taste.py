@@ -54,8 +54,8 @@ def model_digest(method: Method, broadcast: Broadcast) -> str:
 def origin(model: str, shard: Shards, *, profile: Profiles) -> str:
     """A digest of the model and of everything that the client holds of its user."""
     log, events = describe(shard.log, "log")
-    person, columns = describe(profile, "profile")
-    facts = {"model": model, "log": json.dumps(log), "profile": json.dumps(person)}
+    described, columns = describe(profile, "profile")
+    facts = {"model": model, "log": json.dumps(log), "profile": json.dumps(described)}
     return _digest(facts, events | columns)
 
 

@@ -50,8 +50,8 @@ class Lists:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, person: int) -> Best:
-        place = range(len(self))[person]
+    def __getitem__(self, user: int) -> Best:
+        place = range(len(self))[user]
         row = slice(self.offsets[place], self.offsets[place + 1])
         return Best(self.items[row], self.scores[row])
 
@@ -199,10 +199,10 @@ def _lengths(
     return np.linalg.norm(rows, axis=1).astype(np.float32)
 
 
-def _sorted(seen: Ragged, n_people: int, n_items: int) -> Ragged:
+def _sorted(seen: Ragged, n_users: int, n_items: int) -> Ragged:
     """The same rows in ascending order, checked."""
-    if len(seen) != n_people:
-        raise BadValue(f"seen items of {len(seen)} users, scores of {n_people}")
+    if len(seen) != n_users:
+        raise BadValue(f"seen items of {len(seen)} users, scores of {n_users}")
     items = seen.values
     if len(items) and not 0 <= items.min() <= items.max() < n_items:
         raise BadValue(f"seen items must be in [0, {n_items})")

@@ -224,9 +224,9 @@ class MethodContract(ABC):
         layouts = agreement.broadcasts
         for hostile in within(round_.broadcast, layouts[round_.broadcast.phase]):
             other = replace(round_, broadcast=hostile)
-            for person in range(len(round_.shards)):
+            for user in range(len(round_.shards)):
                 _, reports, took_part = other.ask(
-                    np.array([person]), on_failure=lambda _: None
+                    np.array([user]), on_failure=lambda _: None
                 )
                 assert took_part.all()
                 round_.layout.check(reports)
@@ -249,11 +249,11 @@ class MethodContract(ABC):
     def test_a_client_can_say_nothing_without_its_history(self) -> None:
         """What it then says is as large as any report, and finite."""
         round_ = self._round()
-        people, keys = round_.clients, round_.keys
-        empty = empty_reports(round_.simulation.method, round_.broadcast, people, keys)
+        clients, keys = round_.clients, round_.keys
+        empty = empty_reports(round_.simulation.method, round_.broadcast, clients, keys)
         round_.layout.check(empty)
         empty.check_finite()
-        assert len(empty) == len(people)
+        assert len(empty) == len(clients)
 
     # one round
 

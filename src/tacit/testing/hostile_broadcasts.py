@@ -94,6 +94,8 @@ def _singular(slot: PublicSlot, like: Array) -> Array:
     if like.dtype.kind != "f" or like.ndim != 2 or not like.size:
         return like
     value = np.zeros_like(like)
-    value[0, :2] = 2.0**33  # squared, it swallows a ridge of 1 in double precision
-    value[-1, -1] = 2.0**6.25  # beside it no exact zero that a solver would notice
+    # Squared, 2^66 and 2^12.5. What is added to 2^66 is lost in double precision if it
+    # is below 2^13, so a ridge of 1 changes nothing: `V.T @ V` stays exactly singular.
+    value[0, :2] = 2.0**33
+    value[-1, -1] = 2.0**6.25
     return np.clip(value, slot.least, slot.most).astype(like.dtype)

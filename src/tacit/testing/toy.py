@@ -97,12 +97,12 @@ class ToyFactors(Method):
         return Tastes(Tree.dense(u=self._solve(broadcast, shards)[0]))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """The scores u Vᵀ + b of the candidates."""
         items = candidates.items
         return (
-            person.tree["u"] @ broadcast.weights["V"][items].T
+            user.tree["u"] @ broadcast.weights["V"][items].T
             + broadcast.weights["b"][items]
         )
 

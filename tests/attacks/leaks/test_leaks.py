@@ -47,9 +47,9 @@ def test_an_unknown_attack_is_refused_with_the_known_ones() -> None:
 
 
 def test_findings_are_plain_data_and_come_back() -> None:
-    [found] = leaks.run(["item_gradient"], people=40)
+    [found] = leaks.run(["item_gradient"], n_users=40)
     document = json.loads(json.dumps(found.to_json()))
-    assert document["people"] == 40
+    assert document["users"] == 40
     assert document["simulation"] is True
     lines = [attempt["statement"] for attempt in document["attempts"]]
     assert [Statement.from_json(line) for line in lines] == [
@@ -61,7 +61,7 @@ def test_findings_are_plain_data_and_come_back() -> None:
 
 def test_the_same_seed_gives_the_same_finding() -> None:
     first, again, other = (
-        leaks.run(["item_gradient"], people=30, seed=seed)[0].to_json()
+        leaks.run(["item_gradient"], n_users=30, seed=seed)[0].to_json()
         for seed in (1, 1, 2)
     )
     assert first == again
@@ -72,7 +72,7 @@ def test_an_attack_can_come_with_a_method(monkeypatch: pytest.MonkeyPatch) -> No
     entry = EntryPoint("spy", f"{__name__}:Spy", "tacit.leaks")
     monkeypatch.setattr(EntryPoint, "load", lambda self: Spy)
     monkeypatch.setattr(leaks, "entry_points", lambda group: [entry])
-    [found] = leaks.run(["spy"], people=30)
+    [found] = leaks.run(["spy"], n_users=30)
     assert found.attempts[0].scores == {"seen": Score(0.5, None, 0.25)}
 
 
@@ -83,15 +83,15 @@ def test_attacks_on_a_method_run_where_it_is_named(
     monkeypatch.setattr(EntryPoint, "load", lambda self: Spy)
     monkeypatch.setattr(leaks, "_OWN", {})
     monkeypatch.setattr(leaks, "entry_points", lambda group: [entry])
-    assert len(leaks.run(method="toy", people=30)) == 1
-    assert leaks.run(method="other", people=30) == leaks.run(people=30) == ()
+    assert len(leaks.run(method="toy", n_users=30)) == 1
+    assert leaks.run(method="other", n_users=30) == leaks.run(n_users=30) == ()
 
 
 @pytest.mark.data
-def test_real_people_are_found_out_too(real_data: Path) -> None:
+def test_real_users_are_found_out_too(real_data: Path) -> None:
     """MovieLens: the raw gradient gives a history away, PrivUnitG at 1 does not."""
     [found] = leaks.run(
-        ["item_gradient"], source="movielens-100k", people=100, where=real_data
+        ["item_gradient"], source="movielens-100k", n_users=100, where=real_data
     )
     scores = {a.mechanism: a.scores.popitem()[1] for a in found.attempts}
     assert scores["none: the raw gradient"].mean == 1.0

@@ -88,6 +88,6 @@ def test_the_loss_is_that_of_the_closed_form() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_too_few_people_are_refused() -> None:
-    with pytest.raises(BadValue, match="people=3 must be >= 20"):
+def test_too_few_users_are_refused() -> None:
+    with pytest.raises(BadValue, match="n_users=3 must be >= 20"):
         MembershipByLoss().attack(np.ones((3, 5), np.uint8), Key.from_seed(0))

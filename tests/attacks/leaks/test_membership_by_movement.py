@@ -19,7 +19,7 @@ from tacit.plan import Plan
 from tacit.release import Adjacency, Standing, View
 from tacit.transport.messages import Broadcast
 
-LEAK = MembershipByMovement(epsilons=(1.0,), federations=6, people=10, rounds=4)
+LEAK = MembershipByMovement(epsilons=(1.0,), federations=6, n_users=10, rounds=4)
 KEY = Key.from_seed(0)
 
 
@@ -109,5 +109,5 @@ def test_what_cannot_be(histories: Histories) -> None:
         MembershipByMovement(epsilons=(0.0,))
     with pytest.raises(BadValue, match="federations=1 must be >= 2"):
         MembershipByMovement(federations=1)
-    with pytest.raises(BadValue, match="people=19 must be >= 20"):
+    with pytest.raises(BadValue, match="n_users=19 must be >= 20"):
         LEAK.attack(histories[:19], KEY)

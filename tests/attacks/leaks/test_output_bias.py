@@ -22,7 +22,7 @@ from tacit.methods.fedvae import FedVae
 from tacit.plan import Plan
 from tacit.release import Standing, Unit, View
 
-PEOPLE, ITEMS = 120, 40
+USERS, ITEMS = 120, 40
 BARE = FedVae(hidden=(8,), latent=4, rate=0.05)
 NOISY = replace(BARE, privacy=CentralGaussian())
 OUTPUT = "decoder/1"
@@ -32,7 +32,7 @@ OUTPUT = "decoder/1"
 def histories() -> Histories:
     """Ten items a user at the median; some are popular, nobody has none."""
     shares = np.linspace(0.6, 0.05, ITEMS)
-    drawn = np.random.default_rng(0).random((PEOPLE, ITEMS)) < shares
+    drawn = np.random.default_rng(0).random((USERS, ITEMS)) < shares
     drawn[:, 0] |= ~drawn.any(axis=1)
     return drawn.astype(np.uint8)
 
@@ -42,7 +42,7 @@ def attacked(histories: Histories, subject: Subject) -> Attempt:
 
 
 def noisy(epsilon: float, channel: str) -> Subject:
-    plan = Plan(PEOPLE, channel=channel, delta=1e-6, target_epsilon=epsilon)
+    plan = Plan(USERS, channel=channel, delta=1e-6, target_epsilon=epsilon)
     return Subject("noisy", NOISY.calibrated(plan), plan, OUTPUT)
 
 
@@ -51,7 +51,7 @@ def means(attempt: Attempt) -> list[float]:
 
 
 def test_a_bare_report_is_the_history(histories: Histories) -> None:
-    attempt = attacked(histories, Subject("bare", BARE, Plan(PEOPLE), OUTPUT))
+    attempt = attacked(histories, Subject("bare", BARE, Plan(USERS), OUTPUT))
     assert means(attempt) == [1.0, 1.0, 1.0]
     assert attempt.statement.standing is Standing.NONE
 
@@ -60,7 +60,7 @@ def test_a_trained_model_hides_popular_items_from_signs_only(
     histories: Histories,
 ) -> None:
     """Where n p > 1 the sign turns; whoever has the model solves for the history."""
-    subject = Subject("later", BARE, Plan(PEOPLE, rounds=31), OUTPUT, round=30)
+    subject = Subject("later", BARE, Plan(USERS, rounds=31), OUTPUT, round=30)
     precision, recall, knowing = means(attacked(histories, subject))
     assert precision == 1.0
     assert 0.5 < recall < 1.0
@@ -97,15 +97,15 @@ def test_a_weak_sum_is_seen_through(histories: Histories) -> None:
 
 
 def test_chance_is_what_popularity_gives(histories: Histories) -> None:
-    attempt = attacked(histories, Subject("bare", BARE, Plan(PEOPLE), OUTPUT))
+    attempt = attacked(histories, Subject("bare", BARE, Plan(USERS), OUTPUT))
     popular = np.argsort(-histories.sum(axis=0), kind="stable")
     hits = [row[popular[: row.sum()]].sum() / row.sum() for row in histories]
     assert attempt.scores[RECALL].chance == pytest.approx(np.mean(hits))
 
 
 def test_what_cannot_be(histories: Histories) -> None:
-    plan = Plan(PEOPLE, channel="secure_sum")
+    plan = Plan(USERS, channel="secure_sum")
     with pytest.raises(BadValue, match="a bare sum hides nobody"):
         attacked(histories, Subject("sum", BARE, plan, OUTPUT))
     with pytest.raises(BadValue, match="leaf 'decoder/7' must be one outer product"):
-        attacked(histories, Subject("bare", BARE, Plan(PEOPLE), "decoder/7"))
+        attacked(histories, Subject("bare", BARE, Plan(USERS), "decoder/7"))

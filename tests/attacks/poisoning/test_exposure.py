@@ -19,7 +19,7 @@ def shards(histories):
 
 
 # user 1 has item 0, user 2 shall find it: it is nothing to the other two
-PEOPLE = Heldout(
+USERS = Heldout(
     np.arange(4), shards([[4], [0], [4], [4]]), shards([[1], [1], [0], [1]])
 )
 
@@ -31,20 +31,20 @@ def test_only_strangers_of_the_item_count():
     def score(history):
         return scores
 
-    found = exposure(score, PEOPLE, 0, k=1)
+    found = exposure(score, USERS, 0, k=1)
     assert (found.mean, found.n) == (0.5, 2)
-    assert exposure(score, PEOPLE, 0, k=4).mean == 1.0
+    assert exposure(score, USERS, 0, k=4).mean == 1.0
 
 
 def test_ties_count_as_their_chance():
     """Of four candidates with one score two are shown: a half each."""
-    found = exposure(lambda history: np.zeros((4, 5)), PEOPLE, 0, k=2)
+    found = exposure(lambda history: np.zeros((4, 5)), USERS, 0, k=2)
     assert found.mean == pytest.approx(0.5)
 
 
 def test_what_cannot_be():
     with pytest.raises(BadValue, match=r"item=5 must be in \[0, 5\)"):
-        exposure(lambda history: np.zeros((4, 5)), PEOPLE, 5)
-    same = Heldout(PEOPLE.users, PEOPLE.history, shards([[1]] * 4))
+        exposure(lambda history: np.zeros((4, 5)), USERS, 5)
+    same = Heldout(USERS.users, USERS.history, shards([[1]] * 4))
     with pytest.raises(BadValue, match="everybody has item 1"):
         exposure(lambda history: np.zeros((4, 5)), same, 1)

@@ -47,7 +47,7 @@ def test_anyone_is_whoever_occurs():
     assert list(profiles.ids) == ["3", "7"]
 
 
-def test_relations_are_of_the_people_asked_for():
+def test_relations_are_of_the_users_asked_for():
     who, whom = np.array([7, 3, 9, 7]), np.array([3, 50, 3, 9])
     found = relations(who, whom, np.array([3, 5, 7]))
     assert [found[row] for row in range(3)] == [("50",), (), ("3", "9")]

@@ -54,7 +54,7 @@ def test_odd_input_is_named(member, old, new, line, problem, tmp_path):
     assert caught.value.line == line
 
 
-def test_people_who_keep_nothing_at_all_are_refused(tmp_path):
+def test_users_who_keep_nothing_at_all_are_refused(tmp_path):
     with pytest.raises(BadData, match="nobody keeps an article"):
         parsed("citeulike-a", tmp_path, CITEULIKE | {"users.dat": b"0\n0\n"})
 

@@ -48,9 +48,9 @@ def of_training_items(log: Interactions, held_out: int) -> np.ndarray:
     """Items of training users and everybody's ratings of them, for many draws."""
     drawn = []
     for turn in range(DRAWS):
-        people = Key.from_seed(turn).generator().permutation(log.n_users)
+        users = Key.from_seed(turn).generator().permutation(log.n_users)
         trains = np.ones(log.n_users, bool)
-        trains[people[:held_out]] = False
+        trains[users[:held_out]] = False
         known = np.zeros(log.n_items, bool)
         known[log.items[trains[log.users]]] = True
         drawn.append((known.sum(), known[log.items].sum()))
@@ -69,12 +69,12 @@ def with_the_length_column(log: Interactions) -> Interactions:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_the_people_are_those_of_the_table(real, name):
+def test_the_users_are_those_of_the_table(real, name):
     assert by_the_rule(real, name).n_users == TABLE[name].users
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_items_and_ratings_are_those_of_training_people(real, name):
+def test_items_and_ratings_are_those_of_training_users(real, name):
     """Were the paper's split one more draw, each figure lies within all of ours.
 
     False alarm 1 % for each figure: beyond the least or the largest of 199 draws.

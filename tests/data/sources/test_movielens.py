@@ -31,7 +31,7 @@ def test_every_release_is_tried_here():
 
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("name", MOVIELENS)
-def test_the_log_is_by_person_in_order_of_time(name, packed, tmp_path):
+def test_the_log_is_by_user_in_order_of_time(name, packed, tmp_path):
     write(name, tmp_path, MOVIELENS[name].files, packed=packed)
     found = load(name, where=tmp_path, cache=tmp_path / "cache")
     log = found.interactions
@@ -67,7 +67,7 @@ def test_titles_genres_and_years(name, tmp_path):
     assert year[1] == 2006 if is_csv else math.isnan(year[1])
 
 
-def test_people_of_1m(tmp_path):
+def test_users_of_1m(tmp_path):
     told = parsed("movielens-1m", tmp_path, ML_1M).profiles.features
     assert {name: (f[0], f[1]) for name, f in told.items()} == {
         "age_group": ("Under 18", "56+"),
@@ -77,7 +77,7 @@ def test_people_of_1m(tmp_path):
     }
 
 
-def test_people_of_100k_have_ages_and_groups(tmp_path):
+def test_users_of_100k_have_ages_and_groups(tmp_path):
     told = parsed("movielens-100k", tmp_path, ML_100K).profiles.features
     assert {name: (f[0], f[1]) for name, f in told.items()} == {
         "age_group": ("18-24", "Under 18"),

@@ -23,10 +23,10 @@ histories = st.lists(
 
 
 def dataset_of(
-    people: Histories, *, with_times: bool = True, with_contexts: bool = False
+    drawn_users: Histories, *, with_times: bool = True, with_contexts: bool = False
 ) -> Dataset:
     """An event's value is its number in the file, and so is each of its contexts."""
-    events = [(u, i, t) for u, held in enumerate(people) for i, t in held]
+    events = [(u, i, t) for u, held in enumerate(drawn_users) for i, t in held]
     users, items, times = np.array(events, np.int64).reshape(-1, 3).T
     numbers = np.arange(len(users))
     log = Interactions.of_columns(
@@ -35,10 +35,10 @@ def dataset_of(
         values=numbers,
         times=times if with_times else None,
         contexts=numbered(len(users)) if with_contexts else None,
-        n_users=len(people),
+        n_users=len(drawn_users),
         n_items=8,
     )
-    ids = Strings.of(f"u{n}" for n in range(len(people)))
+    ids = Strings.of(f"u{n}" for n in range(len(drawn_users)))
     return Dataset("drawn", log, Catalog.of_ids("abcdefgh"), Profiles(ids))
 
 
@@ -87,7 +87,7 @@ def check_heldout(dataset: Dataset, held: Heldout, *, hidden: list[set[int]]) ->
         assert held.targets.values[begin:end].tolist() == log.values[first].tolist()
 
 
-def check_people(dataset: Dataset, split: Split) -> None:
+def check_users(dataset: Dataset, split: Split) -> None:
     """Everyone with an event trains, validates or tests; who trains does so wholly."""
     groups = [split.users, split.validation.users, split.test.users]
     joined = np.concatenate(groups).tolist()

@@ -25,9 +25,9 @@ KEY = Key.from_seed(3)
 
 
 @given(histories, st.sampled_from(["random", "latest"]), st.integers(0, 9))
-def test_leave_one_out_is_disjoint_and_complete(people, which, seed):
-    dataset = dataset_of(people)
-    distinct = [len({i for i, _ in held}) for held in people]
+def test_leave_one_out_is_disjoint_and_complete(users, which, seed):
+    dataset = dataset_of(users)
+    distinct = [len({i for i, _ in held}) for held in users]
     if max(distinct) < 3:
         with pytest.raises(BadValue, match="nobody has 3 distinct items"):
             leave_one_out(dataset, which=which, key=Key.from_seed(seed))
@@ -40,7 +40,7 @@ def test_leave_one_out_is_disjoint_and_complete(people, which, seed):
     check_heldout(dataset, split.validation, hidden=[set(row) for row in test])
     check_heldout(dataset, split.test, hidden=[set()] * len(test))
     # Everyone with an event trains, on the history that validation starts from.
-    assert split.users.tolist() == [u for u, held in enumerate(people) if held]
+    assert split.users.tolist() == [u for u, held in enumerate(users) if held]
     train = dict(zip(split.users.tolist(), rows(split.train), strict=True))
     seen = dict(zip(chosen, rows(split.validation.history), strict=True))
     own = rows(Shards.of(dataset.interactions))
@@ -48,11 +48,11 @@ def test_leave_one_out_is_disjoint_and_complete(people, which, seed):
 
 
 @given(histories, st.integers(0, 9))
-def test_latest_leaves_out_the_most_recent(people, seed):
-    dataset = dataset_of([[(0, 0), (1, 1), (2, 2)], *people])
+def test_latest_leaves_out_the_most_recent(users, seed):
+    dataset = dataset_of([[(0, 0), (1, 1), (2, 2)], *users])
     split = leave_one_out(dataset, which="latest", key=Key.from_seed(seed))
     before = found(split.validation)
-    everyone = [[(0, 0), (1, 1), (2, 2)], *people]
+    everyone = [[(0, 0), (1, 1), (2, 2)], *users]
     for user, (test,) in found(split.test).items():
         last: dict[int, int] = {}
         for item, time in everyone[user]:
@@ -63,8 +63,8 @@ def test_latest_leaves_out_the_most_recent(people, seed):
 
 
 def test_the_last_event_counts_not_the_first():
-    people = [[(0, 0), (1, 1), (2, 2), (0, 3)]]
-    split = leave_one_out(dataset_of(people), which="latest", key=KEY)
+    users = [[(0, 0), (1, 1), (2, 2), (0, 3)]]
+    split = leave_one_out(dataset_of(users), which="latest", key=KEY)
     assert rows(split.test.targets) == [[0]]
     assert rows(split.validation.targets) == [[2]]
     assert rows(split.train) == [[1]]
@@ -76,8 +76,8 @@ def test_ties_in_time_are_broken_evenly():
     Counts are Binomial(500, 1/4); by Hoeffding 8 of them (test and validation) are all
     within 60 of 125 but for a chance of 16 exp(-2 * 60**2 / 500) < 1e-5.
     """
-    people = [[(item, 0) for item in range(4)]] * 500
-    split = leave_one_out(dataset_of(people), which="latest", key=KEY)
+    users = [[(item, 0) for item in range(4)]] * 500
+    split = leave_one_out(dataset_of(users), which="latest", key=KEY)
     for held in (split.validation, split.test):
         counts = np.bincount(held.targets.items, minlength=4)
         assert (abs(counts - 125) < 60).all()
@@ -101,17 +101,17 @@ def test_an_unknown_way_is_refused():
     st.sampled_from([(0.8, 0.1, 0.1), (0.5, 0.25, 0.25), (0.05, 0.05, 0.9)]),
     st.integers(0, 9),
 )
-def test_ratio_is_disjoint_and_complete(people, shares, seed):
-    people = [[(0, 0), (1, 1), (2, 2)], *people]
-    dataset = dataset_of(people)
+def test_ratio_is_disjoint_and_complete(users, shares, seed):
+    users = [[(0, 0), (1, 1), (2, 2)], *users]
+    dataset = dataset_of(users)
     split = ratio(dataset, shares=shares, key=Key.from_seed(seed))
-    distinct = [len({i for i, _ in held}) for held in people]
+    distinct = [len({i for i, _ in held}) for held in users]
     chosen = [u for u, n in enumerate(distinct) if n >= 3]
     assert split.validation.users.tolist() == split.test.users.tolist() == chosen
     test, validation = found(split.test), found(split.validation)
     check_heldout(dataset, split.validation, hidden=[set(t) for t in test.values()])
     check_heldout(dataset, split.test, hidden=[set()] * len(chosen))
-    assert split.users.tolist() == [u for u, held in enumerate(people) if held]
+    assert split.users.tolist() == [u for u, held in enumerate(users) if held]
     train = dict(zip(split.users.tolist(), rows(split.train), strict=True))
     seen = dict(zip(chosen, rows(split.validation.history), strict=True))
     own = rows(Shards.of(dataset.interactions))
@@ -137,8 +137,8 @@ def test_every_item_is_equally_often_left_out():
     By Hoeffding 10 of them (test and validation) are all within 65 of 120 but for a
     chance of 20 exp(-2 * 65**2 / 600) < 2e-5.
     """
-    people = [[(item, item) for item in range(5)]] * 600
-    split = ratio(dataset_of(people), key=KEY)
+    users = [[(item, item) for item in range(5)]] * 600
+    split = ratio(dataset_of(users), key=KEY)
     for held in (split.validation, split.test):
         counts = np.bincount(held.targets.items, minlength=5)
         assert (abs(counts - 120) < 65).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from data.splits.drawn import (
     check_heldout,
-    check_people,
+    check_users,
     dataset_of,
     found,
     histories,
@@ -26,13 +26,13 @@ KEY = Key.from_seed(3)
 
 
 @given(histories, st.sampled_from([0.1, 0.2, 0.5, 0.999]), st.integers(0, 9))
-def test_new_users_are_disjoint_and_complete(people, share, seed):
+def test_new_users_are_disjoint_and_complete(users, share, seed):
     anybody = [[(0, 0), (1, 0)], [(2, 0), (2, 1), (3, 1)], [(4, 0)]]
-    dataset = dataset_of([*anybody, *people])
+    dataset = dataset_of([*anybody, *users])
     split = new_users(
         dataset, n_validation=1, n_test=1, target_share=share, key=Key.from_seed(seed)
     )
-    check_people(dataset, split)
+    check_users(dataset, split)
     own = rows(Shards.of(dataset.interactions))
     for held in (split.validation, split.test):
         check_heldout(dataset, held, hidden=[set()])
@@ -75,19 +75,19 @@ def test_sizes_that_do_not_fit_are_refused(sizes, problem):
         new_users(checkerboard(20, 12, 3), key=KEY, **sizes)
 
 
-def test_people_with_one_item_train_even_if_others_must_be_many():
-    people = [[(0, 0), (0, 1)]] * 5 + [[(1, 0), (2, 0)]] * 2
-    split = new_users(dataset_of(people), n_validation=1, n_test=1, key=KEY)
+def test_users_with_one_item_train_even_if_others_must_be_many():
+    users = [[(0, 0), (0, 1)]] * 5 + [[(1, 0), (2, 0)]] * 2
+    split = new_users(dataset_of(users), n_validation=1, n_test=1, key=KEY)
     assert split.users.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_the_catalog_of_training_people_by_hand():
+def test_the_catalog_of_training_users_by_hand():
     # Whoever is held out, item 6 is theirs alone if they are user 0, and so on.
-    people = [[(0, 0), (1, 0), (2, 0), (6 - u % 2, 0)] for u in range(2)] * 2
-    people += [[(0, 0), (1, 0), (2, 0), (3, 0)]] * 3
-    dataset = dataset_of(people)
+    users = [[(0, 0), (1, 0), (2, 0), (6 - u % 2, 0)] for u in range(2)] * 2
+    users += [[(0, 0), (1, 0), (2, 0), (3, 0)]] * 3
+    dataset = dataset_of(users)
     split = new_users(dataset, n_validation=2, n_test=2, catalog="training", key=KEY)
-    kept = sorted({item for u in split.users for item, _ in people[u]})
+    kept = sorted({item for u in split.users for item, _ in users[u]})
     assert list(split.catalog.ids) == ["abcdefgh"[item] for item in kept]
     assert "h" not in split.catalog.ids
     shards = (split.train, split.test.history, split.test.targets)
@@ -95,10 +95,10 @@ def test_the_catalog_of_training_people_by_hand():
 
 
 @given(histories, st.integers(0, 9))
-def test_items_that_nobody_trains_on_are_dropped(people, seed):
+def test_items_that_nobody_trains_on_are_dropped(users, seed):
     several = [(0, 0), (1, 0), (2, 1), (3, 1)]
-    people = [*[several] * 5, *[[*several, *held] for held in people]]
-    dataset, key = dataset_of(people), Key.from_seed(seed)
+    users = [*[several] * 5, *[[*several, *held] for held in users]]
+    dataset, key = dataset_of(users), Key.from_seed(seed)
     whole = new_users(dataset, n_validation=2, n_test=2, key=key)
     split = new_users(dataset, n_validation=2, n_test=2, catalog="training", key=key)
     own = rows(Shards.of(dataset.interactions))
@@ -120,11 +120,11 @@ def test_items_that_nobody_trains_on_are_dropped(people, seed):
             assert len(wanted) == len(set(wanted)) == max(1, len(set(left[user])) // 5)
 
 
-def test_held_out_people_without_known_items_are_refused():
-    people = [[(2 * u, 0), (2 * u + 1, 0)] for u in range(3)]
+def test_held_out_users_without_known_items_are_refused():
+    users = [[(2 * u, 0), (2 * u + 1, 0)] for u in range(3)]
     with pytest.raises(BadValue, match="use catalog='all'"):
         new_users(
-            dataset_of(people), n_validation=1, n_test=1, catalog="training", key=KEY
+            dataset_of(users), n_validation=1, n_test=1, catalog="training", key=KEY
         )
 
 
@@ -145,9 +145,9 @@ def test_an_unknown_catalog_is_refused():
     st.sampled_from([(0.8, 0.05), (0.6, 0.2)]),
     st.integers(0, 9),
 )
-def test_halves_are_disjoint_and_complete(people, least, shares, seed):
-    people = [*[[(i, i) for i in range(5)] for _ in range(12)], *people]
-    dataset = dataset_of(people)
+def test_halves_are_disjoint_and_complete(users, least, shares, seed):
+    users = [*[[(i, i) for i in range(5)] for _ in range(12)], *users]
+    dataset = dataset_of(users)
     train, validate = shares
     split = adapt_half(
         dataset,
@@ -156,8 +156,8 @@ def test_halves_are_disjoint_and_complete(people, least, shares, seed):
         min_target_value=least,
         key=Key.from_seed(seed),
     )
-    check_people(dataset, split)
-    n = sum(1 for held in people if held)
+    check_users(dataset, split)
+    n = sum(1 for held in users if held)
     assert len(split.users) == round(train * n)
     assert len(split.validation.users) == max(1, round(validate * n))
     values = dict[tuple[int, int], float]()  # the largest of each user and item
@@ -171,17 +171,17 @@ def test_halves_are_disjoint_and_complete(people, least, shares, seed):
         for user, wanted, other in zip(
             held.users.tolist(), rows(held.targets), disliked, strict=True
         ):
-            distinct = {i for i, _ in people[user]}
+            distinct = {i for i, _ in users[user]}
             assert len(wanted) + len(other) == len(distinct) // 2
             assert all(least is None or values[user, i] >= least for i in wanted)
             assert all(values[user, i] < (least or 0.0) for i in other)
 
 
-def test_people_with_nothing_to_find_train():
+def test_users_with_nothing_to_find_train():
     liking = [[(0, 0), (1, 0)]] * 8  # events 0 to 15
-    people = [*liking, *[[(2, 0), (3, 0)]] * 2]  # the last two like everything
+    users = [*liking, *[[(2, 0), (3, 0)]] * 2]  # the last two like everything
     split = adapt_half(
-        dataset_of(people),
+        dataset_of(users),
         train_share=0.8,
         validation_share=0.1,
         min_target_value=16,
@@ -198,9 +198,9 @@ def test_every_item_is_equally_often_hidden():
     By Hoeffding four counts are all within 50 of 200 but for a chance of
     8 exp(-2 * 50**2 / 400) < 3e-5.
     """
-    people = [[(item, item) for item in range(4)]] * 800
+    users = [[(item, item) for item in range(4)]] * 800
     split = adapt_half(
-        dataset_of(people), train_share=0.4, validation_share=0.1, key=KEY
+        dataset_of(users), train_share=0.4, validation_share=0.1, key=KEY
     )
     assert len(split.test.users) == 400
     counts = np.bincount(split.test.targets.items, minlength=4)

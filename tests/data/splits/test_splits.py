@@ -26,13 +26,13 @@ SPLITS: list[Callable[..., Split]] = [
     partial(adapt_half, train_share=0.4, validation_share=0.2, min_target_value=43),
 ]
 # Eight users with eight items twice each, which all splits can divide.
-PEOPLE = [[(item, time - item) for time in (8, 16) for item in range(8)]] * 8
+USERS = [[(item, time - item) for time in (8, 16) for item in range(8)]] * 8
 
 
 @pytest.mark.parametrize("divide", SPLITS)
 def test_values_times_and_contexts_stay_with_their_events(divide):
-    dataset = dataset_of(PEOPLE, with_contexts=True)
-    times = [time for held in PEOPLE for _, time in held]
+    dataset = dataset_of(USERS, with_contexts=True)
+    times = [time for held in USERS for _, time in held]
     for shards in parts(divide(dataset, key=KEY)):
         numbers = shards.values.astype(int).tolist()
         words = [str(number) for number in numbers]
@@ -47,7 +47,7 @@ def test_values_times_and_contexts_stay_with_their_events(divide):
 
 @pytest.mark.parametrize("divide", SPLITS)
 def test_histories_keep_repeats_in_order_of_time(divide):
-    split = divide(dataset_of(PEOPLE), key=KEY)
+    split = divide(dataset_of(USERS), key=KEY)
     for shards in (split.train, split.validation.history, split.test.history):
         for begin, end in zip(shards.offsets, shards.offsets[1:], strict=False):
             items = shards.items[begin:end].tolist()
@@ -57,7 +57,7 @@ def test_histories_keep_repeats_in_order_of_time(divide):
 
 @pytest.mark.parametrize("divide", SPLITS)
 def test_the_key_decides(divide):
-    dataset = dataset_of(PEOPLE)
+    dataset = dataset_of(USERS)
     keys = [Key.from_seed(s) for s in (1, 1, 2)]
     made = [[rows(s) for s in parts(divide(dataset, key=key))] for key in keys]
     assert made[0] == made[1]

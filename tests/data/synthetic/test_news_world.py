@@ -43,7 +43,7 @@ def test_a_seed_gives_a_world():
     )
 
 
-def test_a_person_does_not_depend_on_how_many_others_there_are():
+def test_a_user_does_not_depend_on_how_many_others_there_are():
     few, many = (replace(SMALL, users=n).dataset().impressions for n in (30, 80))
     mine = many.take_users(np.arange(30))
     np.testing.assert_array_equal(mine.clicked, few.clicked)

@@ -9,7 +9,7 @@ from tacit.testing.statistics import assert_distribution
 
 
 def counts(world: World) -> np.ndarray:
-    return world._activity.counts(world._people.keys)
+    return world._activity.counts(world._users.keys)
 
 
 def test_activity_is_log_normal():

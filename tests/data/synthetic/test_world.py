@@ -94,7 +94,7 @@ def test_popularity_is_a_power_law():
     """With one taste for all, the chance of the item of rank r is r ** -exponent."""
     world = World(users=1, rank=1, demographics=0.0, popularity_exponent=1.0, topics=1)
     chance = world.truth([0])[0]
-    liking = world._people.tastes[0] @ world._items.directions.T
+    liking = world._users.tastes[0] @ world._items.directions.T
     weight = np.sort(chance / np.exp(5.0 * liking))[::-1]
     np.testing.assert_allclose(weight / weight[0], 1 / np.arange(1, 401), rtol=1e-9)
 
@@ -133,10 +133,10 @@ def test_the_log_is_as_promised(demo):
     assert log.per_item.min() > 0
 
 
-def test_people_rate_higher_what_they_like(demo):
+def test_users_rate_higher_what_they_like(demo):
     world, dataset, _ = demo
     log = dataset.interactions
-    tastes, directions = world._people.tastes, world._items.directions
+    tastes, directions = world._users.tastes, world._items.directions
     liking = (tastes[log.users] * directions[log.items]).sum(axis=1)
     assert np.corrcoef(liking, log.values)[0, 1] > 0.4
 
@@ -166,7 +166,7 @@ def test_a_seed_gives_a_world():
     )
 
 
-def test_a_person_does_not_depend_on_how_many_others_there_are():
+def test_a_user_does_not_depend_on_how_many_others_there_are():
     few, many = (replace(SMALL, users=n).dataset().interactions for n in (20, 60))
     np.testing.assert_array_equal(few.items, many.items[: len(few)])
     np.testing.assert_array_equal(few.times, many.times[: len(few)])
@@ -174,7 +174,7 @@ def test_a_person_does_not_depend_on_how_many_others_there_are():
 
 def test_groups_and_threads_do_not_matter(monkeypatch):
     whole = SMALL.dataset().interactions
-    monkeypatch.setattr("tacit.data.synthetic.user_activity._PEOPLE", 7)
+    monkeypatch.setattr("tacit.data.synthetic.user_activity._USERS", 7)
     for threads in (1, 3):
         monkeypatch.setattr("os.cpu_count", lambda threads=threads: threads)
         parts = replace(SMALL).dataset().interactions

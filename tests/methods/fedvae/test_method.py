@@ -43,16 +43,16 @@ MOVING = CentralGaussian(1.0, clip_quantile=0.5, bit_noise=1.0)
 def simulation(method, *, world=None, plan=None, **options):
     world = world or mixed_world()
     plan = plan or Plan(len(world.shards), rounds=4)
-    people = world.catalog, world.profiles, world.shards
-    return Simulation(method, plan, *people, Key.from_seed(3), **options)
+    data = world.catalog, world.profiles, world.shards
+    return Simulation(method, plan, *data, Key.from_seed(3), **options)
 
 
 def said(made, state):
     """What everyone would report in the next round."""
     n = len(made.shards)
     rows, broadcast = np.arange(n), made.method.broadcast(state.server)
-    people = state.clients.take(rows), made.shards, made.population.keys
-    return participate(made.method, broadcast, *people, ledger=Unmetered())[1].tree
+    users = state.clients.take(rows), made.shards, made.population.keys
+    return participate(made.method, broadcast, *users, ledger=Unmetered())[1].tree
 
 
 # a round
@@ -83,12 +83,12 @@ def test_reports_are_factors_and_their_size_says_how_many_fit():
 
 
 @pytest.mark.parametrize("privacy", [Unprotected(), CentralGaussian(1.0)])
-def test_a_round_allocates_no_gradient_a_person(privacy):
+def test_a_round_allocates_no_gradient_a_user(privacy):
     """200 users and 104,000 weights: written out they would be 166 MB."""
     world = mixed_world()
-    n_items, people = 500, 200
+    n_items, users = 500, 200
     rng = np.random.default_rng(0)
-    histories = [sorted(rng.choice(n_items, 20, replace=False)) for _ in range(people)]
+    histories = [sorted(rng.choice(n_items, 20, replace=False)) for _ in range(users)]
     world = type(world).of_histories(histories, n_items=n_items)
     method = FedVae(hidden=(100,), latent=10, dtype="float64", privacy=privacy)
     made = simulation(method, world=world)

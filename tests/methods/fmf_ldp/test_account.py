@@ -47,7 +47,7 @@ def test_a_relay_is_worth_something_only_if_it_promises_a_crowd():
     assert {line.epsilon for line in pure.values()} == {250.0}  # it has no delta
 
 
-def test_a_delta_too_large_for_so_many_people_leaves_what_needs_no_delta():
+def test_a_delta_too_large_for_so_many_users_leaves_what_needs_no_delta():
     """The relay is worth nothing then; what clients do themselves still holds."""
     plan = Plan(200_000, channel="shuffle", min_contributors=1000, delta=1e-6)
     found = told(FmfLdp(privacy=LocalBits(epsilon=1.0, votes=1)), plan)

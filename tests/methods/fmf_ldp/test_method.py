@@ -34,9 +34,9 @@ WORLD = mixed_world()  # of thirteen users, the first has nothing, the second al
 
 
 def simulation(method, world=WORLD, *, seed=0, **plan):
-    people = world.catalog, world.profiles, world.shards
+    data = world.catalog, world.profiles, world.shards
     return Simulation(
-        method, Plan(len(world.shards), **plan), *people, Key.from_seed(seed)
+        method, Plan(len(world.shards), **plan), *data, Key.from_seed(seed)
     )
 
 
@@ -89,7 +89,7 @@ def test_the_loss_falls():
         held[made.shards.owners, made.shards.items] = 1
         for state, _ in made.run(made.start()):
             items = state.server.weights["items"]
-            x = ImplicitFactors(items, 0.0, method.user_ridge).people(made.shards)
+            x = ImplicitFactors(items, 0.0, method.user_ridge).users(made.shards)
             yield ((held - x @ items.T) ** 2).sum()
 
     method = FmfLdp(learning_rate=0.01, init_mean=0.1, init_deviation=0.1)
@@ -128,7 +128,7 @@ def test_paper_mode_steps_k_times_as_far():
 
 
 @pytest.mark.parametrize("method", KINDS.values(), ids=KINDS)
-def test_a_run_stays_finite_with_people_of_every_kind(method):
+def test_a_run_stays_finite_with_users_of_every_kind(method):
     """Nobody, everything, repeats, and more factors than items."""
     for world in (WORLD, FederatedData.of_histories([[], [0, 1], [1, 1]], n_items=2)):
         made = simulation(replace(method, factors=7, alpha=2.0), world, rounds=3)
@@ -193,10 +193,10 @@ def test_a_report_has_four_bytes_a_vote():
 
 
 @pytest.mark.parametrize("method", KINDS.values(), ids=KINDS)
-def test_the_person_is_in_no_message(method):
+def test_the_user_is_in_no_message(method):
     """Neither as it is nor in single precision."""
     broadcast = method.broadcast(simulation(method).start().server)
-    x = method._model(broadcast).people(WORLD.shards)[3:]
+    x = method._model(broadcast).users(WORLD.shards)[3:]
     said = [leaf.values[3:].ravel() for leaf in asked(method).leaves.values()]
     for values in [*said, broadcast.weights["items"].ravel()]:
         for number in x[np.abs(x) > 1e-12]:
@@ -292,7 +292,7 @@ def test_scores_are_inner_products_of_the_candidates_asked_for():
     tastes = method.represent(broadcast, clients, shards, keys)
     some = Candidates(np.array([5, 2]), catalog)
     found = method.score(broadcast, tastes, some)
-    whole = tastes.tree["person"] @ broadcast.weights["items"].astype(float).T
+    whole = tastes.tree["user"] @ broadcast.weights["items"].astype(float).T
     np.testing.assert_allclose(found, whole[:, [5, 2]])
 
 

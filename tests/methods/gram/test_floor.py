@@ -133,7 +133,7 @@ def test_counted_to_the_end_it_is_popularity_with_the_whole_budget():
     whole = alone.calibrated(replace(plan, rounds=1))
     [phase] = whole.phases(replace(plan, rounds=1))
     assert variance == pytest.approx(
-        whole.privacy.variance(phase, people=len(SPARSE.shards), size=4000)
+        whole.privacy.variance(phase, users=len(SPARSE.shards), size=4000)
     )
     broadcast = made.broadcast(state.server)
     known = Relations.from_broadcast(broadcast.weights)

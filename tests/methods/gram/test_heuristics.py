@@ -14,7 +14,7 @@ evidence = st.builds(Evidence, some, some)
 
 def clarity(known):
     """Users over the deviation of the noise: what directions are told apart by."""
-    return known.people / known.deviation
+    return known.users / known.deviation
 
 
 @given(evidence, evidence)

@@ -102,7 +102,7 @@ def test_the_deviation_of_two_noisy_sums_is_known():
     found = run(again, few, rounds=1, earlier=left(old), seed=5, **planned)
     weight = (40 / 9) / (20 / 1)
     known = Evidence.of(found.memory)
-    assert known.people == pytest.approx(weight * 40 + 20)
+    assert known.users == pytest.approx(weight * 40 + 20)
     assert known.variance == pytest.approx(weight**2 * 9 + 1)
     beside = mirrored(found.memory["half"])[np.triu_indices(20, 1)]
     assert beside.std() == pytest.approx(known.deviation / 2**0.5, rel=0.25)

@@ -158,8 +158,8 @@ class TestPaper(PrivRecContract):
 def simulation(method, world=None, plan=None, seed=0):
     world = world or mixed()
     plan = plan or Plan(len(world.shards), rounds=2)
-    people = world.catalog, world.profiles, world.shards
-    return Simulation(method, plan, *people, Key.from_seed(seed))
+    data = world.catalog, world.profiles, world.shards
+    return Simulation(method, plan, *data, Key.from_seed(seed))
 
 
 def last(made):
@@ -193,7 +193,7 @@ def test_a_history_changes_the_list_and_no_history_does_not():
     assert (moved > 0).tolist() == (world.shards.lengths > 0).tolist()
 
 
-def test_a_new_person_without_a_profile_adapts():
+def test_a_new_user_without_a_profile_adapts():
     """Shown even items, even ones come first; nothing but the history is known."""
     method, world = PrivRec(**LEARNER), two_kinds()
     state = last(simulation(method, world, Plan(24, rounds=3)))
@@ -320,8 +320,8 @@ def clips_of(method, rounds, *, n=40):
 
 
 def strangers(method, plan, n):
-    people = Profiles(Strings.of(str(i) for i in range(n)))
-    return enrol(method, plan, people, Key.from_seed(3).each(np.arange(n)))
+    profiles = Profiles(Strings.of(str(i) for i in range(n)))
+    return enrol(method, plan, profiles, Key.from_seed(3).each(np.arange(n)))
 
 
 @pytest.mark.parametrize("quantile", some_of([0.3, 0.5, 0.9], 1))
@@ -492,15 +492,15 @@ def test_candidates_have_no_value_and_a_usual_situation():
         world.shards,
         Key.from_seed(0).each(np.arange(13)),
     )
-    per_person = usual.shares.sum(axis=1)
+    per_user = usual.shares.sum(axis=1)
     known = world.shards.contexts["weather"].codes >= 0
     shares = np.bincount(world.shards.owners, weights=known, minlength=13)
-    np.testing.assert_allclose(per_person, shares / np.maximum(1, world.shards.lengths))
+    np.testing.assert_allclose(per_user, shares / np.maximum(1, world.shards.lengths))
     values = found.situations.numbers[:, -1]
     assert set(values.tolist()) == {0.0, 1.0, 2.0, 3.0, 4.0, 5.0}
 
 
-def test_people_who_know_other_labels_are_refused():
+def test_users_who_know_other_labels_are_refused():
     world = mixed()
     other = Category.of(["a", "b", "c"]).take(np.arange(13) % 3)
     profiles = replace(world.profiles, features={"side": other})
@@ -579,7 +579,7 @@ def test_what_somebody_names_is_liked():
     assert {line.id for line in best} == {"item 5", "item 7", "item 9", "item 11"}
 
 
-def test_people_are_scored_a_few_hundred_at_a_time(monkeypatch):
+def test_users_are_scored_a_few_hundred_at_a_time(monkeypatch):
     world = mixed()
     method = PrivRec(**{**FULL, **FAST, "positive_from": 3.0})
     broadcast = method.broadcast(simulation(method, world).start().server)
@@ -587,6 +587,6 @@ def test_people_are_scored_a_few_hundred_at_a_time(monkeypatch):
     keys = Key.from_seed(2).each(np.arange(13))
     clients = enrol(method, Plan(13, rounds=2), world.profiles, keys)
     whole = recommender.score(world.shards, clients, keys)
-    monkeypatch.setattr("tacit.serving.recommender._PEOPLE_AT_ONCE", 4)
+    monkeypatch.setattr("tacit.serving.recommender._USERS_AT_ONCE", 4)
     again = recommender.score(world.shards, clients, keys)
     np.testing.assert_allclose(again, whole, rtol=0, atol=1e-12)

@@ -10,20 +10,20 @@ from tacit.data.features import Categories, Category, Numeric
 from tacit.data.federated_data import FederatedData
 from tacit.testing.contract import checkerboard, mixed_world
 
-PEOPLE = {"side": 2, "age": 0}
+USERS = {"side": 2, "age": 0}
 SITUATIONS = {"weather": 3}
 TINY = {"embedding": 3, "widths": (5,), "precision": "float64"}
-FULL = {"people": PEOPLE, "situations": SITUATIONS, **TINY}
+FULL = {"people": USERS, "situations": SITUATIONS, **TINY}
 
 
 def described(world: FederatedData) -> FederatedData:
     """The same world with features on every side; half of them tell nothing."""
-    n_items, n_people = len(world.catalog), len(world.profiles)
+    n_items, n_users = len(world.catalog), len(world.profiles)
     events = len(world.shards.items)
     parity = Categories.of([[str(i % 2)] if i % 5 else [] for i in range(n_items)])
     weight = Numeric(np.linspace(0.0, 9.0, n_items, dtype=np.float32))
-    side = Category.of(["even" if p % 2 else "odd" for p in range(n_people)])
-    age = Numeric(np.linspace(-1.0, 1.0, n_people, dtype=np.float32))
+    side = Category.of(["even" if p % 2 else "odd" for p in range(n_users)])
+    age = Numeric(np.linspace(-1.0, 1.0, n_users, dtype=np.float32))
     weather = Category.of(["", "dry", "hot", "wet"]).take(np.arange(events) % 4)
     values = (1 + np.arange(events) % 5).astype(np.float32)
     return FederatedData(

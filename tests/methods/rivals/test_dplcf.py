@@ -31,8 +31,8 @@ class TestContract(MethodContract):
     def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
         """The item a user lacks of their kind is above all of the other kind."""
         scores = score(world.shards)
-        people, items = np.arange(24)[:, None], np.arange(12)
-        own = items % 2 == people % 2
+        users, items = np.arange(24)[:, None], np.arange(12)
+        own = items % 2 == users % 2
         assert (scores[own] > 0).all()
         assert (scores[~own] == 0).all()
 
@@ -72,7 +72,7 @@ def test_without_noise_it_is_item_knn():
     np.testing.assert_allclose(found, knn.score(world.shards), rtol=1e-5)
 
 
-def test_a_person_counts_once_over_rounds_in_which_each_speaks_once():
+def test_a_user_counts_once_over_rounds_in_which_each_speaks_once():
     world = mixed_world()
     one, _, _ = played(Dplcf(), world, Plan(13))
     many, _, _ = played(Dplcf(), world, Plan(13, 4, Once()))

@@ -152,7 +152,7 @@ def test_settings_that_cannot_be():
         Fofl(server_step="momentum")
 
 
-def test_a_person_is_what_the_device_learns():
+def test_a_user_is_what_the_device_learns():
     """Without a history everybody has the same list."""
     world = checkerboard()
     server = trained(SMALL, world)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from methods.privrec.worlds import PEOPLE, SITUATIONS, mixed, two_kinds
+from methods.privrec.worlds import SITUATIONS, USERS, mixed, two_kinds
 
 from tacit.errors import BadValue
 from tacit.keys import Key
@@ -29,7 +29,7 @@ SMALL = NnSelf(
     adapt_epochs=30,
     adapt_rate=0.3,
 )
-FULL = replace(SMALL, people=PEOPLE, situations=SITUATIONS, positive_from=3.0)
+FULL = replace(SMALL, people=USERS, situations=SITUATIONS, positive_from=3.0)
 
 
 class TestContract(MethodContract):

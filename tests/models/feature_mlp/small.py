@@ -8,10 +8,10 @@ from tacit.data.features import Categories, Category, Numeric
 from tacit.keys import Key
 from tacit.models.feature_mlp import Encoded, Examples, Fields, Network
 
-PEOPLE = {"age": 0, "gender": 2, "hobbies": 3}
+USERS = {"age": 0, "gender": 2, "hobbies": 3}
 SITUATIONS = {"weather": 4, "hour": 0}
 ITEMS = {"genres": 5, "maker": 6, "year": 0}
-SIDES = {"person": PEOPLE, "situation": SITUATIONS, "item": ITEMS}
+SIDES = {"person": USERS, "situation": SITUATIONS, "item": ITEMS}
 LENGTHS = (7, 0, 1, 40, 3, 8, 16, 2)  # clients with nothing, one, and many
 
 
@@ -86,7 +86,7 @@ def literal(net, start, all_examples, schedule, keys):
             for first in range(0, len(order), schedule.batch):
                 some = order[first : first + schedule.batch]
                 inputs = {
-                    "person": own.people,
+                    "person": own.users,
                     "situation": own.situations.take(some),
                     "item": own.catalog.take(own.items[some]),
                 }

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 def loss_of(net, weights, every):
     owners = np.repeat(np.arange(len(every)), every.lengths)
     inputs = {
-        "person": every.people.take(owners),
+        "person": every.users.take(owners),
         "situation": every.situations,
         "item": every.catalog.take(every.items),
     }

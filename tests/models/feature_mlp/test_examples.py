@@ -34,6 +34,6 @@ def test_what_is_known_of_examples():
     own = GIVEN.take([3])
     items = own.catalog.take(own.items[[4, 4, 0]])
     assert (sides["item"].shares != items.shares).nnz == 0
-    assert (sides["person"].shares != own.people.shares).nnz == 0
+    assert (sides["person"].shares != own.users.shares).nnz == 0
     situations = own.situations.take([4, 4, 0])
     np.testing.assert_array_equal(sides["situation"].numbers, situations.numbers)

@@ -22,7 +22,7 @@ def after_the_steps(net, start, own, client):
 
     def loss(places):
         inputs = {
-            "person": own.people,
+            "person": own.users,
             "situation": own.situations.take(places),
             "item": own.catalog.take(own.items[places]),
         }

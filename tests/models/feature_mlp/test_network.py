@@ -9,14 +9,14 @@ from tacit.keys import Key
 from tacit.models.feature_mlp import Encoded, Fields, Network, torch_twin
 
 
-def in_torch(net, stacked, people, situations, items):
+def in_torch(net, stacked, users, situations, items):
     """The logits of each user for all items, by the twin."""
     n = len(items)
-    each = np.repeat(np.arange(len(people)), n)
+    each = np.repeat(np.arange(len(users)), n)
     inputs = {
-        "person": people,
+        "person": users,
         "situation": situations.take(each),
-        "item": items.take(np.tile(np.arange(n), len(people))),
+        "item": items.take(np.tile(np.arange(n), len(users))),
     }
     weights = torch_twin.tensors(stacked, requires_grad=False)
     return torch_twin.logits(net, weights, inputs).numpy()
@@ -29,22 +29,22 @@ def test_numpy_ranks_as_torch_does(activation, dtype, apart):
     net = network(activation=activation, dtype=dtype)
     starts = [net.start(Key.from_seed(seed)) for seed in range(4)]
     stacked = {n: np.stack([s[n] for s in starts]) for n in starts[0]}
-    people, situations = encoded(net, "person", 4, 1), encoded(net, "situation", 4, 2)
+    users, situations = encoded(net, "person", 4, 1), encoded(net, "situation", 4, 2)
     items = encoded(net, "item", 30, 3)
-    folded = net.fold(stacked, people, situations)
+    folded = net.fold(stacked, users, situations)
     found = net.logits(folded, net.lookup(items))
     assert found.dtype == dtype
-    expected = in_torch(net, stacked, people, situations, items)
+    expected = in_torch(net, stacked, users, situations, items)
     np.testing.assert_allclose(found, expected, rtol=0, atol=apart)
 
 
-def test_blocks_of_people_change_nothing(monkeypatch):
+def test_blocks_of_users_change_nothing(monkeypatch):
     from tacit.models.feature_mlp import network as module
 
     net = network()
     stacked = {n: np.stack([v] * 5) for n, v in net.start(Key.from_seed(0)).items()}
-    people, situations = encoded(net, "person", 5, 1), encoded(net, "situation", 5, 2)
-    folded = net.fold(stacked, people, situations)
+    users, situations = encoded(net, "person", 5, 1), encoded(net, "situation", 5, 2)
+    folded = net.fold(stacked, users, situations)
     items = net.lookup(encoded(net, "item", 30, 3))
     whole = net.logits(folded, items)
     monkeypatch.setattr(module, "_AT_ONCE", 1)
@@ -78,9 +78,9 @@ def test_what_passes_through_keeps_its_scale(activation):
     """At the papers' size the logits differ between items, and do not explode."""
     net = network(activation=activation, embedding=64, widths=(64, 32, 16, 8))
     stacked = {n: v[None] for n, v in net.start(Key.from_seed(0)).items()}
-    people, situations = encoded(net, "person", 1, 1), encoded(net, "situation", 1, 2)
+    users, situations = encoded(net, "person", 1, 1), encoded(net, "situation", 1, 2)
     items = net.lookup(encoded(net, "item", 30, 3))
-    found = net.logits(net.fold(stacked, people, situations), items)
+    found = net.logits(net.fold(stacked, users, situations), items)
     assert 0.02 < found.std() < 10
 
 

@@ -164,7 +164,7 @@ def test_a_row_that_nobody_reads_does_not_move():
     start, given = net.start(START), examples(net, (2,))
     found = train(net, start, given, schedule=SCHEDULE, keys=keys(1))
     parts = (
-        given.people,
+        given.users,
         given.situations,
         given.catalog.take(given.items),
     )

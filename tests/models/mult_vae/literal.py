@@ -4,13 +4,13 @@ import numpy as np
 import torch
 
 
-def gradient(network, weights, held, passes, person, *, beta, is_mean=False, rate=0.0):
+def gradient(network, weights, held, passes, user, *, beta, is_mean=False, rate=0.0):
     """The mean gradient of one user, of `passes` local steps."""
     start = {name: torch.tensor(value) for name, value in weights.items()}
     total = {name: torch.zeros_like(value) for name, value in start.items()}
     for one in passes:
         now = {n: (start[n] - rate * total[n]).requires_grad_() for n in start}
-        _loss(network, now, held, one, person, beta, is_mean).backward()
+        _loss(network, now, held, one, user, beta, is_mean).backward()
         for name, value in now.items():
             total[name] += value.grad
     return {name: (value / len(passes)).numpy() for name, value in total.items()}
@@ -35,10 +35,10 @@ def scores_of(network, weights, x, noise=None):
     return z @ weights[last][:-1] + weights[last][-1], kl
 
 
-def _loss(network, weights, held, one, person, beta, is_mean):
-    x = torch.tensor(held.dense(one.values)[person])
-    target = torch.tensor(held.dense(np.ones(len(held.columns)))[person])
-    noise = torch.tensor(one.noise[person]) if network.is_variational else None
+def _loss(network, weights, held, one, user, beta, is_mean):
+    x = torch.tensor(held.dense(one.values)[user])
+    target = torch.tensor(held.dense(np.ones(len(held.columns)))[user])
+    noise = torch.tensor(one.noise[user]) if network.is_variational else None
     scores, kl = scores_of(network, weights, x, noise)
     loss = -(target * torch.log_softmax(scores, 0)).sum() + beta * kl
     n = int(target.sum())

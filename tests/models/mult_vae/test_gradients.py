@@ -38,17 +38,17 @@ def networks():
 
 @pytest.mark.parametrize("network", [*networks()], ids=repr)
 @pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_every_person_has_the_gradient_of_the_literal_loop(network, rate):
+def test_every_user_has_the_gradient_of_the_literal_loop(network, rate):
     weights, held, passes = case(network, passes=2 if rate else 1)
     options = {"beta": 0.2, "is_mean": bool(rate), "rate": rate}
     found = gradients(network, weights, held, passes, **options)
     assert {n: leaf.shape for n, leaf in found.leaves.items()} == network.shapes
     dense = found.to_dense()
-    for person in range(len(held)):
-        args = (network, weights, held, passes, person)
+    for user in range(len(held)):
+        args = (network, weights, held, passes, user)
         for name, value in literal.gradient(*args, **options).items():
             np.testing.assert_allclose(
-                dense[name][person], value, rtol=1e-9, atol=1e-12, err_msg=name
+                dense[name][user], value, rtol=1e-9, atol=1e-12, err_msg=name
             )
 
 
@@ -59,8 +59,8 @@ def test_clipped_sums_in_single_precision():
     found = clip_by_norm(gradients(network, weights, held, passes, beta=0.2), 0.7)
     wide = {name: value.astype(np.float64) for name, value in weights.items()}
     total = {name: np.zeros(shape) for name, shape in network.shapes.items()}
-    for person in range(len(held)):
-        one = literal.gradient(network, wide, held, passes, person, beta=0.2)
+    for user in range(len(held)):
+        one = literal.gradient(network, wide, held, passes, user, beta=0.2)
         norm = np.sqrt(sum((g**2).sum() for g in one.values()))
         for name in total:
             total[name] += one[name] * min(1.0, 0.7 / max(norm, 1e-300))

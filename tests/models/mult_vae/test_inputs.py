@@ -25,18 +25,18 @@ def test_no_item_is_asked_for():
     assert held.dense(held.values).shape == (13, 0)
 
 
-def test_draws_are_a_persons_own():
+def test_draws_are_a_users_own():
     """Alone or among others, and whatever is asked for."""
     shards = mixed_world().shards
     keys = Key.from_seed(0).each(np.arange(13))
     held = Held.of(shards, np.arange(20))
     everyone = Pass.drawn(held, keys, dropout=0.5, latent=3)
     whole = held.dense(everyone.values)
-    for person in (1, 2, 12):
-        few = Held.of(shards.take([person]), np.arange(20))
-        alone = Pass.drawn(few, keys[[person]], dropout=0.5, latent=3)
-        np.testing.assert_array_equal(few.dense(alone.values)[0], whole[person])
-        np.testing.assert_array_equal(alone.noise[0], everyone.noise[person])
+    for user in (1, 2, 12):
+        few = Held.of(shards.take([user]), np.arange(20))
+        alone = Pass.drawn(few, keys[[user]], dropout=0.5, latent=3)
+        np.testing.assert_array_equal(few.dense(alone.values)[0], whole[user])
+        np.testing.assert_array_equal(alone.noise[0], everyone.noise[user])
 
 
 def test_dropout_leaves_a_share_and_scales_it():

@@ -111,9 +111,9 @@ def test_mult_vae_has_the_same_settings(own, source):
 
 def test_table_2_counts_what_is_there(reproduced):
     (table,) = reproduced("II").tables
-    people, items, ratings, *absent = table.rows
-    assert people.label == "synthetic, people"
-    assert (people.paper, people.published, people.ok) == (240, None, True)
+    users, items, ratings, *absent = table.rows
+    assert users.label == "synthetic, users"
+    assert (users.paper, users.published, users.ok) == (240, None, True)
     assert items.paper <= 30
     assert items.paper < ratings.paper
     assert [row.label for row in absent] == [*SETS]
@@ -128,8 +128,8 @@ def test_a_count_that_differs_says_why_where_it_is_known(own):
     far = own.count_row("citeulike-a, ratings", [204_987, 204_990])
     assert not far.ok
     assert "one more a user" in far.reason
-    assert own.count_row("lastfm, people", [1_884, 1_884]).ok
-    assert not own.count_row("lastfm, people", [1_883, 1_883]).ok
+    assert own.count_row("lastfm, users", [1_884, 1_884]).ok
+    assert not own.count_row("lastfm, users", [1_883, 1_883]).ok
 
 
 @pytest.mark.data
@@ -137,8 +137,8 @@ def test_table_2_on_filmtrust(own, real_data, monkeypatch):
     monkeypatch.setenv("TACIT_DATA", str(real_data))
     bench = own.of_paper("filmtrust")
     (table,) = own.table_2([bench], ()).tables
-    people, items, ratings = table.rows
-    assert (people.paper, people.published, people.ok) == (1_400, 1_400, True)
+    users, items, ratings = table.rows
+    assert (users.paper, users.published, users.ok) == (1_400, 1_400, True)
     assert items.paper < 2_069
     assert items.ok
     assert ratings.paper < 35_386

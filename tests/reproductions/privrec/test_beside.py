@@ -43,7 +43,7 @@ def test_one_place_learns_and_clients_adapt_what_it_learnt(films):
     pytest.importorskip("torch", reason="PrivRec-CEN needs the extra train")
     from tacit.experiment.evaluate import method_scorer
 
-    people, start = films.split.test, films.simulation.start()
-    before = score_matrix(method_scorer(films, start), people)
-    after = score_matrix(central(films), people)
+    users, start = films.split.test, films.simulation.start()
+    before = score_matrix(method_scorer(films, start), users)
+    after = score_matrix(central(films), users)
     assert np.abs(after - before).max() > 1e-3

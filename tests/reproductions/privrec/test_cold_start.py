@@ -10,7 +10,7 @@ from tacit_study_privrec.telling import (
     CHANCE,
     NOT_ADAPTED,
     OF_ITEMS,
-    OF_PEOPLE,
+    OF_USERS,
     ONE_FEATURE,
     TOLD,
     Told,
@@ -41,11 +41,11 @@ def invented(name: str) -> Told:
 
 @pytest.fixture(scope="module")
 def found():
-    parts = ({who: invented(who) for who in names} for names in (OF_PEOPLE, OF_ITEMS))
+    parts = ({who: invented(who) for who in names} for names in (OF_USERS, OF_ITEMS))
     return shown(Bench("ml1m", "full"), *parts)
 
 
-def test_claims_follow_the_people(found):
+def test_claims_follow_the_users(found):
     on_items = "movielens-1m: on unseen items PrivRec, told 20, is above"
     assert {claim.text: claim.ok for claim in found.claims} == {
         "movielens-1m: PrivRec, told 5, is above popularity, told 5": True,
@@ -66,16 +66,16 @@ def test_who_does_not_listen_is_a_line_across(found):
     assert strangers.lines["PrivRec"].y[3] == pytest.approx(0.35)
     assert items.levels[CHANCE] == pytest.approx(0.1)
     labels = [row.label for row in found.tables[0].rows]
-    assert len(labels) == len(TOLD) + len(OF_PEOPLE) - 1
+    assert len(labels) == len(TOLD) + len(OF_USERS) - 1
     assert "popularity, any number told" in labels
     assert len(found.tables[2].rows) == len(TOLD) + len(OF_ITEMS) - 1
     assert found.tables[0].name.endswith("20 of 30")
 
 
-def test_groups_without_people_are_left_out(found):
+def test_groups_without_users_are_left_out(found):
     rows = found.tables[1].rows
     assert [row.label for row in rows[:2]] == ["PrivRec, few", "PrivRec, some"]
-    assert len(rows) == 2 * len(OF_PEOPLE)
+    assert len(rows) == 2 * len(OF_USERS)
     whole = invented("PrivRec").whole.evaluations[0]
     mean = whole.by_group()["some"]["hr_each@10"].mean
     assert rows[1].sound == pytest.approx(mean)

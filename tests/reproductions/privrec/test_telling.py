@@ -37,11 +37,11 @@ def test_told_are_as_many_events_as_wanted_and_more_contain_fewer(films):
     assert events(cuts[1000]) == events(history)
 
 
-def test_what_one_person_tells_depends_on_nobody_else(films):
-    people = films.split.test
-    all_of_them = first(people.history, 3, KEY.each(people.users))
+def test_what_one_user_tells_depends_on_nobody_else(films):
+    heldout = films.split.test
+    all_of_them = first(heldout.history, 3, KEY.each(heldout.users))
     rows = np.array([4, 1])
-    two = first(people.history.take(rows), 3, KEY.each(people.users[rows]))
+    two = first(heldout.history.take(rows), 3, KEY.each(heldout.users[rows]))
     assert events(two) == events(all_of_them.take(rows))
 
 
@@ -59,7 +59,7 @@ def test_events_are_told_in_a_random_order():
 
 def test_a_scorer_is_told_less_and_candidates_stay(films):
     """A scorer that finds what it is told finds nothing: history is no candidate."""
-    people, heard = films.split.test, []
+    heldout, heard = films.split.test, []
 
     def score(history):
         heard.append(history.lengths)
@@ -69,7 +69,7 @@ def test_a_scorer_is_told_less_and_candidates_stay(films):
 
     def found(n: int) -> np.ndarray:
         own, metrics = telling(score, n, KEY), ("hr_each@10",)
-        judged = evaluate(own, people, metrics=metrics, protocol=EachTargetAlone())
+        judged = evaluate(own, heldout, metrics=metrics, protocol=EachTargetAlone())
         return judged.values["hr_each@10"]
 
     np.testing.assert_array_equal(found(0), found(10))
@@ -84,7 +84,7 @@ def test_who_is_told_nothing_does_not_adapt(films):
         assert np.array_equal(*pair) == (n == 0)
 
 
-def test_the_same_people_at_every_number(films, monkeypatch):
+def test_the_same_users_at_every_number(films, monkeypatch):
     """Whoever has fewer events than the last number is left out of all of them."""
     test = films.split.test
     monkeypatch.setattr(module, "TOLD", (0, int(np.median(test.history.lengths))))
@@ -99,9 +99,9 @@ def test_the_same_people_at_every_number(films, monkeypatch):
 def test_groups_are_those_of_the_history(films):
     score = baseline_scorer(films, "popularity")
     lengths = films.split.test.history.lengths
-    people = telling_more(BENCH, films, score)["whole"]["among_all"]["people"]
-    assert people["groups"] == ["few (0-31)", "some (32-79)", "many (80+)"]
-    assert people["member_of"] == np.searchsorted([32, 80], lengths, "right").tolist()
+    users = telling_more(BENCH, films, score)["whole"]["among_all"]["people"]
+    assert users["groups"] == ["few (0-31)", "some (32-79)", "many (80+)"]
+    assert users["member_of"] == np.searchsorted([32, 80], lengths, "right").tolist()
 
 
 def test_a_feature_is_counted_on_items_that_somebody_has(films):
@@ -123,8 +123,8 @@ def test_a_network_that_is_not_adapted_is_the_same_for_all_numbers(films):
     """Without situations a history changes nothing."""
     state = films.simulation.start()
     score = module.not_adapting(films, state)
-    people = films.split.test
-    everyone = [score_matrix(telling(score, n, KEY), people) for n in TOLD]
+    heldout = films.split.test
+    everyone = [score_matrix(telling(score, n, KEY), heldout) for n in TOLD]
     for one in everyone[1:]:
         np.testing.assert_array_equal(one, everyone[0])
     bare = replace(films.method, adapt_epochs=0)

@@ -46,10 +46,10 @@ def test_a_tenth_of_the_liked_items_is_unseen(both, films):
     assert (other != is_unseen).any()
 
 
-def test_targets_are_all_unseen_items_that_a_person_likes(both, films):
+def test_targets_are_all_unseen_items_that_a_user_likes(both, films):
     """Whichever half of the user's items they were in."""
     assembled, is_unseen = both
-    log, people = films.dataset.interactions, assembled.split.test
+    log, heldout = films.dataset.interactions, assembled.split.test
     expected = {}
     for user in films.split.test.users.tolist():
         own = slice(*log.offsets[user : user + 2])
@@ -58,8 +58,8 @@ def test_targets_are_all_unseen_items_that_a_person_likes(both, films):
         disliked = {*items[is_unseen[items] & (stars < LIKED)].tolist()}
         if liked:
             expected[user] = liked, disliked
-    found = zip(events(people.targets), events(people.disliked), strict=True)
-    assert dict(zip(people.users.tolist(), found, strict=True)) == expected
+    found = zip(events(heldout.targets), events(heldout.disliked), strict=True)
+    assert dict(zip(heldout.users.tolist(), found, strict=True)) == expected
 
 
 def test_training_never_meets_an_unseen_item(both):
@@ -99,20 +99,20 @@ def test_apps_are_never_drawn_either():
 def test_chance_is_five_of_the_candidates(both):
     """Of a target alone: all unseen items but those that the user knows."""
     assembled, is_unseen = both
-    people, n = assembled.split.test, int(is_unseen.sum())
-    known = people.disliked.lengths + people.targets.lengths - 1
+    heldout, n = assembled.split.test, int(is_unseen.sum())
+    known = heldout.disliked.lengths + heldout.targets.lengths - 1
     chance = among(baseline_scorer(assembled, "popularity"), is_unseen)
-    found = evaluate_scores(assembled, chance, people).values["hr_each@5"]
+    found = evaluate_scores(assembled, chance, heldout).values["hr_each@5"]
     np.testing.assert_allclose(found, np.minimum(1, 5 / (n - known)))
 
 
 def test_only_unseen_items_are_candidates(both):
     assembled, is_unseen = both
-    people = assembled.split.test
+    heldout = assembled.split.test
 
     def ones(history):
         return np.ones((len(history), len(is_unseen)))
 
-    scores = score_matrix(among(ones, is_unseen), people)
+    scores = score_matrix(among(ones, is_unseen), heldout)
     assert (scores[:, is_unseen] == 1).all()
     assert (scores[:, ~is_unseen] == -np.inf).all()

@@ -75,23 +75,23 @@ def run(
     method: str | None = None,
     source: str = "synthetic",
     seed: int = 0,
-    people: int = 600,
+    n_users: int = 600,
     where: Path | None = None,
 ) -> tuple[Finding, ...]:
-    """Run attacks on at most `people` of a data set's users.
+    """Run attacks on at most `n_users` of a data set's users.
 
     If none is named: all that need no method, and those on `method` if it is given.
     `where` is the archive, as for `sources.load`. Frappe is refused: its terms.
     """
     leaks = _chosen(names, method)
     key = Key.from_seed(seed)
-    histories = _histories(source, people=people, where=where, key=key.at("people"))
+    histories = _histories(source, n_users=n_users, where=where, key=key.at("people"))
     return tuple(
         Finding(
             name=leak.name,
             question=leak.question,
             source=source,
-            people=histories.shape[0],
+            users=histories.shape[0],
             items=histories.shape[1],
             seed=seed,
             attempts=leak.attack(histories, key.at(leak.name)),
@@ -116,9 +116,9 @@ def _found() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in (*own, *entry_points(group=group))}
 
 
-def _histories(source: str, *, people: int, where: Path | None, key: Key) -> Histories:
+def _histories(source: str, *, n_users: int, where: Path | None, key: Key) -> Histories:
     """Some users who have at least two items, drawn without replacement."""
-    check.count(people=people)
+    check.count(n_users=n_users)
     for name, reason in FORBIDDEN.items():
         if source.lower().startswith(name):
             raise Refused(f"no attack runs on {source}: {reason}; use 'synthetic'")
@@ -126,7 +126,7 @@ def _histories(source: str, *, people: int, where: Path | None, key: Key) -> His
     users = np.flatnonzero(log.per_user >= 2)
     if not len(users):
         raise BadValue(f"{source}: nobody has two items; there is nobody to attack")
-    order = key.generator().permutation(len(users))[:people]
+    order = key.generator().permutation(len(users))[:n_users]
     log = log.take_users(users[np.sort(order)])
     histories = np.zeros((log.n_users, log.n_items), np.uint8)
     histories[log.users, log.items] = 1

@@ -43,17 +43,17 @@ class DecoderBias:
             for number, subject in enumerate(self._subjects(len(histories)))
         )
 
-    def _subjects(self, people: int) -> tuple[Subject, ...]:
-        often = Plan(people, rounds=self.later + 1)
+    def _subjects(self, n_users: int) -> tuple[Subject, ...]:
+        often = Plan(n_users, rounds=self.later + 1)
         later = f"none, over direct, after {self.later} rounds"
         return (
             Subject("none, over direct, first round", _BARE, often, _OUTPUT),
             Subject(later, _BARE, often, _OUTPUT, round=self.later),
-            self._noisy(people, self.epsilons[0], channel="direct"),
-            *(self._noisy(people, e, channel="secure_sum") for e in self.epsilons),
+            self._noisy(n_users, self.epsilons[0], channel="direct"),
+            *(self._noisy(n_users, e, channel="secure_sum") for e in self.epsilons),
         )
 
-    def _noisy(self, people: int, epsilon: float, *, channel: str) -> Subject:
-        plan = Plan(people, channel=channel, delta=self.delta, target_epsilon=epsilon)
+    def _noisy(self, n_users: int, epsilon: float, *, channel: str) -> Subject:
+        plan = Plan(n_users, channel=channel, delta=self.delta, target_epsilon=epsilon)
         label = f"clip and noise of epsilon {epsilon:g}, over {channel}"
         return Subject(label, _NOISY.calibrated(plan), plan, _OUTPUT)

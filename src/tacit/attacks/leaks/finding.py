@@ -46,7 +46,7 @@ class Finding:
     name: str
     question: str
     source: str
-    people: int
+    users: int
     items: int
     seed: int
     attempts: tuple[Attempt, ...]

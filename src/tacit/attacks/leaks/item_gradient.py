@@ -105,9 +105,9 @@ class _Target:
 
     @classmethod
     def of(cls, histories: Histories, *, clip: float) -> _Target:
-        people = len(histories)
+        n_users = len(histories)
         # Laplace's rule: never 0 or 1, so that the odds are finite.
-        shares = (histories.sum(axis=0) + 1.0) / (people + 2.0)
+        shares = (histories.sum(axis=0) + 1.0) / (n_users + 2.0)
         lengths = histories.sum(axis=1, keepdims=True)
         kept = np.minimum(1.0, clip / np.sqrt(np.maximum(lengths, 1.0)))
         return cls(histories, shares, kept)

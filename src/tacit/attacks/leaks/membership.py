@@ -67,7 +67,7 @@ class MembershipByLoss:
 
     def attack(self, histories: Histories, key: Key) -> tuple[Attempt, ...]:
         """An attack on exact sums, then one on noisy sums for each epsilon."""
-        check.at_least(20, people=len(histories), remedy="one of them must be out")
+        check.at_least(20, n_users=len(histories), remedy="one of them must be out")
         units = _units(histories, items=self.items)
         plan = Plan(len(histories), channel="secure_sum", delta=self.delta)
         noises = [None, *map(self._noise, self.epsilons)]

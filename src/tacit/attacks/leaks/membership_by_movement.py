@@ -44,14 +44,14 @@ class MembershipByMovement:
     epsilons: tuple[float, ...] = (8.0, 1.0)
     delta: float = 1e-6
     federations: int = 16  # or as many as there are users for
-    people: int = 20  # in each federation; half of them are asked in a round
+    n_users: int = 20  # in each federation; half of them are asked in a round
     rounds: int = 8
     name: str = "membership_by_movement"
     method: str | None = "privrec"
 
     def __post_init__(self) -> None:
         check.at_least(2, federations=self.federations)
-        check.at_least(10, people=self.people, remedy="some must be in, some out")
+        check.at_least(10, n_users=self.n_users, remedy="some must be in, some out")
         check.count(rounds=self.rounds)
         for epsilon in self.epsilons:
             check.positive(epsilon=epsilon)
@@ -62,7 +62,7 @@ class MembershipByMovement:
         return (
             "A participant sees PrivRec's model in every round and holds somebody's "
             "history. Did that user take part? At most "
-            f"{self.federations} federations of {self.people} users."
+            f"{self.federations} federations of {self.n_users} users."
         )
 
     def attack(self, histories: Histories, key: Key) -> tuple[Attempt, ...]:
@@ -74,10 +74,12 @@ class MembershipByMovement:
         )
 
     def dealt(self, histories: Histories) -> Federations:
-        """Histories dealt out to federations: (federations, people, items)."""
-        check.at_least(2 * self.people, people=len(histories), remedy="two federations")
-        n = min(self.federations, len(histories) // self.people)
-        return histories[: n * self.people].reshape(n, self.people, -1)
+        """Histories dealt out to federations: (federations, users, items)."""
+        check.at_least(
+            2 * self.n_users, n_users=len(histories), remedy="two federations"
+        )
+        n = min(self.federations, len(histories) // self.n_users)
+        return histories[: n * self.n_users].reshape(n, self.n_users, -1)
 
     def subjects(self, items: int, key: Key) -> tuple[Subject, ...]:
         """Every variant that is attacked, over `items` items with invented features."""
@@ -101,10 +103,10 @@ class MembershipByMovement:
         return Subject(label, _SOUND.calibrated(plan), plan, features)
 
     def _plan(self) -> Plan:
-        return Plan(self.people, rounds=self.rounds, sampler=Poisson(0.5))
+        return Plan(self.n_users, rounds=self.rounds, sampler=Poisson(0.5))
 
     def _published_plan(self) -> Plan:
-        cohort = FixedSize(self.people // 2)
+        cohort = FixedSize(self.n_users // 2)
         return replace(self._plan(), sampler=cohort, delta=self.delta)
 
 

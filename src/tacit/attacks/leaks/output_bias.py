@@ -138,8 +138,8 @@ class _Target:
 
     def likeliest(self, evidence: Matrix) -> Guess:
         """As many of the likeliest items as each history has."""
-        people = len(self.histories)
-        shares = (self.histories.sum(axis=0) + 1.0) / (people + 2.0)
+        n_users = len(self.histories)
+        shares = (self.histories.sum(axis=0) + 1.0) / (n_users + 2.0)
         prior = np.log(shares) - np.log1p(-shares)
         order = np.argsort(-(prior + evidence), axis=1, kind="stable")
         lengths = self.histories.sum(axis=1, keepdims=True)

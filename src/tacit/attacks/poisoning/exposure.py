@@ -25,12 +25,12 @@ def exposure(score: Scorer, heldout: Heldout, item: int, *, k: int = 10) -> Metr
     if not 0 <= item < n_items:
         raise BadValue(f"item={item} must be in [0, {n_items})")
     shown = []
-    for people in chunks(heldout, width=n_items):
-        excluded = FullRanking().excluded(people)
+    for chunk in chunks(heldout, width=n_items):
+        excluded = FullRanking().excluded(chunk)
         # A user's own items are not shown again, as in any full ranking.
-        chance = chance_of_first(score_matrix(score, people), excluded, k)[:, item]
-        has_it = np.zeros(len(people.users), bool)
-        for events in (people.history.histories, people.targets.histories):
+        chance = chance_of_first(score_matrix(score, chunk), excluded, k)[:, item]
+        has_it = np.zeros(len(chunk.users), bool)
+        for events in (chunk.history.histories, chunk.targets.histories):
             has_it[events.owners[events.values == item]] = True
         shown.append(chance[~has_it])
     strangers = np.concatenate(shown)

@@ -82,14 +82,14 @@ def find(column: Places, ids: Ids) -> tuple[Places, Bool[np.ndarray, "events"]]:
     return place, ids[place] == column
 
 
-def relations(who: Places, whom: Places, people: Ids) -> Categories:
-    """For each of `people` the ids they name; the labels are those ids.
+def relations(who: Places, whom: Places, user_ids: Ids) -> Categories:
+    """For each of `user_ids` the ids they name; the labels are those ids.
 
-    What others say is left out. Whoever is named is kept, also if not among `people`.
+    What others say is left out. Whoever is named is kept, also if not among `user_ids`.
     """
-    place, is_listed = find(who, people)
+    place, is_listed = find(who, user_ids)
     named, codes = np.unique(whom[is_listed], return_inverse=True)
-    return Categories(gather(codes, place[is_listed], len(people)), texts(named))
+    return Categories(gather(codes, place[is_listed], len(user_ids)), texts(named))
 
 
 def gather(codes: Places, owners: Places, n: int) -> Ragged:

@@ -31,18 +31,18 @@ def parse(archive: Path) -> Dataset:
     members = Members(archive, "citeulike-a")
     catalog = _catalog(members)
     kept = _lists(members, "users.dat", below=len(catalog), what="article")
-    people = np.flatnonzero(kept.lengths)  # users who keep nothing have no events
-    if not len(people):
+    user_ids = np.flatnonzero(kept.lengths)  # users who keep nothing have no events
+    if not len(user_ids):
         raise BadData(members.label("users.dat"), None, "nobody keeps an article")
     # Articles that nobody keeps are dropped, and the others numbered anew.
     articles, items = np.unique(kept.values, return_inverse=True)
     log = Interactions.of_columns(
-        np.searchsorted(people, kept.owners),
+        np.searchsorted(user_ids, kept.owners),
         items,
-        n_users=len(people),
+        n_users=len(user_ids),
         n_items=len(articles),
     )
-    profiles = Profiles(texts(people))
+    profiles = Profiles(texts(user_ids))
     return Dataset("citeulike-a", log, catalog.take(articles), profiles)
 
 

@@ -28,25 +28,25 @@ def parse(archive: Path) -> Dataset:
     user, item, rating = numbers_of(members, "ratings.txt", _RATINGS).values()
     file = members.label("ratings.txt")
     check_scale(rating, "rating", step=0.5, most=4, file=file, first=1)
-    people, users = np.unique(user, return_inverse=True)
+    user_ids, users = np.unique(user, return_inverse=True)
     films, items = np.unique(item, return_inverse=True)
     log = Interactions.of_columns(
-        users, items, values=rating, n_users=len(people), n_items=len(films)
+        users, items, values=rating, n_users=len(user_ids), n_items=len(films)
     )
     return Dataset(
         "filmtrust",
         log,
         Catalog(texts(films), texts(films)),
-        _profiles(members, people),
+        _profiles(members, user_ids),
     )
 
 
-def _profiles(members: Members, people: Ids) -> Profiles:
+def _profiles(members: Members, user_ids: Ids) -> Profiles:
     # Every statement of trust is a 1; anything else is refused.
     who, whom, trust = numbers_of(members, "trust.txt", _TRUST).values()
     file = members.label("trust.txt")
     check_scale(trust, "trust", step=1, most=1, file=file, first=1)
-    return Profiles(texts(people), {"trusts": relations(who, whom, people)})
+    return Profiles(texts(user_ids), {"trusts": relations(who, whom, user_ids)})
 
 
 SOURCES = {

@@ -57,13 +57,13 @@ def parse(archive: Path) -> Dataset:
     listed, catalog = _catalog(members)
     user, app = _numbers(rows, "user"), _numbers(rows, "item")
     items, used = match(app, listed, what="app", file=file, first=2)
-    people, profiles = anyone(user)  # the release tells nothing of its users
+    user_ids, profiles = anyone(user)  # the release tells nothing of its users
     log = Interactions.of_columns(
-        find(user, people)[0],
+        find(user, user_ids)[0],
         items,
         values=_numbers(rows, "cnt"),
         contexts={name: _category(rows, name) for name in _CONTEXTS},
-        n_users=len(people),
+        n_users=len(user_ids),
         n_items=len(used),
     )
     return Dataset("frappe", log, catalog.take(used), profiles, listed=catalog)

@@ -49,19 +49,19 @@ def parse(archive: Path) -> Dataset:
     file = members.label("user_artists.dat")
     listed, catalog = _artists(members)
     items, rows = match(artist, listed, what="artist", file=file, first=2)
-    people, users = np.unique(user, return_inverse=True)
-    tags = _tags(members, users, items, people, listed[rows])
+    user_ids, users = np.unique(user, return_inverse=True)
+    tags = _tags(members, users, items, user_ids, listed[rows])
     log = Interactions.of_columns(
         users,
         items,
         values=weight,
         contexts={"tags": tags},
-        n_users=len(people),
+        n_users=len(user_ids),
         n_items=len(rows),
     )
     who, whom = numbers_of(members, "user_friends.dat", _FRIENDS).values()
-    friends = {"friends": relations(who, whom, people)}
-    profiles = Profiles(texts(people), friends)
+    friends = {"friends": relations(who, whom, user_ids)}
+    profiles = Profiles(texts(user_ids), friends)
     return Dataset("lastfm", log, catalog.take(rows), profiles, listed=catalog)
 
 
@@ -79,7 +79,7 @@ def _tags(
     members: Members,
     users: Places,
     items: Places,
-    people: Int64[np.ndarray, "users"],
+    user_ids: Int64[np.ndarray, "users"],
     artists: Int64[np.ndarray, "artists"],
 ) -> Categories:
     """The tags of each event: those its user gave its artist."""
@@ -91,12 +91,12 @@ def _tags(
     file = members.label("user_taggedartists.dat")
     # Tags that nobody gave are not kept as labels.
     codes, rows = match(given["tagID"], listing.ids, what="tag", file=file, first=2)
-    by, is_person = find(given["userID"], people)
+    by, is_user = find(given["userID"], user_ids)
     to, is_artist = find(given["artistID"], artists)
     # User and artist as one number: each tag is looked up among the events.
     pairs, firsts = np.unique(users * len(artists) + items, return_index=True)
     event, is_event = find(by * len(artists) + to, pairs)
-    is_kept = is_person & is_artist & is_event
+    is_kept = is_user & is_artist & is_event
     owners = firsts[event[is_kept]]  # of repeated events the first has the tags
     return Categories(
         gather(codes[is_kept], owners, len(users)), Strings.of(labels).take(rows)

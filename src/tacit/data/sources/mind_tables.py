@@ -77,7 +77,7 @@ class BehaviorTable:
     """The impressions of all parts read so far, in the order of the files."""
 
     news: dict[str, int]
-    people: dict[str, int] = field(default_factory=dict)
+    user_numbers: dict[str, int] = field(default_factory=dict)
     # Machine integers: lists of Python's would take several times the memory.
     users: array[int] = field(default_factory=lambda: array("i"))
     times: array[int] = field(default_factory=lambda: array("q"))
@@ -103,7 +103,7 @@ class BehaviorTable:
     def _add(self, user: str, time: str, history: str, candidates: str) -> None:
         if user.split() != [user]:
             raise _Problem(f"user {quoted(user)} is blank or has a space")
-        place = self.people.setdefault(user, len(self.people))
+        place = self.user_numbers.setdefault(user, len(self.user_numbers))
         self._add_time(time)
         self.users.append(place)
         self.history_of.append(self._history(place, history))
@@ -142,7 +142,7 @@ class BehaviorTable:
 
     def profiles(self) -> Profiles:
         """Who occurs, in the order of their first line; nothing is told of them."""
-        return Profiles(Strings.of(self.people))
+        return Profiles(Strings.of(self.user_numbers))
 
     def impressions(self) -> Impressions:
         """All impressions; parts are named where there are several."""
@@ -155,7 +155,7 @@ class BehaviorTable:
             history_of=np.array(self.history_of, np.int32),
             times=np.array(self.times, np.int64) if self.times else None,
             parts=Category.of(self.parts) if has_parts else None,
-            n_users=len(self.people),
+            n_users=len(self.user_numbers),
             n_items=len(self.news),
         )
 

@@ -49,7 +49,7 @@ class _Format:
     ratings: str
     layout: Layout
     movies: Callable[[Members], tuple[Ids, Catalog]]
-    people: Callable[[Members], tuple[Ids, Profiles]] | None = None
+    users: Callable[[Members], tuple[Ids, Profiles]] | None = None
     step: float = 0.5  # the smallest rating, and the distance between ratings; up to 5
 
 
@@ -61,34 +61,35 @@ def parse(name: str, release: _Format, archive: Path) -> Dataset:
     file, first = members.label(release.ratings), release.layout.first_line
     check_scale(stars, "rating", step=release.step, most=5, file=file, first=first)
     movie_ids, catalog = release.movies(members)
-    people = anyone(user) if release.people is None else release.people(members)
+    known = anyone(user) if release.users is None else release.users(members)
+    user_ids, profiles = known
     # Movies and users without a rating are left out of the log's numbering.
     items, catalog_rows = match(movie, movie_ids, what="movie", file=file, first=first)
-    users, people_rows = match(user, people[0], what="user", file=file, first=first)
+    users, user_rows = match(user, user_ids, what="user", file=file, first=first)
     log = Interactions.of_columns(
         users,
         items,
         values=stars,
         times=times,
-        n_users=len(people_rows),
+        n_users=len(user_rows),
         n_items=len(catalog_rows),
     )
     return Dataset(
         name,
         log,
         catalog.take(catalog_rows),
-        people[1].take(people_rows),
+        profiles.take(user_rows),
         listed=catalog,
     )
 
 
-def _dat(folder: str, encoding: str, *, has_people: bool, step: float) -> _Format:
+def _dat(folder: str, encoding: str, *, has_users: bool, step: float) -> _Format:
     return _Format(
         folder,
         "ratings.dat",
         Layout(_COLUMNS, "::", decimals=frozenset({"rating"})),
         tables.movies_dat(encoding=encoding),
-        tables.people_dat if has_people else None,
+        tables.users_dat if has_users else None,
         step,
     )
 
@@ -121,7 +122,7 @@ _FORMAT_100K = _Format(
     "u.data",
     Layout(_COLUMNS, "\t", decimals=frozenset({"rating"})),
     tables.movies_with_flags,
-    tables.people_piped,
+    tables.users_piped,
     step=1.0,
 )
 # Checksums are those of the .md5 files beside the archives. The "latest" archives
@@ -139,7 +140,7 @@ _ALL = (
         ),
     ),
     _source(
-        _dat("ml-1m", "latin-1", has_people=True, step=1.0),
+        _dat("ml-1m", "latin-1", has_users=True, step=1.0),
         "1M",
         page="1m",
         terms=_TERMS,
@@ -148,7 +149,7 @@ _ALL = (
         ),
     ),
     _source(
-        _dat("ml-10M100K", "utf-8", has_people=False, step=0.5),
+        _dat("ml-10M100K", "utf-8", has_users=False, step=0.5),
         "10M",
         page="10m",
         terms=_TERMS_ELSEWHERE,

@@ -71,7 +71,7 @@ def movies_csv(members: Members) -> tuple[Ids, Catalog]:
     return _listed(quoted_rows(members, "movies.csv", _MOVIES_CSV), "movieId")
 
 
-def people_piped(members: Members) -> tuple[Ids, Profiles]:
+def users_piped(members: Members) -> tuple[Ids, Profiles]:
     """`u.user` of 100K: `id|age|gender|occupation|zip`; ages also as 1M's groups."""
     listing, found, ages = Listing(), [], []
     for row in plain_rows(members, "u.user", _U_USER, encoding="latin-1"):
@@ -79,12 +79,12 @@ def people_piped(members: Members) -> tuple[Ids, Profiles]:
         ages.append(row.whole("age"))
         gender = row.one_of("gender", ("F", "M"))
         found.append((_age_group(ages[-1]), gender, row["occupation"], row["zip"]))
-    ids, profiles = _people(listing, found)
+    ids, profiles = _users(listing, found)
     age = Numeric(np.array(ages, np.float32))
     return ids, Profiles(profiles.ids, {**profiles.features, "age": age})
 
 
-def people_dat(members: Members) -> tuple[Ids, Profiles]:
+def users_dat(members: Members) -> tuple[Ids, Profiles]:
     """`users.dat` of 1M: `id::gender::age code::occupation code::zip`."""
     listing, found = Listing(), []
     codes = [str(code) for code in range(len(_OCCUPATIONS))]
@@ -94,7 +94,7 @@ def people_dat(members: Members) -> tuple[Ids, Profiles]:
         gender = row.one_of("gender", ("F", "M"))
         job = _OCCUPATIONS[int(row.one_of("occupation", codes))]
         found.append((age, gender, job, row["zip"]))
-    return _people(listing, found)
+    return _users(listing, found)
 
 
 def _listed(rows: Iterable[Row], id_column: str) -> tuple[Ids, Catalog]:
@@ -119,7 +119,7 @@ def _movies(
     return listing.ids, catalog
 
 
-def _people(listing: Listing, rows: Sequence[tuple[str, ...]]) -> tuple[Ids, Profiles]:
+def _users(listing: Listing, rows: Sequence[tuple[str, ...]]) -> tuple[Ids, Profiles]:
     names = ("age_group", "gender", "occupation", "zip")
     features = {name: Category.of([r[k] for r in rows]) for k, name in enumerate(names)}
     return listing.ids, Profiles(listing.strings(), features)

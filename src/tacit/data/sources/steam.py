@@ -33,13 +33,13 @@ def parse(archive: Path) -> Dataset:
     """The data set in the archive or in a folder with its file."""
     bought, hours = _purchases(quoted_rows(Members(archive, ""), _FILE, _LAYOUT))
     user = np.array([user for user, _ in bought], np.int64)
-    people, profiles = anyone(user)
+    user_ids, profiles = anyone(user)
     games = Category.of([game for _, game in bought])
     log = Interactions.of_columns(
-        find(user, people)[0],
+        find(user, user_ids)[0],
         games.codes,
         contexts={"hours": Numeric(np.array(hours, np.float32))},
-        n_users=len(people),
+        n_users=len(user_ids),
         n_items=len(games.labels),
     )
     return Dataset("steam-200k", log, Catalog(games.labels, games.labels), profiles)

@@ -69,8 +69,8 @@ def _left_out(
     dataset: Dataset, pairs: Pairs, *, ranks: Numbers, test: PerUser, validate: PerUser
 ) -> Split:
     """Each user's last items test, those before them validate, everyone trains."""
-    people = np.flatnonzero(test)
-    if not len(people):
+    users = np.flatnonzero(test)
+    if not len(users):
         raise BadValue(
             f"{dataset.name}: nobody has {_FEWEST} distinct items, so none "
             "can be left out"
@@ -82,8 +82,8 @@ def _left_out(
     return Split(
         clients,
         pairs.shards(clients, is_trained),
-        pairs.heldout(people, is_trained, ~is_trained & ~is_test),
-        pairs.heldout(people, ~is_test, is_test),
+        pairs.heldout(users, is_trained, ~is_trained & ~is_test),
+        pairs.heldout(users, ~is_test, is_test),
         dataset.catalog,
         dataset.profiles,
     )

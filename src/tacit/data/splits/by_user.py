@@ -40,7 +40,7 @@ def new_users(
     check.fraction(target_share=target_share)
     check.one_of(("all", "training"), catalog=catalog)
     pairs = Pairs(dataset.interactions)
-    people = _drawn(
+    users = _drawn(
         pairs,
         pairs.per_user >= 2,
         n_validation=n_validation,
@@ -48,13 +48,13 @@ def new_users(
         key=key.at("new users", "who"),
     )
     if catalog == "training":
-        dataset = _with_items_of(dataset, people.clients)
+        dataset = _with_items_of(dataset, users.clients)
         pairs = Pairs(dataset.interactions)
-        people = people.only(pairs.per_user >= 2)  # one to fold in, one to find
+        users = users.only(pairs.per_user >= 2)  # one to fold in, one to find
     ranks = pairs.ranks(pairs.draws(key.at("new users", "targets")))
     wanted = np.minimum(portion(target_share, pairs.per_user), pairs.per_user - 1)
     is_target = ranks < wanted[pairs.users]
-    return _split(dataset, pairs, people, targets=is_target)
+    return _split(dataset, pairs, users, targets=is_target)
 
 
 def adapt_half(
@@ -89,14 +89,14 @@ def adapt_half(
             f"train_share={train_share} and validation_share={validation_share} leave "
             f"none of {n} users to test; lower them"
         )
-    people = _drawn(
+    users = _drawn(
         pairs,
         pairs.count(is_target) > 0,
         n_validation=n_validation,
         n_test=n_test,
         key=key.at("adapt half", "who"),
     )
-    return _split(dataset, pairs, people, targets=is_target, disliked=is_disliked)
+    return _split(dataset, pairs, users, targets=is_target, disliked=is_disliked)
 
 
 def everyone_trains(dataset: Dataset) -> Split:
@@ -107,19 +107,19 @@ def everyone_trains(dataset: Dataset) -> Split:
     """
     pairs = Pairs(dataset.interactions)
     nobody = np.zeros(0, np.int64)
-    people = _People(np.flatnonzero(pairs.per_user), nobody, nobody)
-    return _split(dataset, pairs, people, targets=np.zeros(len(pairs.users), bool))
+    users = _Users(np.flatnonzero(pairs.per_user), nobody, nobody)
+    return _split(dataset, pairs, users, targets=np.zeros(len(pairs.users), bool))
 
 
 @dataclass(frozen=True, eq=False)
-class _People:
+class _Users:
     """Who trains, who validates, who tests; each in ascending order."""
 
     clients: Int64[np.ndarray, "clients"]
     validation: Int64[np.ndarray, "validation"]
     test: Int64[np.ndarray, "test"]
 
-    def only(self, fit: Bool[np.ndarray, "users"]) -> _People:
+    def only(self, fit: Bool[np.ndarray, "users"]) -> _Users:
         """The same without the held-out users who are not fit."""
         validation, test = (who[fit[who]] for who in (self.validation, self.test))
         if not len(validation) or not len(test):
@@ -127,7 +127,7 @@ class _People:
                 "nobody to validate or nobody to test has two items that training "
                 "users have; hold out others or use catalog='all'"
             )
-        return _People(self.clients, validation, test)
+        return _Users(self.clients, validation, test)
 
 
 def _drawn(
@@ -137,7 +137,7 @@ def _drawn(
     n_validation: int,
     n_test: int,
     key: Key,
-) -> _People:
+) -> _Users:
     """Held-out users from those who are fit; everyone else with an event trains."""
     order = _shuffled(np.flatnonzero(fit), key)
     n_held = n_validation + n_test
@@ -151,7 +151,7 @@ def _drawn(
         )
     # Test users first: a larger validation set does not change who tests.
     test, validation = np.sort(order[:n_test]), np.sort(order[n_test:n_held])
-    return _People(np.flatnonzero(is_client), validation, test)
+    return _Users(np.flatnonzero(is_client), validation, test)
 
 
 def _shuffled(users: Users, key: Key) -> Users:
@@ -173,7 +173,7 @@ def _with_items_of(dataset: Dataset, users: Users) -> Dataset:
 def _split(
     dataset: Dataset,
     pairs: Pairs,
-    people: _People,
+    users: _Users,
     *,
     targets: Mask,
     disliked: Mask | None = None,
@@ -181,10 +181,10 @@ def _split(
     """Training users with all they have, held-out users without what is hidden."""
     seen = ~targets if disliked is None else ~targets & ~disliked
     return Split(
-        people.clients,
-        Shards.of(dataset.interactions.take_users(people.clients)),
-        pairs.heldout(people.validation, seen, targets, disliked),
-        pairs.heldout(people.test, seen, targets, disliked),
+        users.clients,
+        Shards.of(dataset.interactions.take_users(users.clients)),
+        pairs.heldout(users.validation, seen, targets, disliked),
+        pairs.heldout(users.test, seen, targets, disliked),
         dataset.catalog,
         dataset.profiles,
     )

@@ -75,17 +75,17 @@ class Pairs:
 
     def heldout(
         self,
-        people: Int64[np.ndarray, "users"],
+        users: Int64[np.ndarray, "users"],
         seen: Mask,
         targets: Mask,
         disliked: Mask | None = None,
     ) -> Heldout:
         """These users with histories that keep repeats and targets that do not."""
         return Heldout(
-            people,
-            self.shards(people, seen),
-            self._firsts(people, targets),
-            None if disliked is None else self._firsts(people, disliked),
+            users,
+            self.shards(users, seen),
+            self._firsts(users, targets),
+            None if disliked is None else self._firsts(users, disliked),
         )
 
     def _firsts(self, users: Int64[np.ndarray, "users"], mask: Mask) -> Shards:

@@ -25,7 +25,7 @@ class Heldout:
     disliked: Shards | None = None
 
     def take(self, rows: Int64[np.ndarray, "some"]) -> Heldout:
-        """Some of the people, in the order given."""
+        """Some of the users, in the order given."""
         disliked = None if self.disliked is None else self.disliked.take(rows)
         history, targets = self.history.take(rows), self.targets.take(rows)
         return Heldout(self.users[rows], history, targets, disliked)

@@ -27,7 +27,7 @@ class Oracle:
     probabilities themselves as `ranking.Personal(oracle.next_pick)`.
     """
 
-    people: Float64[np.ndarray, "users factors"]
+    users: Float64[np.ndarray, "users factors"]
     items: Float64[np.ndarray, "items factors"]
 
     @cached_property
@@ -37,7 +37,7 @@ class Oracle:
     def weights(self, users: Users) -> Weights:
         """The weight of every item for some users."""
         # Not a matrix product: its rounding depends on how many users are asked for.
-        weights = np.einsum("uf,fi->ui", self.people[users], self._transposed)
+        weights = np.einsum("uf,fi->ui", self.users[users], self._transposed)
         return np.exp(weights, out=weights)
 
     def first_pick(self, users: Users) -> Weights:
@@ -61,4 +61,4 @@ class Oracle:
         self, users: Users, history: Shards
     ) -> Float64[np.ndarray, "users factors"]:
         """The users' factors; a history says nothing that they do not."""
-        return self.people[users]
+        return self.users[users]

@@ -47,7 +47,7 @@ _WEEKS_READ = 0.8  # share of the span before the first impression
 _BLOCK = 500_000  # candidates drawn at a time
 _VERSION = 1  # raise it when the same world would come out differently
 
-People = Int64[np.ndarray, "users"]
+Users = Int64[np.ndarray, "users"]
 Moments = Float64[np.ndarray, "moments"]  # shares of the span
 Column = NDArray[Any]
 
@@ -126,12 +126,12 @@ class NewsWorld:
         return Newsroom(self.news, self.topics, self.rank, self._key.at("newsroom"))
 
     @cached_property
-    def _people(self) -> Keys:
+    def _user_keys(self) -> Keys:
         return self._key.at("people").each(np.arange(self.users))
 
     @cached_property
     def _tastes(self) -> Float64[np.ndarray, "users rank"]:
-        drawn = self._people.at("taste").normal(self.rank)
+        drawn = self._user_keys.at("taste").normal(self.rank)
         return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
     @cached_property
@@ -162,30 +162,28 @@ class NewsWorld:
             n_items=self.news,
         )
 
-    def _blocks(self) -> Iterator[People]:
+    def _blocks(self) -> Iterator[Users]:
         """Some users at a time, so that memory holds a bounded number of draws."""
         each = self.shown * max(self.impressions_per_user, self.history)
         size = max(1, int(_BLOCK / each))
         yield from np.split(np.arange(self.users), range(size, self.users, size))
 
-    def _shown_to(self, users: People) -> tuple[Column, ...]:
+    def _shown_to(self, users: Users) -> tuple[Column, ...]:
         """Users, times and lengths of impressions; candidates and their clicks."""
-        people = self._people[users]
-        uniform = people.at("impressions").uniform(1)[:, 0]
+        keys = self._user_keys[users]
+        uniform = keys.at("impressions").uniform(1)[:, 0]
         n = _around(uniform, self.impressions_per_user, least=1)
-        when = people.at("when").uniform_ragged(n)
+        when = keys.at("when").uniform_ragged(n)
         moments = _WEEKS_READ + (1 - _WEEKS_READ) * when
-        uniform = people.at("shown").uniform_ragged(n)
+        uniform = keys.at("shown").uniform_ragged(n)
         lengths = np.minimum(
             _around(uniform, self.shown, least=_FEWEST_SHOWN), self._n_recent
         )
-        candidates, noise = self._candidates(
-            people, n, lengths=lengths, moments=moments
-        )
+        candidates, noise = self._candidates(keys, n, lengths=lengths, moments=moments)
         who = np.repeat(users, n)
         weight = noise + self._utility(who[candidates.owners], candidates.values)
         weight -= self.position_bias * np.log1p(within(candidates.lengths))
-        more = people.at("clicks").uniform_ragged(n)
+        more = keys.at("clicks").uniform_ragged(n)
         n_clicks = 1 + sum((more > share).astype(np.int64) for share in _CLICKS)
         n_clicks = np.minimum(n_clicks, np.maximum(1, candidates.lengths - 1))
         clicked = heaviest_first(weight, candidates) < n_clicks[candidates.owners]
@@ -195,40 +193,40 @@ class NewsWorld:
 
     def _candidates(
         self,
-        people: Keys,
-        n: People,
+        keys: Keys,
+        n: Users,
         *,
         lengths: Int64[np.ndarray, "moments"],
         moments: Moments,
     ) -> tuple[Ragged, Float64[np.ndarray, "candidates"]]:
         """Distinct recent news for each impression, and Gumbel noise for each."""
-        owner = np.repeat(np.arange(len(people)), n)
-        per_person = np.bincount(owner, lengths, minlength=len(people)).astype(np.int64)
+        owner = np.repeat(np.arange(len(keys)), n)
+        per_user = np.bincount(owner, lengths, minlength=len(keys)).astype(np.int64)
         owners = np.repeat(np.arange(len(lengths)), lengths)
-        drawn = people.at("candidates").uniform_ragged(per_person)
+        drawn = keys.at("candidates").uniform_ragged(per_user)
         age = (drawn * self._n_recent).astype(np.int64)  # in news published since
         items = self._latest(moments)[owners] - age
-        noise = gumbel(people.at("picks").uniform_ragged(per_person))
+        noise = gumbel(keys.at("picks").uniform_ragged(per_user))
         first = np.sort(np.unique(owners * self.news + items, return_index=True)[1])
         left = np.bincount(owners[first], minlength=len(lengths))
         return Ragged.of_lengths(left, items[first]), noise[first]
 
-    def _read_by(self, users: People) -> tuple[Column, Column]:
+    def _read_by(self, users: Users) -> tuple[Column, Column]:
         """How much each has read, and what: each time one of some recent news."""
-        people, n_each = self._people[users], int(self.shown)
-        uniform = people.at("history").uniform(2)
+        keys, n_each = self._user_keys[users], int(self.shown)
+        uniform = keys.at("history").uniform(2)
         counts = _around(uniform[:, 0], self.history, least=1)
         counts[uniform[:, 1] < self.cold] = 0
         who = np.repeat(users, counts)
         first = (self._n_recent + 1) / self.news  # before, there is too little to read
-        when = people.at("when read").uniform_ragged(counts)
+        when = keys.at("when read").uniform_ragged(counts)
         moments = first + (_WEEKS_READ - first) * when[np.lexsort((when, who))]
-        drawn = people.at("read").uniform_ragged(counts * n_each).reshape(-1, n_each)
+        drawn = keys.at("read").uniform_ragged(counts * n_each).reshape(-1, n_each)
         latest = self._latest(moments)[:, None]
         items = latest - (drawn * self._n_recent).astype(np.int64)
         utility = self._utility(np.repeat(who, n_each), items.ravel())
         chance = np.cumsum(np.exp(utility).reshape(-1, n_each), axis=1)
-        level = people.at("picked").uniform_ragged(counts) * chance[:, -1]
+        level = keys.at("picked").uniform_ragged(counts) * chance[:, -1]
         picked = (chance > level[:, None]).argmax(axis=1)
         return counts, items[np.arange(len(items)), picked].astype(np.int32)
 

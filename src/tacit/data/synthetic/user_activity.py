@@ -13,13 +13,13 @@ from jaxtyping import Float64, Int64
 from tacit.data.interactions import Interactions
 from tacit.data.ragged import offsets_of
 from tacit.data.synthetic.ground_truth import Oracle
-from tacit.data.synthetic.users_and_items import Items, People
+from tacit.data.synthetic.users_and_items import Items, Users
 from tacit.data.synthetic.weighted_sampling import pick
 from tacit.keys import Keys
 
 _START = 1_672_531_200  # 1 January 2023
 _YEAR = 365 * 86_400
-_PEOPLE = 2048  # users that one thread makes at a time
+_USERS = 2048  # users that one thread makes at a time
 
 Numbers = Float64[np.ndarray, "n"]
 
@@ -28,7 +28,7 @@ Numbers = Float64[np.ndarray, "n"]
 class Activity:
     """How much users do, and how often they come back to an item."""
 
-    people: People
+    users: Users
     items: Items
     oracle: Oracle
     mean: float
@@ -38,14 +38,14 @@ class Activity:
 
     def log(self) -> Interactions:
         """Everybody's events; threads share the users out, which changes nothing."""
-        n = self.people.n
-        groups = np.split(np.arange(n), range(_PEOPLE, n, _PEOPLE))
+        n = self.users.n
+        groups = np.split(np.arange(n), range(_USERS, n, _USERS))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return _joined(list(pool.map(self.events, groups)))
 
     def events(self, users: Int64[np.ndarray, "users"]) -> Interactions:
         """The events of some users."""
-        keys = self.people.keys[users]
+        keys = self.users.keys[users]
         counts = self.counts(keys)
         items = pick(self.oracle, users, counts=counts, keys=keys.at("picks"))
         draws = [
@@ -81,7 +81,7 @@ class Activity:
         self, users: Int64[np.ndarray, "events"], items: Int64[np.ndarray, "events"]
     ) -> Float64[np.ndarray, "events"]:
         """How well taste and item agree, from -1 to 1."""
-        tastes, directions = self.people.tastes, self.items.directions
+        tastes, directions = self.users.tastes, self.items.directions
         return np.einsum("ij,ij->i", tastes[users], directions[items])
 
 

@@ -26,7 +26,7 @@ Directions = Float64[np.ndarray, "rows rank"]
 
 
 @dataclass(frozen=True)
-class People:
+class Users:
     """Users with tastes, of which `demographics` is the share that groups explain."""
 
     key: Key

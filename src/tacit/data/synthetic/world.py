@@ -34,7 +34,7 @@ from tacit.data.synthetic.checkerboard import checkerboard
 from tacit.data.synthetic.ground_truth import Oracle
 from tacit.data.synthetic.titles import TOPICS
 from tacit.data.synthetic.user_activity import Activity
-from tacit.data.synthetic.users_and_items import Items, People
+from tacit.data.synthetic.users_and_items import Items, Users
 from tacit.errors import BadValue
 from tacit.keys import Key
 
@@ -97,7 +97,7 @@ class World:
     def dataset(self, name: str = "synthetic") -> Dataset:
         """The log, the catalog and the users of this world."""
         log, catalog = self._activity.log(), self._items.catalog()
-        return Dataset(name, log, catalog, self._people.profiles(), listed=catalog)
+        return Dataset(name, log, catalog, self._users.profiles(), listed=catalog)
 
     def load(self, name: str = "synthetic", *, cache: Path | None = None) -> Dataset:
         """As `dataset`; a large world is made once and then read from the cache."""
@@ -121,9 +121,9 @@ class World:
 
     def oracle(self, of: Dataset) -> Oracle:
         """The best ranker for a data set of this world, filtered or not."""
-        users = _places(of.profiles.ids, self._people.ids)
+        users = _places(of.profiles.ids, self._users.ids)
         items = _places(of.catalog.ids, self._items.ids)
-        return Oracle(self._oracle.people[users], self._oracle.items[items])
+        return Oracle(self._oracle.users[users], self._oracle.items[items])
 
     def truth(self, of: Dataset | ArrayLike) -> Float64[np.ndarray, "users items"]:
         """The probability that an item is the next pick of someone who has none yet.
@@ -134,13 +134,13 @@ class World:
         """
         if not isinstance(of, Dataset):
             return self._oracle.first_pick(arrays.rows(of, self.users))
-        users = _places(of.profiles.ids, self._people.ids)
+        users = _places(of.profiles.ids, self._users.ids)
         items = _places(of.catalog.ids, self._items.ids)
         return self._oracle.first_pick(users)[:, items]
 
     @cached_property
-    def _people(self) -> People:
-        return People(self._key, self.users, self.rank, self.demographics)
+    def _users(self) -> Users:
+        return Users(self._key, self.users, self.rank, self.demographics)
 
     @cached_property
     def _items(self) -> Items:
@@ -150,7 +150,7 @@ class World:
     @property
     def _activity(self) -> Activity:
         return Activity(
-            people=self._people,
+            users=self._users,
             items=self._items,
             oracle=self._oracle,
             mean=self.events_per_user,
@@ -161,7 +161,7 @@ class World:
 
     @cached_property
     def _oracle(self) -> Oracle:
-        tastes, ones = _STRENGTH * self._people.tastes, np.ones((self.users, 1))
+        tastes, ones = _STRENGTH * self._users.tastes, np.ones((self.users, 1))
         popularity = self._items.log_popularity[:, None]
         return Oracle(
             np.concatenate([tastes, ones], axis=1),

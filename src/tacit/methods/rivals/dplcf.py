@@ -214,10 +214,10 @@ class Dplcf(Method):
         return Tastes(Tree.dense(scores=(held @ similar.T).toarray()))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """What `represent` found, for the candidates."""
-        return person.tree["scores"][:, candidates.items]
+        return user.tree["scores"][:, candidates.items]
 
     # account
 

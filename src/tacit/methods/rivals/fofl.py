@@ -102,8 +102,7 @@ class Fofl(SumMethod):
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per weight of the network."""
-        shapes = self._blueprint.network(_by_id(catalog)).shapes
-        return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
+        return self._blueprint.report_shape(_by_id(catalog))
 
     def public_shape(
         self, phase: Phase | None, catalog: Catalog
@@ -153,10 +152,10 @@ class Fofl(SumMethod):
         return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 4: the adapted network's scores of the candidates."""
-        return self.cohort(broadcast).scores(person.tree, candidates.items)
+        return self.cohort(broadcast).scores(user.tree, candidates.items)
 
     # details
 

@@ -108,8 +108,7 @@ class NnSelf(SumMethod):
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per weight of the network."""
-        shapes = self._blueprint.network(catalog).shapes
-        return {name: Slot(self.precision, shape) for name, shape in shapes.items()}
+        return self._blueprint.report_shape(catalog)
 
     def public_shape(
         self, phase: Phase | None, catalog: Catalog
@@ -170,10 +169,10 @@ class NnSelf(SumMethod):
         return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 5: the adapted network's scores of the candidates."""
-        return self.cohort(broadcast).scores(person.tree, candidates.items)
+        return self.cohort(broadcast).scores(user.tree, candidates.items)
 
     # details
 

@@ -18,7 +18,7 @@ from tacit.models.feature_mlp.item_description import described
 from tacit.models.feature_mlp.items import Items
 from tacit.models.feature_mlp.labels import Labelling
 from tacit.models.feature_mlp.network import Activation, Network
-from tacit.transport.messages import PublicSlot
+from tacit.transport.messages import PublicSlot, Slot
 from tacit.tree import Array, Arrays, Tree
 
 _COUNTS = "(counts)"  # no catalog has a feature of this name
@@ -76,6 +76,11 @@ class Blueprint:
         network = self.network(catalog)
         weights = {n: PublicSlot(self.dtype, s) for n, s in network.shapes.items()}
         return {**weights, **self.read(catalog).public_shape(rows=network.n_rows)}
+
+    def report_shape(self, catalog: Catalog) -> dict[str, Slot]:
+        """The layout of a report with one number per weight."""
+        shapes = self.network(catalog).shapes
+        return {name: Slot(self.dtype, shape) for name, shape in shapes.items()}
 
     def cohort(self, arrays: Arrays, labelling: Labelling) -> Cohort:
         """The network and items of a broadcast, and how clients read a history."""

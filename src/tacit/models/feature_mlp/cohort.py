@@ -42,7 +42,7 @@ class Cohort:
             self.items.kind_of[found.items].astype(np.int64),
             found.labels,
             situations,
-            self._people(profiles, len(shards)),
+            self._users(profiles, len(shards)),
             self.items.kinds,
         )
 
@@ -67,7 +67,7 @@ class Cohort:
     ) -> Tree:
         """The adapted weights of each client, reduced to what ranking needs."""
         examples = self.examples(profiles, shards, keys.at("negatives"))
-        people, situations = examples.people, self.usual_situation(shards)
+        users, situations = examples.users, self.usual_situation(shards)
         fold = self.network.fold
         found = train(
             self.network,
@@ -75,9 +75,7 @@ class Cohort:
             examples,
             schedule=schedule,
             keys=keys.at("adapt"),
-            finish=lambda own, some: fold(
-                own, people.take(some), situations.take(some)
-            ),
+            finish=lambda own, some: fold(own, users.take(some), situations.take(some)),
         )
         return Tree.dense(**found)
 
@@ -101,7 +99,7 @@ class Cohort:
     def _uses_value(self) -> bool:
         return VALUE in self.network.situation.labels
 
-    def _people(self, profiles: Tree, n: int) -> Encoded:
+    def _users(self, profiles: Tree, n: int) -> Encoded:
         net = self.network
         columns = {name: profiles[name] for name in profiles.leaves}
         return net.person.encode(columns, n, rows=net.n_rows, dtype=net.dtype)

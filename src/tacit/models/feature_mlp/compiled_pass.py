@@ -32,7 +32,7 @@ class Compiled:
         self.home, self.lengths = home, examples.lengths
         self.layout, self.rule = _layout(network), _rule(network, schedule)
         self.given = feature_mlp.Given(
-            _side(examples.people, network.dtype),
+            _side(examples.users, network.dtype),
             _side(examples.situations, network.dtype),
             _side(examples.catalog, network.dtype),
             examples.items,

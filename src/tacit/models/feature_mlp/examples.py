@@ -23,7 +23,7 @@ class Examples:
     items: Int64[np.ndarray, "examples"]  # rows of `catalog`
     labels: Float[np.ndarray, "examples"]
     situations: Encoded  # one per example
-    people: Encoded  # one per client
+    users: Encoded  # one per client
     catalog: Encoded  # one per kind of item
 
     def __len__(self) -> int:
@@ -43,7 +43,7 @@ class Examples:
             self.items[places],
             self.labels[places],
             self.situations.take(places),
-            self.people.take(rows),
+            self.users.take(rows),
             self.catalog,
         )
 
@@ -64,7 +64,7 @@ class Examples:
     ) -> Mapping[Side, Encoded]:
         """The inputs of all three sides, for some clients and some examples."""
         return {
-            "person": self.people.take(clients),
+            "person": self.users.take(clients),
             "situation": self.situations.take(places),
             "item": self.catalog.take(self.items[places]),
         }

@@ -91,8 +91,8 @@ def _plain(
         stack: Stack, who: Clients, places: Int64[np.ndarray, "examples"]
     ) -> None:
         taken = Ragged.of_lengths(examples.lengths[who], places)
-        for row, person, own in zip(stack, who, taken, strict=True):
-            sides, labels = examples.sides([person], own), examples.labels[own]
+        for row, user, own in zip(stack, who, taken, strict=True):
+            sides, labels = examples.sides([user], own), examples.labels[own]
             client = Client(network, network.named(row), start, schedule)
             client.learn(sides, labels)
 
