@@ -60,10 +60,16 @@ SETS: dict[str, tuple[str, ...] | World] = {
     "articles": World(2_873, 712, events_per_user=8, popularity_exponent=0.6),
     "films": World(534, 6_169, events_per_user=60, popularity_exponent=0.7),
     "few": World(300, 300, events_per_user=15),
-    "many": World(60_000, 3_000, events_per_user=20),
+    # Sizes that no rule was chosen on.
+    "1k": World(1_000, 2_000, events_per_user=25, popularity_exponent=0.8),
+    "3k": World(3_000, 1_000, events_per_user=12),
+    "10k": World(10_000, 10_000, events_per_user=20, popularity_exponent=0.8),
+    "30k": World(30_000, 5_000, events_per_user=10, popularity_exponent=0.7),
+    "100k": World(100_000, 20_000, events_per_user=15, popularity_exponent=0.8),
+    "300k": World(300_000, 3_000, events_per_user=8, popularity_exponent=0.7),
     "books": World(24_950, 167_063, events_per_user=12, popularity_exponent=0.6),
 }
-SMALL = ("ml-100k", "filmtrust", "few", "films")  # below 1,000 users: a larger delta
+SMALL = ("ml-100k", "filmtrust", "few", "films", "1k")  # few users: a larger delta
 METHODS: dict[str, Callable[[bool], tuple[SumMethod, int]]] = {
     "gram": lambda noisy: (Gram(privacy=_noise(noisy)), 3),
     "popularity": lambda noisy: (FederatedPopularity(privacy=_noise(noisy)), 1),

@@ -218,13 +218,13 @@ class Dpals(SumMethod):
 
     def _evidence(self, plan: Plan) -> float:
         """Users over the noise of all rounds, next to 5,000 and noise of 1."""
-        people, total = self.planned(plan), 0.0
+        users, total = self.planned(plan), 0.0
         for phase in self.phases(plan):
-            variance = self.privacy.variance(phase, people=people, size=1)
+            variance = self.privacy.variance(phase, users=users, size=1)
             if not variance:
                 return math.inf
             total += len(phase.rounds) * phase.bound**2 / variance
-        return people * math.sqrt(total) / _USERS
+        return users * math.sqrt(total) / _USERS
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """Line 2: the server before anything is counted, with factors at random."""
@@ -256,17 +256,17 @@ class Dpals(SumMethod):
             weights = {**server.weights, "items": items}
         return server.after(weights=weights, memory=server.memory)
 
-    def _items(self, total: Arrays, people: float) -> Items:
+    def _items(self, total: Arrays, users: float) -> Items:
         """Lines 5 and 6: the factors of the head, from the noisy sums."""
         g, h, c = self.gramian_share, self.item_gramians, self.clip
-        square = c**2 / people  # û stands for u over the clip
+        square = c**2 / users  # û stands for u over the clip
         every = square / math.sqrt(2 * g) * mirrored(total["gramian"])
         left = self.unobserved * _nearest_gramian(every)
         left += self.item_ridge * np.eye(len(left))
         if h:
             each = np.stack([mirrored(half) for half in total["item gramians"]])
             left = left + _nearest_gramian(square / math.sqrt(2 * h) * each)
-        right = c / people / math.sqrt(1 - g - h) * total["right"]
+        right = c / users / math.sqrt(1 - g - h) * total["right"]
         return np.asarray(np.linalg.solve(left, right[..., None])[..., 0])
 
     # serving
