@@ -101,7 +101,8 @@ def model_folder() -> Path:
     missing = [name for name, found in needed.items() if found is None]
     weights = needed[PACKAGE]
     if missing or weights is None or weights.origin is None:
-        raise MissingExtra(" and ".join(missing or [PACKAGE]), "text", PACKAGE)
+        what = f"the sentence encoder ({' and '.join(missing or [PACKAGE])})"
+        raise MissingExtra(what, "text", PACKAGE)
     return Path(weights.origin).parent / "model"
 
 
