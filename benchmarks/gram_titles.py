@@ -1,7 +1,7 @@
-"""Titles as content for Gram, on validation users: sentence vectors beside the rest.
+"""Titles as content for Gram: sentence vectors, alone and beside what else is known.
 
-    TACIT_DATA=… python -m benchmarks.gram_titles --sets ml-1m --draws 3
-    TACIT_DATA=… python -m benchmarks.gram_titles --sets ml-100k steam
+    TACIT_DATA=… python -m benchmarks.gram_titles --sets ml-1m ml-100k steam --draws 2
+    TACIT_DATA=… python -m benchmarks.gram_titles --sets steam --part test
 
 NDCG@100, mean over seeds and draws. A difference to the line "none" or, where a set has
 other content, to the line of all of that, with its standard error over users, each of
@@ -84,9 +84,15 @@ BARE = ("none", "others", "titles by words")  # need no vectors
 
 
 def measured(
-    place: Assembled, content: Content, epsilon: float, *, delta: float, draw: int
+    place: Assembled,
+    content: Content,
+    epsilon: float,
+    *,
+    delta: float,
+    draw: int,
+    part: str,
 ) -> np.ndarray:
-    """The metric of every validation user."""
+    """The metric of every held-out user of this part."""
     catalog, names = content
     split = replace(place.split, catalog=catalog)
     plan = Plan(
@@ -102,7 +108,7 @@ def measured(
     simulation = Simulation(method, plan, catalog, people, split.train, key)
     *_, (state, _) = simulation.run(simulation.start())
     judged = replace(place, simulation=simulation, split=split)
-    return evaluate_method(judged, state, split.validation).values[METRIC]
+    return evaluate_method(judged, state, getattr(split, part)).values[METRIC]
 
 
 def rows(name: str, asked: argparse.Namespace) -> Iterator[str]:
@@ -120,10 +126,10 @@ def rows(name: str, asked: argparse.Namespace) -> Iterator[str]:
         for epsilon in asked.epsilons:
             for variant in _fitting(asked.variants, has_others):
                 content = VARIANTS[variant](place.split.catalog)
-                delta = 1e-5 if name in SMALL else 1e-6
+                how = {"delta": 1e-5 if name in SMALL else 1e-6, "part": asked.part}
                 draws = [
-                    measured(place, content, epsilon, delta=delta, draw=100 * seed + d)
-                    for d in range(asked.draws)
+                    measured(place, content, epsilon, draw=100 * seed + draw, **how)
+                    for draw in range(asked.draws)
                 ]
                 found.setdefault((epsilon, variant), []).append(np.mean(draws, axis=0))
     against = "others" if has_others else "none"
@@ -159,6 +165,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--experiment", type=Path, default=EXPERIMENT)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--part", choices=["validation", "test"], default="validation")
     return parser.parse_args()
 
 
