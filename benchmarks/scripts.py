@@ -26,6 +26,9 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--sets", "few", "--epsilons", "4", "--seeds", "2", "--draws", "1"),
     ),
     "gram_local": (("--users", "300", "--draws", "2", "--test", "40"),),
+    "gram_titles": (
+        (*_GRAM, "--epsilons", "4", "--variants", "none", "others", "titles by words"),
+    ),
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
     "kills": (("--times", "6"),),
     "release_gram": (_GRAM,),

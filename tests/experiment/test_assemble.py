@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tacit.data.public_inputs import undeclared
-from tacit.errors import BadValue, Refused
+from tacit.errors import BadValue, MissingExtra, Refused
+from tacit.experiment import assemble as assembling
 from tacit.experiment.assemble import assemble
 from tacit.experiment.settings import check_experiment
 
@@ -232,4 +233,62 @@ def test_a_release_chooses_nobody_by_what_others_did(choice):
     data = {"population": 300, **choice}
     made = experiment(data=data, privacy=PRIVATE, run=run)
     with pytest.raises(Refused, match=f"data.{next(iter(choice))}"):
+        assemble(made)
+
+
+class FirstLetters:
+    """A stand-in for a sentence encoder: what a text begins with, as two numbers."""
+
+    digest = "first letters"
+
+    def encode(self, texts, *, progress=None):
+        if progress is not None:
+            progress(len(texts), len(texts))
+        return np.array([[ord(t[0]), ord(t[1])] for t in texts], np.float32)
+
+
+def test_titles_become_vectors_that_a_method_can_name(monkeypatch, tmp_path):
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(assembling, "MiniLm", FirstLetters)
+    made = check_experiment(
+        {
+            "data": {**experiment().resolved()["data"], "text_vectors": ["title"]},
+            "method": {"name": "gram", "content": ["title_vector"]},
+            "run": {"rounds": 2},
+        }
+    )
+    told = []
+    assembled = assemble(made, progress=lambda *counts: told.append(counts))
+    catalog = assembled.split.catalog
+    titles = [*catalog.titles]
+    expected = FirstLetters().encode(titles)
+    assert np.array_equal(catalog.features["title_vector"].values, expected)
+    assert told
+    assert assembled.method.content == ("title_vector",)
+    assert end(assembled).server.weights["labels"].shape == (len(catalog), 2)
+    told.clear()
+    assemble(made, progress=lambda *counts: told.append(counts))
+    assert not told  # they were in the cache
+
+
+def test_vectors_of_declared_titles_may_be_released(monkeypatch, tmp_path):
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(assembling, "MiniLm", FirstLetters)
+    run = {"purpose": "release", "sampler": {"name": "once"}}
+    data = {"population": 300, "text_vectors": ["title"], "min_interactions": 1}
+    assembled = assemble(experiment(data=data, privacy=PRIVATE, run=run))
+    assert "title_vector" in assembled.split.catalog.features
+
+
+def test_a_missing_encoder_is_asked_for_before_any_data(monkeypatch):
+    def missing():
+        raise MissingExtra("tokenizers", "text")
+
+    def loaded(*_, **__):
+        pytest.fail("the data were read first")
+
+    monkeypatch.setattr(assembling, "MiniLm", missing)
+    monkeypatch.setattr(assembling, "load_dataset", loaded)
+    made = experiment(data={"text_vectors": ["title"]})
+    with pytest.raises(MissingExtra, match="tacit-recommender"):
         assemble(made)

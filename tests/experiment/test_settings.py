@@ -422,6 +422,16 @@ def test_a_population_is_a_number_of_users(population, problem):
     assert problem in str(caught.value)
 
 
+def test_text_vectors_read_back_to_themselves_and_count_in_the_digest(tmp_path):
+    data = {"source": "synthetic", "text_vectors": ["title"]}
+    made = check_experiment(with_section(data=data))
+    assert made.data.text_vectors == ("title",)
+    path = tmp_path / "resolved.toml"
+    path.write_text(tomli_w.dumps(made.resolved()))
+    assert read_experiment(path).digest == made.digest
+    assert made.digest != check_experiment(SMALL).digest
+
+
 def test_a_subset_and_its_filters_read_back_to_themselves(tmp_path):
     made = check_experiment(
         {
@@ -446,6 +456,12 @@ def test_a_subset_and_its_filters_read_back_to_themselves(tmp_path):
     [
         ({"data": {"min_users": 0}}, "min_users=0"),
         ({"data": {"subset": {"people": 3}}}, "people.*users"),
+        ({"data": {"text_vectors": ["title", "title"]}}, "must name each text once"),
+        ({"data": {"text_vectors": "title"}}, "text_vectors must be a list"),
+        (
+            {"data": {"text_vectors": ["title"], "selection": {"most": 3}}},
+            "declare the items, or leave text_vectors out",
+        ),
         ({"data": {"subset": {"choose": "best"}}}, "'random', 'popular'"),
         ({"privacy": {"min_contributors": "most"}}, "min_contributors"),
         ({"privacy": {"min_contributors": 0}}, "min_contributors=0"),

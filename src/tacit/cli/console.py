@@ -106,6 +106,10 @@ class Bar:
         """Print that a step has begun."""
         self.console.print(f"{self.label}: {shown(text)}", style="dim")
 
+    def texts(self, done: int, total: int) -> None:
+        """Show that so many texts have become vectors."""
+        self.advance(done, total, "texts to vectors")
+
     def round(self, done: int, planned: int, facts: Mapping[str, Any]) -> None:
         """Show that a round is over, with the first validation metric."""
         self.advance(done, planned, _beside(facts))

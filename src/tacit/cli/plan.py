@@ -46,7 +46,9 @@ def plan(
 
     if target_epsilon is not None:
         changes = [*changes, f"privacy.target_epsilon={target_epsilon}"]
-    assembled = assemble(read_experiment(experiment, refreshing(changes, earlier)))
+    settings = read_experiment(experiment, refreshing(changes, earlier))
+    with console.Bar("plan") as bar:  # seen only while texts become vectors
+        assembled = assemble(settings, progress=bar.texts)
     method, name = assembled.method, assembled.experiment.method_name
     told = plan_account(assembled, runs=runs)
     cost = _cost(assembled)

@@ -2,6 +2,7 @@
 
     <cache>/downloads/ml-1m.zip
     <cache>/parsed/movielens-1m/manifest.json, 0000.npy, 0001.npy, …
+    <cache>/vectors/0123…/manifest.json, 0000.npy    vectors of texts, by their content
 
 An entry is written beside its final path and renamed into it, so it is whole or absent.
 It says what it was made from, by the content of the archive, and has a digest of every
@@ -19,7 +20,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,15 @@ from numpy.typing import NDArray
 from tacit.data.archives import Stamp
 from tacit.data.columns import describe, restore
 from tacit.data.dataset import Dataset
-from tacit.documents import LOG, opened, parsed, read_bytes, sealed
+from tacit.data.features import Vectors
+from tacit.documents import LOG, checksum_of, opened, parsed, read_bytes, sealed
 from tacit.errors import BadValue
 from tacit.files import draft_directory, new_file
 
 FORMAT = 3  # raise it when this layout or what any parser yields changes
 MANIFEST = "manifest.json"
+
+Kept = TypeVar("Kept", Dataset, Vectors)
 
 _EARLIER = (1, 2)  # formats without a checksum: made anew without a warning
 _PATIENCE = 10  # times that an entry may be replaced while it is read
@@ -67,8 +71,25 @@ def through(
     `stamp` says what it is made from. Asked before and after: what changed while it was
     read is used, since that was asked for, and not kept.
     """
+    return _through(path, stamp, build, Dataset)
+
+
+def vectors_through(
+    cache: Path, *, stamp: Stamp, build: Callable[[], Vectors]
+) -> Vectors:
+    """The vectors kept of the same texts and model, told by `stamp`; else built."""
+    name = checksum_of(stamp)  # its own place for all that is made from something else
+    return _through(cache / "vectors" / name, lambda: stamp, build, Vectors)
+
+
+def _through(
+    path: Path,
+    stamp: Callable[[], Stamp],
+    build: Callable[[], Kept],
+    kind: type[Kept],
+) -> Kept:
     before = stamp()
-    kept = read(path, stamp=before)
+    kept = _sound(path, before, kind)
     if kept is not None:
         return kept
     _make_writable(path.parent)
@@ -76,7 +97,7 @@ def through(
     if stamp() != before:
         return built
     write(built, path, stamp=before)
-    kept = read(path, stamp=before)
+    kept = _sound(path, before, kind)
     return built if kept is None else kept  # None: somebody replaced it already
 
 
@@ -87,12 +108,16 @@ def read(path: Path, *, stamp: Stamp | None = None) -> Dataset | None:
     entry made from anything else does not count. A line on the log tells of an entry
     that was damaged.
     """
+    return _sound(path, stamp, Dataset)
+
+
+def _sound(path: Path, stamp: Stamp | None, kind: type[Kept]) -> Kept | None:
     for _ in range(_PATIENCE):
         version = _version(path)
         if version is None:
             return None
         try:
-            return _read(path, stamp)
+            return _read(path, stamp, kind)
         except MemoryError:
             raise
         except Exception as error:  # whatever a damaged file may lead to
@@ -102,10 +127,10 @@ def read(path: Path, *, stamp: Stamp | None = None) -> Dataset | None:
     return None
 
 
-def write(dataset: Dataset, path: Path, *, stamp: Stamp) -> None:
-    """Keep a data set at `path`, in one step; of two writers the last one wins.
+def write(dataset: Dataset | Vectors, path: Path, *, stamp: Stamp) -> None:
+    """Keep a data set or vectors at `path`, in one step; of two writers the last wins.
 
-    It is as private as the users in it.
+    A data set is as private as the users in it.
     """
     _make_writable(path.parent)
     with draft_directory(path, is_private=True, replaces=True) as draft:
@@ -120,7 +145,7 @@ def _version(path: Path) -> int | None:
         return None
 
 
-def _read(path: Path, stamp: Stamp | None) -> Dataset | None:
+def _read(path: Path, stamp: Stamp | None, kind: type[Kept]) -> Kept | None:
     found = parsed(path / MANIFEST, read_bytes(path / MANIFEST))
     if found.get("format") in _EARLIER:
         return None
@@ -132,10 +157,10 @@ def _read(path: Path, stamp: Stamp | None) -> Dataset | None:
         arrays = pool.map(partial(_read_column, path), listed.values())
         columns = dict(zip(listed, arrays, strict=True))
     restored = restore(manifest["dataset"], columns)
-    return restored if isinstance(restored, Dataset) else None
+    return restored if isinstance(restored, kind) else None
 
 
-def _write_files(dataset: Dataset, draft: Path, stamp: Stamp) -> None:
+def _write_files(dataset: Dataset | Vectors, draft: Path, stamp: Stamp) -> None:
     described, columns = describe(dataset, "dataset")
     files: dict[int, dict[str, Any]] = {}  # an array in two places is written once
     for column in columns.values():

@@ -11,7 +11,6 @@ from jaxtyping import Int64
 
 from tacit import check
 from tacit.data import sources
-from tacit.data.archives import Progress
 from tacit.data.catalog import Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
@@ -25,6 +24,7 @@ from tacit.data.splits import (
     new_users,
     ratio,
 )
+from tacit.data.text_vectors import Progress, with_text_vectors
 from tacit.errors import BadValue, Refused
 from tacit.evaluation.candidate_sets import (
     EachTargetAlone,
@@ -38,6 +38,7 @@ from tacit.experiment.settings import DataSettings, Experiment, SplitName
 from tacit.experiment.warm_start import EarlierRun
 from tacit.keys import Key
 from tacit.method import Method, Refreshable, SumMethod
+from tacit.models.sentence_encoder import MiniLm
 from tacit.plan import Plan
 from tacit.privacy import UNPROTECTED
 from tacit.privacy.budgets import rates_for_targets
@@ -84,8 +85,14 @@ def assemble(
     """Load, filter and divide the data; make the plan; check that they fit.
 
     `selected` are the items that a release has selected before it was interrupted.
+    `progress` is told how many texts have become vectors, if the experiment asks for
+    them and they are not in the cache.
     """
-    dataset = load_dataset(experiment, progress=progress, selected=selected)
+    texts = experiment.data.text_vectors
+    encoder = MiniLm() if texts else None  # refuses before the data are read
+    dataset = load_dataset(experiment, selected=selected)
+    if encoder is not None:
+        dataset = with_text_vectors(dataset, texts, encoder, progress=progress)
     earlier = _earlier(experiment)
     if earlier is not None:  # before the split, which goes by item index
         dataset = earlier.renumbered(dataset)
@@ -221,10 +228,9 @@ def _users_key(experiment: Experiment) -> Key:
 def load_dataset(
     experiment: Experiment,
     *,
-    progress: Progress | None = None,
     selected: Sequence[str] | None = None,
 ) -> Dataset:
-    """The data set, filtered as the experiment says."""
+    """The data set, filtered as the experiment says, without vectors of texts."""
     data = experiment.data
     if experiment.csv is not None:
         whole = experiment.csv.load()
@@ -232,7 +238,7 @@ def load_dataset(
         whole = experiment.world.load()
     else:
         where = None if data.archive is None else Path(data.archive)
-        whole = sources.load(data.source, where=where, progress=progress)
+        whole = sources.load(data.source, where=where)
     _refuse_small_population(data, whole)  # before any filter
     if data.protocol is not None:
         kept = named(data.protocol, data.source).kept(whole)

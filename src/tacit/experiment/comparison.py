@@ -144,6 +144,16 @@ class Progress:
         self.watch.round(self.done, self.total, {})
 
 
+class _OnlyTexts(Nobody):
+    """A watch on one run that passes on what all runs share: texts become vectors."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+
+    def texts(self, done: int, total: int) -> None:
+        self.watch.texts(done, total)
+
+
 def _played(contest: Contest, out: Path, progress: Progress) -> Line:
     documents = [
         [
@@ -182,7 +192,8 @@ def finished_run(
     if not _is_finished(directory, experiment):
         progress.begins(f"{path.parent.name}, {path.name.replace('-', ' ')}")
         has_begun = directory.experiment.exists()
-        train(experiment, directory.path, resume=has_begun, page=page)
+        watch = _OnlyTexts(progress.watch)
+        train(experiment, directory.path, resume=has_begun, watch=watch, page=page)
     progress.finished()
     return SavedRun(directory)
 

@@ -81,6 +81,7 @@ class DataSettings:
     target_share: float = 0.2
     # all that somebody has; training: what trainers have; declared: all that are listed
     items: Literal["all", "training", "declared"] = "all"
+    text_vectors: tuple[str, ...] = ()  # texts of items, such as title: title_vector
     population: int | Mapping[str, int] | None = None
     selection: Mapping[str, Any] | None = None  # of items, where none are declared
     seed: int | None = None  # of the split, if not the run's
@@ -101,6 +102,15 @@ class DataSettings:
                 check.count(remedy="", **{name: size})
         if self.protocol is not None:
             named(self.protocol, self.source)
+        if len({*self.text_vectors}) < len(self.text_vectors):
+            raise BadValue(
+                f"text_vectors={[*self.text_vectors]} must name each text once"
+            )
+        if self.text_vectors and self.selection is not None:
+            raise BadValue(
+                "text_vectors need texts that are public, and a selection of items "
+                "releases nothing but ids; declare the items, or leave text_vectors out"
+            )
         if self.split == "ratio" and self.validation + self.test >= 1:
             raise BadValue(
                 f"validation={self.validation} and test={self.test} must be shares "

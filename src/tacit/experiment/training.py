@@ -51,6 +51,10 @@ class Watch(Protocol):
         """Called when a step begins, with its name."""
         ...
 
+    def texts(self, done: int, total: int) -> None:
+        """Called while texts become vectors, with the texts done and in all."""
+        ...
+
     def round(self, done: int, planned: int, facts: Facts) -> None:
         """Called after each round, with the rounds done and planned."""
         ...
@@ -61,6 +65,9 @@ class Nobody:
 
     def say(self, text: str) -> None:
         """Ignore that a step begins."""
+
+    def texts(self, done: int, total: int) -> None:
+        """Ignore that texts become vectors."""
 
     def round(self, done: int, planned: int, facts: Facts) -> None:
         """Ignore that a round is over."""
@@ -104,7 +111,9 @@ def train(
     with directory.locked():  # until the last file: nobody else writes in between
         _refuse_another_run(experiment, directory, resume=resume)
         watch.say("preparing the data")
-        assembled = assemble(experiment, selected=_selected(directory))
+        assembled = assemble(
+            experiment, selected=_selected(directory), progress=watch.texts
+        )
         _refuse_past_target(assembled)
         if experiment.is_release:
             _refuse_unproven(assembled)
