@@ -98,8 +98,13 @@ from tacit.models.eigenvalue_shrinkage import Spectrum, certainty, cleaned
 from tacit.models.histories import Weighting, rows, rows_formula
 from tacit.models.item_bucketing import fold_of
 from tacit.models.item_loadings import taste_directions, with_loadings
-from tacit.models.item_relations import Relations, head_of, unit
-from tacit.models.noisy_counts import Counted, Counting, expected_counts
+from tacit.models.item_relations import Relations, head_of, own_parts, unit
+from tacit.models.noisy_counts import (
+    Counted,
+    Counting,
+    expected_counts,
+    items_per_history,
+)
 from tacit.sampling import Everyone
 from tacit.tree import Factored, mirrored
 
@@ -577,7 +582,7 @@ class Gram(SumMethod):
         if ridge is None:
             n_items = min(len(server.catalog), self.max_head)
             ridge = heuristics.ridge(known, n_items=n_items, side=side)
-        more = dict[str, np.ndarray]()
+        more, common = dict[str, np.ndarray](), self._in_common(server, memory, found)
         if "tastes" in weights:
             more["tastes"] = taste_directions(found, weights["tastes"].shape[1])
             found = self._loaded(server, memory, found)
@@ -587,13 +592,33 @@ class Gram(SumMethod):
         # The strength that every direction has, rest / (rest + ridge), would lift the
         # history's own items and lower popularity without saying anything about taste.
         above = np.maximum(found.strengths - found.rest, 0.0)
-        strengths[:n] = above / (found.strengths + ridge * known.users)
+        strengths[:n] = common * above / (found.strengths + ridge * known.users)
         if self.chooses_phases and not self._has_loads(memory):
             # Loadings are shrunk one by one. Without them a direction that is mostly
             # noise would say as much as one that is not, and popularity would suffer.
             deviation = known.deviation
             strengths[:n] *= certainty(found.strengths, side=side, deviation=deviation)
         return {"vectors": vectors, "strengths": strengths, **more}
+
+    def _in_common(
+        self, server: Server, memory: Arrays, found: Spectrum
+    ) -> Float64[np.ndarray, "rank"]:
+        """The share of each strength that different items have in common.
+
+        z zᵀ also relates every item to itself. Of a history of three items that is a
+        third of it, and a direction along popular items seems strong for it alone.
+        """
+        weights, side = server.weights, len(found.vectors)
+        if not self.chooses_phases or "rows" in weights:
+            return np.ones(len(found.strengths))
+        counts, users = weights["counts"], server.plan.cohort_size
+        head = weights["head"][:side]
+        liked = expected_counts(counts, _count_noise(memory))[head]
+        own = own_parts(found.vectors, liked * weights["weights"][:side] ** 2)
+        within = items_per_history(float(counts.sum()), float(liked.sum()), users=users)
+        off = heuristics.own_part_taken_out(within) * Evidence.of(memory).users * own
+        above = np.maximum(found.strengths - found.rest, 1e-300)
+        return 1 - np.clip((off - found.rest) / above, 0.0, 1.0)
 
     def _has_loads(self, memory: Arrays) -> bool:
         return self.load_rank is not None and Evidence.of(memory, _LOADED).users > 0

@@ -54,6 +54,16 @@ def head_of(
     return {"head": head, "weights": weights, "popularity": popularity}
 
 
+def own_parts(
+    vectors: Float64[np.ndarray, "items rank"], lengths: Float64[np.ndarray, "items"]
+) -> Float64[np.ndarray, "rank"]:
+    """How much of a mean z zᵀ lies along each direction because items are themselves.
+
+    `lengths` is how much of z² each item can be expected to have, up to a factor.
+    """
+    return np.asarray((vectors**2).T @ lengths / max(float(lengths.sum()), 1e-300))
+
+
 @dataclass(frozen=True, eq=False)
 class Relations:
     """What a broadcast says so far: nothing, then a head, then its directions."""

@@ -108,13 +108,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Counting:
-    """Counts of so many users under noise, and what they are to be judged by.
-
-    A history of n items adds 1 / sqrt(n) to the count of each. So all counts add up to
-    the users times a usual sqrt(n), and the counts of the head to the users times what
-    a history has of the head, over sqrt(n). The product of the two, each over the
-    number of users, is how many items of the head a history has.
-    """
+    """Counts of so many users under noise, and what they are to be judged by."""
 
     users: float
     deviation: float
@@ -137,7 +131,8 @@ class Counting:
     ) -> Counted:
         head = np.argsort(-counts, kind="stable")[: self.head]
         of_head = float(expected[head].sum())
-        return Counted(share, out, self._per_history(float(counts.sum()), of_head))
+        of_all = float(counts.sum())
+        return Counted(share, out, items_per_history(of_all, of_head, users=self.users))
 
     def foretold(self, true: Counts) -> Counted:
         """What counts will show on average, if these are the true ones.
@@ -151,11 +146,23 @@ class Counting:
         line = _noise_line(len(true), self.deviation)
         above = ndtr((true - line) / self.deviation)
         of_head = prior.found(self.deviation, best=self.head)
-        per_history = self._per_history(float(true.sum()), of_head)
+        of_all = float(true.sum())
+        per_history = items_per_history(of_all, of_head, users=self.users)
         return Counted(share, float(above.sum()), per_history)
 
-    def _per_history(self, of_all: float, of_head: float) -> float:
-        return max(of_all, 0.0) * of_head / self.users**2
+
+def items_per_history(of_all: float, of_head: float, *, users: float) -> float:
+    """How many items of the head a usual history has, from the sums of counts.
+
+    A history of n items adds 1 / sqrt(n) to the count of each. So all counts add up to
+    the users times a usual sqrt(n), and the counts of the head to the users times what
+    a history has of the head, over sqrt(n). The product of the two, each over the
+    number of users, is what is asked for.
+
+    >>> items_per_history(40.0, 10.0, users=10)  # 16 items each, 4 of them in the head
+    4.0
+    """
+    return max(of_all, 0.0) * of_head / users**2
 
 
 def standing_out(counts: Counts, deviation: float) -> int:

@@ -12,10 +12,11 @@ from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import CentralGaussian, LocalPrivUnit
+from tacit.methods import gram_heuristics as heuristics
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.methods.gram_heuristics import first_count_share, load_share, loads_shape
-from tacit.models.item_relations import Relations
+from tacit.models.item_relations import Relations, own_parts
 from tacit.plan import Plan
 from tacit.release import View
 from tacit.runtime.simulate import Simulation
@@ -163,6 +164,49 @@ def test_counts_of_two_rounds_have_the_noise_of_both_shares():
     )
     expected = method.privacy.total_noise / share**0.5
     assert np.std(off) == pytest.approx(expected, rel=0.03)
+
+
+def no_tastes(n_users: int, n_items: int, *, length: int):
+    """Users who all draw from one popularity, so that there is no taste to be found."""
+    rng, chance = np.random.default_rng(1), 1 / np.arange(1, n_items + 1) ** 0.8
+    histories = [
+        sorted(rng.choice(n_items, length, replace=False, p=chance / chance.sum()))
+        for _ in range(n_users)
+    ]
+    return FederatedData.of_histories(histories, n_items=n_items)
+
+
+def test_items_that_go_with_themselves_are_no_taste(monkeypatch):
+    """Without taste nothing but own parts makes directions along popular items."""
+    world = no_tastes(4000, 60, length=4)
+    plan = plan_of(world, epsilon=8.0)
+    method = replace(CENTRAL, count_share=0.2)
+
+    def personal():
+        state = trained(method, world, plan)[2]
+        assert state.server.memory["enough"][0] == 1
+        return float(state.server.weights["strengths"].max())
+
+    found = personal()
+    monkeypatch.setattr(heuristics, "own_part_taken_out", lambda _: 0.0)
+    assert found < 0.5 * personal()
+
+
+def test_own_parts_are_those_of_items_drawn_alone():
+    """Along a direction on one item all of a mean z zᵀ may be that item's own."""
+    vectors = np.array([[1.0, 0.6], [0.0, 0.8], [0.0, 0.0]])
+    lengths = np.array([4.0, 1.0, 3.0])
+    assert own_parts(vectors, lengths) == pytest.approx([0.5, (0.36 * 4 + 0.64) / 8])
+
+
+def test_short_histories_are_counted_and_not_related():
+    """As many users and as much noise, but three items of the head, not twelve."""
+    names = {}
+    for length in (3, 12):
+        world = world_of(1500, 60, length=length, power=0.8)
+        state = trained(CENTRAL, world, plan_of(world, epsilon=1.0))[2]
+        names[length] = int(state.server.memory["enough"][0])
+    assert names == {3: 0, 12: 1}
 
 
 @given(st.integers(0, 10**6), st.floats(0.1, 1e6))
