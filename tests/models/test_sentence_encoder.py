@@ -81,7 +81,7 @@ def test_files_of_somebody_else_are_refused(tmp_path: Path):
     with pytest.raises(BadData, match="cannot be read"):
         sentence_encoder._verified(path, "00")
     path.write_bytes(b"other weights")
-    with pytest.raises(BadData, match="is not what its authors published; install it"):
+    with pytest.raises(BadData, match="is not the file of version 0.1.0; install it"):
         sentence_encoder._verified(path, "00")
 
 
@@ -93,7 +93,7 @@ def model() -> MiniLm:
 @installed
 class TestMiniLm:
     def test_figures_that_its_authors_show(self, model):
-        """The three cosines in the introduction to their library, to four digits."""
+        """Four digits, as we remember them from the library's introduction."""
         texts = (
             "The weather is lovely today.",
             "It's so sunny outside!",

