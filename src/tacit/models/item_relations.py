@@ -118,12 +118,11 @@ class Relations:
     ) -> tuple[Rows, Float64[np.ndarray, "users few"]]:
         """The unit vectors q of histories, and their tastes t along the directions.
 
-        Norms are at most 1 whatever the history and whatever was broadcast: both end in
-        `unit`. It overwrites x.
+        Norms are at most 1 whatever the history and whatever was broadcast: both are
+        divided by their norms. It overwrites x.
         """
-        r, _ = self.parted(x)
-        q = unit(r)
-        return q, unit(q[:, : len(directions)] @ directions)
+        self._unit_rests(x)
+        return x, unit(x[:, : len(directions)] @ directions)
 
     def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "users"]]:
         """The rest r of each history without popularity, and the load y·p on it.
@@ -140,7 +139,7 @@ class Relations:
         """The unit vectors z of histories over the head; content may smooth them.
 
         Norms are at most 1 whatever the history, the weights and the fold: every branch
-        ends in `unit`, or in what equals it for a popularity of norm 1.
+        ends in a division by the norm.
         """
         if self.fold is not None:
             r, _ = self.parted(x)
@@ -148,20 +147,26 @@ class Relations:
         if smoothing:
             r, _ = self.parted(x)
             return unit(r @ self.content.smoothing(self.head, smoothing * self.lean))
-        for start in range(0, len(x), _BLOCK):
-            self._root(x[start : start + _BLOCK])
+        self._unit_rests(x)
         return x
 
-    def _root(self, x: Rows) -> None:
-        """The same as unit(parted(x)) with fewer passes: |r|² = |y|² - (y·p)²."""
+    def _unit_rests(self, x: Rows) -> None:
+        """The same as unit(parted(x)), in place and some rows at a time."""
+        # What was broadcast may have any norm; below it must be 1, or 0.
+        popularity = unit(self.popularity[None].copy())[0]
+        for start in range(0, len(x), _BLOCK):
+            self._unit_rest(x[start : start + _BLOCK], popularity)
+
+    def _unit_rest(self, x: Rows, p: Float64[np.ndarray, "columns"]) -> None:
+        """The same with fewer passes: |r|² = |y|² - (y·p)² where p has norm 1."""
         x *= self.weights
         norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", x, x)), 1e-300)
-        popular = (x @ self.popularity) / norms
+        popular = (x @ p) / norms
         left = np.sqrt(np.maximum(1 - popular**2, 0.0)) * _HAIR_MORE
         keeps = (left > _NEARLY_NOTHING) & (norms > _NEARLY_NOTHING)
         scale = np.where(keeps, 1 / np.maximum(left, _NEARLY_NOTHING), 0.0)
         x *= (scale / norms)[:, None]
-        x -= np.multiply.outer(popular * scale, self.popularity)
+        x -= np.multiply.outer(popular * scale, p)
 
     def loads(self, r: Rows) -> Float64[np.ndarray, "users rank"]:
         """The coordinate of r along each direction, times its strength."""
