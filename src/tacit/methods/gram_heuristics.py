@@ -30,7 +30,7 @@ BEST = 100  # places of a list: what counting must find
 # direction stands out from the noise, and how well one history shows where it lies on
 # it. On validation users it paid up to .0041 and lost from .0061 on (docs, same page).
 _PAYS = 0.005
-_OWN_FROM = 5.0  # items of the head per history: with fewer, own parts are taken out
+_OWN_FROM = 6.0  # items of the head per history: with fewer, own parts are taken out
 _STANDING_OUT = 10  # items that noise alone would not lift: fewer have no relations
 _LOAD_ABOVE = 0.5  # of the budget must be left for a third sum to pay
 _LOAD_SHARE, _LOAD_PART = 0.5, 0.55  # its share, and the largest part of what is left
@@ -168,7 +168,7 @@ def own_part_taken_out(items_per_history: float) -> float:
     and taking it off cost Steam .012 at epsilon 8.
 
     >>> own_part_taken_out(3.0), own_part_taken_out(50.0)
-    (1.0, 0.01)
+    (1.0, 0.0144)
     """
     return min(1.0, (_OWN_FROM / max(items_per_history, 1e-300)) ** 2)
 
