@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tacit.baselines import matrix
+from tacit.baselines import matrix, neighbors
 from tacit.baselines.neighbors import nearest
 
 #            sizes 2, 3, 1, 2; overlaps 0-1: 2, 0-2: 0, 0-3: 1, 1-2: 0, 1-3: 1, 2-3: 1
@@ -56,3 +56,15 @@ def test_blocks_change_nothing(monkeypatch, but_itself):
     whole = nearest(rows, rows, **how).toarray()
     monkeypatch.setattr(matrix, "_NUMBERS_AT_ONCE", 5 * 23)  # five rows a block
     np.testing.assert_array_equal(nearest(rows, rows, **how).toarray(), whole)
+
+
+@pytest.mark.parametrize("but_itself", [False, True])
+@pytest.mark.parametrize("count", [1, 3, 50])
+def test_sparse_and_dense_blocks_find_the_same(monkeypatch, but_itself, count):
+    table = (np.random.default_rng(1).random((60, 40)) < 0.05).astype(np.float32)
+    rows, how = sp.csr_array(table), {"shrinkage": 2.0, "but_itself": but_itself}
+    found = []
+    for least in (0.0, 2.0):  # all blocks are dense, all are sparse
+        monkeypatch.setattr(neighbors, "_SPARSE", least)
+        found.append(nearest(rows, rows, count=count, **how).toarray())
+    np.testing.assert_array_equal(*found)

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float32
+from jaxtyping import Bool, Float32, Int64
 
 from tacit.baselines.matrix import row_blocks
+
+# Of a block: with fewer cosines above zero, sorting those beats a partition of all. Of
+# 116,000 items in 25,000 histories of ten, one in 3,000 is.
+_SPARSE = 1 / 16
 
 
 def nearest(
@@ -31,14 +35,33 @@ def nearest(
     columns, parts = among.T.tocsr(), []
     sizes, others = rows.sum(axis=1), among.sum(axis=1)
     for block in row_blocks(rows.shape[0], width=among.shape[0]):
-        cosines = (rows[block] @ columns).toarray()
-        norms = np.sqrt(np.outer(sizes[block], others)) + np.float32(shrinkage)
-        # Where nothing is shared the norm may be 0, and the cosine stays 0.
-        np.divide(cosines, norms, out=cosines, where=cosines > 0)
+        shared = sp.csr_array(rows[block] @ columns)
+        owners = np.repeat(np.arange(shared.shape[0]), np.diff(shared.indptr))
+        norms = np.sqrt(sizes[block][owners] * others[shared.indices])
+        shared.data /= norms + np.float32(shrinkage)
         if but_itself:
-            np.fill_diagonal(cosines[:, block], 0)
-        parts.append(sp.csr_array(_largest(cosines, count)))
+            shared.data[owners + block.start == shared.indices] = 0
+        is_sparse = shared.nnz < _SPARSE * np.prod(shared.shape)
+        if is_sparse:
+            shared.data *= _among_largest(shared, owners, count)
+            shared.eliminate_zeros()
+        else:
+            shared = sp.csr_array(_largest(shared.toarray(), count))
+        parts.append(shared)
     return sp.csr_array(sp.vstack(parts, format="csr"))
+
+
+def _among_largest(
+    cosines: sp.csr_array, owners: Int64[np.ndarray, "stored"], count: int
+) -> Bool[np.ndarray, "stored"]:
+    """Which of the stored cosines are among the `count` largest of their row."""
+    largest_first = np.lexsort((-cosines.data, owners))
+    lengths, starts = np.diff(cosines.indptr), cosines.indptr[:-1]
+    last = np.zeros(len(lengths), np.float32)  # a row of few entries keeps them all
+    is_long = lengths > count
+    at = starts[is_long] + count - 1
+    last[is_long] = cosines.data[largest_first[at]]
+    return np.asarray(cosines.data >= last[owners])
 
 
 def _largest(
