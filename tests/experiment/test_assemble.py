@@ -1,5 +1,7 @@
 """Experiments to parts: who is in the plan, and which items are in the catalog."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -142,6 +144,17 @@ def test_groups_at_random_are_a_draw_of_the_split():
     # 240 coins: four deviations of the largest share are 0.13.
     shares = np.bincount(codes) / len(codes)
     np.testing.assert_allclose(shares, [0.54, 0.37, 0.09], atol=0.13)
+
+
+@pytest.mark.parametrize("groups", [CHOICES, "gender"], ids=["chosen", "public"])
+def test_no_group_follows_from_events(groups):
+    """Everybody gets another history, long or short, and stays where they were."""
+    made = experiment(privacy=BUDGETS | {"groups": groups, "target_epsilon": 1.0})
+    split = assemble(made).split
+    turned = replace(split, train=split.train.take(np.argsort(split.train.lengths)))
+    found, again = (public_groups(made, one) for one in (split, turned))
+    assert (found.codes == again.codes).all()
+    assert len({*found.codes.tolist()}) > 1
 
 
 def test_budgets_of_groups_are_worth_one_for_all():
