@@ -22,6 +22,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "audit_mutants": (("--only", "single precision", "--seeds", "1"),),
     "fuzz": (("--inputs", "100", "--least", "2"),),
+    "gram_budgets": ((*_GRAM, "--draws", "1", "--shares", "thirds"),),
     "gram_floor": (
         ("--sets", "few", "--epsilons", "4", "--seeds", "2", "--draws", "1"),
     ),

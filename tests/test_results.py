@@ -43,6 +43,20 @@ def test_json_is_plain_and_comes_back(evaluation):
     assert back.protocol == "full ranking"
 
 
+def test_public_groups_stand_beside_those_by_activity(evaluation):
+    """One of the three chose no group; an older document knows of none."""
+    assert evaluation.by_budget() == {}
+    assert "budgets" not in evaluation.to_json()
+    chosen = Groups(("strict", "open"), np.array([-1, 1, 1]))
+    grouped = replace(evaluation, budgets=chosen)
+    back = Evaluation.from_json(json.loads(json.dumps(grouped.to_json())))
+    assert back.by_budget() == grouped.by_budget()
+    assert back.by_budget()["open"]["ndcg@10"].mean == 0.75
+    assert [*back.to_json()["budgets"]] == ["open"]
+    with pytest.raises(BadValue, match="budgets"):
+        replace(evaluation, budgets=Groups(("a",), np.zeros(2, np.int64)))
+
+
 def test_pooling_names_both_standard_errors(evaluation):
     other = replace(
         evaluation, values={n: v + 0.3 for n, v in evaluation.values.items()}

@@ -101,10 +101,13 @@ class Evaluation:
     values: Mapping[str, Float64[np.ndarray, "users"]]
     groups: Groups
     totals: Mapping[str, float] = field(default_factory=dict)
+    budgets: Groups | None = None  # public groups with budgets of their own, if any
 
     def __post_init__(self) -> None:
         lengths = {name: len(value) for name, value in self.values.items()}
         lengths["groups"] = len(self.groups.member_of)
+        if self.budgets is not None:
+            lengths["budgets"] = len(self.budgets.member_of)
         wrong = {name: n for name, n in lengths.items() if n != len(self.users)}
         if wrong:
             raise BadValue(f"{len(self.users)} users, but values for {wrong}")
@@ -122,9 +125,16 @@ class Evaluation:
 
     def by_group(self) -> dict[str, dict[str, Metric]]:
         """The mean of every metric within each group that has members."""
+        return self._within(self.groups)
+
+    def by_budget(self) -> dict[str, dict[str, Metric]]:
+        """The same within each public group; empty if budgets are one for all."""
+        return {} if self.budgets is None else self._within(self.budgets)
+
+    def _within(self, groups: Groups) -> dict[str, dict[str, Metric]]:
         members = {
-            label: self.groups.member_of == number
-            for number, label in enumerate(self.groups.labels)
+            label: groups.member_of == number
+            for number, label in enumerate(groups.labels)
         }
         return {
             label: {name: Metric.of(v[mine]) for name, v in self.values.items()}
@@ -144,10 +154,12 @@ class Evaluation:
 
     def to_json(self) -> Json:
         """Summaries in `metrics` and `groups`; every user's numbers in `people`."""
+        own = {label: _plain(m) for label, m in self.by_budget().items()}
         return {
             "protocol": self.protocol,
             "metrics": _plain(self.metrics()),
             "groups": {label: _plain(m) for label, m in self.by_group().items()},
+            **({"budgets": own} if own else {}),
             # An older word for users, kept: every earlier run and comparison has it.
             "people": {
                 "users": self.users.tolist(),
@@ -155,6 +167,7 @@ class Evaluation:
                 "member_of": self.groups.member_of.tolist(),
                 "values": {name: v.tolist() for name, v in self.values.items()},
                 "totals": dict(self.totals),
+                **({} if self.budgets is None else _members(self.budgets)),
             },
         }
 
@@ -163,13 +176,22 @@ class Evaluation:
         """The evaluation that `to_json` wrote."""
         per_user = document["people"]
         member_of = np.array(per_user["member_of"], np.int64)
+        budgets = None
+        if "budgets" in per_user:
+            codes = np.array(per_user["budget_of"], np.int64)
+            budgets = Groups(tuple(per_user["budgets"]), codes)
         return cls(
             document["protocol"],
             np.array(per_user["users"], np.int64),
             {name: np.array(v, np.float64) for name, v in per_user["values"].items()},
             Groups(tuple(per_user["groups"]), member_of),
             dict(per_user["totals"]),
+            budgets,
         )
+
+
+def _members(budgets: Groups) -> Json:
+    return {"budgets": [*budgets.labels], "budget_of": budgets.member_of.tolist()}
 
 
 def pool(evaluations: Sequence[Evaluation]) -> dict[str, Pooled]:

@@ -529,5 +529,30 @@ def _unbounded_release():
 
 
 LOCAL = FederatedPopularity(privacy=LocalPrivUnit(1.0))
+# --- Budgets of groups ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SwapsBounds(CentralGaussian):
+    """Bounds the members of each group as those of another."""
+
+    def report(self, tree, phase, told, *, codes, keys):
+        other = len(self.scale) - 1 - codes
+        return super().report(tree, phase, told, codes=other, keys=keys)
+
+
+@dataclass(frozen=True)
+class GroupsByActivity(CentralGaussian):
+    """Treats whoever says little as open, whatever was chosen."""
+
+    def report(self, tree, phase, told, *, codes, keys):
+        said = [
+            leaf.dense().values.reshape(len(tree), -1) for leaf in tree.leaves.values()
+        ]
+        is_quiet = (np.concatenate(said, axis=1) != 0).sum(axis=1) < 5
+        own = np.where(is_quiet, [*self.scale].index("open"), codes)
+        return super().report(tree, phase, told, codes=own, keys=keys)
+
+
 GRAM = {"head": 12, "privacy": CentralGaussian(1.5), "count_share": 0.1}
 LOADED = {**GRAM, "load_rounds": 1, "load_items": 16, "load_rank": 3}

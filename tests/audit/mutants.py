@@ -17,6 +17,8 @@ from audit.broken_parts import broken
 from audit.subjects import (
     PLAN,
     POPULARITY,
+    SCALE,
+    STRICT,
     AdaptiveFactors,
     NoisyFactors,
     audited,
@@ -272,6 +274,13 @@ def _labels(say) -> Run:
     return _told(say, CLICKS, LABELS.epsilon)
 
 
+def _of_strict(method) -> Run:
+    """The checks of the sums of those who chose the strict group."""
+    return lambda key: confirmed(
+        partial(sums_of, method, plan=STRICT, group="strict"), key
+    )
+
+
 def _sampled(sampler) -> Plan:
     return replace(parts.POISSON, sampler=sampler)
 
@@ -291,6 +300,22 @@ HONEST = (
     Mutant(
         "popularity, phases chosen as it goes",
         _sums(choosing("dear", "cheap", "cheap")),
+    ),
+    Mutant(
+        "popularity, central, a strict group",
+        _of_strict(FederatedPopularity(privacy=CentralGaussian(1.5, scale=SCALE))),
+    ),
+    *(
+        Mutant(
+            f"gram, central, the {group} group, all of an audit",
+            partial(
+                audited,
+                Gram(**{**parts.GRAM, "privacy": CentralGaussian(1.5, scale=SCALE)}),
+                plan=replace(PLAN, groups={"strict": 1_000, "open": 1_000}),
+                group=group,
+            ),
+        )
+        for group in SCALE
     ),
     Mutant("one-bit reports", _bits(honest_bits)),
     Mutant("label choice", _labels(honest_labels)),
@@ -383,6 +408,13 @@ MUTANTS = (
         "noise of a release × 0.97",
         partial(parts.draws_of, POPULARITY),
         broken(exact_total._Code, "deviation", property(parts._quieter)),
+    ),
+    *(
+        Mutant(name, _of_strict(FederatedPopularity(privacy=kind(1.5, scale=SCALE))))
+        for name, kind in {
+            "a group's bound swapped with another's": parts.SwapsBounds,
+            "a group derived from activity": parts.GroupsByActivity,
+        }.items()
     ),
     Mutant(
         "a sum that does not enforce its bound",
@@ -552,6 +584,9 @@ BY_TESTS = {  # variants that a test of its own catches; the audit need not see 
     ),
     "a cohort of fixed size that favours some": (
         "tests/test_sampling.py::test_a_fixed_size_gives_every_subset_equally_often"
+    ),
+    "a group that follows from events at enrolment": (
+        "tests/experiment/test_assemble.py::test_no_group_follows_from_events"
     ),
     "a paper's figure counted as if it were proven": (
         "tests/test_release.py::test_only_what_is_proven_is_counted"

@@ -19,7 +19,7 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian
 from tacit.privacy.guarantees import summed
-from tacit.release import Release
+from tacit.release import EVERYONE, Release
 from tacit.testing.toy import ToyFactors
 from tacit.transport.messages import (
     Broadcast,
@@ -36,6 +36,8 @@ RULE = AdaptiveClip(
     start=0.7, least=0.01, most=100.0, noise_multiplier=1.5, bit_noise=50.0
 )
 POPULARITY = FederatedPopularity(privacy=CentralGaussian(1.5))
+SCALE = {"strict": 0.2, "open": 1.0}
+STRICT = replace(PLAN, groups={"strict": CANARIES, "open": 0})  # all of one group
 
 
 @dataclass(frozen=True)
@@ -112,11 +114,13 @@ class AdaptiveFactors(NoisyFactors):
         return (Release("gradients and bits", "server", "each round", cells),)
 
 
-def sums_of(method, key: Key, plan: Plan = PLAN) -> list[Check]:
-    """The checks of a method's noisy sums."""
-    mu = read_claims(method, plan).mu
+def sums_of(
+    method, key: Key, plan: Plan = PLAN, *, group: str = EVERYONE
+) -> list[Check]:
+    """The checks of a method's noisy sums, for a member of a group."""
+    mu = read_claims(method, plan, group=group).mu
     assert mu is not None
-    return [*check_sums(method, plan, mu=mu, delta=1e-6, key=key)]
+    return [*check_sums(method, plan, mu=mu, delta=1e-6, key=key, group=group)]
 
 
 def reports_of(method, key: Key) -> list[Check]:
@@ -124,6 +128,8 @@ def reports_of(method, key: Key) -> list[Check]:
     return [*audit(method, PLAN, key=key).checks]
 
 
-def audited(method, key: Key, plan: Plan = PLAN) -> list[Check]:
+def audited(
+    method, key: Key, plan: Plan = PLAN, *, group: str = EVERYONE
+) -> list[Check]:
     """All checks of a whole audit."""
-    return [*audit(method, plan, key=key).checks]
+    return [*audit(method, plan, key=key, group=group).checks]

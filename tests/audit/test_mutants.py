@@ -51,6 +51,8 @@ CATCHES = {  # the check that is there for it; others may fail too
     "the same noise on every leaf": LAGS,
     "noise of a release from a known seed": LAGS,
     "noise of a release × 0.97": "scale, law and tails",
+    "a group's bound swapped with another's": "largest contribution",
+    "a group derived from activity": "largest contribution",
     "a sum that does not enforce its bound": "sensitivity, floating sum",
     "a sum that lets through what is no number": "sensitivity, floating sum",
     "an exact sum that does not enforce its bound": "sensitivity, exact sum",

@@ -185,6 +185,37 @@ baselines = []
 """
 
 
+CHOSEN = BY_GROUP.replace('groups = "gender"', "groups = { strict = 2, open = 1 }")
+CHOSEN = CHOSEN.replace('budgets = "sample"\n', "")
+CHOSEN = CHOSEN.replace("F = 4.0, M = 2.0, X = 1.0", "strict = 1.0, open = 8.0")
+CHOSEN = CHOSEN.replace('name = "poisson", rate = 0.5', 'name = "everyone"')
+
+
+def test_every_group_is_told_with_its_epsilon_and_its_accuracy(tacit, tmp_path):
+    file = tmp_path / "budgets.toml"
+    file.write_text(CHOSEN)
+    call = ("compare", file, "--seeds", "2", "--out", tmp_path / "c")
+    answer = tacit(*call, "--json")
+    assert answer.code == 0, answer.err
+    found = {one["group"]: one for one in answer.json["budgets"]}
+    assert found.keys() == {"strict", "open"}
+    for group, target in {"strict": 1.0, "open": 8.0}.items():
+        assert 0.99 * target < found[group]["epsilon"] <= target
+    whole = cell(answer.json, "federated_popularity", "ndcg@10")
+    assert sum(one["n"] for one in found.values()) == whole["n_users"]
+    mean = sum(one["n"] * one["mean"] for one in found.values()) / whole["n_users"]
+    assert mean == pytest.approx(whole["mean"])
+    assert whole["provable_epsilon"] == found["open"]["epsilon"]
+    assert "by public group" in tacit(*call).out
+    run = tmp_path / "c" / "federated_popularity" / "seed-0"
+    assert "For those of each budget" in (run / "report.html").read_text()
+    card = (run / "privacy-card.html").read_text()
+    assert "sums are as clear as with everyone at epsilon" in card
+    assert "1.0 for &#x27;strict&#x27;, 8.0 for &#x27;open&#x27;" in card
+    spent = json.loads((run / "ledger.json").read_text())["spent"]
+    assert {line["group"] for line in spent} == {"strict", "open"}
+
+
 @pytest.mark.slow
 def test_a_target_for_each_group_becomes_one_for_all(tacit, tmp_path):
     """Rates by which groups meet targets of their own go with those targets."""

@@ -101,3 +101,26 @@ def test_a_delta_that_is_no_guarantee(tacit, experiment):
     found = by_view(tacit("plan", experiment, *CENTRAL, *large, "--json").json)
     assert found["release"]["epsilon"] is None
     assert "delta=0.01 is more than" in found["release"]["reason"]
+
+
+BUDGETS = (
+    *("--set", "privacy.groups={strict = 2, open = 1}"),
+    *("--set", "privacy.target_epsilon={strict = 1.0, open = 8.0}"),
+)
+
+
+def test_every_group_has_its_epsilon_and_all_are_worth_one(tacit, experiment):
+    asked = ("plan", experiment, *CENTRAL, *DELTA, *BUDGETS)
+    document = tacit(*asked, "--json").json
+    found = {
+        line["group"]: line["epsilon"]
+        for line in document["totals"]
+        if (line["unit"], line["view"]) == ("user", "release")
+    }
+    assert 0.999 < found["strict"] <= 1.0
+    assert 7.99 < found["open"] <= 8.0
+    assert sum(document["groups"].values()) == document["cost"]["population"]
+    assert 2 < document["as_one_epsilon"] < 5
+    assert "about a user of group 'strict'" in document["words"][0]
+    shown = " ".join(tacit(*asked).out.split())
+    assert "sums are as clear as with everyone at epsilon" in shown

@@ -1,12 +1,15 @@
 """Experiments to parts: who is in the plan, and which items are in the catalog."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from tacit.accounting.calibration import gaussian_epsilon, gaussian_noise
 from tacit.data.public_inputs import undeclared
 from tacit.errors import BadValue, MissingExtra, Refused
 from tacit.experiment import assemble as assembling
-from tacit.experiment.assemble import assemble
+from tacit.experiment.assemble import assemble, public_groups
 from tacit.experiment.settings import check_experiment
 
 SIZES = {"F": 900, "M": 800, "X": 100}
@@ -112,6 +115,84 @@ def test_groups_and_population_must_fit(population, groups, problem):
     privacy = {} if groups is None else {"groups": groups}
     with pytest.raises(BadValue, match=problem):
         assemble(experiment(data={"population": population}, privacy=privacy))
+
+
+CHOICES = {"strict": 54, "balanced": 37, "open": 9}
+EACH = {"strict": 1.0, "balanced": 4.0, "open": 8.0}
+BUDGETS = {
+    **{"mechanism": "central", "channel": "secure_sum", "delta": 1e-6},
+    **{"groups": CHOICES, "target_epsilon": EACH},
+}
+
+
+def test_groups_at_random_are_a_draw_of_the_split():
+    """The same in every draw of the noise, and everybody has one, held out or not."""
+    first = experiment(privacy=BUDGETS, data={"seed": 3})
+    made = assemble(first)
+    again = assemble(experiment(privacy=BUDGETS, data={"seed": 3}, run={"seed": 9}))
+    other = assemble(experiment(privacy=BUDGETS, data={"seed": 4}))
+    everyone = public_groups(first, made.split)
+    assert len(everyone) == 300
+    assert [*everyone.labels] == [*made.plan.groups] == [*CHOICES]
+    codes = made.simulation.groups
+    assert (codes == everyone.codes[made.split.users]).all()
+    assert (codes == again.simulation.groups).all()
+    assert (
+        len(codes) != len(other.simulation.groups)
+        or (codes != other.simulation.groups).any()
+    )
+    # 240 coins: four deviations of the largest share are 0.13.
+    shares = np.bincount(codes) / len(codes)
+    np.testing.assert_allclose(shares, [0.54, 0.37, 0.09], atol=0.13)
+
+
+@pytest.mark.parametrize("groups", [CHOICES, "gender"], ids=["chosen", "public"])
+def test_no_group_follows_from_events(groups):
+    """Everybody gets another history, long or short, and stays where they were."""
+    made = experiment(privacy=BUDGETS | {"groups": groups, "target_epsilon": 1.0})
+    split = assemble(made).split
+    turned = replace(split, train=split.train.take(np.argsort(split.train.lengths)))
+    found, again = (public_groups(made, one) for one in (split, turned))
+    assert (found.codes == again.codes).all()
+    assert len({*found.codes.tolist()}) > 1
+
+
+def test_budgets_of_groups_are_worth_one_for_all():
+    """By hand: mu of epsilon 1, 4 and 8 at delta 1e-6, weighted by users."""
+    made = assemble(experiment(privacy=BUDGETS))
+    mu = {group: 1 / gaussian_noise(e, delta=1e-6) for group, e in EACH.items()}
+    sizes = made.plan.groups
+    mean = sum(n * mu[group] for group, n in sizes.items()) / made.plan.population
+    worth = gaussian_epsilon(1 / mean, delta=1e-6)
+    assert made.as_one_epsilon == pytest.approx(worth, rel=1e-6)
+    assert 2 < worth < 3.5
+    scale = made.method.privacy.scale
+    assert scale == pytest.approx({g: mu[g] / mu["open"] for g in mu}, rel=1e-6)
+
+
+def test_one_budget_for_all_is_told_as_such():
+    one = PRIVATE | {"groups": CHOICES}
+    assert assemble(experiment(privacy=one)).as_one_epsilon is None
+    assert assemble(experiment(privacy=PRIVATE)).as_one_epsilon is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "least"), [("federated_popularity", 0.98), ("gram", 0.0)]
+)
+def test_budgets_by_sampling_meet_every_target(method, least):
+    """Gram's phases get their shares after the rates are found, and may stay below."""
+    sampler = {"name": "poisson", "rate": 0.5}
+    run = {"rounds": 3, "sampler": sampler}
+    privacy = BUDGETS | {"budgets": "sample"}
+    made = assemble(experiment(method=method, privacy=privacy, run=run))
+    found = {
+        line.group: line.epsilon
+        for line in made.simulation.account.totals
+        if (line.unit, line.view) == ("user", "release")
+    }
+    for group, target in EACH.items():
+        assert least * target < found[group] <= target * (1 + 1e-6)
 
 
 # Items

@@ -283,6 +283,38 @@ def test_targets_by_group_need_groups():
     assert made.privacy.target_epsilon == {"F": 1.0, "M": 2.0}
 
 
+CHOICES = {"strict": 54, "balanced": 37.0, "open": 9}
+EACH = {"strict": 1.0, "balanced": 4.0, "open": 8.0}
+
+
+def test_how_many_users_choose_each_group():
+    budgets = {"mechanism": "central", "groups": CHOICES, "target_epsilon": EACH}
+    made = check_experiment(with_section(privacy=budgets))
+    assert made.privacy.groups == CHOICES
+    again = check_experiment(made.resolved())
+    assert again.privacy == made.privacy
+    assert again.digest == made.digest
+
+
+@pytest.mark.parametrize(
+    ("privacy", "problem"),
+    [
+        ({"groups": {}}, "must name at least one group"),
+        ({"groups": {"a": 0.0}}, "groups.a=0.0 must be > 0"),
+        ({"groups": CHOICES, "target_epsilon": {"strict": 1.0}}, "give each of them"),
+    ],
+)
+def test_groups_that_cannot_be_are_refused(privacy, problem):
+    [found] = problems_of(privacy={"mechanism": "central", **privacy})
+    assert problem in found
+
+
+def test_a_release_does_not_choose_for_its_users():
+    budgets = {"mechanism": "central", "groups": CHOICES, "target_epsilon": EACH}
+    [found] = problems_of(privacy=budgets, run={"purpose": "release"})
+    assert "name the category of the profiles that says what each user chose" in found
+
+
 def test_set_changes_a_value(tmp_path):
     path = tmp_path / "exp.toml"
     path.write_text('[data]\nsource = "synthetic"\n[method]\nname = "x"\n')

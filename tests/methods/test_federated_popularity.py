@@ -108,6 +108,25 @@ class TestCentral(TestContract):
         return FederatedPopularity(max_votes=4, privacy=CentralGaussian(0.01))
 
 
+class TestBudgets(TestCentral):
+    """The contract where half of the users send a fifth of a report."""
+
+    def method(self) -> Method:
+        privacy = CentralGaussian(0.01, scale={"strict": 0.2, "open": 1.0})
+        return FederatedPopularity(max_votes=4, privacy=privacy)
+
+    def plan(self, world: FederatedData) -> Plan:
+        return in_halves(super().plan(world))
+
+    def answer_plan(self, world: FederatedData) -> Plan:
+        return in_halves(super().answer_plan(world))
+
+
+def in_halves(plan: Plan) -> Plan:
+    half = plan.population // 2
+    return replace(plan, groups={"strict": half, "open": plan.population - half})
+
+
 class TestLocal(TestContract):
     def method(self) -> Method:
         return FederatedPopularity(max_votes=4, privacy=LocalPrivUnit(epsilon=60.0))

@@ -253,6 +253,17 @@ def test_a_report_is_bounded_by_the_scale_of_its_group():
     assert sent.norms() == pytest.approx([2.0, 0.5, 0.5])
 
 
+@pytest.mark.parametrize("is_clipped", [False, True])
+def test_a_short_report_weighs_its_scale_where_the_bound_is_proven(is_clipped):
+    """A mean over `planned` needs it; to a clip that is a choice it is only cut."""
+    phase = replace(ALONE[0], bound=2.0, is_clipped=is_clipped)
+    privacy = CentralGaussian(1.5, scale={"a": 0.5, "b": 0.25})
+    tree = Tree.dense(x=np.full((3, 4), 0.1))  # norm 0.2, a tenth of the bound
+    sent = privacy.report(tree, phase, {}, codes=np.array([0, 1, 1]), keys=KEYS)
+    expected = [0.2, 0.2, 0.2] if is_clipped else [0.1, 0.05, 0.05]
+    assert sent.norms() == pytest.approx(expected)
+
+
 def test_an_outer_product_is_scaled_as_a_whole():
     """Gram's report of norm sqrt(1/2) has s_g times that norm, not s_g²."""
     from tacit.tree import Symmetric

@@ -23,7 +23,7 @@ from tacit.audit.canaries import Only
 from tacit.audit.checks import Check
 from tacit.audit.lower_bounds import variance_interval
 from tacit.audit.lying_reports import EXACT, FLOATING, contexts, is_exact
-from tacit.audit.small_world import small_data
+from tacit.audit.small_world import in_one_group, small_data
 from tacit.keys import Key
 from tacit.method import Method, Server
 from tacit.plan import Plan
@@ -83,10 +83,9 @@ class _Tap:
 
 
 def _seen(method: Method, plan: Plan, key: Key, path: str, present: int) -> _Seen:
-    groups = {g: _USERS if size else 0 for g, size in plan.groups.items()}
-    plan = replace(plan, population=_USERS, groups=groups, channel="secure_sum")
+    plan = replace(in_one_group(plan, _USERS), channel="secure_sum")
     data, tap = small_data(_FEW).repeated(_USERS), _Tap()
-    code = int(np.argmax([*groups.values()]))  # the one group that has members
+    code = int(np.argmax([*plan.groups.values()]))  # the one group that has members
     simulation = Simulation(
         method,
         plan,

@@ -11,7 +11,6 @@ Source: Andrew, Kairouz, Oh, Oprea, McMahan and Suriyakumar 2024.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool
@@ -19,6 +18,7 @@ from jaxtyping import Bool
 from tacit.audit.canary_run import Round, Tick, observe, squares
 from tacit.audit.checks import Estimate
 from tacit.audit.lower_bounds import epsilon_of
+from tacit.audit.small_world import in_one_group
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plan import Plan
@@ -38,8 +38,7 @@ def one_shot(
     tick: Tick = lambda: None,
 ) -> Estimate:
     """The epsilon that a few canaries in one run suggest, beside the claimed `mu`'s."""
-    groups = {name: CANARIES if n else 0 for name, n in plan.groups.items()}
-    few = replace(plan, population=CANARIES, groups=groups)
+    few = in_one_group(plan, CANARIES)
     seen = observe(method, few, key=key, group=group, tick=tick)
     shifts = np.array([_shift(round_, seen.present) for round_ in seen.rounds])
     # mu² adds over rounds; squares keep their sign, so that chance can cancel.

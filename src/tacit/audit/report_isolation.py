@@ -10,13 +10,11 @@ Nothing is left to chance: an honest method never fails.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from jaxtyping import Float64
 
 from tacit.audit.checks import Check
-from tacit.audit.small_world import small_data
+from tacit.audit.small_world import in_one_group, small_data
 from tacit.keys import Key
 from tacit.method import Clients, Method, Unmetered, enrol, participate
 from tacit.plan import Plan
@@ -28,9 +26,7 @@ _SAME = 1e-4  # of the largest number of a report, or of 1
 
 def check_alone(method: Method, plan: Plan, *, key: Key) -> Check:
     """Hold reports of a whole cohort against those of clients alone."""
-    groups = {g: _USERS if size else 0 for g, size in plan.groups.items()}
-    plan = replace(plan, population=_USERS, groups=groups)
-    stage = _Stage(method, plan, key)
+    stage = _Stage(method, in_one_group(plan, _USERS), key)
     together = stage.said(np.arange(_USERS))
     alone = [stage.said(np.array([row])) for row in range(_USERS)]
     gap = np.abs(together - np.concatenate(alone)).max(initial=0.0)

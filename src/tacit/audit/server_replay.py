@@ -21,7 +21,7 @@ import numpy as np
 from tacit.audit.canaries import Only
 from tacit.audit.checks import Check
 from tacit.audit.empty_report import distance
-from tacit.audit.small_world import small_data
+from tacit.audit.small_world import in_one_group, small_data
 from tacit.data.federated_data import FederatedData
 from tacit.keys import Key
 from tacit.mechanisms.sum_mechanism import SumMechanism
@@ -67,8 +67,7 @@ def check_replay(
 def _gap(
     method: Method, plan: Plan, carrier: Channel, key: Key, data: FederatedData
 ) -> float:
-    groups = {g: _USERS if size else 0 for g, size in plan.groups.items()}
-    plan = replace(plan, population=_USERS, groups=groups)
+    plan = in_one_group(plan, _USERS)
     kept = _Kept(carrier)
     first = _played(method, plan, data.repeated(_USERS), key, kept)
     again = _Again(carrier, kept.said)

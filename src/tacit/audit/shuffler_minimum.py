@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.audit.canaries import Only
 from tacit.audit.checks import Check
-from tacit.audit.small_world import small_data
+from tacit.audit.small_world import in_one_group, small_data
 from tacit.data.federated_data import FederatedData
 from tacit.errors import Refused
 from tacit.keys import Key
@@ -36,11 +36,8 @@ def check_minimum(
 ) -> Iterator[Check]:
     """Below its minimum the relay delivers nothing; none if no relay can be used."""
     data = (data or small_data(_FEW)).repeated(_USERS)
-    groups = {g: _USERS if size else 0 for g, size in plan.groups.items()}
     mixed = replace(
-        plan,
-        population=_USERS,
-        groups=groups,
+        in_one_group(plan, _USERS),
         sampler=Everyone(),
         channel="shuffle",
         min_contributors=_LEAST,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 
 from tacit.data.federated_data import FederatedData
@@ -30,6 +31,13 @@ def small_data(n_items: int) -> FederatedData:
     )
     data = world.dataset("audit")
     return FederatedData(data.catalog, data.profiles, Shards.of(data.interactions))
+
+
+def in_one_group(plan: Plan, users: int) -> Plan:
+    """The plan with so many users, all in the first public group that has members."""
+    first = next(group for group, size in plan.groups.items() if size)
+    groups = {group: users * (group == first) for group in plan.groups}
+    return replace(plan, population=users, groups=groups)
 
 
 def data_for(method: Method, plan: Plan, *, coordinates: int) -> FederatedData:

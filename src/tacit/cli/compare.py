@@ -116,7 +116,7 @@ def compare(
     if json:
         console.print_json(document)
         return
-    _print(report, out)
+    _print(report, out, found.budgets())
 
 
 def _epsilons(text: str) -> tuple[float, ...]:
@@ -163,6 +163,7 @@ def _document(
         "draws": found.draws,
         "against": reference,
         "cells": found.cells(),
+        "budgets": found.budgets(),
         "differences": listed,
     }
 
@@ -192,7 +193,7 @@ def _write(document: dict[str, Any], report: Report, out: Path) -> None:
     write_atomically(out / "comparison.html", render(report).encode())
 
 
-def _print(report: Report, out: Path) -> None:
+def _print(report: Report, out: Path, budgets: list[dict[str, Any]]) -> None:
     from tacit.reporting import tables
     from tacit.reporting.plain_words import purpose
 
@@ -204,4 +205,8 @@ def _print(report: Report, out: Path) -> None:
     if first is not None:
         pairs = [pair for pair in report.differences if pair.metric == first]
         answer.print(tables.to_rich(tables.differences(pairs)))
+    if budgets:
+        metric = budgets[0]["metric"]
+        some = [one for one in budgets if one["metric"] == metric]
+        answer.print(tables.to_rich(tables.by_budget(some, metric)))
     answer.print(f"report: {shown(str(out / 'comparison.html'))}")

@@ -65,6 +65,8 @@ def plan(
                 "privacy": privacy_settings(method),
                 "cost": cost,
                 "outlook": method.outlook(assembled.plan, assembled.split.catalog),
+                "groups": assembled.plan.groups,
+                "as_one_epsilon": assembled.as_one_epsilon,
             }
         )
         return
@@ -102,7 +104,7 @@ def _cost(assembled: Any) -> dict[str, Any]:
 
 
 def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
-    from tacit.reporting.plain_words import in_words, purpose
+    from tacit.reporting.plain_words import groups_as_one, in_words, purpose
     from tacit.reporting.tables import privacy, to_rich
 
     out = console.out()
@@ -126,6 +128,9 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
     outlook = assembled.method.outlook(assembled.plan, assembled.split.catalog)
     if outlook is not None:
         out.print(f"outlook: {outlook}", markup=False)
+    one = assembled.as_one_epsilon
+    if one is not None:
+        out.print(groups_as_one(assembled.plan.groups, one), markup=False)
     out.print()
     out.print(to_rich(privacy(told.releases, caption="Each release")))
     out.print(to_rich(privacy(told.totals, caption="All of them together")))

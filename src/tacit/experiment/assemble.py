@@ -11,7 +11,6 @@ from jaxtyping import Int64
 
 from tacit import check
 from tacit.data import sources
-from tacit.data.catalog import Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
 from tacit.data.public_inputs import undeclared, with_selected_items
@@ -24,6 +23,7 @@ from tacit.data.splits import (
     new_users,
     ratio,
 )
+from tacit.data.strings import Strings
 from tacit.data.text_vectors import Progress, with_text_vectors
 from tacit.errors import BadValue, Refused
 from tacit.evaluation.candidate_sets import (
@@ -41,8 +41,9 @@ from tacit.method import Method, Refreshable, SumMethod
 from tacit.models.sentence_encoder import MiniLm
 from tacit.plan import Plan
 from tacit.privacy import UNPROTECTED
-from tacit.privacy.budgets import rates_for_targets
+from tacit.privacy.budgets import as_one_epsilon, rates_for_targets
 from tacit.privacy.guarantees import set_of_items
+from tacit.release import Unit, View
 from tacit.runtime.simulate import Simulation, check_plan
 
 
@@ -75,6 +76,21 @@ class Assembled:
         """The method that learns and ranks, without the wrapper of a metric."""
         return self.method if self.measured is None else self.measured.inner
 
+    @property
+    def as_one_epsilon(self) -> float | None:
+        """The epsilon for all that would tell as much as the groups' own do together.
+
+        None where all have the same, or where a group has none that is proven.
+        """
+        spent = {
+            line.group: line.epsilon
+            for line in self.simulation.account.totals
+            if (line.unit, line.view) == (Unit.USER, View.RELEASE) and line.epsilon
+        }
+        if len(spent) < 2 or spent.keys() != self.plan.groups.keys():
+            return None
+        return as_one_epsilon(self.plan, spent)
+
 
 def assemble(
     experiment: Experiment,
@@ -98,7 +114,7 @@ def assemble(
         dataset = earlier.renumbered(dataset)
     split = divide(experiment, dataset)
     profiles = split.profiles.take(split.users)
-    groups = _groups(experiment, profiles)
+    groups = _groups(experiment, split)
     run, privacy = experiment.run, experiment.privacy
     plan = Plan(
         population=groups.population,
@@ -185,7 +201,8 @@ def _sampled_by_group(method: Method, plan: Plan) -> Plan:
     """The plan with a rate for each group, so that each just meets its own target."""
     if not isinstance(method, SumMethod):
         raise Refused(f"{type(method).__name__} has no phases to sample by group")
-    rates = rates_for_targets(plan, method.phases(plan))
+    # Chosen phases need everyone in every round; where coins fall, they are planned.
+    rates = rates_for_targets(plan, method.with_planned_phases().phases(plan))
     return replace(plan, sampler=rates)
 
 
@@ -369,21 +386,19 @@ class _Groups:
     codes: Int64[np.ndarray, "clients"] | None
 
 
-def _groups(experiment: Experiment, profiles: Profiles) -> _Groups:
-    """Public groups from a category of the profiles, if the experiment names one."""
+def _groups(experiment: Experiment, split: Split) -> _Groups:
+    """The public groups of those who train, if the experiment has any."""
     name, declared = experiment.privacy.groups, experiment.data.population
     if declared is not None and (name is None) == isinstance(declared, Mapping):
         raise BadValue(
             f"data.population={declared} and privacy.groups={name!r} do not go "
             "together; with groups declare how many users each has, else a number"
         )
-    if name is None:
+    everyone = public_groups(experiment, split)
+    if everyone is None:
         assert not isinstance(declared, Mapping)
-        return _Groups(len(profiles) if declared is None else declared, {}, None)
-    known = [n for n, f in profiles.features.items() if isinstance(f, Category)]
-    check.one_of(known, groups=name)
-    column = profiles.features[name]
-    assert isinstance(column, Category)
+        return _Groups(len(split.users) if declared is None else declared, {}, None)
+    column = everyone.take(split.users)
     codes = column.codes.astype(np.int64)
     if (codes < 0).any():
         raise BadValue(f"groups={name!r}: {int((codes < 0).sum())} users have no value")
@@ -399,6 +414,32 @@ def _groups(experiment: Experiment, profiles: Profiles) -> _Groups:
     indices = {label: index for index, label in enumerate(sizes)}
     group = np.array([indices.get(label, -1) for label in found], np.int64)
     return _Groups(sum(sizes.values()), sizes, group[codes])
+
+
+def public_groups(experiment: Experiment, split: Split) -> Category | None:
+    """The public group of every user of the data, held out or not.
+
+    It is a category of the profiles, or what a coin says in place of the user; never
+    anything that follows from events.
+    """
+    wanted, profiles = experiment.privacy.groups, split.profiles
+    if wanted is None:
+        return None
+    if isinstance(wanted, Mapping):
+        return _chosen_at_random(wanted, _users_key(experiment), len(profiles))
+    known = [n for n, f in profiles.features.items() if isinstance(f, Category)]
+    check.one_of(known, groups=wanted)
+    column = profiles.features[wanted]
+    assert isinstance(column, Category)
+    return column
+
+
+def _chosen_at_random(shares: Mapping[str, float], key: Key, n: int) -> Category:
+    """A group for each of `n` users, by a coin of their own."""
+    edges = np.cumsum([*shares.values()])
+    coins = key.at("groups").each(np.arange(n)).uniform(1)[:, 0] * edges[-1]
+    codes = np.searchsorted(edges[:-1], coins, side="right").astype(np.int32)
+    return Category(codes, Strings.of([*shares]))
 
 
 def _how_many(wanted: float, n: int) -> int:

@@ -89,6 +89,7 @@ def report_of(
         comparison=contenders(judged, name),
         curve=_curve(run),
         groups=_groups(judged),
+        budgets=_groups(judged, "budgets"),
         user=None if user is None else user_of(run, user),
     )
 
@@ -136,20 +137,24 @@ def _curve(run: Finished) -> Curve | None:
     return Curve(f"{metric} on validation users", tuple(r for r, _ in lines), values)
 
 
-def _groups(judged: Mapping[str, Json]) -> dict[str, dict[str, dict[str, Estimate]]]:
-    """Estimates by group label, metric and method."""
-    first: Json = next(iter(judged.values()), {"groups": {}})
+def _groups(
+    judged: Mapping[str, Json], kind: str = "groups"
+) -> dict[str, dict[str, dict[str, Estimate]]]:
+    """Estimates by group label, metric and method; empty if one has no such groups."""
+    if not all(kind in evaluation for evaluation in judged.values()):
+        return {}
+    first: Json = next(iter(judged.values()), {kind: {}})
     return {
         label: {
             metric: {
                 name: Estimate(
-                    e["groups"][label][metric]["mean"], e["groups"][label][metric]["se"]
+                    e[kind][label][metric]["mean"], e[kind][label][metric]["se"]
                 )
                 for name, e in judged.items()
             }
             for metric in metrics
         }
-        for label, metrics in first["groups"].items()
+        for label, metrics in first[kind].items()
     }
 
 

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from tacit.experiment.settings import Experiment
 from tacit.experiment.training import Nobody, Watch, train
 from tacit.keys import Key
 from tacit.release import Standing, Unit, View
-from tacit.results import Evaluation, Pooled, pool
+from tacit.results import Evaluation, Metric, Pooled, pool
 from tacit.runtime.run import RunDirectory
 
 
@@ -44,6 +44,7 @@ class Line:
 
     `target` is None where none was asked for. `provable` is the largest epsilon of any
     seed, for a user's whole history and what is published; None if there is none.
+    `by_group` has the same for each public group, where they have budgets of their own.
     """
 
     name: str
@@ -52,12 +53,26 @@ class Line:
     provable: float | None
     evaluations: tuple[Evaluation, ...]
     is_baseline: bool = False
+    by_group: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def epsilon(self) -> float | None:
         """The target epsilon, or where there is none the provable one."""
         aimed = self.target is not None and math.isfinite(self.target)
         return self.target if aimed else self.provable
+
+    def of_group(self, group: str) -> dict[str, list[np.ndarray]]:
+        """Every metric of the held-out users of a public group, seed by seed."""
+        return {
+            metric: [
+                one.values[metric][
+                    one.budgets.member_of == one.budgets.labels.index(group)
+                ]
+                for one in self.evaluations
+                if one.budgets is not None and group in one.budgets.labels
+            ]
+            for metric in self.evaluations[0].values
+        }
 
     def pooled(self) -> dict[str, Pooled]:
         """The mean of every metric over seeds, with its standard error."""
@@ -91,6 +106,22 @@ class Comparison:
             for line in self.lines
             if line.label != against
         }
+
+    def budgets(self) -> list[dict[str, Any]]:
+        """One entry per line, public group and metric, where groups have budgets."""
+        return [
+            {
+                "label": line.label,
+                "group": group,
+                "epsilon": epsilon,
+                "metric": metric,
+                **Metric.of(np.concatenate(values)).to_json(),
+            }
+            for line in self.lines
+            for group, epsilon in line.by_group.items()
+            for metric, values in line.of_group(group).items()
+            if any(map(len, values))  # held-out users of this group
+        ]
 
     def cells(self) -> list[dict[str, Any]]:
         """One entry per line and metric."""
@@ -162,7 +193,8 @@ def _played(contest: Contest, out: Path, progress: Progress) -> Line:
         ]
         for draws in contest.runs
     ]
-    spent = [_provable(document) for of_seed in documents for document in of_seed]
+    every = [document for of_seed in documents for document in of_seed]
+    spent = [_provable(document) for document in every]
     known = [epsilon for epsilon in spent if epsilon is not None]
     return Line(
         contest.name,
@@ -171,7 +203,17 @@ def _played(contest: Contest, out: Path, progress: Progress) -> Line:
         # The worst of the runs; one without a proof leaves the line without.
         max(known) if len(known) == len(spent) else None,
         tuple(_averaged([_evaluation(d) for d in of_seed]) for of_seed in documents),
+        by_group=_by_group(every) if len(known) == len(spent) else {},
     )
+
+
+def _by_group(documents: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The largest epsilon of any run for each public group; empty if all have one."""
+    found = dict[str, float]()
+    for line in (line for document in documents for line in _published(document)):
+        before = found.get(line["group"], 0.0)
+        found[line["group"]] = max(before, line["epsilon"])
+    return found if len(found) > 1 else {}
 
 
 def _result(
@@ -217,15 +259,20 @@ def _is_finished(directory: RunDirectory, experiment: Experiment) -> bool:
 
 def _provable(document: Mapping[str, Any]) -> float | None:
     """The proven epsilon of a whole history in the release view, if there is one."""
-    lines = [
-        line
-        for line in document["epsilons"]
-        if line["unit"] == Unit.USER and line["view"] == View.RELEASE
-    ]
+    lines = _published(document)
     if not lines or any(line["standing"] != Standing.PROVEN for line in lines):
         return None
     # Groups may have budgets of their own; the largest holds for everyone.
     return max(line["epsilon"] for line in lines)
+
+
+def _published(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The lines about a whole history in the release view, one per group."""
+    return [
+        line
+        for line in document["epsilons"]
+        if line["unit"] == Unit.USER and line["view"] == View.RELEASE
+    ]
 
 
 def _evaluation(document: Mapping[str, Any]) -> Evaluation:
@@ -244,7 +291,8 @@ def _averaged(draws: Sequence[Evaluation]) -> Evaluation:
         name: float(np.mean([draw.totals[name] for draw in draws]))
         for name in first.totals
     }
-    return Evaluation(first.protocol, first.users, values, first.groups, totals)
+    parts = (first.protocol, first.users, values, first.groups, totals)
+    return Evaluation(*parts, first.budgets)
 
 
 def _judged(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Int64
@@ -12,13 +13,18 @@ from tacit.data.splits import Heldout
 from tacit.evaluation.candidate_sets import SampledCandidates
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.ranking import Personal, Scorer
-from tacit.experiment.assemble import Assembled, protocol, root_key
+from tacit.experiment.assemble import (
+    Assembled,
+    protocol,
+    public_groups,
+    root_key,
+)
 from tacit.experiment.registry import baseline
 from tacit.experiment.scorer import scorer
 from tacit.experiment.search import search
 from tacit.experiment.settings import Experiment
 from tacit.method import Clients, Scores, enrol
-from tacit.results import Evaluation
+from tacit.results import Evaluation, Groups
 from tacit.runtime.rounds import State
 from tacit.serving.recommender import Recommender
 
@@ -43,12 +49,22 @@ def evaluate_scores(
 ) -> Evaluation:
     """The evaluation of any scores, by the experiment's protocol and metrics."""
     experiment = assembled.experiment
-    return evaluate(
+    ranked = ranked_for(experiment, heldout)
+    found = evaluate(
         score,
-        ranked_for(experiment, heldout),
+        ranked,
         metrics=experiment.evaluate.metrics,
         protocol=protocol(experiment),
     )
+    return replace(found, budgets=_budgets(assembled, ranked.users))
+
+
+def _budgets(assembled: Assembled, users: Users) -> Groups | None:
+    """The public groups of held-out users, if the experiment has groups."""
+    column = public_groups(assembled.experiment, assembled.split)
+    if column is None:
+        return None
+    return Groups(tuple(column.labels), column.codes[users].astype(np.int64))
 
 
 def evaluate_among_all(

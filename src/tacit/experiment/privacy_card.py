@@ -66,6 +66,8 @@ def draw_card(assembled: Assembled) -> Json:
             "channel": plan.channel,
             "sampler": type(plan.sampler).__name__,
             "cohort_size": plan.cohort_size,
+            "groups": dict(plan.groups),
+            "as_one_epsilon": assembled.as_one_epsilon,
             "rounds": plan.rounds,
             "most_participations": plan.sampler.most_participations(plan),
             "retraining": [

@@ -142,7 +142,9 @@ class PrivacySettings:
     channel: str = "direct"
     delta: float | None = None
     target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
-    groups: str | None = None  # a category of the profiles that is public
+    # a category of the profiles that is public; or, in a simulation, how many users
+    # choose each group: { strict = 54, balanced = 37, open = 9 }, drawn by the seed
+    groups: str | Mapping[str, float] | None = None
     budgets: Literal["scale", "sample"] = "scale"  # how groups get budgets of their own
     # below it a shuffler delivers nothing; all: everybody whom the plan speaks of
     min_contributors: int | Literal["all"] = 1
@@ -155,7 +157,16 @@ class PrivacySettings:
             check.at_least(1, min_contributors=self.min_contributors)
         if self.delta is not None:
             check.fraction(delta=self.delta)
+        self._check_groups()
         self._check_targets()
+
+    def _check_groups(self) -> None:
+        if not isinstance(self.groups, Mapping):
+            return
+        if not self.groups:
+            raise BadValue("groups={} must name at least one group and its share")
+        for group, share in self.groups.items():
+            check.positive(remedy="", **{f"groups.{group}": share})
 
     def _check_targets(self) -> None:
         if not isinstance(self.target_epsilon, Mapping):
@@ -337,6 +348,8 @@ def check_experiment(
         data = dataclasses.replace(data, split="none")
         if data.selection is None:
             data = dataclasses.replace(data, items="declared")
+    if run and privacy and isinstance(privacy.groups, Mapping):
+        _check_drawn_groups(privacy, privacy.groups, run, problems)
     sampler = _sampler(run.sampler, problems) if run else None
     csv = _csv(data, relative_to, problems)
     world = problems.read(World, data.world, "data.world") if data else None
@@ -357,6 +370,27 @@ def check_experiment(
     assert None not in parts  # no problem was found
     known = world if data and data.world else None
     return Experiment(*parts, csv, known, selection, metric, subset)  # type: ignore[arg-type]
+
+
+def _check_drawn_groups(
+    privacy: PrivacySettings,
+    groups: Mapping[str, float],
+    run: RunSettings,
+    problems: Problems,
+) -> None:
+    """Note groups that are not those of the targets, or drawn in a release."""
+    targets = privacy.target_epsilon
+    if isinstance(targets, Mapping) and targets.keys() != groups.keys():
+        problems.found.append(
+            f"privacy.target_epsilon names the groups {sorted(targets)}; "
+            f"privacy.groups has {sorted(groups)}: give each of them a target"
+        )
+    if run.purpose == "release":
+        problems.found.append(
+            f"privacy.groups = {dict(groups)} draws the groups of users, which is for "
+            "simulations; in a release name the category of the profiles that says "
+            "what each user chose"
+        )
 
 
 def _check_baseline_settings(evaluate: EvaluateSettings, problems: Problems) -> None:

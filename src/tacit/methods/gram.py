@@ -529,7 +529,7 @@ class Gram(SumMethod):
     def _counting(self, plan: Plan, deviation: float, *, head: int) -> Counting:
         """Counts under this much noise, next to counts with the whole budget."""
         return Counting(
-            plan.cohort_size,
+            self.planned(plan),
             deviation,
             least=self._count_deviation(plan, 1.0),
             best=heuristics.BEST,
@@ -787,7 +787,7 @@ class Gram(SumMethod):
         """The outlook where counting goes on until it is enough, on usual counts."""
         n_items, side = len(catalog), self._side(catalog)
         true = heuristics.usual_counts(
-            plan.cohort_size,
+            self.planned(plan),
             n_items=n_items,
             history=self.usual_history or heuristics.USUAL_HISTORY,
         )

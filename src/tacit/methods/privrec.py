@@ -289,7 +289,7 @@ class PrivRec(SumMethod):
         if noise is None:
             return said
         n = size(self._blueprint.network(catalog))
-        a_weight = noise.scale("") / plan.cohort_size
+        a_weight = noise.scale("") / self.planned(plan)
         longest = float(self.privacy.told(training, {}).get("clip", noise.sensitivity))
         times = a_weight * np.sqrt(n) / longest
         return (

@@ -152,6 +152,20 @@ def groups_of(plan: Plan, scale: Mapping[str, float]) -> list[str]:
     return [EVERYONE]
 
 
+def as_one_epsilon(plan: Plan, spent: Mapping[str, float]) -> float:
+    """The epsilon at which one budget for all makes sums as clear as these groups do.
+
+    A member of group g adds s_g to a sum and has mu_g = s_g mu under its noise. So the
+    sum has the ratio of users to noise that everyone at the mean of mu_g would give it.
+    """
+    delta = _gaussian_delta(plan)
+    mu = {
+        group: 1 / gaussian_noise(found, delta=delta) for group, found in spent.items()
+    }
+    mean = sum(size * mu[group] for group, size in plan.groups.items())
+    return gaussian_epsilon(plan.population / mean, delta=delta)
+
+
 def rates_for_targets(plan: Plan, phases: Sequence[Phase]) -> PoissonByGroup:
     """Rates of being asked with which every group just meets its own target.
 

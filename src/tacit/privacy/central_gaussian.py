@@ -4,7 +4,8 @@
     z   noise     multiplier of a round, by phase; follows from the plan's target
     s_g scale     a group's bound over S, at most 1: its personal budget
 
-    client   1  the whole report, all leaves together, times min(1, s_g S / norm)
+    client   1  the whole report, all leaves together, times s_g min(1, S / norm) where
+                S is proven, and times min(1, s_g S / norm) where it is a choice
     sum      2  add N(0, (z S)²) to every number
     account  3  one Gaussian release of multiplier z / s_g per round
 
@@ -278,9 +279,13 @@ class CentralGaussian(Privacy):
     ) -> Tree:
         """Line 1: the report, clipped to the bound of each client's group."""
         mechanism = self.mechanism(phase, told)
-        if isinstance(mechanism, ByClip):
-            return mechanism.bound(tree, codes)
-        return mechanism.bound(tree)
+        if not isinstance(mechanism, ByClip):
+            return mechanism.bound(tree)
+        if not phase.is_clipped:
+            # So that a sum over `planned` is a mean in which a member of g weighs s_g,
+            # also where reports are shorter than their bound.
+            tree = tree.scale(np.array([*self.scale.values()])[codes])
+        return mechanism.bound(tree, codes)
 
     def mechanism(self, phase: Phase, told: Arrays) -> SumMechanism:
         """Lines 1 and 2, at the clip that everyone was sent."""

@@ -43,6 +43,7 @@ def render(report: Report) -> str:
         _differences(report.differences) if report.differences else "",
         _curve(report.curve) if report.curve else "",
         _groups(report.groups) if report.groups else "",
+        _budgets(report.budgets) if report.budgets else "",
         _user(report.user) if report.user else "",
         _origin(report),
     )
@@ -135,6 +136,19 @@ def _groups(groups: Groups) -> str:
     )
     body = first + elements.folded("".join(numbers))
     return elements.section("groups", "For whom it works", body)
+
+
+def _budgets(groups: Groups) -> str:
+    metrics = list(dict.fromkeys(name for group in groups.values() for name in group))
+    lead = elements.paragraph(
+        "Held-out users by their public group. All have the same model: groups differ "
+        "in who is in them, and in how much the model heard of users like them."
+    )
+    numbers = "".join(
+        elements.table(tables.by_group(groups, name, of="public group"), heads=1)
+        for name in metrics
+    )
+    return elements.section("budgets", "For those of each budget", lead + numbers)
 
 
 def _user(user: User) -> str:

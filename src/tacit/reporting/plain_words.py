@@ -8,6 +8,7 @@ from typing import Any
 
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.statement import Statement
+from tacit.text import shown
 
 _LARGEST = 20.0  # epsilon whose factor, half a billion, is still written out
 
@@ -57,7 +58,32 @@ def in_words(totals: Sequence[Statement]) -> list[str]:
 
 
 def _of(group: str, n_groups: int) -> str:
-    return "" if n_groups == 1 else f" (of group '{group}')"
+    return "" if n_groups == 1 else f", about a user of group '{shown(group)}'"
+
+
+def groups_as_one(sizes: Mapping[str, int], epsilon: float) -> str:
+    """How many users each group has, and what their budgets are worth together.
+
+    >>> groups_as_one({"strict": 60, "open": 40}, 2.5)
+    "groups: 60 'strict', 40 'open'; sums are as clear as with everyone at epsilon 2.5"
+    """
+    who = ", ".join(f"{size:,} '{shown(group)}'" for group, size in sizes.items())
+    one = f"{epsilon:.3g}"
+    return f"groups: {who}; sums are as clear as with everyone at epsilon {one}"
+
+
+def targets(target: float | Mapping[str, float] | None) -> str:
+    """The target of all, or that of each group.
+
+    >>> targets({"strict": 1.0, "open": 8.0}), targets(2.0), targets(None)
+    ("epsilon 1.0 for 'strict', 8.0 for 'open'", 'epsilon 2.0', 'none')
+    """
+    if target is None:
+        return "none"
+    if not isinstance(target, Mapping):
+        return f"epsilon {target}"
+    each = ", ".join(f"{e} for '{shown(group)}'" for group, e in target.items())
+    return f"epsilon {each}"
 
 
 def _verdict(line: Statement) -> str:

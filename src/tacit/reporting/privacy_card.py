@@ -189,13 +189,14 @@ def _budget(card: Json) -> str:
     budget = card["budget"]
     target, delta = budget["target_epsilon"], budget["delta"]
     facts = (
-        f"Target: {'none' if target is None else f'epsilon {target}'}"
+        f"Target: {plain_words.targets(target)}"
         f"{'' if delta is None else f' at delta {delta}'}. "
         "A run whose account would pass its target is refused before it begins.",
         f"Rounds: {budget['rounds']} planned, {card['rounds_begun']} begun; about "
         f"{budget['cohort_size']:,.0f} clients in each, chosen by {budget['sampler']}; "
         f"one client in at most {budget['most_participations']}.",
         f"Reports travel over the channel '{budget['channel']}'.",
+        *_groups(budget),
         "Training again on the same users spends again:",
     )
     again = [
@@ -208,6 +209,18 @@ def _budget(card: Json) -> str:
     caption = "What training so many times composes to"
     table = tables.Table(caption, header, tuple(again))
     return elements.listing(facts) + elements.table(table, heads=1)
+
+
+def _groups(budget: Json) -> tuple[str, ...]:
+    """Who has which budget; nothing where all have the same, as on older cards."""
+    one = budget.get("as_one_epsilon")
+    if one is None:
+        return ()
+    return (
+        f"Public g{plain_words.groups_as_one(budget['groups'], one)[1:]}. A group is "
+        "chosen by its users or follows from public facts, never from their data; that "
+        "somebody is in it is not protected.",
+    )
 
 
 def _audit(card: Json) -> str:

@@ -104,4 +104,5 @@ class Report:
     differences: tuple[Paired, ...] = ()
     curve: Curve | None = None
     groups: Groups | None = None
+    budgets: Groups | None = None  # public groups with budgets of their own
     user: User | None = None

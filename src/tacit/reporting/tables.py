@@ -93,7 +93,7 @@ def cells(measured: Sequence[Mapping[str, Any]]) -> Table:
     return Table("Cells", header, rows)
 
 
-def by_group(groups: Groups, metric: str) -> Table:
+def by_group(groups: Groups, metric: str, *, of: str = "activity group") -> Table:
     """One metric, with one row per group and one column per method."""
     cells = {label: metrics.get(metric, {}) for label, metrics in groups.items()}
     methods = _distinct(method for row in cells.values() for method in row)
@@ -101,7 +101,22 @@ def by_group(groups: Groups, metric: str) -> Table:
         (label, *(_shown(row.get(method)) for method in methods))
         for label, row in cells.items()
     )
-    return _measured(f"{metric} by activity group", ("group", *methods), rows)
+    return _measured(f"{metric} by {of}", ("group", *methods), rows)
+
+
+def by_budget(measured: Sequence[Mapping[str, Any]], metric: str) -> Table:
+    """One metric of the held-out users of each public group, and their epsilon."""
+    rows = tuple(
+        (
+            one["label"],
+            one["group"],
+            _rounded_up(one["epsilon"]),
+            _shown(Estimate(one["mean"], one["se"])),
+        )
+        for one in measured
+    )
+    header = ("line", "group", "epsilon", metric)
+    return Table(f"{metric} by public group", header, rows, frozenset({2, 3}))
 
 
 def curve(shown: Curve) -> Table:
@@ -156,10 +171,13 @@ def epsilon(said: Statement) -> str:
             f"'{said.what}' is PROVEN with epsilon={said.epsilon}, delta={said.delta}; "
             "a proven statement has both (delta=0.0 for pure privacy)"
         )
-    # From the exact value of the float, so that rounding up can never fall below it.
-    figure = Decimal(said.epsilon).quantize(Decimal("0.0001"), ROUND_CEILING)
     terms = f"{said.adjacency}, delta {said.delta}; {said.horizon}; {said.accountant}"
-    return f"{figure} ({terms})"
+    return f"{_rounded_up(said.epsilon)} ({terms})"
+
+
+def _rounded_up(figure: float) -> str:
+    # From the exact value of the float, so that rounding up can never fall below it.
+    return str(Decimal(figure).quantize(Decimal("0.0001"), ROUND_CEILING))
 
 
 def why(said: Statement) -> str:

@@ -428,13 +428,15 @@ class MethodContract(ABC):
         chunk: int | None = None,
     ) -> Simulation:
         world = world or self.world()
+        plan = plan or self.plan(world)
         return Simulation(
             self.method(),
-            plan or self.plan(world),
+            plan,
             world.catalog,
             world.profiles,
             world.shards,
             Key.from_seed(7),
+            groups=np.repeat(np.arange(len(plan.groups)), [*plan.groups.values()]),
             chunk=chunk,
         )
 

@@ -90,6 +90,26 @@ class TestCentral(GramContract):
         return Gram(privacy=privacy, count_rounds=2, head=20, rank=8)
 
 
+class TestBudgets(GramContract):
+    """Every third user sends a fifth of a report."""
+
+    def method(self):
+        noise = {"counts": 0.02, "relations": 0.02}
+        privacy = CentralGaussian(noise, scale={"strict": 0.2, "open": 1.0})
+        return Gram(privacy=privacy, count_rounds=2, head=20, rank=8)
+
+    def plan(self, world):
+        return with_strict(super().plan(world))
+
+    def answer_plan(self, world):
+        return with_strict(super().answer_plan(world))
+
+
+def with_strict(plan):
+    few = plan.population // 3
+    return replace(plan, groups={"strict": few, "open": plan.population - few})
+
+
 class TestLocal(GramContract):
     def method(self):
         privacy = LocalPrivUnit(epsilon=400.0)
