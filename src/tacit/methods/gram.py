@@ -611,7 +611,7 @@ class Gram(SumMethod):
         weights, side = server.weights, len(found.vectors)
         if not self.chooses_phases or "rows" in weights:
             return np.ones(len(found.strengths))
-        counts, users = weights["counts"], server.plan.cohort_size
+        counts, users = weights["counts"], self.planned(server.plan)
         head = weights["head"][:side]
         liked = expected_counts(counts, _count_noise(memory))[head]
         own = own_parts(found.vectors, liked * weights["weights"][:side] ** 2)

@@ -192,6 +192,29 @@ def test_items_that_go_with_themselves_are_no_taste(monkeypatch):
     assert found < 0.5 * personal()
 
 
+def test_groups_do_not_change_what_a_usual_history_has(monkeypatch):
+    """Counts of groups are scaled, and so is the number of users they are held to."""
+    found = []
+
+    def kept(items_per_history):
+        found.append(items_per_history)
+        return 0.0
+
+    monkeypatch.setattr(heuristics, "own_part_taken_out", kept)
+    half = len(DENSE.shards) // 2
+    groups = {"strict": half, "open": len(DENSE.shards) - half}
+    targets = {"strict": 8.0, "open": 16.0}
+    for fields in ({}, {"groups": groups, "target_epsilon": targets}):
+        plan = plan_of(DENSE, epsilon=16.0, **fields)
+        made = CENTRAL.calibrated(plan)
+        people = DENSE.catalog, DENSE.profiles, DENSE.shards
+        codes = np.arange(len(DENSE.shards)) % len(plan.groups)
+        simulation = Simulation(made, plan, *people, Key.from_seed(0), groups=codes)
+        list(simulation.run(simulation.start()))
+    alone, grouped = found[0], found[-1]
+    assert grouped == pytest.approx(alone, rel=0.1)
+
+
 def test_own_parts_are_those_of_items_drawn_alone():
     """Along a direction on one item all of a mean z zᵀ may be that item's own."""
     vectors = np.array([[1.0, 0.6], [0.0, 0.8], [0.0, 0.0]])
