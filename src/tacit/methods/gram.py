@@ -615,8 +615,13 @@ class Gram(SumMethod):
         head = weights["head"][:side]
         liked = expected_counts(counts, _count_noise(memory))[head]
         own = own_parts(found.vectors, liked * weights["weights"][:side] ** 2)
-        within = items_per_history(float(counts.sum()), float(liked.sum()), users=users)
-        off = heuristics.own_part_taken_out(within) * Evidence.of(memory).users * own
+        of_all, most = float(counts.sum()), float(liked.max(initial=0.0))
+        within, popular = (
+            items_per_history(of_all, some, users=users)
+            for some in (float(liked.sum()), most)
+        )
+        taken = heuristics.own_part_taken_out(within, popular)
+        off = taken * Evidence.of(memory).users * own
         above = np.maximum(found.strengths - found.rest, 1e-300)
         return 1 - np.clip((off - found.rest) / above, 0.0, 1.0)
 

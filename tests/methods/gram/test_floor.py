@@ -188,7 +188,7 @@ def test_items_that_go_with_themselves_are_no_taste(monkeypatch):
         return float(state.server.weights["strengths"].max())
 
     found = personal()
-    monkeypatch.setattr(heuristics, "own_part_taken_out", lambda _: 0.0)
+    monkeypatch.setattr(heuristics, "own_part_taken_out", lambda *_: 0.0)
     assert found < 0.5 * personal()
 
 
@@ -196,7 +196,7 @@ def test_groups_do_not_change_what_a_usual_history_has(monkeypatch):
     """Counts of groups are scaled, and so is the number of users they are held to."""
     found = []
 
-    def kept(items_per_history):
+    def kept(items_per_history, most_popular):
         found.append(items_per_history)
         return 0.0
 
