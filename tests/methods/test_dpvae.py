@@ -1,0 +1,239 @@
+"""DP-VAE: the contract in its forms, its gradient by autograd, sizes and account."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from onnx_device import run
+
+from tacit.aggregation.server_optimizers import Adam
+from tacit.audit.audit_method import audit
+from tacit.data.federated_data import FederatedData
+from tacit.errors import BadValue, Refused
+from tacit.keys import Key
+from tacit.method import (
+    Candidates,
+    CentralGaussian,
+    LocalPrivUnit,
+    Method,
+    Unmetered,
+    participate,
+)
+from tacit.methods.dpvae import DpVae
+from tacit.plan import Plan
+from tacit.release import View
+from tacit.runtime.simulate import Simulation
+from tacit.sampling import Poisson
+from tacit.serving.onnx_file import to_onnx
+from tacit.statement import account
+from tacit.testing.contract import (
+    MethodContract,
+    ScoreFunction,
+    assert_checkerboard_learnt,
+    checkerboard,
+    mixed_world,
+)
+
+SMALL = {"head": 15, "latent": 3, "dtype": "float64", "rate": 0.1}
+QUIET = CentralGaussian({"counts": 0.01, "gradients": 0.001}, clip=5.0)
+
+
+class TestCentral(MethodContract):
+    """The contract under noise; the answer is learnt with little of it."""
+
+    def method(self) -> Method:
+        return DpVae(**SMALL, privacy=QUIET)
+
+    def answer_plan(self, world: FederatedData) -> Plan:
+        return Plan(len(world.shards), rounds=30)
+
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
+        assert_checkerboard_learnt(score, world.shards)
+
+
+class TestBare(TestCentral):
+    """With dropout, and a clip that nobody needs."""
+
+    def method(self) -> Method:
+        return DpVae(**SMALL, dropout=0.3)
+
+
+class TestVae(TestCentral):
+    """The paper's network, sampled, with its divergence."""
+
+    def method(self) -> Method:
+        return DpVae(**SMALL, model="vae", hidden=6, privacy=QUIET)
+
+
+def simulation(method, *, world=None, rounds=3):
+    world = world or mixed_world()
+    data = world.catalog, world.profiles, world.shards
+    return Simulation(method, Plan(len(world.shards), rounds), *data, Key.from_seed(3))
+
+
+def trained_to(made, rounds):
+    state = made.start()
+    for _ in range(rounds):
+        state, _ = made.step(state)
+    return state
+
+
+def said(made, state):
+    """What everyone would report in the next round."""
+    broadcast = made.method.broadcast(state.server)
+    users = state.clients, made.shards, made.population.keys
+    return participate(made.method, broadcast, *users, ledger=Unmetered())[1].tree
+
+
+# a round
+
+
+def test_a_gradient_is_that_of_the_mean_log_likelihood():
+    """Line 3 of the docstring, written out for torch."""
+    made = simulation(DpVae(**SMALL))
+    state = trained_to(made, 1)
+    reports, known = said(made, state).to_dense(), state.server.weights
+    for user in range(len(made.shards)):
+        held = [i for i in known["head"] if i in made.shards.take([user]).items]
+        layers = {n: torch.tensor(known[n], requires_grad=True) for n in reports.leaves}
+        matrix = layers["encoder/0"]
+        x = torch.tensor(np.isin(known["head"], held).astype(float))
+        unit = x / max(1.0, float(x.sum())) ** 0.5
+        latent = unit @ matrix[:-1] + matrix[-1]
+        scores = latent @ matrix[:-1].T + layers["decoder/0"][-1]
+        loss = -(x * torch.log_softmax(scores, 0)).sum() / max(1.0, float(x.sum()))
+        loss.backward()
+        for name, layer in layers.items():
+            expected = layer.grad.numpy()
+            np.testing.assert_allclose(reports[name][user], expected, atol=1e-12)
+
+
+def test_a_round_is_adam_on_the_sum_over_the_planned():
+    made = simulation(DpVae(**SMALL))
+    state = trained_to(made, 1)
+    gradient = {n: g / 13 for n, g in said(made, state).sum().items()}
+    weights = {name: state.server.weights[name] for name in gradient}
+    expected, _ = Adam(0.1).step(weights, Adam().start(weights), gradient)
+    after, _ = made.step(state)
+    for name, value in expected.items():
+        np.testing.assert_allclose(after.server.weights[name], value, atol=1e-12)
+
+
+def test_the_head_has_the_most_counted_items_and_begins_at_their_popularity():
+    made = simulation(DpVae(**SMALL | {"head": 4}))
+    state = trained_to(made, 1)
+    counts, head = (state.server.weights[name] for name in ("counts", "head"))
+    assert set(head) == set(np.argsort(-counts, kind="stable")[:4])
+    logs = np.log(np.maximum(counts[head], 1.0))
+    bias = state.server.weights["decoder/0"][-1]
+    np.testing.assert_allclose(bias, logs - logs.mean(), atol=1e-12)
+
+
+def test_who_has_nothing_of_the_head_says_nothing():
+    made = simulation(DpVae(**SMALL | {"head": 2}))
+    state = trained_to(made, 1)
+    head = state.server.weights["head"]
+    owners = made.shards.owners[np.isin(made.shards.items, head)]
+    norms = said(made, state).norms()
+    np.testing.assert_array_equal(norms > 0, np.isin(np.arange(13), owners))
+
+
+def test_reports_are_factors():
+    made = simulation(DpVae(**SMALL))
+    leaves = said(made, trained_to(made, 1)).leaves
+    assert {n: leaf.shape for n, leaf in leaves.items()} == {
+        "encoder/0": (16, 3),
+        "decoder/0": (1, 15),
+    }
+    assert leaves["encoder/0"].left.shape == (13, 2, 16)  # two outer products
+
+
+def test_what_a_phone_would_compute():
+    made = simulation(DpVae(**SMALL), world=checkerboard())
+    state = trained_to(made, 3)
+    method, told = made.method, made.method.broadcast(state.server)
+    x = np.zeros((24, 12), np.float32)
+    x[made.shards.owners, made.shards.items] = 1
+    taste = method.represent(told, state.clients, made.shards, made.population.keys)
+    expected = method.score(told, taste, Candidates.all_of(made.catalog))
+    found = run(to_onnx(method.formula(told), n_items=12), x)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+# account
+
+
+def plan_at(epsilon, users=5034):
+    return Plan(
+        users,
+        rounds=151,
+        sampler=Poisson(0.3),
+        channel="secure_sum",
+        delta=1e-6,
+        target_epsilon=epsilon,
+    )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "head", "latent"), [(1.0, 401, 32), (8.0, 928, 74)]
+)
+def test_sizes_follow_from_users_over_noise(epsilon, head, latent):
+    made = DpVae(privacy=CentralGaussian()).calibrated(plan_at(epsilon))
+    assert (made.head, made.latent) == (head, latent)
+    spent = account(plan_at(epsilon), made.releases(plan_at(epsilon)))
+    assert spent.worst(view=View.RELEASE) == pytest.approx(epsilon, rel=0.01)
+    assert spent.worst(view=View.RELEASE) <= epsilon
+
+
+def test_sizes_that_are_set_stay_and_without_noise_they_are_the_largest():
+    set_, free = DpVae(head=7), DpVae()
+    made = set_.calibrated(plan_at(1.0))
+    assert (made.head, made.latent) == (7, 128)
+    made = free.calibrated(plan_at(1.0))
+    assert (made.head, made.latent) == (3000, 128)
+
+
+def test_few_users_get_a_small_network():
+    made = DpVae(privacy=CentralGaussian()).calibrated(plan_at(1.0, users=100))
+    assert (made.head, made.latent) == (57, 5)
+
+
+@pytest.mark.slow
+def test_its_claims_survive_the_audit():
+    """False alarm below 5e-3 if the seed were drawn anew."""
+    plan = Plan(2000, rounds=3, channel="secure_sum", delta=1e-6)
+    noise = CentralGaussian({"counts": 2.0, "gradients": 1.5}, clip=0.3)
+    for own in ({}, {"model": "vae", "hidden": 3}):
+        method = DpVae(head=700, latent=3, privacy=noise, **own)
+        found = audit(method, plan, key=Key.from_seed(1))
+        assert [check.name for check in found.checks if not check.ok] == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"model": "gan"},
+        {"head": 0},
+        {"latent": 0},
+        {"hidden": 0},
+        {"dropout": 1.0},
+        {"beta": -1.0},
+        {"rate": 0.0},
+        {"count_rounds": 0},
+        {"count_share": 1.0},
+        {"dtype": "float16"},
+        {"privacy": LocalPrivUnit(1.0)},
+    ],
+)
+def test_what_cannot_be_is_refused(wrong):
+    with pytest.raises(BadValue, match=next(iter(wrong))):
+        DpVae(**wrong)
+
+
+def test_sizes_are_needed_before_the_first_round():
+    for own in ({"latent": 2}, {"head": 2}):
+        with pytest.raises(BadValue, match="is not set"):
+            simulation(DpVae(**own)).start()
+    with pytest.raises(Refused, match="rounds=1"):
+        simulation(DpVae(**SMALL), rounds=1).start()
