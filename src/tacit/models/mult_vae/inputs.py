@@ -1,4 +1,4 @@
-"""Histories as sparse rows of norm 1, and the draws of one training pass."""
+"""Histories as sparse rows of norm 1, draws of a training pass, and priors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from tacit.data.ragged import offsets_of
+from tacit.data.ragged import Ragged, offsets_of
 from tacit.data.shards import Shards
 from tacit.keys import Keys
 from tacit.tree import Array
@@ -40,6 +40,18 @@ class Held:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def take(self, users: Int64[np.ndarray, "some"]) -> Held:
+        """What some of the users hold, in the order given; repeats are repeated."""
+        lengths = self.lengths[users]
+        places = Ragged(self.offsets, self.columns).places(users)
+        return Held(
+            offsets_of(lengths),
+            self.columns[places],
+            self.n_items,
+            self.draws_at[places],
+            self.lengths_drawn[users],
+        )
 
     @property
     def lengths(self) -> Int64[np.ndarray, "users"]:
@@ -87,3 +99,14 @@ class Pass:
             stays = draws[held.draws_at] >= dropout
             values = np.where(stays, values / (1 - dropout), 0.0)
         return cls(values, keys.at("latent").normal(latent))
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """The normal distribution that each user's latent vector is pulled to.
+
+    Without one it is the standard normal distribution, for everyone.
+    """
+
+    mean: Float64[np.ndarray, "users latent"]
+    variance: Float64[np.ndarray, "users latent"]
