@@ -85,10 +85,10 @@ def clip_error(
 
 def noisy_prior(
     metadata: Float[np.ndarray, "clients kinds size"],
-    means: Float[np.ndarray, "kinds size"],
+    means: Float[np.ndarray, "... kinds size"],
     keys: Keys,
     *,
-    sigma: float,
+    sigma: float | Float64[np.ndarray, "clients"],
 ) -> tuple[Numbers, Numbers]:
     """DP-VAE's prior of each user: means and variances, with noise on both.
 
@@ -99,8 +99,8 @@ def noisy_prior(
     """
     if len(metadata) != len(keys):
         raise BadValue(f"metadata of {len(metadata)} clients for {len(keys)} keys")
-    check.positive(sigma=sigma)
-    size = means.shape[1]
-    mean = (metadata * means).sum(axis=1) + sigma * keys.at("mean").normal(size)
+    check.positive(sigma=float(np.min(sigma)))
+    scale, size = np.reshape(sigma, (-1, 1)), metadata.shape[2]
+    mean = (metadata * means).sum(axis=1) + scale * keys.at("mean").normal(size)
     variance = ((metadata - mean[:, None]) ** 2).sum(axis=1)
-    return mean, variance + sigma * keys.at("variance").normal(size)
+    return mean, variance + scale * keys.at("variance").normal(size)

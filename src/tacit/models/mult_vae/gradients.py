@@ -71,13 +71,15 @@ def example_gradients(
     *,
     beta: float,
     prior: Prior | None = None,
+    most_log_variance: float | None = None,
 ) -> Tree:
     """The gradients of single items' losses; each product of a leaf is one example's.
 
     An example reads the whole history and is to foretell one item: its loss is
     -log p of the target, a column, and β KL. A product is an example's gradient over
     the number of examples, so that their sum is the mean. A user without items has
-    gradients of zero. For networks that are not tied.
+    gradients of zero. For networks that are not tied. Log variances of a latent that
+    are further from zero than `most_log_variance` count as that.
     """
     if network.is_tied:
         raise BadValue("a tied matrix has two products per example; use is_tied=False")
@@ -89,6 +91,7 @@ def example_gradients(
     if prior is not None:
         prior = Prior(prior.mean[users], prior.variance[users])
     examples = _Examples(network, weights, again, 0.0, prior, targets.ravel())
+    examples.most_log_variance = most_log_variance
     examples.play(drawn, beta=beta, is_mean=False)
     flat = examples.tree(1 / times).leaves
     return Tree({name: _by_user(leaf, n, times) for name, leaf in flat.items()})
@@ -139,6 +142,7 @@ class _Cohort:
         self.owners = held.owners
         self.lengths = held.lengths[:, None].astype(self.dtype)
         self.ones = np.ones((len(held), 1), self.dtype)
+        self.most_log_variance: float | None = None
 
     def play(self, one: Pass, *, beta: float, is_mean: bool) -> None:
         """Run one forward and backward pass; every layer notes its two factors."""
@@ -210,6 +214,9 @@ class _Cohort:
         if not self.network.is_variational:
             return out, None, out
         means, log_variances = np.split(out, 2, axis=1)
+        if self.most_log_variance is not None:
+            most = self.most_log_variance
+            log_variances = np.clip(log_variances, -most, most)
         spread = np.exp(log_variances / 2)
         return means, spread, means + noise * spread
 

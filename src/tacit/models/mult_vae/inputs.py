@@ -43,15 +43,31 @@ class Held:
 
     def take(self, users: Int64[np.ndarray, "some"]) -> Held:
         """What some of the users hold, in the order given; repeats are repeated."""
-        lengths = self.lengths[users]
+        lengths, events = self.lengths[users], self.lengths_drawn[users]
         places = Ragged(self.offsets, self.columns).places(users)
+        moved = offsets_of(events)[:-1] - offsets_of(self.lengths_drawn)[users]
         return Held(
             offsets_of(lengths),
             self.columns[places],
             self.n_items,
-            self.draws_at[places],
-            self.lengths_drawn[users],
+            self.draws_at[places] + np.repeat(moved, lengths),
+            events,
         )
+
+    def drawn_examples(
+        self, keys: Keys, times: int
+    ) -> Int64[np.ndarray, "users times"]:
+        """So many of each user's columns, in a random order; then all once more.
+
+        Whoever has fewer has some of them again, and whoever has none has column 0.
+        """
+        draws = keys.uniform_ragged(self.lengths_drawn)[self.draws_at]
+        order = np.lexsort((draws, self.owners))
+        at = np.arange(times) % np.maximum(self.lengths, 1)[:, None]
+        places = np.minimum(self.offsets[:-1, None] + at, max(len(order) - 1, 0))
+        if not len(order):
+            return np.zeros(places.shape, np.int64)
+        return np.where(self.lengths[:, None] > 0, self.columns[order[places]], 0)
 
     @property
     def lengths(self) -> Int64[np.ndarray, "users"]:
