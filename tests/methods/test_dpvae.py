@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,8 @@ from onnx_device import run
 
 from tacit.aggregation.server_optimizers import Adam
 from tacit.audit.audit_method import audit
+from tacit.data.catalog import Profiles
+from tacit.data.features import Vectors
 from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
@@ -21,8 +26,10 @@ from tacit.method import (
     participate,
 )
 from tacit.methods.dpvae import DpVae
+from tacit.models.mult_vae import Network
 from tacit.plan import Plan
-from tacit.release import View
+from tacit.privacy import PublishedPersonalNoise
+from tacit.release import Standing, Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson
 from tacit.serving.onnx_file import to_onnx
@@ -36,6 +43,9 @@ from tacit.testing.contract import (
 )
 
 SMALL = {"head": 15, "latent": 3, "dtype": "float64", "rate": 0.1}
+KINDS = ("gender", "age", "job", "zip")
+VAE = {**SMALL, "model": "vae", "hidden": 6}
+PAPER = {"latent": 3, "hidden": 6, "dtype": "float64", "beta": 0.01, "rate": 2.0}
 QUIET = CentralGaussian({"counts": 0.01, "gradients": 0.001}, clip=5.0)
 
 
@@ -63,7 +73,63 @@ class TestVae(TestCentral):
     """The paper's network, sampled, with its divergence."""
 
     def method(self) -> Method:
-        return DpVae(**SMALL, model="vae", hidden=6, privacy=QUIET)
+        return DpVae(**VAE, privacy=QUIET)
+
+
+def described(world: FederatedData) -> FederatedData:
+    """The same users, who say four things about themselves; the means are public."""
+    n = len(world.shards)
+    draws = Key.from_seed(8).generator()
+    features = {}
+    for kind in KINDS:
+        own = draws.normal(size=(n, 5)).astype(np.float32)
+        own /= np.linalg.norm(own, axis=1, keepdims=True)
+        features[f"{kind}_vector"] = Vectors(own)
+        features[f"{kind}_mean"] = Vectors(np.full((n, 5), 0.2, np.float32))
+    profiles = Profiles(world.profiles.ids, features)
+    return replace(world, profiles=profiles)
+
+
+class WithPriors(TestCentral):
+    def world(self) -> FederatedData:
+        return described(mixed_world())
+
+    def answer_world(self) -> FederatedData:
+        return described(checkerboard())
+
+
+class TestPriors(WithPriors):
+    """Sound: the prior is the client's, and nothing of it leaves but the gradient."""
+
+    def method(self) -> Method:
+        return DpVae(**VAE, priors=KINDS, beta=0.02, privacy=QUIET)
+
+
+class TestPaper(WithPriors):
+    """Algorithm 3 without its noise: it learns."""
+
+    def method(self) -> Method:
+        return DpVae(mode="paper", **PAPER, priors=KINDS)
+
+    def answer_plan(self, world: FederatedData) -> Plan:
+        return Plan(len(world.shards), rounds=200)
+
+
+class TestPublished(WithPriors):
+    """Algorithm 3 as printed; nobody learns anything under its noise."""
+
+    rounds = 2
+
+    def method(self) -> Method:
+        privacy = PublishedPersonalNoise()
+        own = {**PAPER, "rate": 1e-5}  # else a latent's variance overflows
+        return DpVae(mode="paper", **own, priors=KINDS, privacy=privacy)
+
+    def answer_plan(self, world: FederatedData) -> Plan:
+        return Plan(len(world.shards), rounds=3)
+
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
+        assert np.isfinite(score(world.shards)).all()
 
 
 def simulation(method, *, world=None, rounds=3):
@@ -161,6 +227,101 @@ def test_what_a_phone_would_compute():
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+# Algorithm 3
+
+
+@pytest.mark.parametrize(
+    ("items", "hidden", "latent", "printed"),
+    [
+        (1682, 80, 20, 275_802),  # ML-100K
+        (26_744, 100, 30, 5_384_804),  # ML-20M before it is pre-processed
+        (
+            17_770,
+            100,
+            50,
+            3_587_070,
+        ),  # Netflix, whole: in no table
+    ],
+)
+def test_the_papers_parameter_counts_imply_its_widths(items, hidden, latent, printed):
+    """Table 3 against Table 2: none of the counts is of the pre-processed items."""
+    shapes = Network(items, (hidden,), latent).shapes.values()
+    assert sum(math.prod(shape) for shape in shapes) == printed
+
+
+def paper(**own):
+    made = simulation(
+        DpVae(mode="paper", **PAPER, **own), world=described(mixed_world())
+    )
+    return made, made.start()
+
+
+def test_without_noise_a_round_is_a_plain_step_along_the_mean_of_examples():
+    made, state = paper(examples=4)
+    reports = said(made, state)
+    assert reports.leaves["encoder/0"].left.shape == (13, 4, 21)
+    gradient = reports.sum()
+    after, _ = made.step(state)
+    for name, value in gradient.items():
+        expected = state.server.weights[name] - 2.0 * value / 13
+        np.testing.assert_allclose(after.server.weights[name], expected, atol=1e-12)
+
+
+def test_with_a_constant_clip_the_mean_of_clipped_examples_is_sent():
+    """A clip that nobody reaches, and an epsilon that makes the noise vanish."""
+    loose = PublishedPersonalNoise(most_epsilon=1e12, clip=1e3)
+    made, state = paper(privacy=loose)
+    bare, bare_state = paper()
+    expected = said(bare, bare_state).to_dense()
+    found = said(made, state)
+    for name, leaf in found.leaves.items():
+        # Somebody may choose a small share of the largest epsilon: 1e3 · 1e-12 · 1e3.
+        np.testing.assert_allclose(leaf.values, expected[name], atol=1e-4)
+
+
+def test_the_noise_of_a_batch_is_797_times_the_longest_mean_gradient():
+    """docs/errata/dpvae.md: 4.7985 sqrt(275,802) / sqrt(10), for epsilon 1."""
+    sigma = PublishedPersonalNoise().sigma(np.ones(1))[0]
+    assert round(sigma * math.sqrt(275_802) / math.sqrt(10)) == 797
+    # Epsilons are uniform in (0, 1], and 1/ε² has no mean: the median of σ is twice it.
+    assert PublishedPersonalNoise().sigma(np.array([0.5]))[0] == 2 * sigma
+
+
+def test_everyone_keeps_an_epsilon_and_a_noisy_prior():
+    made, state = paper(priors=("gender",), privacy=PublishedPersonalNoise())
+    kept = state.clients.state
+    assert ((kept["epsilon"] > 0) & (kept["epsilon"] <= 1)).all()
+    assert len({*kept["epsilon"]}) == 13
+    bare, clean = paper(priors=("gender",))
+    assert [*clean.clients.state.leaves] == ["prior mean", "prior variance"]
+    moved = kept["prior mean"] - clean.clients.state["prior mean"]
+    assert np.abs(moved).mean() > 3  # deviations of 4.8 and more
+    assert kept["prior variance"].min() == 1e-4  # some came out negative
+    after, _ = made.step(state)
+    np.testing.assert_array_equal(after.clients.state["epsilon"], kept["epsilon"])
+    assert bare.method.priors == ("gender",)
+
+
+def test_the_paper_promises_and_we_do_not():
+    method = DpVae(mode="paper", privacy=PublishedPersonalNoise())
+    plan = Plan(943, rounds=30, delta=1e-6)
+    [release] = method.releases(plan)
+    cell = release.cells[Unit.USER, View.RELEASE]
+    assert (cell.standing, cell.published_epsilon) == (Standing.NONE, 1.0)
+    assert account(plan, [release]).worst(view=View.RELEASE) is None
+
+
+def test_priors_change_the_gradient_and_nothing_else_leaves():
+    world = described(mixed_world())
+    with_, without = (
+        simulation(DpVae(**VAE, priors=p), world=world) for p in (("zip",), ())
+    )
+    found, bare = (said(made, trained_to(made, 1)) for made in (with_, without))
+    assert [*found.leaves] == [*bare.leaves]
+    moved = (found.to_dense().norms() - bare.to_dense().norms()) != 0
+    np.testing.assert_array_equal(moved, found.norms() > 0)
+
+
 # account
 
 
@@ -221,13 +382,22 @@ def test_its_claims_survive_the_audit():
         {"beta": -1.0},
         {"rate": 0.0},
         {"count_rounds": 0},
+        {"mode": "letter"},
+        {"examples": 0},
+        {"priors": ("gender",)},
+        {"head": 5, "mode": "paper"},
+        {"privacy": PublishedPersonalNoise()},
+        {"privacy": CentralGaussian(), "mode": "paper"},
         {"count_share": 1.0},
         {"dtype": "float16"},
         {"privacy": LocalPrivUnit(1.0)},
     ],
 )
 def test_what_cannot_be_is_refused(wrong):
-    with pytest.raises(BadValue, match=next(iter(wrong))):
+    named = "mode='paper'" if wrong.keys() & {"privacy"} else next(iter(wrong))
+    if "privacy" in wrong and isinstance(wrong["privacy"], LocalPrivUnit):
+        named = "privacy"
+    with pytest.raises(BadValue, match=named):
         DpVae(**wrong)
 
 

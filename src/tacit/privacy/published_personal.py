@@ -78,6 +78,10 @@ class PublishedPersonalNoise(Privacy):
         """The epsilon that each user chooses: uniform in (0, most]."""
         return self.most_epsilon * (1.0 - keys.uniform(1)[:, 0])
 
+    def sigma(self, epsilons: Bounds) -> Bounds:
+        """The noise for a sensitivity of 1, for each user's own epsilon."""
+        return np.array([self._over_clip(epsilon) for epsilon in epsilons])
+
     # account
 
     def releases(
@@ -123,7 +127,7 @@ class PublishedPersonalNoise(Privacy):
         else:
             bounds = np.full(len(norms), self.clip)
         kept = np.minimum(1.0, bounds[:, None] / np.maximum(norms, 1e-300))
-        sigma = bounds * np.array([self._over_clip(e) for e in epsilons])
+        sigma = bounds * self.sigma(epsilons)
         return Tree.dense(
             **{
                 name: _noisy(leaf, kept, sigma, keys.at("noise", name))
