@@ -61,7 +61,8 @@ def simulations(name: str, mechanism: str, through: str, sampler):
     )
     settings = SMALL.get(name, {})
     if mechanism == "published":
-        settings = {k: v for k, v in settings.items() if k != "count_rounds"}
+        left = ("count_rounds", "head")  # what papers lack
+        settings = {k: v for k, v in settings.items() if k not in left}
         settings["mode"] = "paper"
     protection = kind.mechanisms[mechanism]()
     method: Method = kind(**settings, privacy=protection).calibrated(plan)
