@@ -355,6 +355,24 @@ def test_sizes_that_are_set_stay_and_without_noise_they_are_the_largest():
     assert (made.head, made.latent) == (3000, 128)
 
 
+def test_groups_have_budgets_of_their_own():
+    """Whoever is strict sends less, and the network has the size that this allows."""
+    targets = {"strict": 1.0, "open": 8.0}
+    sizes = {"strict": 2517, "open": 2517}
+    plan = replace(plan_at(None), groups=sizes, target_epsilon=targets)
+    made = DpVae(privacy=CentralGaussian()).calibrated(plan)
+    for release in made.releases(plan):
+        assert release.group in targets
+    for group, target in targets.items():
+        own = [r for r in made.releases(plan) if r.group == group]
+        found = account(plan, own).worst(view=View.RELEASE)
+        assert 0.97 * target < found <= target
+    alone = [
+        DpVae(privacy=CentralGaussian()).calibrated(plan_at(t)) for t in (1.0, 8.0)
+    ]
+    assert alone[0].head < made.head < alone[1].head
+
+
 def test_few_users_get_a_small_network():
     made = DpVae(privacy=CentralGaussian()).calibrated(plan_at(1.0, users=100))
     assert (made.head, made.latent) == (57, 5)
