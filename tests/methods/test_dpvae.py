@@ -215,6 +215,20 @@ def test_reports_are_factors():
     assert leaves["encoder/0"].left.shape == (13, 2, 16)  # two outer products
 
 
+@pytest.mark.parametrize("own", [SMALL, {**PAPER, "mode": "paper"}])
+def test_whoever_has_a_broadcast_can_rank_with_it(own):
+    """Also before the last round, where a simulation looks at validation users."""
+    made = simulation(DpVae(**own))
+    state = made.start()
+    for _ in range(3):
+        told = made.method.broadcast(state.server)
+        users = state.clients, made.shards, made.population.keys
+        taste = made.method.represent(told, *users)
+        scores = made.method.score(told, taste, Candidates.all_of(made.catalog))
+        assert np.isfinite(scores).all()
+        state, _ = made.step(state)
+
+
 def test_what_a_phone_would_compute():
     made = simulation(DpVae(**SMALL), world=checkerboard())
     state = trained_to(made, 3)

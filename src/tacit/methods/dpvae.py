@@ -212,15 +212,13 @@ class DpVae(SumMethod):
         self, phase: Phase | None, catalog: Catalog
     ) -> Mapping[str, PublicSlot]:
         """The network, the items that it knows, and what was counted."""
-        if phase is not None and phase.name == "counts":
-            return {}
         n_items, side = len(catalog), self._side(catalog)
         layers = {
             name: PublicSlot(self.dtype, shape)
             for name, shape in self._network(side).shapes.items()
         }
         known = {"head": PublicSlot("int64", (side,), 0, n_items - 1)}
-        if phase is None and not self._is_paper:  # only who ranks needs the tail
+        if not self._is_paper:
             known["counts"] = PublicSlot("float64", (n_items,))
         return {**layers, **known}
 
@@ -312,11 +310,6 @@ class DpVae(SumMethod):
         if not self._is_paper:
             known["counts"] = np.zeros(len(catalog))
         return Server(plan, catalog, 0, {**weights, **known}, memory)
-
-    def public(self, server: Server, phase: Phase | None) -> Arrays:
-        """Only what the next round needs; after the last round, what ranks."""
-        wanted = self.public_shape(phase, server.catalog)
-        return {name: server.weights[name] for name in wanted}
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
         """Line 2 or line 4; in mode="paper" lines 17 and 18 of Algorithm 3."""
