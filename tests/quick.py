@@ -35,6 +35,7 @@ FORMS = {  # of a method that has another form, which is tested whole
     "methods/fmf_ldp/test_contract.py": "TestBare TestWhole TestPaper",
     "methods/privrec/test_method.py": "TestBare TestPaper",
     "methods/fedvae/test_contract.py": "TestPaper",
+    "methods/test_dpvae.py": "TestBare TestVae TestPriors TestPaper TestPublished",
     "methods/rivals/test_dpals.py": "TestBare TestPublished",
     "methods/rivals/test_dplcf.py": "TestContract",
 }

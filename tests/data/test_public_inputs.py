@@ -46,7 +46,12 @@ def test_everything_that_would_not_be_public_is_named():
 
 @pytest.mark.parametrize(
     ("setting", "word"),
-    [({"min_users": 3}, "data.min_users = 3"), ({"has_subset": True}, "data.subset")],
+    [
+        ({"min_users": 3}, "data.min_users = 3"),
+        ({"has_subset": True}, "data.subset"),
+        ({"has_construction": True}, "data.construction"),
+        ({"has_metadata": True}, "data.metadata_vectors"),
+    ],
 )
 def test_choices_by_what_people_did_are_named(setting, word):
     [sentence] = asked(DATA, **setting)

@@ -308,7 +308,14 @@ def test_items_that_few_have_are_dropped_before_users():
     assert len(kept.profiles) == (left.per_user >= 3).sum()
 
 
-@pytest.mark.parametrize("choice", [{"min_users": 2}, {"subset": {"users": 50}}])
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"min_users": 2},
+        {"subset": {"users": 50}},
+        {"construction": {"least": 0.0}},
+    ],
+)
 def test_a_release_chooses_nobody_by_what_others_did(choice):
     run = {"purpose": "release", "sampler": {"name": "once"}}
     data = {"population": 300, **choice}

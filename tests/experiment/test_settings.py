@@ -1,6 +1,8 @@
 import pytest
 import tomli_w
 
+from tacit.data.contribution_bounds import ContributionBounds
+from tacit.data.metadata_vectors import MetadataVectors
 from tacit.data.subset import Subset
 from tacit.errors import BadExperiment, BadValue
 from tacit.experiment.assemble import load_dataset
@@ -483,9 +485,35 @@ def test_a_subset_and_its_filters_read_back_to_themselves(tmp_path):
     assert (again.digest, again.subset) == (made.digest, made.subset)
 
 
+def test_construction_and_metadata_read_back_to_themselves(tmp_path):
+    """Where the words lie is next to the file, and does not count as a setting."""
+    path = tmp_path / "own.toml"
+    path.write_text(
+        """
+        [data]
+        source = "synthetic"
+        construction = { least = 0.01, dimension = 40 }
+        metadata_vectors = { words = "words.txt", of = ["kind"] }
+        [method]
+        name = "federated_popularity"
+        """
+    )
+    made = read_experiment(path)
+    assert made.construction == ContributionBounds(0.01, dimension=40)
+    assert made.metadata == MetadataVectors(str(tmp_path / "words.txt"), of=("kind",))
+    path.write_text(tomli_w.dumps(made.resolved()))
+    again = read_experiment(path)
+    assert (again.construction, again.metadata) == (made.construction, made.metadata)
+    assert again.digest == made.digest
+    elsewhere = read_experiment(path, ['data.metadata_vectors.words="other.txt"'])
+    assert elsewhere.digest == made.digest
+
+
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
+        ({"data": {"construction": {"least": -1}}}, "least=-1"),
+        ({"data": {"metadata_vectors": {"of": []}}}, "words"),
         ({"data": {"min_users": 0}}, "min_users=0"),
         ({"data": {"subset": {"people": 3}}}, "people.*users"),
         ({"data": {"text_vectors": ["title", "title"]}}, "must name each text once"),

@@ -16,6 +16,7 @@ from tacit.data.strings import Strings
 from tacit.kernels import implicit_factors, rows
 from tacit.keys import Key
 from tacit.method import Unmetered, participate
+from tacit.methods.dpvae import DpVae
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.fmf_ldp import FmfLdp
@@ -42,6 +43,7 @@ STACKED = {  # products of all clients' rows at once; their rounding is that of 
         FedVae(hidden=(32,), latent=8, dtype="float64", privacy=CENTRAL),
         1e-12,
     ),
+    "dpvae": (DpVae(head=100, latent=8, dtype="float64", privacy=CENTRAL), 1e-12),
     "gram": (Gram(head=100, count_rounds=1, privacy=CENTRAL), 1e-12),
     "dpals": (Dpals(factors=5, head=100, privacy=CENTRAL), 1e-11),  # solves systems
 }

@@ -14,6 +14,7 @@ from tacit.data.shards import Shards
 from tacit.errors import BadMessage
 from tacit.keys import Key
 from tacit.ledger.records import Refusal
+from tacit.methods.dpvae import DpVae
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.fmf_ldp import FmfLdp
@@ -45,6 +46,7 @@ METHODS = {  # the contract tries every method; these answer with their ledger
     "fmf, bits": FmfLdp(alpha=4.0, privacy=LocalBits(1.0, votes=5)),
     "dpals, central": Dpals(factors=2, head=6, privacy=CentralGaussian(2.0)),
     "dplcf, local": Dplcf(privacy=LocalFlips(1.0)),
+    "dpvae, central": DpVae(head=6, latent=2, privacy=CentralGaussian(2.0)),
     "fedvae, moving clip": FedVae(
         hidden=(4,),
         latent=3,

@@ -16,6 +16,7 @@ from tacit.data.strings import Strings
 from tacit.errors import BadValue, MissingExtra, Refused
 from tacit.keys import Key
 from tacit.method import Exportable
+from tacit.methods.dpvae import DpVae
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.fmf_ldp import FmfLdp
@@ -47,6 +48,7 @@ METHODS = {
     "gram by values": Gram(head=12, weighting="values"),
     "gram by logs": Gram(head=12, weighting="log", half_life=30.0),
     "factors": FmfLdp(),
+    "dpvae": DpVae(head=6, latent=4),
     "fedvae": FedVae(**SMALL),
     "fedvae, the paper": FedVae(mode="paper", **SMALL),
     "fedvae without hidden layers": FedVae(hidden=(), latent=4),

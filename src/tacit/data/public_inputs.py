@@ -28,6 +28,8 @@ def undeclared(
     protocol: str | None = None,
     min_users: int = 1,
     has_subset: bool = False,
+    has_construction: bool = False,
+    has_metadata: bool = False,
 ) -> list[str]:
     """What would not be public in a release: one sentence each, and what to do.
 
@@ -51,6 +53,16 @@ def undeclared(
         found.append(
             "data.subset leaves users out by a draw over all who are in the data, and "
             "may choose items by what they did; leave it out."
+        )
+    if has_construction:
+        found.append(
+            "data.construction drops users and items by counts over all users; leave "
+            "it out."
+        )
+    if has_metadata:
+        found.append(
+            "data.metadata_vectors reads the labels of all users' profiles, and its "
+            "means tell of them; leave it out."
         )
     if population is None:
         found.append(

@@ -109,6 +109,8 @@ def assemble(
     dataset = load_dataset(experiment, selected=selected)
     if encoder is not None:
         dataset = with_text_vectors(dataset, texts, encoder, progress=progress)
+    if experiment.metadata is not None:
+        dataset = experiment.metadata.joined(dataset)
     earlier = _earlier(experiment)
     if earlier is not None:  # before the split, which goes by item index
         dataset = earlier.renumbered(dataset)
@@ -180,6 +182,8 @@ def _refuse_undeclared(experiment: Experiment, dataset: Dataset, split: Split) -
         protocol=data.protocol,
         min_users=data.min_users,
         has_subset=experiment.subset is not None,
+        has_construction=experiment.construction is not None,
+        has_metadata=experiment.metadata is not None,
     )
     if found:
         problems = "\n".join(f"  - {problem}" for problem in found)
@@ -269,6 +273,8 @@ def load_dataset(
         min_users=data.min_users,
         keep_items=has_table or data.items == "declared",
     )
+    if experiment.construction is not None:
+        kept = experiment.construction.of(kept)
     if experiment.subset is not None:
         kept = experiment.subset.of(kept)
     return _with_selected_items(experiment, kept, selected)

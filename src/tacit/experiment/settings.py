@@ -20,6 +20,8 @@ from typing import Any, Literal
 
 from tacit import check
 from tacit.data import sources
+from tacit.data.contribution_bounds import ContributionBounds
+from tacit.data.metadata_vectors import MetadataVectors
 from tacit.data.sources.csv import CsvTable, ItemsTable
 from tacit.data.subset import Subset
 from tacit.data.synthetic.world import World
@@ -74,6 +76,7 @@ class DataSettings:
     min_value: float | None = None
     min_interactions: int = 2
     min_users: int = 1  # who have an item; items are dropped before users are
+    construction: Mapping[str, Any] | None = None  # bounds of contributions, DP-VAE's
     subset: Mapping[str, Any] | None = None  # of the users and items that are left
     split: SplitName = "new-users"
     validation: float = 0.1
@@ -82,6 +85,7 @@ class DataSettings:
     # all that somebody has; training: what trainers have; declared: all that are listed
     items: Literal["all", "training", "declared"] = "all"
     text_vectors: tuple[str, ...] = ()  # texts of items, such as title: title_vector
+    metadata_vectors: Mapping[str, Any] | None = None  # of users, by a file of words
     population: int | Mapping[str, int] | None = None
     selection: Mapping[str, Any] | None = None  # of items, where none are declared
     seed: int | None = None  # of the split, if not the run's
@@ -254,6 +258,8 @@ class Experiment:
     selection: ItemSelection | None = None
     metric: ReleasedMetric | None = None  # measured on those who train, under noise
     subset: Subset | None = None
+    construction: ContributionBounds | None = None
+    metadata: MetadataVectors | None = None
 
     def resolved(self) -> dict[str, Any]:
         """Every setting, defaults included, as it would stand in a file."""
@@ -264,6 +270,10 @@ class Experiment:
             data["world"] = plain_settings(self.world)
         if self.subset is not None:
             data["subset"] = plain_settings(self.subset)
+        if self.construction is not None:
+            data["construction"] = plain_settings(self.construction)
+        if self.metadata is not None:
+            data["metadata_vectors"] = plain_settings(self.metadata)
         evaluate = plain_settings(self.evaluate)
         if self.metric is not None:
             evaluate["release"] = plain_settings(self.metric)
@@ -289,11 +299,12 @@ class Experiment:
     def digest(self) -> str:
         """A digest of every setting that could change a result.
 
-        The path of the archive, the interval of checkpoints and the contact are left
-        out.
+        The paths of the archive and of word vectors, the interval of checkpoints and
+        the contact are left out.
         """
         settings = self.resolved()
         settings["data"].pop("archive", None)
+        (settings["data"].get("metadata_vectors") or {}).pop("words", None)
         settings["privacy"].pop("contact", None)
         settings["run"].pop("checkpoint_every")
         text = json.dumps(settings, sort_keys=True)
@@ -359,6 +370,11 @@ def check_experiment(
     subset = None
     if data and data.subset is not None:
         subset = problems.read(Subset, data.subset, "data.subset")
+    construction = None
+    if data and data.construction is not None:
+        place = "data.construction"
+        construction = problems.read(ContributionBounds, data.construction, place)
+    metadata = _metadata(data, relative_to, problems)
     if evaluate:
         _check_baseline_settings(evaluate, problems)
     if data and evaluate and data.protocol is not None:
@@ -369,7 +385,30 @@ def check_experiment(
     parts = (data, name, method, privacy, run, evaluate, sampler)
     assert None not in parts  # no problem was found
     known = world if data and data.world else None
-    return Experiment(*parts, csv, known, selection, metric, subset)  # type: ignore[arg-type]
+    return Experiment(
+        *parts,  # type: ignore[arg-type]
+        csv,
+        known,
+        selection,
+        metric,
+        subset,
+        construction,
+        metadata,
+    )
+
+
+def _metadata(
+    data: DataSettings | None, relative_to: Path, problems: Problems
+) -> MetadataVectors | None:
+    """The vectors of metadata, if any; the path of words is the file's neighbour."""
+    if data is None or data.metadata_vectors is None:
+        return None
+    found = problems.read(
+        MetadataVectors, data.metadata_vectors, "data.metadata_vectors"
+    )
+    if found is None:
+        return None
+    return dataclasses.replace(found, words=str(relative_to / found.words))
 
 
 def _check_drawn_groups(
@@ -433,6 +472,7 @@ def _as_published(
         "data": (
             *("min_value", "min_interactions", "min_users", "split"),
             *("validation", "test", "target_share", "items", "selection"),
+            "construction",
         ),
         "evaluate": ("protocol", "candidates"),
     }

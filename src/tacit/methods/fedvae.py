@@ -65,9 +65,15 @@ from tacit.method import (
     check_offered,
     in_turn,
 )
-from tacit.models.histories import log_counts, rows
-from tacit.models.item_relations import places_by_count, unit
+from tacit.models.histories import rows
+from tacit.models.item_relations import unit
 from tacit.models.mult_vae import Held, Init, Network, Pass
+from tacit.models.mult_vae.counted_head import (
+    formula_with_tail,
+    most_counted,
+    output_bias,
+    with_tail,
+)
 from tacit.models.mult_vae.gradients import gradients
 from tacit.models.onnx_graph import HISTORIES
 
@@ -270,14 +276,13 @@ class FedVae(SumMethod):
         counts = server.weights["counts"] + found
         weights = {**server.weights, "counts": counts}
         if server.round == self.count_rounds - 1:
-            # Stable, so that ties fall the same way on every machine.
-            head = np.argsort(-counts, kind="stable")[: len(weights["head"])]
+            head = most_counted(counts, len(weights["head"]))
             last = self._network(len(head)).decoder[-1]
             layer = weights[last].copy()
             users, size = server.plan.cohort_size, len(counts)
             noise = self.privacy.variance(phase, users=users, size=size)
-            logs = log_counts(counts[head], floor=math.sqrt(noise * self.count_rounds))
-            layer[-1] = logs - logs.mean()  # a softmax does not see a constant
+            floor = math.sqrt(noise * self.count_rounds)
+            layer[-1] = output_bias(counts, head, floor=floor)
             weights |= {"head": head, last: layer}
         return server.after(weights=weights, memory=server.memory)
 
@@ -300,11 +305,7 @@ class FedVae(SumMethod):
         found = self._network(len(head)).decode(broadcast.weights, user.tree["latent"])
         if "counts" not in broadcast.weights:
             return found[:, candidates.items]
-        counts = broadcast.weights["counts"]
-        # Between 1 and 2 below the lowest score of the head, in the order of counts.
-        after = -1 - places_by_count(counts) / len(counts)
-        scores = found.min(axis=1, keepdims=True) + after
-        scores[:, head] = found
+        scores = with_tail(found, head, broadcast.weights["counts"])
         return scores[:, candidates.items]
 
     def formula(self, broadcast: Broadcast) -> Formula:
@@ -314,9 +315,7 @@ class FedVae(SumMethod):
         found = self._network(len(head)).formula(weights, x)
         if "counts" not in weights:
             return found
-        n_items = len(weights["counts"])
-        after = found.smallest() + (-1 - places_by_count(weights["counts"]) / n_items)
-        return found.placed(head, among=after, n_items=n_items)
+        return formula_with_tail(found, head, weights["counts"])
 
     # details
 

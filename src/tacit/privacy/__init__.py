@@ -8,6 +8,7 @@
     local_item        every client names one randomised item
     local_flips       every client flips the bits of its history
     published         the papers' own, for mode = "paper"
+    published_personal  the same, where clients add noise for epsilons of their own
     budgets           a plan's target -> the noise of each phase
     guarantees        the event of a round -> the six cells of a release
 
@@ -26,6 +27,7 @@ from tacit.privacy.local_item import LocalItem
 from tacit.privacy.local_priv_unit import LocalPrivUnit
 from tacit.privacy.privacy import Privacy
 from tacit.privacy.published import PublishedClippedSum, PublishedVotes
+from tacit.privacy.published_personal import PublishedPersonalNoise
 from tacit.privacy.unprotected import UNPROTECTED, Unprotected
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "LocalPrivUnit",
     "Privacy",
     "PublishedClippedSum",
+    "PublishedPersonalNoise",
     "PublishedVotes",
     "Unprotected",
 ]

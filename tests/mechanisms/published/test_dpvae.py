@@ -11,8 +11,10 @@ from scipy.stats import norm
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.mechanisms.published import (
+    bisected,
     classic_sigma,
     clip_error,
+    noise_decides,
     noisy_prior,
     optimal_clip,
 )
@@ -46,6 +48,33 @@ def test_bisection_finds_the_minimum_of_a_convex_error():
     errors = [clip_error(gradients, float(s), **LOOSE) for s in gradients[:, 0]]
     found = optimal_clip(gradients, **LOOSE)
     assert clip_error(gradients, found, **LOOSE) <= sorted(errors)[2]
+
+
+@pytest.mark.parametrize("size", [1, 2, 20])
+def test_where_the_noise_decides_nothing_else_has_to_be_computed(size):
+    """The shortcut is Algorithm 2 itself: bisection with H and with S are the same."""
+    draws = Key.from_seed(3).generator()
+    for examples in range(1, 12):
+        gradients = draws.normal(size=(examples, size)) * draws.exponential()
+        norms = np.linalg.norm(gradients, axis=1)
+        slow = bisected(norms, lambda s: clip_error(gradients, s, **TIGHT))  # noqa: B023
+        assert noise_decides(size, **TIGHT)
+        assert optimal_clip(gradients, **TIGHT) == slow == norms.min()
+    assert not noise_decides(20, epsilon=100.0, delta=0.5)
+
+
+def test_the_noise_decides_at_every_size_that_the_paper_has():
+    """275,802 numbers: H grows by 1,055,955 per unit of S, all else by 1,576."""
+    assert noise_decides(275_802, epsilon=1.0, delta=1 / 80_000)
+    slope = 275_802 * math.sqrt(2 / math.pi) * classic_sigma(1.0, delta=1 / 80_000)
+    assert round(slope) == 1_055_955
+    assert round(3 * math.sqrt(275_802)) == 1_576
+
+
+def test_two_equal_norms_in_the_middle_stop_the_search():
+    """Algorithm 2 as printed: 3 is returned, and 1 would have been better."""
+    assert bisected(np.array([5.0, 3.0, 3.0, 1.0])) == 3.0
+    assert bisected(np.array([5.0, 3.0, 2.0, 1.0])) == 1.0
 
 
 def test_the_bound_follows_the_gradients():

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from models.mult_vae import literal
 
+from tacit.errors import BadValue
 from tacit.kernels.dispatch import TABLE
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
-from tacit.models.mult_vae import Held, Network, Pass
-from tacit.models.mult_vae.gradients import gradients
+from tacit.models.mult_vae import Held, Network, Pass, Prior
+from tacit.models.mult_vae.gradients import example_gradients, gradients
 from tacit.testing.contract import mixed_world
 
 ITEMS = np.arange(20)[::-1][:15].copy()  # a head in an order of its own
@@ -50,6 +51,66 @@ def test_every_user_has_the_gradient_of_the_literal_loop(network, rate):
             np.testing.assert_allclose(
                 dense[name][user], value, rtol=1e-9, atol=1e-12, err_msg=name
             )
+
+
+def prior_of(users, latent):
+    draws = Key.from_seed(6).generator()
+    mean = draws.normal(size=(users, latent))
+    return Prior(mean, draws.uniform(0.1, 3.0, size=(users, latent)))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_every_user_may_have_a_prior(rate):
+    """torch's own divergence of two normals."""
+    network = Network(15, (6,), 3)
+    weights, held, passes = case(network, passes=2 if rate else 1)
+    options = {"beta": 0.7, "rate": rate, "prior": prior_of(len(held), 3)}
+    dense = gradients(network, weights, held, passes, **options).to_dense()
+    for user in range(len(held)):
+        args = (network, weights, held, passes, user)
+        for name, value in literal.gradient(*args, **options).items():
+            np.testing.assert_allclose(dense[name][user], value, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("has_prior", [False, True])
+@pytest.mark.parametrize("hidden", [(6,), ()])
+def test_every_product_is_the_gradient_of_one_example(has_prior, hidden):
+    network = Network(15, hidden, 3)
+    weights, held, [one] = case(network)
+    options = {"beta": 0.7, "prior": prior_of(len(held), 3) if has_prior else None}
+    draws = Key.from_seed(9).generator()
+    targets = draws.integers(15, size=(len(held), 4))
+    found = example_gradients(network, weights, held, one, targets, **options)
+    for user in np.flatnonzero(held.lengths):
+        for j, column in enumerate(targets[user]):
+            args = (network, weights, held, one, user, column)
+            for name, value in literal.example_gradient(*args, **options).items():
+                leaf = found.leaves[name]
+                product = 4 * np.outer(leaf.left[user, j], leaf.right[user, j])
+                np.testing.assert_allclose(product, value, rtol=1e-9, atol=1e-12)
+    assert not found.norms()[held.lengths == 0].any()
+
+
+def test_examples_of_all_items_add_up_to_the_mean_loss():
+    """With β = 0.3 the divergence is in every example, so in their mean once."""
+    network, world = Network(4, (6,), 3), mixed_world().shards.take([1])
+    held = Held.of(world, np.arange(4))
+    weights = network.start(Key.from_seed(1), init="normal", dtype="float64")
+    one = Pass.drawn(held, Key.from_seed(2).each([0]), dropout=0.0, latent=3)
+    targets = np.arange(4)[None]
+    found = example_gradients(network, weights, held, one, targets, beta=0.3)
+    mean = gradients(network, weights, held, [one], beta=4 * 0.3, is_mean=True)
+    for name, value in mean.to_dense().leaves.items():
+        dense = found.leaves[name].dense().values
+        np.testing.assert_allclose(dense, value.values, rtol=1e-9, atol=1e-12)
+
+
+def test_examples_of_a_tied_network_are_refused():
+    network = Network(15, (6,), 3, is_tied=True)
+    weights, held, [one] = case(network)
+    targets = np.zeros((len(held), 1), np.int64)
+    with pytest.raises(BadValue, match="tied"):
+        example_gradients(network, weights, held, one, targets, beta=0.0)
 
 
 def test_clipped_sums_in_single_precision():

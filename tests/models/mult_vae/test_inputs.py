@@ -52,3 +52,22 @@ def test_dropout_leaves_a_share_and_scales_it():
     assert one.noise.shape == (1000, 0)
     same = Pass.drawn(held, keys, dropout=0.0, latent=0)
     np.testing.assert_array_equal(same.values, held.values)
+
+
+def test_examples_are_drawn_without_repeats_until_all_are_used():
+    held = Held.of(mixed_world().shards, np.arange(20))
+    keys = Key.from_seed(5).each(np.arange(len(held)))
+    found = held.drawn_examples(keys, 6)
+    for user, columns in enumerate(np.split(held.columns, held.offsets[1:-1])):
+        n = len(columns)
+        if n == 0:
+            assert not found[user].any()
+            continue
+        assert {*found[user]} <= {*columns}
+        assert len({*found[user]}) == min(n, 6)
+        if n < 6:  # then from the first again
+            assert [*found[user]] == [found[user, j % n] for j in range(6)]
+    alone = held.take(np.array([5])).drawn_examples(keys[[5]], 6)
+    np.testing.assert_array_equal(alone[0], found[5])
+    nobody = Held.of(mixed_world().shards.take([0]), np.arange(20))
+    assert nobody.drawn_examples(keys[[0]], 2).tolist() == [[0, 0]]

@@ -22,7 +22,13 @@ sound run uses instead stands one level up, under the same idea's name.
 """
 
 from tacit.mechanisms.published.classic import classic_sigma
-from tacit.mechanisms.published.dpvae import clip_error, noisy_prior, optimal_clip
+from tacit.mechanisms.published.dpvae import (
+    bisected,
+    clip_error,
+    noise_decides,
+    noisy_prior,
+    optimal_clip,
+)
 from tacit.mechanisms.published.fmf_ldp import PublishedBits
 from tacit.mechanisms.published.privaterec import PublishedAttention, PublishedLabels
 from tacit.mechanisms.published.privrec import PublishedClipping, PublishedSum
@@ -33,8 +39,10 @@ __all__ = [
     "PublishedClipping",
     "PublishedLabels",
     "PublishedSum",
+    "bisected",
     "classic_sigma",
     "clip_error",
+    "noise_decides",
     "noisy_prior",
     "optimal_clip",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -24,23 +25,43 @@ def optimal_clip(gradients: Gradients, *, epsilon: float, delta: float) -> float
     Assumes: of lists of fewer than three, where the paper is silent, the best is taken.
     Source: Fang et al. 2022, Algorithm 2.
     """
-    check.count(examples=len(gradients))
     norms = np.linalg.norm(gradients, axis=1)
-    order = np.argsort(-norms, kind="stable")
-    left = norms[order]
+    if noise_decides(gradients.shape[1], epsilon=epsilon, delta=delta):
+        return bisected(norms)
+
+    def error(bound: float) -> float:
+        return clip_error(gradients, bound, epsilon=epsilon, delta=delta)
+
+    return bisected(norms, error)
+
+
+def bisected(
+    norms: Float[np.ndarray, "examples"], error: Callable[[float], float] = float
+) -> float:
+    """Algorithm 2 on the norms of a list; by default the error is the bound itself."""
+    check.count(examples=len(norms))
+    left = np.sort(norms)[::-1]
     while len(left) > 2:
         middle = len(left) // 2 - 1  # floor(l / 2), counted from one
         at = [max(middle - 1, 0), middle, middle + 1]
-        before, here, after = (
-            clip_error(gradients, float(left[j]), epsilon=epsilon, delta=delta)
-            for j in at
-        )
+        before, here, after = (error(float(left[j])) for j in at)
         if here <= before and here <= after:
             return float(left[middle])
         # Falling towards smaller bounds: go on with those, else with larger ones.
         left = left[middle + 1 :] if after <= here <= before else left[:middle]
-    errors = [clip_error(gradients, s, epsilon=epsilon, delta=delta) for s in left]
-    return float(left[int(np.argmin(errors))])
+    return float(min(left[::-1], key=lambda bound: error(float(bound))))
+
+
+def noise_decides(size: int, *, epsilon: float, delta: float) -> bool:
+    """Whether H(S) grows with S whatever the gradients are, by its noise term alone.
+
+    With S the noise term grows by size · sqrt(2 / pi) · sigma. A clipped gradient moves
+    by at most 1, so its distance from the mean by at most 2, and what is cut by at most
+    1; a sum of magnitudes is at most sqrt(size) times as long. Then the order of the
+    errors is that of the bounds, and the best bound is zero.
+    """
+    noise = math.sqrt(2 / math.pi) * classic_sigma(epsilon, delta=delta)
+    return size * noise > 3 * math.sqrt(size)
 
 
 def clip_error(
@@ -64,10 +85,10 @@ def clip_error(
 
 def noisy_prior(
     metadata: Float[np.ndarray, "clients kinds size"],
-    means: Float[np.ndarray, "kinds size"],
+    means: Float[np.ndarray, "... kinds size"],
     keys: Keys,
     *,
-    sigma: float,
+    sigma: float | Float64[np.ndarray, "clients"],
 ) -> tuple[Numbers, Numbers]:
     """DP-VAE's prior of each user: means and variances, with noise on both.
 
@@ -78,8 +99,8 @@ def noisy_prior(
     """
     if len(metadata) != len(keys):
         raise BadValue(f"metadata of {len(metadata)} clients for {len(keys)} keys")
-    check.positive(sigma=sigma)
-    size = means.shape[1]
-    mean = (metadata * means).sum(axis=1) + sigma * keys.at("mean").normal(size)
+    check.positive(sigma=float(np.min(sigma)))
+    scale, size = np.reshape(sigma, (-1, 1)), metadata.shape[2]
+    mean = (metadata * means).sum(axis=1) + scale * keys.at("mean").normal(size)
     variance = ((metadata - mean[:, None]) ** 2).sum(axis=1)
-    return mean, variance + sigma * keys.at("variance").normal(size)
+    return mean, variance + scale * keys.at("variance").normal(size)

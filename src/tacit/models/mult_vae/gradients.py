@@ -5,9 +5,12 @@
     p        softmax of the decoder's scores
     μ, v, e  mean and log variance of z, and a normal draw: z = μ + e exp(v / 2)
 
-    loss     -Σ t log p + β KL,  KL = ½ Σ (μ² + exp v - 1 - v)
+    m, s     mean and variance of the prior of z; 0 and 1 where there is none
+
+    loss     -Σ t log p + β KL,  KL = ½ Σ ((μ - m)² / s + exp v / s - 1 - v + ln s)
     scores   b = n p - t
-    latent   b_μ = b_z + β μ;  b_v = b_z e exp(v / 2) / 2 + β (exp v - 1) / 2
+    latent   b_μ = b_z + β (μ - m) / s
+             b_v = b_z e exp(v / 2) / 2 + β (exp v / s - 1) / 2
 
 There is one forward and one backward pass for the whole cohort, written out in numpy:
 its matrix products are as fast as torch's, and two thread pools in one round get in
@@ -25,11 +28,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import Int64
 
+from tacit.data.ragged import Ragged
+from tacit.errors import BadValue
 from tacit.kernels import dispatch
-from tacit.models.mult_vae.inputs import Held, Pass
+from tacit.models.mult_vae.inputs import Held, Pass, Prior
 from tacit.models.mult_vae.network import Network
-from tacit.tree import Array, Arrays, Factored, Tree
+from tacit.tree import Array, Arrays, Factored, Leaf, Tree
 
 _BLOCK = 16  # rows of scores that stay in the cache through the passes of a softmax
 
@@ -43,16 +49,52 @@ def gradients(
     beta: float,
     is_mean: bool = False,
     rate: float = 0.0,
+    prior: Prior | None = None,
 ) -> Tree:
     """The mean over the passes of each client's gradient; one factored leaf per layer.
 
     With `is_mean` a user's loss is divided by the number of their items. A user without
     items has a gradient of zero.
     """
-    cohort = _Cohort(network, weights, held, rate)
+    cohort = _Cohort(network, weights, held, rate, prior)
     for one in passes:
         cohort.play(one, beta=beta, is_mean=is_mean)
     return cohort.tree(1 / len(passes))
+
+
+def example_gradients(
+    network: Network,
+    weights: Arrays,
+    held: Held,
+    one: Pass,
+    targets: Int64[np.ndarray, "users examples"],
+    *,
+    beta: float,
+    prior: Prior | None = None,
+    most_log_variance: float | None = None,
+) -> Tree:
+    """The gradients of single items' losses; each product of a leaf is one example's.
+
+    An example reads the whole history and is to foretell one item: its loss is
+    -log p of the target, a column, and β KL. A product is an example's gradient over
+    the number of examples, so that their sum is the mean. A user without items has
+    gradients of zero. For networks that are not tied. Log variances of a latent that
+    are further from zero than `most_log_variance` count as that.
+    """
+    if network.is_tied:
+        raise BadValue("a tied matrix has two products per example; use is_tied=False")
+    n, times = targets.shape
+    users = np.repeat(np.arange(n), times)
+    again = held.take(users)
+    places = Ragged(held.offsets, held.columns).places(users)
+    drawn = Pass(one.values[places], one.noise[users])
+    if prior is not None:
+        prior = Prior(prior.mean[users], prior.variance[users])
+    examples = _Examples(network, weights, again, 0.0, prior, targets.ravel())
+    examples.most_log_variance = most_log_variance
+    examples.play(drawn, beta=beta, is_mean=False)
+    flat = examples.tree(1 / times).leaves
+    return Tree({name: _by_user(leaf, n, times) for name, leaf in flat.items()})
 
 
 @dataclass(eq=False)
@@ -87,14 +129,20 @@ class _Cohort:
     """The layers of a cohort, and the factors that its passes noted so far."""
 
     def __init__(
-        self, network: Network, weights: Arrays, held: Held, rate: float
+        self,
+        network: Network,
+        weights: Arrays,
+        held: Held,
+        rate: float,
+        prior: Prior | None,
     ) -> None:
-        self.network, self.held = network, held
+        self.network, self.held, self.prior = network, held, prior
         self.layers = {name: _Layer(weights[name], rate) for name in network.shapes}
         self.dtype = self.layers[network.encoder[0]].matrix.dtype
         self.owners = held.owners
         self.lengths = held.lengths[:, None].astype(self.dtype)
         self.ones = np.ones((len(held), 1), self.dtype)
+        self.most_log_variance: float | None = None
 
     def play(self, one: Pass, *, beta: float, is_mean: bool) -> None:
         """Run one forward and backward pass; every layer notes its two factors."""
@@ -106,9 +154,19 @@ class _Cohort:
         b = self._back_to_latent(b, up)
         if spread is not None:
             each = self.dtype.type(beta) * self._weights(is_mean)
-            at_variances = b * noise * spread + each * (spread * spread - 1)
-            b = np.concatenate([b + each * means, at_variances / 2], 1)
+            pull, widening = self._from_prior(means, spread)
+            at_variances = b * noise * spread + each * (widening - 1)
+            b = np.concatenate([b + each * pull, at_variances / 2], 1)
         self._back_to_items(b, down)
+
+    def _from_prior(self, means: Array, spread: Array) -> tuple[Array, Array]:
+        """(μ - m) / s and exp v / s: how far a latent is from its prior."""
+        if self.prior is None:
+            return means, spread * spread
+        mean, variance = (
+            p.astype(self.dtype) for p in (self.prior.mean, self.prior.variance)
+        )
+        return (means - mean) / variance, spread * spread / variance
 
     def tree(self, share: float) -> Tree:
         """The gradients, each times `share`."""
@@ -156,6 +214,9 @@ class _Cohort:
         if not self.network.is_variational:
             return out, None, out
         means, log_variances = np.split(out, 2, axis=1)
+        if self.most_log_variance is not None:
+            most = self.most_log_variance
+            log_variances = np.clip(log_variances, -most, most)
         spread = np.exp(log_variances / 2)
         return means, spread, means + noise * spread
 
@@ -175,12 +236,7 @@ class _Cohort:
 
     def _at_scores(self, scores: Array, *, is_mean: bool) -> Array:
         """The gradient n p - t, written over the scores."""
-        for start in range(0, len(scores), _BLOCK):
-            some = slice(start, start + _BLOCK)
-            b = scores[some]
-            b -= b.max(1, keepdims=True)  # a softmax that cannot overflow
-            np.exp(b, out=b)
-            b *= self.lengths[some] / b.sum(1, keepdims=True)
+        _to_softmax(scores, self.lengths)
         scores[self.owners, self.held.columns] -= 1.0
         return scores * self._weights(is_mean) if is_mean else scores
 
@@ -226,6 +282,47 @@ class _Cohort:
         """The factor of each user's loss: 0 without items, else 1 or 1 / n."""
         has_any = (self.lengths > 0).astype(self.dtype)
         return has_any / np.maximum(self.lengths, 1) if is_mean else has_any
+
+
+class _Examples(_Cohort):
+    """A cohort of single examples, each with one item that it is to foretell."""
+
+    def __init__(
+        self,
+        network: Network,
+        weights: Arrays,
+        held: Held,
+        rate: float,
+        prior: Prior | None,
+        targets: Int64[np.ndarray, "examples"],
+    ) -> None:
+        super().__init__(network, weights, held, rate, prior)
+        # The loss has one item, whatever the input has; none without a history.
+        self.lengths = (self.lengths > 0).astype(self.dtype)
+        self.targets = targets
+
+    def _at_scores(self, scores: Array, *, is_mean: bool) -> Array:
+        """The gradient p - t of one target, written over the scores."""
+        _to_softmax(scores, self.lengths)
+        scores[np.arange(len(scores)), self.targets] -= self.lengths[:, 0]
+        return scores
+
+
+def _to_softmax(scores: Array, totals: Array) -> None:
+    """Write a softmax times `totals` over the scores, some rows at a time."""
+    for start in range(0, len(scores), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        b = scores[some]
+        b -= b.max(1, keepdims=True)  # a softmax that cannot overflow
+        np.exp(b, out=b)
+        b *= totals[some] / b.sum(1, keepdims=True)
+
+
+def _by_user(leaf: Leaf, n: int, times: int) -> Factored:
+    """The leaf of n · times examples as that of n users with so many products."""
+    assert isinstance(leaf, Factored)
+    left, right = (f.reshape(n, times, f.shape[-1]) for f in (leaf.left, leaf.right))
+    return Factored(left, right, leaf.is_sparse)
 
 
 def _stacked(noted: list[Array]) -> Array:

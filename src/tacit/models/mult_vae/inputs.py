@@ -1,4 +1,4 @@
-"""Histories as sparse rows of norm 1, and the draws of one training pass."""
+"""Histories as sparse rows of norm 1, draws of a training pass, and priors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from tacit.data.ragged import offsets_of
+from tacit.data.ragged import Ragged, offsets_of
 from tacit.data.shards import Shards
 from tacit.keys import Keys
 from tacit.tree import Array
@@ -40,6 +40,34 @@ class Held:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def take(self, users: Int64[np.ndarray, "some"]) -> Held:
+        """What some of the users hold, in the order given; repeats are repeated."""
+        lengths, events = self.lengths[users], self.lengths_drawn[users]
+        places = Ragged(self.offsets, self.columns).places(users)
+        moved = offsets_of(events)[:-1] - offsets_of(self.lengths_drawn)[users]
+        return Held(
+            offsets_of(lengths),
+            self.columns[places],
+            self.n_items,
+            self.draws_at[places] + np.repeat(moved, lengths),
+            events,
+        )
+
+    def drawn_examples(
+        self, keys: Keys, times: int
+    ) -> Int64[np.ndarray, "users times"]:
+        """So many of each user's columns, in a random order; then all once more.
+
+        Whoever has fewer has some of them again, and whoever has none has column 0.
+        """
+        draws = keys.uniform_ragged(self.lengths_drawn)[self.draws_at]
+        order = np.lexsort((draws, self.owners))
+        at = np.arange(times) % np.maximum(self.lengths, 1)[:, None]
+        places = np.minimum(self.offsets[:-1, None] + at, max(len(order) - 1, 0))
+        if not len(order):
+            return np.zeros(places.shape, np.int64)
+        return np.where(self.lengths[:, None] > 0, self.columns[order[places]], 0)
 
     @property
     def lengths(self) -> Int64[np.ndarray, "users"]:
@@ -87,3 +115,14 @@ class Pass:
             stays = draws[held.draws_at] >= dropout
             values = np.where(stays, values / (1 - dropout), 0.0)
         return cls(values, keys.at("latent").normal(latent))
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """The normal distribution that each user's latent vector is pulled to.
+
+    Without one it is the standard normal distribution, for everyone.
+    """
+
+    mean: Float64[np.ndarray, "users latent"]
+    variance: Float64[np.ndarray, "users latent"]
