@@ -166,7 +166,7 @@ def test_a_method_without_a_formula_names_those_with_one(tacit, runs):
     answer = tacit("export", runs("dplcf"))
     assert answer.code == 2
     assert "Dplcf has no formula" in answer.err
-    can = "federated_popularity, fedvae, fmf_ldp, gram"
+    can = "dpvae, federated_popularity, fedvae, fmf_ldp, gram"
     assert f"Methods that can be exported: {can}" in answer.err
 
 
