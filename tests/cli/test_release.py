@@ -355,7 +355,7 @@ def test_a_resume_with_another_table_is_refused(tacit, table, tmp_path, monkeypa
 SELECTION = """
 [data.selection]
 most = 4
-noise_multiplier = 2.0
+noise_multiplier = 1.5  # with 2, noise left no item to select in one of 150 runs
 failure = 1e-7
 """
 
