@@ -582,10 +582,13 @@ class Gram(SumMethod):
         if ridge is None:
             n_items = min(len(server.catalog), self.max_head)
             ridge = heuristics.ridge(known, n_items=n_items, side=side)
-        more, common = dict[str, np.ndarray](), self._in_common(server, memory, found)
+        noise = _count_noise(memory)
+        liked = expected_counts(weights["counts"], noise)[weights["head"]]
+        common = self._in_common(server, found, liked[:side], known.users)
+        more = dict[str, np.ndarray]()
         if "tastes" in weights:
             more["tastes"] = taste_directions(found, weights["tastes"].shape[1])
-            found = self._loaded(server, memory, found)
+            found = self._loaded(server, memory, found, liked)
         vectors = np.zeros_like(weights["vectors"])
         strengths, n = np.zeros(vectors.shape[1]), len(found.strengths)
         vectors[: len(found.vectors), :n] = found.vectors
@@ -601,19 +604,22 @@ class Gram(SumMethod):
         return {"vectors": vectors, "strengths": strengths, **more}
 
     def _in_common(
-        self, server: Server, memory: Arrays, found: Spectrum
+        self,
+        server: Server,
+        found: Spectrum,
+        liked: Float64[np.ndarray, "side"],
+        related: float,
     ) -> Float64[np.ndarray, "rank"]:
         """The share of each strength that different items have in common.
 
         z zᵀ also relates every item to itself. Of a history of three items that is a
         third of it, and a direction along popular items seems strong for it alone.
+        `liked` are the expected counts of the head, `related` the users in the sum.
         """
         weights, side = server.weights, len(found.vectors)
         if not self.chooses_phases or "rows" in weights:
             return np.ones(len(found.strengths))
         counts, users = weights["counts"], self.planned(server.plan)
-        head = weights["head"][:side]
-        liked = expected_counts(counts, _count_noise(memory))[head]
         own = own_parts(found.vectors, liked * weights["weights"][:side] ** 2)
         of_all, most = float(counts.sum()), float(liked.max(initial=0.0))
         within, popular = (
@@ -621,7 +627,7 @@ class Gram(SumMethod):
             for some in (float(liked.sum()), most)
         )
         taken = heuristics.own_part_taken_out(within, popular)
-        off = taken * Evidence.of(memory).users * own
+        off = taken * related * own
         above = np.maximum(found.strengths - found.rest, 1e-300)
         return 1 - np.clip((off - found.rest) / above, 0.0, 1.0)
 
@@ -636,13 +642,17 @@ class Gram(SumMethod):
         rank = self._rank(server.catalog)
         return cleaned(matrix, deviation=deviation, rank=rank, within=within)
 
-    def _loaded(self, server: Server, memory: Arrays, found: Spectrum) -> Spectrum:
+    def _loaded(
+        self,
+        server: Server,
+        memory: Arrays,
+        found: Spectrum,
+        liked: Float64[np.ndarray, "items"],
+    ) -> Spectrum:
         """Line 6: directions with the loadings so far, if there are any."""
         if not self._has_loads(memory):
             return found
         loaded, weights = Evidence.of(memory, _LOADED), server.weights
-        noise = _count_noise(memory)
-        liked = expected_counts(weights["counts"], noise)[weights["head"]]
         return with_loadings(
             found,
             memory[_LOADINGS],
