@@ -1,4 +1,4 @@
-"""Some harmed inputs for every decoder; `make test-all` has ten million of them.
+"""Some harmed inputs for every decoder; `make test-all` has a million of them.
 
 No decoder may raise what is not a `TacitError`, whatever the bytes are.
 """
