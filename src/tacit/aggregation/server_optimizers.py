@@ -8,9 +8,7 @@ costs no privacy.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +17,7 @@ import numpy as np
 from tacit import check
 from tacit.errors import BadValue
 from tacit.kernels import dispatch
+from tacit.side_by_side import side_by_side
 from tacit.tree import Array, Arrays
 
 Stepped = tuple[dict[str, Array], dict[str, Array]]  # the next weights and memory
@@ -178,8 +177,7 @@ class _Step:
         if not dispatch.pays("adam.adam", sum(w.size for w in weights.values())):
             made = [self.plain(*arrays) for arrays in given]
         else:
-            with ThreadPoolExecutor(os.cpu_count()) as threads:
-                made = [*threads.map(lambda arrays: self.compiled(*arrays), given)]
+            made = side_by_side(lambda arrays: self.compiled(*arrays), given)
         return dict(zip(weights, made, strict=True))
 
     def plain(self, weights: Array, mean: Array, square: Array, g: Array) -> Moved:

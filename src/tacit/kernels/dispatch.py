@@ -114,6 +114,13 @@ TABLE: dict[str, Twin] = {
         agrees="rounding",
         is_public=True,
     ),
+    "rows.unit_rests": Twin(
+        "items that are related or loaded",
+        2**9,
+        "below, numpy needs a millisecond for a thousand clients",
+        agrees="rounding",
+        is_public=True,
+    ),
     "squares.squared_rows": Twin(
         "numbers in one client's row",
         2**8,

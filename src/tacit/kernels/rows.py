@@ -1,6 +1,8 @@
-"""Sparse times dense: rows of a matrix, weighted and added; most weigh nothing."""
+"""Rows of which nearly all numbers are zero: weighted, added, made unit vectors."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numba import njit
@@ -52,3 +54,50 @@ def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
             value, theirs = left[owner, row], right[owner]
             for j in range(len(theirs)):
                 mine[j] += value * theirs[j]
+
+
+@njit(cache=True, nogil=True)
+def unit_rests(offsets, items, column_of, weights, p, limits, directions, x, tastes):  # type: ignore[no-untyped-def]
+    """Write weighted histories without what is along p, as unit vectors, into x.
+
+    `column_of` has an item's column, or -1; an item that comes twice counts once. `p`
+    has norm 1. With `limits` (least, longer), rows and rests shorter than `least` are
+    zero and all others 1 / `longer` long. Each row of `tastes` becomes the product with
+    the directions, whose rows belong to the first columns.
+
+    The twin of `Relations._unit_rest`: one pass over a row, all else by its few items.
+    """
+    least, longer = limits
+    side, few = directions.shape
+    along = np.zeros(few)
+    for j in range(side):
+        for k in range(few):
+            along[k] += p[j] * directions[j, k]
+    held, owner = np.empty(len(p), np.int64), np.full(len(p), -1)
+    for user in range(len(x)):
+        n, square, popular = 0, 0.0, 0.0
+        for event in range(offsets[user], offsets[user + 1]):
+            j = column_of[items[event]]
+            if j >= 0 and owner[j] != user:
+                owner[j] = user
+                held[n] = j
+                n += 1
+                square += weights[j] * weights[j]
+                popular += weights[j] * p[j]
+        norm = max(math.sqrt(square), 1e-300)
+        popular /= norm
+        left = math.sqrt(max(1 - popular * popular, 0.0)) * longer
+        scale = 1 / left if left > least and norm > least else 0.0
+        shrink, shift = scale / norm, popular * scale
+        row, taste = x[user], tastes[user]
+        for j in range(len(row)):
+            row[j] = -shift * p[j]
+        for k in range(few):
+            taste[k] = -shift * along[k]
+        for i in range(n):
+            j = held[i]
+            value = shrink * weights[j]
+            row[j] += value
+            if j < side:
+                for k in range(few):
+                    taste[k] += value * directions[j, k]

@@ -10,15 +10,14 @@ Sums are divided by the *planned* size of the cohort, after the noise, and that 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from tacit.keys import Key
+from tacit.side_by_side import side_by_side
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:
@@ -100,8 +99,7 @@ def add_noise(
         for block in blocks:
             block.fill()
     else:  # numpy draws without the interpreter's lock
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
-            _ = [*threads.map(_Block.fill, blocks)]
+        side_by_side(_Block.fill, blocks)
     return noisy
 
 

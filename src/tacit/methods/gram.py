@@ -328,12 +328,11 @@ class Gram(SumMethod):
             return Tree.dense(counts=unit(self._rows(shards)))
         known = Relations.from_broadcast(broadcast.weights)
         if phase.name == _LOADINGS:
-            x = self._rows(shards, known.head)
-            q, t = known.loadings(x, broadcast.weights["tastes"])
+            q, t = self._loadings(known, shards, broadcast.weights["tastes"])
             return Tree({_LOADINGS: Factored(q[:, None], t[:, None])})
         known = known.first(self._known_head)
         smoothing = self.content_smoothing if self.content else 0.0
-        roots = known.roots(self._rows(shards, known.head), smoothing=smoothing)
+        roots = self._roots(known, shards, smoothing=smoothing)
         return Tree({"relations": Symmetric(roots[:, None, :])})
 
     # server
@@ -884,6 +883,25 @@ class Gram(SumMethod):
         """
         few = max(1, heuristics.MOST_LOADINGS // max(1, self._rows_of(catalog)))
         return min(self.rank, self._side(catalog), few)
+
+    @property
+    def _counts_once(self) -> bool:
+        """Whether a history says no more than which items are in it."""
+        return self.weighting == "once" and self.half_life is None
+
+    def _loadings(
+        self, known: Relations, shards: Shards, tastes: Float64[np.ndarray, "first few"]
+    ) -> tuple[Float64[np.ndarray, "users columns"], Float64[np.ndarray, "users few"]]:
+        if self._counts_once:
+            return known.loadings_of(shards, tastes)
+        return known.loadings(self._rows(shards, known.head), tastes)
+
+    def _roots(
+        self, known: Relations, shards: Shards, *, smoothing: float
+    ) -> Float64[np.ndarray, "users rows"]:
+        if self._counts_once:
+            return known.roots_of(shards, smoothing=smoothing)
+        return known.roots(self._rows(shards, known.head), smoothing=smoothing)
 
     def _rows(
         self, shards: Shards, items: Int64[np.ndarray, "columns"] | None = None

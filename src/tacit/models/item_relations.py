@@ -20,7 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from tacit.data.shards import Shards
+from tacit.kernels import dispatch
 from tacit.models.content_similarity import Content
+from tacit.models.histories import column_of, rows
 from tacit.models.item_bucketing import Fold
 from tacit.models.noisy_counts import expected_counts
 from tacit.models.onnx_graph import Formula
@@ -124,6 +127,34 @@ class Relations:
         self._unit_rests(x)
         return x, unit(x[:, : len(directions)] @ directions)
 
+    def loadings_of(
+        self, shards: Shards, directions: Float64[np.ndarray, "first few"]
+    ) -> tuple[Rows, Float64[np.ndarray, "users few"]]:
+        """The same from histories in which an item counts once, however often it comes.
+
+        Rows that are nearly all zero are never written down. Which twin computes it
+        follows from the broadcast's layout alone.
+        """
+        if not dispatch.pays("rows.unit_rests", len(self.head)):
+            return self.loadings(rows(shards, items=self.head), directions)
+        from tacit.kernels.rows import unit_rests  # loads numba
+
+        q = np.empty((len(shards), len(self.head)))
+        tastes = np.empty((len(shards), directions.shape[1]))
+        columns = column_of(self.head, n_items=shards.n_items)
+        history = shards.offsets, shards.items, columns
+        limits = _NEARLY_NOTHING, _HAIR_MORE
+        public = self.weights, self._direction, limits, directions
+        unit_rests(*history, *public, q, tastes)
+        return q, unit(tastes)
+
+    def roots_of(self, shards: Shards, *, smoothing: float) -> Folded:
+        """`roots` of histories in which an item counts once."""
+        if self.fold is not None or smoothing:
+            x = rows(shards, items=self.head)
+            return self.roots(x, smoothing=smoothing)
+        return self.loadings_of(shards, np.zeros((0, 0)))[0]
+
     def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "users"]]:
         """The rest r of each history without popularity, and the load y·p on it.
 
@@ -152,10 +183,14 @@ class Relations:
 
     def _unit_rests(self, x: Rows) -> None:
         """The same as unit(parted(x)), in place and some rows at a time."""
-        # What was broadcast may have any norm; below it must be 1, or 0.
-        popularity = unit(self.popularity[None].copy())[0]
+        p = self._direction
         for start in range(0, len(x), _BLOCK):
-            self._unit_rest(x[start : start + _BLOCK], popularity)
+            self._unit_rest(x[start : start + _BLOCK], p)
+
+    @property
+    def _direction(self) -> Float64[np.ndarray, "columns"]:
+        """Popularity with a norm of 1, or 0; what was broadcast may have any norm."""
+        return unit(self.popularity[None].copy())[0]
 
     def _unit_rest(self, x: Rows, p: Float64[np.ndarray, "columns"]) -> None:
         """The same with fewer passes: |r|² = |y|² - (y·p)² where p has norm 1."""
