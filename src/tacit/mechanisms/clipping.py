@@ -135,6 +135,9 @@ def _without_halves(tree: Tree) -> Tree:
     def widened(stored: Array) -> Array:
         return stored.astype(np.float32) if stored.dtype == np.float16 else stored
 
+    parts = (part for leaf in tree.leaves.values() for part in leaf.parts.values())
+    if not any(part.dtype == np.float16 for part in parts):
+        return tree
     return Tree({name: leaf.map(widened) for name, leaf in tree.leaves.items()})
 
 
