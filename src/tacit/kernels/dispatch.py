@@ -70,6 +70,12 @@ TABLE: dict[str, Twin] = {
         "below, numpy needs less than loading numba; loaded: a few milliseconds",
         loaded=300_000,
     ),
+    "ragged.firsts": Twin(
+        "events",
+        5_000_000,
+        "below, numpy needs less than loading numba; loaded: a tenth of a millisecond",
+        loaded=2_000,
+    ),
     "one_bit.tally": Twin(
         "votes", 200_000, "below, numpy needs less than loading numba"
     ),
