@@ -84,7 +84,7 @@ from tacit.transport.messages import (
     Slot,
     zeros,
 )
-from tacit.tree import Array, Arrays, Dense, Factored, Symmetric, Tree
+from tacit.tree import Array, Arrays, Dense, Factored, Symmetric, Tree, divided
 
 __all__ = [
     "Array",
@@ -125,6 +125,7 @@ __all__ = [
     "Unprotected",
     "Updates",
     "check_offered",
+    "divided",
     "empty_reports",
     "enrol",
     "in_turn",

@@ -19,7 +19,7 @@ from tacit.tree.factored import Factored
 from tacit.tree.grouped import Grouped, Leaf
 from tacit.tree.stored import Array, Arrays
 from tacit.tree.symmetric import Symmetric, halved, mirrored
-from tacit.tree.tree import Tree, add, check_names
+from tacit.tree.tree import Tree, add, check_names, divided
 
 __all__ = [
     "Array",
@@ -32,6 +32,7 @@ __all__ = [
     "Tree",
     "add",
     "check_names",
+    "divided",
     "halved",
     "mirrored",
 ]

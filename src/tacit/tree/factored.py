@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Shaped
 
+from tacit.buffers import empty
 from tacit.errors import BadValue
 from tacit.kernels import dispatch
 from tacit.tree.dense import Dense
@@ -114,11 +115,12 @@ class Factored:
         )
         if self.outer_sum is not None:
             return self.outer_sum(right)
+        out = empty(self.shape, self.total_type)
         if not self.is_sparse or not dispatch.pays("rows.outer_sum", self.shape[0]):
-            return left.T @ right
+            np.matmul(left.T, right, out=out)
+            return out
         from tacit.kernels.rows import outer_sum  # loads numba
 
-        out = np.empty(self.shape, self.total_type)
         outer_sum(left, right, out)
         return out
 
