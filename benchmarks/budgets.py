@@ -31,6 +31,7 @@ import numpy as np
 
 from benchmarks.gram_floor import EXPERIMENT, METRIC, SETS
 from benchmarks.kept_values import KeptValues, Values
+from benchmarks.one_training import among, trained
 from tacit.accounting.calibration import gaussian_epsilon, gaussian_noise
 from tacit.data.features import Category
 from tacit.experiment.assemble import Assembled, assemble
@@ -41,7 +42,6 @@ from tacit.method import SumMethod
 from tacit.plan import Plan
 from tacit.privacy.budgets import rates_for_targets
 from tacit.results import Metric
-from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson
 
 TARGETS = {"strict": 1.0, "balanced": 4.0, "open": 8.0}
@@ -94,20 +94,12 @@ class Trainees:
 
     def values(self, parts: tuple[str, ...], *, draw: int) -> Values:
         """The metric of every held-out user, by part, after a training."""
-        split = self.made.split
-        profiles = split.profiles.take(split.users[self.rows])
-        simulation = Simulation(
-            *self._calibrated,
-            split.catalog,
-            profiles,
-            split.train.take(self.rows),
-            Key.from_seed(100 * self.made.experiment.run.seed + draw),
-            groups=self.codes,
+        split = among(self.made.split, self.rows)
+        key = Key.from_seed(100 * self.made.experiment.run.seed + draw)
+        method, plan = self._calibrated
+        judged, state = trained(
+            self.made, split, method, plan, key=key, groups=self.codes
         )
-        *_, (state, _) = simulation.run(simulation.start())
-        users, train = split.users[self.rows], split.train.take(self.rows)
-        trained = replace(split, users=users, train=train)
-        judged = replace(self.made, simulation=simulation, split=trained)
         return {
             part: evaluate_method(judged, state, getattr(split, part)).values[METRIC]
             for part in parts

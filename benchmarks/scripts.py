@@ -26,6 +26,12 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
         (*_GRAM, "--draws", "1", "--shares", "thirds"),
         (*_DPVAE, "--draws", "1", "--shares", "thirds", "--also"),
     ),
+    "dpvae_ablations": (
+        (
+            *(*_DPVAE, "--sets", "ml-1m", "--epsilons", "inf", "4", "--variants"),
+            *("plain", "beta = 1", "at most 50 items"),
+        ),
+    ),
     "fuzz": (("--inputs", "100", "--least", "2"),),
     "gram_floor": (
         ("--sets", "few", "--epsilons", "4", "--seeds", "2", "--draws", "1"),
