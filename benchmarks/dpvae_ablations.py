@@ -6,7 +6,7 @@
     plain        the paper's network (`model = "vae"`), no priors, beta as asked for
     priors       each user's prior from gender, age, occupation and place
     shuffled     the same priors, each given to another user
-    beta = 1     no priors, and a KL term of full weight
+    beta = 1, 2  no priors, and a KL term of full or double weight
     at most 50   training users have 50 of their items, drawn at random
     20 and more  only users with 20 items and more train
 
@@ -96,6 +96,7 @@ VARIANTS = {
     "priors": Variant((("priors", KINDS),)),
     "priors, shuffled": Variant((("priors", KINDS),), shuffled),
     "beta = 1": Variant((("beta", 1.0),)),
+    "beta = 2": Variant((("beta", 2.0),)),
     "at most 50 items": Variant(divide=capped),
     "20 items and more": Variant(divide=without_short),
 }
