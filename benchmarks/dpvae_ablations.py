@@ -13,7 +13,7 @@
 Protocol P1 without noise and at epsilon 4, sound mode. Everybody ranks for the same
 held-out users among the same items; the ranker sees 1, 3, 5 or all of the items that
 fold in, drawn once. A Markdown table per set and epsilon: NDCG@100, and the difference
-to the first line, paired over users and runs as in `benchmarks.budgets`.
+to one line (`--against`), paired over users and runs as in `benchmarks.budgets`.
 """
 
 from __future__ import annotations
@@ -184,10 +184,12 @@ class Study:
         shown = "no noise" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
         yield f"| {name}, {shown} | {' | '.join(CUTS)} |"
         yield "|---" * (1 + len(CUTS)) + "|"
-        plain = self._found(PLAIN, epsilon)
-        for variant in self.asked.variants:
-            found = plain if variant == PLAIN else self._found(variant, epsilon)
-            cells = [self._cell(found, plain, cut, variant) for cut in CUTS]
+        first = self.asked.against
+        reference = self._found(first, epsilon)
+        for variant in dict.fromkeys([first, *self.asked.variants]):
+            found = self._found(variant, epsilon)
+            other = None if variant == first else reference
+            cells = [self._cell(found, other, cut) for cut in CUTS]
             yield f"| {variant} | {' | '.join(cells)} |"
 
     def _found(self, variant: str, epsilon: float) -> list[list[Values]]:
@@ -201,26 +203,24 @@ class Study:
         ]
 
     def _cell(
-        self,
-        found: list[list[Values]],
-        plain: list[list[Values]],
-        cut: str,
-        variant: str,
+        self, found: list[list[Values]], other: list[list[Values]] | None, cut: str
     ) -> str:
-        name = f"{self.asked.part}, {cut}"
-        own, other = (
-            [np.stack([one[name] for one in draws]) for draws in these]
-            for these in (found, plain)
-        )
+        own = self._stacked(found, cut)
         mean = _shown(float(np.concatenate([v.mean(0) for v in own]).mean()))
-        if variant == PLAIN:
+        if other is None:
             return mean
-        apart = [a - b for a, b in zip(own, other, strict=True)]
+        pairs = zip(own, self._stacked(other, cut), strict=True)
+        apart = [ours - theirs for ours, theirs in pairs]
         users, runs = (
             Metric.of(np.concatenate([v.mean(axis) for v in apart])) for axis in (0, 1)
         )
         error = max(users.se or 0.0, runs.se or 0.0)
         return f"{mean} ({_signed(users.mean)} ± {_shown(error)})"
+
+    def _stacked(self, found: list[list[Values]], cut: str) -> list[np.ndarray]:
+        """Of each seed the metric, one row per draw and one column per user."""
+        name = f"{self.asked.part}, {cut}"
+        return [np.stack([one[name] for one in draws]) for draws in found]
 
 
 def _shown(value: float) -> str:
@@ -268,6 +268,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--beta", type=float, default=0.5)
     variants = [*VARIANTS]
     parser.add_argument("--variants", nargs="+", choices=variants, default=variants)
+    parser.add_argument("--against", choices=variants, default=PLAIN)
     parser.add_argument("--epsilons", nargs="+", type=float, default=[math.inf, 4.0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--draws", type=int, default=1)
