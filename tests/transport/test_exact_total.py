@@ -14,7 +14,7 @@ from tacit.exact_sum import encode
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.gaussian import GaussianSum
-from tacit.mechanisms.personal_budgets import ByClip
+from tacit.mechanisms.personal_budgets import ByClip, ByClipWithBits
 from tacit.mechanisms.skellam import SkellamSum
 from tacit.mechanisms.sum_mechanism import Bounded
 from tacit.transport import exact_total as module
@@ -78,6 +78,13 @@ def worlds():
     codes = np.arange(n) % 2
     made = groups.bound(Tree.dense(a=draws(n, 30)), codes)
     yield "budgets", made, {"a": Slot("float64", (30,))}, groups
+    both = ByClipWithBits(bits, {"few": 0.3, "many": 1.0})
+    yield (
+        "budgets, clip bits",
+        both.bound(Tree.dense(a=draws(n, 30)), codes),
+        slots,
+        both,
+    )
     placed = Tree({"a": Grouped(Dense(draws(n, 8)), in_groups(n))})
     yield "groups", placed, {"a": Slot("float64", (8,)).grouped(3)}, GaussianSum(1.0, 1)
     inner = Factored(draws(n, 1, 6), draws(n, 1, 5))
