@@ -6,9 +6,10 @@ the whole run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
-from tacit.reproduction.cells import Results
+from tacit.reproduction.cells import Cell, Results
 from tacit.reproduction.study import Table
 from tacit.reproduction.tables import (
     Chart,
@@ -19,8 +20,8 @@ from tacit.reproduction.tables import (
 )
 
 from . import contenders
-from .benches import MAIN, MOST_EPSILON, PUBLISHED, Bench
-from .rows import above, because_of_noise, because_of_steps, rows
+from .benches import MAIN, MOST_EPSILON, Bench
+from .rows import above, because_of_noise, because_of_steps, printed_in, rows
 
 EPSILONS = (0.3, 0.5, 1.0, 1.5)
 ADVISED = 0.5  # "we recommend setting the privacy budget to 0.5", Section 4.2.5
@@ -39,7 +40,7 @@ def table_10(bench: Bench) -> Table:
             *rows(
                 "VAE",
                 found["VAE"],
-                lambda metric: PUBLISHED["table-10"].value("VAE", metric),
+                printed_in("table-10", "VAE"),
                 popularity=popularity,
                 reason=because_of_steps(bench, found["by Adam"], popularity),
             )
@@ -48,9 +49,7 @@ def table_10(bench: Bench) -> Table:
             made += rows(
                 f"DP-VAE ({most:g})",
                 results[letter[most]],
-                lambda metric, most=most: PUBLISHED["table-10"].value(
-                    f"{most:g}", metric
-                ),
+                printed_in("table-10", f"{most:g}"),
                 popularity=popularity,
                 sound=results[sound[most]],
                 reason=because_of_noise(bench, most=most),
@@ -97,7 +96,7 @@ def _target(epsilon: float) -> tuple[str, ...]:
     return () if epsilon == MOST_EPSILON else (f"privacy.target_epsilon={epsilon}",)
 
 
-def _line(results: Results, cells: dict) -> Line:
+def _line(results: Results, cells: Mapping[float, Cell]) -> Line:
     found = [results[cell] for cell in cells.values()]
     means = tuple(one.mean(MAIN) for one in found)
     return Line(tuple(cells), means, tuple(one.se(MAIN) or 0.0 for one in found))

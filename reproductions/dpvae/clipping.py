@@ -10,8 +10,8 @@ from tacit.reproduction.cells import Results
 from tacit.reproduction.study import Table
 from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
 
-from .benches import PUBLISHED, Bench
-from .rows import above, because_of_noise, rows
+from .benches import Bench
+from .rows import above, because_of_noise, printed_in, rows
 
 
 def table_7(bench: Bench) -> Table:
@@ -27,9 +27,7 @@ def table_7(bench: Bench) -> Table:
             made += rows(
                 f"DP-VAE, {side}",
                 results[cell],
-                lambda metric, side=side: PUBLISHED["table-7"].value(
-                    bench.name, side, metric
-                ),
+                printed_in("table-7", bench.name, side),
                 popularity=results[popular],
                 sound=results[sound[side]],
                 reason=because_of_noise(bench),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tacit.reproduction.cells import Found, Results
+from tacit.reproduction.cells import Cell, Found, Results
 from tacit.reproduction.claims import difference, is_close
 from tacit.reproduction.study import Table
 from tacit.reproduction.tables import (
@@ -21,13 +21,14 @@ from tacit.reproduction.tables import (
 )
 
 from . import contenders
-from .benches import MAIN, PUBLISHED, Bench
+from .benches import MAIN, Bench
 from .rows import (
     above,
     because_it_is_open,
     because_of_noise,
     because_of_steps,
     not_run,
+    printed_in,
     rows,
 )
 
@@ -48,10 +49,7 @@ def table_8(bench: Bench) -> Table:
         }
         made: list[Row] = []
         for who in (OWN, *contenders.RIVALS):
-
-            def printed(metric: str, who: str = who) -> float | None:
-                return PUBLISHED["table-8"].value(who, metric)
-
+            printed = printed_in("table-8", who)
             if who not in found:
                 made += not_run(who, printed, contenders.NO_LIGHTFM)
                 continue
@@ -84,9 +82,7 @@ def table_9(bench: Bench) -> Table:
             made += rows(
                 f"DP-VAE, {side}",
                 results[cell],
-                lambda metric, side=side: PUBLISHED["table-9"].value(
-                    bench.name, side, metric
-                ),
+                printed_in("table-9", bench.name, side),
                 popularity=results[popular],
                 sound=results[sound],
                 reason=because_of_noise(bench),
@@ -125,7 +121,7 @@ def figure_3(bench: Bench) -> Table:
     return Table(make, _cells(bench))
 
 
-def _cells(bench: Bench) -> tuple:
+def _cells(bench: Bench) -> tuple[Cell, ...]:
     rivals = contenders.trained(bench, bench.usual, priors=True)
     return (bench.paper(priors=True), bench.sound(), *rivals.values())
 

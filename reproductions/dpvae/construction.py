@@ -19,13 +19,14 @@ from tacit.reproduction.study import Table
 from tacit.reproduction.tables import Claim, ReproducedTable, Reproduction, Row
 
 from . import contenders
-from .benches import MAIN, PUBLISHED, Bench, Data
+from .benches import MAIN, Bench, Data
 from .rows import (
     apart,
     because_it_is_open,
     because_of_noise,
     because_of_steps,
     not_run,
+    printed_in,
     rows,
 )
 
@@ -63,10 +64,7 @@ def _rows(bench: Bench, data: Data, found: dict[str, Found]) -> tuple[Row, ...]:
     made: list[Row] = []
     for who in (OWN, *contenders.RIVALS):
         label = f"{data}, {who}"
-
-        def printed(metric: str, who: str = who) -> float | None:
-            return PUBLISHED["table-5"].value(bench.name, who, data, metric)
-
+        printed = printed_in("table-5", bench.name, who, data)
         if who not in found:
             made += not_run(label, printed, contenders.NO_LIGHTFM)
             continue

@@ -93,6 +93,7 @@ def _rows(name: str) -> tuple[Row, ...]:
     printed, ours = float(line["parameters"]), float(parameters(name))
     each = server_view(sigma(name), line["epochs"])
     proved = spent(each, delta=ACCOUNT_DELTA).value
+    assert proved is not None  # releases with noise have one
     return (
         Row(f"{name}, parameters", printed, ours, None, ours == printed),
         Row(f"{name}, noise of a batch over S", None, noise_of_batch(name), None, True),

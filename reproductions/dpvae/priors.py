@@ -10,8 +10,8 @@ from tacit.reproduction.cells import Cell, Results
 from tacit.reproduction.study import Table
 from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
 
-from .benches import PUBLISHED, Bench
-from .rows import above, because_of_noise, because_of_steps, rows
+from .benches import Bench
+from .rows import above, because_of_noise, because_of_steps, printed_in, rows
 
 SIDES = {"NUP": False, "ULP": True}  # without and with priors
 
@@ -37,9 +37,7 @@ def table_6(bench: Bench) -> Table:
                 made += rows(
                     f"{who}, {side}",
                     results[cell],
-                    lambda metric, at=(who, bench.name, side): PUBLISHED[
-                        "table-6"
-                    ].value(*at, metric),
+                    printed_in("table-6", who, bench.name, side),
                     popularity=popularity,
                     sound=results[sound[side]] if who == "DP-VAE" else None,
                     reason=reasons[who],

@@ -52,6 +52,11 @@ def rows(
     )
 
 
+def printed_in(table: str, *path: str) -> Printed:
+    """The published figures under these labels of a table, by metric."""
+    return lambda metric: PUBLISHED[table].value(*path, metric)
+
+
 def not_run(label: str, printed: Printed, reason: str) -> tuple[Row, ...]:
     """The published figures of what was not run, and why not."""
     return tuple(
