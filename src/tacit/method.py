@@ -84,7 +84,15 @@ from tacit.transport.messages import (
     Slot,
     zeros,
 )
-from tacit.tree import Array, Arrays, Dense, Factored, Symmetric, Tree
+from tacit.tree import (
+    Array,
+    Arrays,
+    Dense,
+    Factored,
+    Symmetric,
+    TouchedRows,
+    Tree,
+)
 
 __all__ = [
     "Array",
@@ -120,6 +128,7 @@ __all__ = [
     "SumMethod",
     "Symmetric",
     "Tastes",
+    "TouchedRows",
     "Tree",
     "Unmetered",
     "Unprotected",

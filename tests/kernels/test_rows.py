@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tacit.kernels.rows import outer_sum, weighted_rows
+from tacit.kernels.rows import add_touched, outer_sum, weighted_rows
 
 
 def test_weighted_rows_are_added_to_what_is_there():
@@ -24,3 +24,10 @@ def test_a_sum_of_outer_products(users):
     right, out = draws.normal(size=(users, 3)), np.full((5, 3), np.nan)
     outer_sum(left, right, out)
     np.testing.assert_allclose(out, left.T @ right, rtol=1e-12, atol=1e-12)
+
+
+def test_touched_rows_are_added_once_each_and_only_where_there_is_one():
+    rows = np.array([[0, 2, 2, 1, 5], [-1, 1, 3, 9, 2]], np.int32)
+    values, out = np.ones((2, 5, 2)), np.zeros((4, 2))
+    add_touched(rows, values, out)
+    assert out[:, 0].tolist() == [1, 1, 1, 1]
