@@ -84,7 +84,16 @@ from tacit.transport.messages import (
     Slot,
     zeros,
 )
-from tacit.tree import Array, Arrays, Dense, Factored, Symmetric, Tree, divided
+from tacit.tree import (
+    Array,
+    Arrays,
+    Dense,
+    Factored,
+    Symmetric,
+    TouchedRows,
+    Tree,
+    divided,
+)
 
 __all__ = [
     "Array",
@@ -120,6 +129,7 @@ __all__ = [
     "SumMethod",
     "Symmetric",
     "Tastes",
+    "TouchedRows",
     "Tree",
     "Unmetered",
     "Unprotected",

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tacit.kernels.rows import (
+    add_touched,
     outer_sum,
     rests_outer_sum,
     rests_times,
@@ -58,3 +59,10 @@ def test_products_with_unit_rests_are_those_of_the_rows_written_out():
     right, total = draws.normal(size=(4, 3)), np.full((6, 3), np.nan)
     rests_outer_sum(items, factors, p, right, total)
     np.testing.assert_allclose(total, x.T @ right, atol=1e-12)
+
+
+def test_touched_rows_are_added_once_each_and_only_where_there_is_one():
+    rows = np.array([[0, 2, 2, 1, 5], [-1, 1, 3, 9, 2]], np.int32)
+    values, out = np.ones((2, 5, 2)), np.zeros((4, 2))
+    add_touched(rows, values, out)
+    assert out[:, 0].tolist() == [1, 1, 1, 1]

@@ -12,12 +12,13 @@ from tacit.keys import Key
 from tacit.plan import Plan
 from tacit.transport.codec import decode_reports, encode_reports
 from tacit.transport.messages import Broadcast, Layout, Reports, Slot
-from tacit.tree import Dense, Factored, Grouped, Symmetric, Tree
+from tacit.tree import Dense, Factored, Grouped, Symmetric, TouchedRows, Tree
 
 SLOTS = {
     "dense": Slot("float64", (3,)),
     "factored": Slot("float64", (4, 2), 2),
     "symmetric": Slot.symmetric("float64", 3),
+    "touched": Slot.touched_rows("float64", (5, 2), most=3),
 }
 
 
@@ -27,6 +28,9 @@ def inner(kind, n=7):
         return Dense(draws.normal(size=(n, 3)))
     if kind == "factored":
         return Factored(draws.normal(size=(n, 2, 4)), draws.normal(size=(n, 2, 2)))
+    if kind == "touched":
+        rows = np.sort(draws.integers(-1, 5, (n, 3)), axis=1).astype(np.int32)
+        return TouchedRows(rows, draws.normal(size=(n, 3, 2)), 5)
     return Symmetric(draws.normal(size=(n, 1, 3)))
 
 

@@ -136,3 +136,44 @@ def rests_outer_sum(items, factors, p, right, out):  # type: ignore[no-untyped-d
     for j in range(len(p)):
         for k in range(len(along)):
             out[j, k] -= p[j] * along[k]
+
+
+@njit(cache=True, nogil=True)
+def add_touched(rows, values, out):  # type: ignore[no-untyped-def]
+    """Add the rows that each client touched to `out`; the twin of `np.add.at`.
+
+    A row number counts only after all before it, and only if `out` has that row.
+    """
+    for client in range(len(rows)):
+        last = -1
+        for i in range(rows.shape[1]):
+            row = rows[client, i]
+            if row <= last:
+                continue
+            last = row
+            if row < len(out):
+                mine, theirs = out[row], values[client, i]
+                for j in range(len(theirs)):
+                    mine[j] += theirs[j]
+
+
+@njit(cache=True, nogil=True)
+def touched_squares(rows, values, n_rows):  # type: ignore[no-untyped-def]
+    """The squared norm of each client's touched rows, in float64.
+
+    The rows that count are those that `add_touched` adds.
+    """
+    out = np.zeros(len(rows))
+    for client in range(len(rows)):
+        last, total = -1, 0.0
+        for i in range(rows.shape[1]):
+            row = rows[client, i]
+            if row <= last:
+                continue
+            last = row
+            if row < n_rows:
+                own = values[client, i]
+                for j in range(len(own)):
+                    total += np.float64(own[j]) * np.float64(own[j])
+        out[client] = total
+    return out

@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float64
 
 from tacit.errors import BadValue
 from tacit.tree import Array, Dense, Factored, Grouped, Leaf, Tree
+from tacit.tree.touched_rows import ROWS
 
 SLACK = 1e-6  # by how much, relatively, rounding may leave a norm above its clip
 
@@ -90,7 +91,12 @@ def _clipped(tree: Tree, clip: Clip, norms_of: Callable[[Tree], Norms]) -> Tree:
 
 def _is_float(tree: Tree) -> bool:
     """Whether scaling would leave the types as they are."""
-    parts = (part for leaf in tree.leaves.values() for part in leaf.parts.values())
+    parts = (
+        part
+        for leaf in tree.leaves.values()
+        for suffix, part in leaf.parts.items()
+        if suffix != ROWS  # numbers of rows are never scaled
+    )
     return all(part.dtype.kind == "f" for part in parts)
 
 
