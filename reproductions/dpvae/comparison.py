@@ -125,11 +125,11 @@ def figure_3(bench: Bench) -> Table:
 
 def _cells(bench: Bench) -> tuple[Cell, ...]:
     rivals = contenders.trained(bench, bench.usual, priors=True)
-    return (bench.paper(priors=True), bench.sound(), *rivals.values())
+    return (bench.main(), bench.sound(), *rivals.values())
 
 
 def _found(results: Results, bench: Bench) -> dict[str, Found]:
-    own = {OWN: results[bench.paper(priors=True)], SOUND: results[bench.sound()]}
+    own = {OWN: results[bench.main()], SOUND: results[bench.sound()]}
     return own | contenders.found(results, bench, bench.usual, priors=True)
 
 
