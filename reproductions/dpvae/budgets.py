@@ -21,6 +21,7 @@ from tacit.reproduction.tables import (
 
 from . import contenders
 from .benches import MAIN, MOST_EPSILON, Bench
+from .chance import above_chance
 from .rows import above, because_of_noise, because_of_steps, printed_in, rows
 
 EPSILONS = (0.3, 0.5, 1.0, 1.5)
@@ -55,7 +56,8 @@ def table_10(bench: Bench) -> Table:
                 reason=because_of_noise(bench, most=most),
             )
         rising = [
-            above(
+            above_chance(
+                results,
                 f"RQ5: {name} is better at {more:g} than at {less:g}",
                 bench,
                 results[cells[more]],

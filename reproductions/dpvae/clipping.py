@@ -11,7 +11,8 @@ from tacit.reproduction.study import Table
 from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
 
 from .benches import Bench
-from .rows import above, because_of_noise, printed_in, rows
+from .chance import above_chance
+from .rows import because_of_noise, printed_in, rows
 
 
 def table_7(bench: Bench) -> Table:
@@ -35,7 +36,13 @@ def table_7(bench: Bench) -> Table:
             )
         name = f"Table 7, constant and optimal clip ({bench.label})"
         claims = tuple(
-            above(f"RQ3: {text}", bench, results[cells["OCB"]], results[cells["CCB"]])
+            above_chance(
+                results,
+                f"RQ3: {text}",
+                bench,
+                results[cells["OCB"]],
+                results[cells["CCB"]],
+            )
             for text, cells in {
                 "the optimal clip beats a constant one": letter,
                 "in sound mode a noisy median beats a constant clip": sound,

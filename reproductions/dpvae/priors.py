@@ -11,7 +11,8 @@ from tacit.reproduction.study import Table
 from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
 
 from .benches import Bench
-from .rows import above, because_of_noise, because_of_steps, printed_in, rows
+from .chance import above_chance
+from .rows import because_of_noise, because_of_steps, printed_in, rows
 
 SIDES = {"NUP": False, "ULP": True}  # without and with priors
 
@@ -44,7 +45,8 @@ def table_6(bench: Bench) -> Table:
                 )
         name = f"Table 6, without and with priors of users ({bench.label})"
         claims = tuple(
-            above(
+            above_chance(
+                results,
                 f"RQ2: priors help {who}",
                 bench,
                 results[cells["ULP"]],

@@ -1,6 +1,7 @@
 """DP-VAE (Fang, Du and Wu 2022): Tables 5 to 10, Figure 3, and what its numbers imply.
 
     noise         what the paper's noise, clip and bound amount to; trains nothing
+    chance        how good a random list is, above which something is learnt
     benches       the data sets, and DP-VAE's cells on each
     contenders    the rivals of Tables 5 and 8
     construction  Table 5, RQ1
@@ -74,7 +75,8 @@ def or_not_run(number: str, table: Table, on: Bench, reason: str) -> Table:
     """The table, or one row that says why it is not made here."""
     if not reason:
         return table
-    name = f"Table {number} ({on.label}), not run"
+    what = "Figure 3" if number == "figure-3" else f"Table {number}"
+    name = f"{what} ({on.label}), not run"
     return Table(lambda _: table_not_run(name, on.name, reason))
 
 
