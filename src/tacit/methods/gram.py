@@ -580,7 +580,7 @@ class Gram(SumMethod):
         known = Evidence.of(memory)
         found = self._spectrum(server, memory)
         side, weights = len(found.vectors), server.weights
-        ridge = self.ridge
+        ridge, edge = self.ridge, known.edge(side)
         if ridge is None:
             n_items = min(len(server.catalog), self.max_head)
             ridge = heuristics.ridge(known, n_items=n_items, side=side)
@@ -601,9 +601,11 @@ class Gram(SumMethod):
         if self.chooses_phases:
             # Loadings are shrunk one by one. Without them a direction that is mostly
             # noise would say as much as one that is not, and popularity would suffer.
-            first = weights["tastes"].shape[1] if self._has_loads(memory) else 0
+            first, doubt = 0, 1.0
+            if self._has_loads(memory):
+                first, doubt = weights["tastes"].shape[1], heuristics.doubt(edge)
             sure = certainty(found.strengths, side=side, deviation=known.deviation)
-            strengths[first:n] *= sure[first:]
+            strengths[first:n] *= sure[first:] ** doubt
         return {"vectors": vectors, "strengths": strengths, **more}
 
     def _in_common(

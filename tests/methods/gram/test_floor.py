@@ -237,6 +237,7 @@ def test_directions_that_are_not_loaded_are_weighted_by_how_sure_they_are(monkey
     """The first ones have loadings, which are shrunk one by one, and stay."""
     plan = plan_of(DENSE, epsilon=4.0)
     made, _, state = trained(CENTRAL, DENSE, plan)
+    monkeypatch.setattr(heuristics, "doubt", lambda edge: 1.0)
     monkeypatch.setattr(gram, "certainty", lambda strengths, **_: 0.5 * (strengths > 0))
     _, _, other = trained(CENTRAL, DENSE, plan)
     monkeypatch.setattr(gram, "certainty", lambda strengths, **_: 1.0 * (strengths > 0))
@@ -303,6 +304,7 @@ def test_rules():
     assert first_count_share(0.2) == 1.0
     assert first_count_share(0.05) == pytest.approx(0.4)
     assert load_share(0.1) == pytest.approx(0.495)
+    assert 0 < heuristics.doubt(0.01) < heuristics.doubt(0.02) < 1.0
     assert load_share(0.6) == pytest.approx(0.22)
     with pytest.raises(BadValue, match="load_share"):
         Gram(load_share=1.0)
