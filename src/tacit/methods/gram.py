@@ -545,8 +545,10 @@ class Gram(SumMethod):
         self, plan: Plan, counted: Counted, relating: Phase, side: int, *, n_items: int
     ) -> bool:
         """Whether relating is expected to be worth more than counting on."""
-        known = self._one_round(plan, self.privacy, relating, size=1)
-        return heuristics.is_enough(counted, edge=known.edge(side), n_items=n_items)
+        edge = self._one_round(plan, self.privacy, relating, size=1).edge(side)
+        names = {phase.name for phase in self.phases(plan)}
+        loads = relating.name == "relations" and _LOADINGS in names
+        return heuristics.is_enough(counted, edge=edge, n_items=n_items, loads=loads)
 
     def _head(
         self, server: Server, counts: Float64[np.ndarray, "items"]
@@ -577,7 +579,7 @@ class Gram(SumMethod):
         known = Evidence.of(memory)
         found = self._spectrum(server, memory)
         side, weights = len(found.vectors), server.weights
-        ridge = self.ridge
+        ridge, edge = self.ridge, known.edge(side)
         if ridge is None:
             n_items = min(len(server.catalog), self.max_head)
             ridge = heuristics.ridge(known, n_items=n_items, side=side)
@@ -595,11 +597,14 @@ class Gram(SumMethod):
         # history's own items and lower popularity without saying anything about taste.
         above = np.maximum(found.strengths - found.rest, 0.0)
         strengths[:n] = common * above / (found.strengths + ridge * known.users)
-        if self.chooses_phases and not self._has_loads(memory):
+        if self.chooses_phases:
             # Loadings are shrunk one by one. Without them a direction that is mostly
             # noise would say as much as one that is not, and popularity would suffer.
-            deviation = known.deviation
-            strengths[:n] *= certainty(found.strengths, side=side, deviation=deviation)
+            first, doubt = 0, 1.0
+            if self._has_loads(memory):
+                first, doubt = weights["tastes"].shape[1], heuristics.doubt(edge)
+            sure = certainty(found.strengths, side=side, deviation=known.deviation)
+            strengths[first:n] *= sure[first:] ** doubt
         return {"vectors": vectors, "strengths": strengths, **more}
 
     def _in_common(
