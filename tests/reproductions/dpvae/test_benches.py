@@ -66,8 +66,8 @@ def test_full_has_five_seeds_and_all_epochs(published):
 def test_quick_has_fewer_epochs_and_one_seed():
     small, large = quick("ML-100K", WORDS), quick("ML-20M", WORDS)
     assert (small.seeds, large.seeds) == (1, 1)
-    assert small.paper().experiments()[0].run.rounds == 285
-    assert small.main().experiments()[0].run.rounds == 2850
+    assert small.paper().experiments()[0].run.rounds == 95
+    assert small.main().experiments()[0].run.rounds == 3 * 95
     assert small.main().experiments()[0].method.priors == small.kinds
     assert small.vae().experiments()[0].run.rounds == 2850
     assert large.paper("OL").experiments()[0].run.rounds == 21

@@ -45,10 +45,12 @@ def test_nothing_of_it_is_typed_in(reproduced):
 
 def test_the_claims_say_what_they_found(reproduced):
     claims = reproduced("noise").claims
-    assert [claim.ok for claim in claims] == [False] * 4
+    assert [claim.ok for claim in claims] == [False] * 5
     assert "797 S" in claims[0].evidence
     assert "14.9 times" in claims[0].evidence
     assert "smallest norm" in claims[3].evidence
+    assert claims[4].text.startswith("RQ6: ")
+    assert "from 1 parameters on" in claims[4].evidence
 
 
 def test_where_noise_is_small_the_claim_holds(monkeypatch):
@@ -56,3 +58,4 @@ def test_where_noise_is_small_the_claim_holds(monkeypatch):
     assert noise._is_drowned("ML-100K").ok
     monkeypatch.setattr(noise, "noise_decides", lambda *_, **__: False)
     assert noise._is_smallest().ok
+    assert noise._adapts().ok
