@@ -48,7 +48,7 @@ class Bench:
     name: str  # in the paper
     source: str
     letter: str  # of its experiment files: -paper and -vae are to the letter
-    files: str  # of the others: -sound and -dpals
+    files: str  # of the others: -sound and -mf
     clip: float  # S of Tables 5 to 7
     batch: int
     users: Mapping[Data, int]
@@ -66,7 +66,7 @@ class Bench:
     baseline_changes: tuple[str, ...] = ()  # the same, of baselines
     changes: tuple[str, ...] = ()  # the same, of runs to the letter
     sound_changes: tuple[str, ...] = ()  # the same, of sound mode
-    dpals_changes: tuple[str, ...] = ()  # the same, of DPALS
+    dpmf_changes: tuple[str, ...] = ()  # the same, of DPMF
 
     @property
     def is_stand_in(self) -> bool:
@@ -131,9 +131,9 @@ class Bench:
         """Sound mode, everyone at the file's epsilon."""
         return self._cell(f"{self.files}-sound", data, *self.sound_changes, *changes)
 
-    def dpals(self, data: Data | None = None) -> Cell:
-        """DPALS, everyone at the file's epsilon."""
-        return self._cell(f"{self.files}-dpals", data, *self.dpals_changes)
+    def dpmf(self, data: Data | None = None) -> Cell:
+        """DPMF, everyone at the file's epsilon."""
+        return self._cell(f"{self.files}-mf", data, *self.dpmf_changes)
 
     def with_priors(self, cell: Cell, means: Literal["labels", "users"]) -> Cell:
         """A cell whose users have priors from metadata; the words must be at hand."""
@@ -240,5 +240,10 @@ def smoke(name: str) -> Bench:
             "run.rounds=4",
             "run.sampler={name = 'everyone'}",
         ),
-        dpals_changes=("method.factors=4",),
+        dpmf_changes=(
+            "method.head=20",
+            "method.factors=3",
+            "run.rounds=4",
+            "run.sampler={name = 'everyone'}",
+        ),
     )

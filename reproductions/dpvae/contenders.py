@@ -4,7 +4,7 @@
     SVD      PureSVD of the 0/1 matrix, rank 100
     LightFM  with the WARP loss, where such a baseline is installed
     VAE      DP-VAE's network and steps without clip and noise
-    DPMF     DPALS, a private matrix factorization, at epsilon 1
+    DPMF     clients' SGD on the rows that they touch, at epsilon 1
     DPAE     sound DP-VAE's autoencoder with the paper's latent dimension, at epsilon 1
 
 Two more that the paper does not have stand beside them: popularity, and the VAE's
@@ -42,7 +42,7 @@ def trained(bench: Bench, data: Data, *, priors: bool) -> dict[str, Cell]:
     made = {
         "SVD": bench.beside("pure_svd", data),
         "VAE": bench.vae(data, priors=priors),
-        "DPMF": bench.dpals(data),
+        "DPMF": bench.dpmf(data),
         "DPAE": bench.sound(data, f"method.latent={bench.latent}"),
         "popularity": bench.beside("popularity", data),
         "by Adam": bench.beside("mult_vae", data),

@@ -76,7 +76,7 @@ def test_quick_has_fewer_epochs_and_one_seed():
 
 def test_pre_processed_data_are_constructed_and_original_ones_are_not():
     bench = quick("ML-20M", WORDS)
-    for made in (bench.paper, bench.vae, bench.sound, bench.dpals):
+    for made in (bench.paper, bench.vae, bench.sound, bench.dpmf):
         assert made("OL").experiments()[0].construction is None
         assert (
             made("PD").experiments()[0].construction

@@ -54,7 +54,7 @@ def test_who_is_trained():
     assert made["by Adam"].baseline == "mult_vae"
     for who in ("DPMF", "DPAE"):
         assert made[who].experiments()[0].privacy.target_epsilon == 1.0
-    assert made["DPMF"].experiments()[0].method_name == "dpals"
+    assert made["DPMF"].experiments()[0].method_name == "dpmf"
     assert made["DPAE"].experiments()[0].method.latent == BENCH.latent
     assert made["VAE"].experiments()[0].method.priors == BENCH.kinds
     plain = contenders.trained(BENCH, "OL", priors=False)["VAE"]
