@@ -134,6 +134,14 @@ class Impressions:
         picked = None if parts is None else parts.take(order)
         return cls(slates, clicked[shown.places(order)], picked)
 
+    @classmethod
+    def none(cls, n_users: int, n_items: int) -> Impressions:
+        """No impression of anybody."""
+        nothing = Ragged.of_lengths([], np.zeros(0, np.int32))
+        nobody = np.zeros(0, np.int32)
+        slates = Slates(nobody, nothing, nothing, nobody, None, n_users, n_items)
+        return cls(slates, np.zeros(0, np.bool_))
+
     def __len__(self) -> int:
         return len(self.slates)
 
