@@ -167,6 +167,10 @@ class Impressions:
         places = arrays.rows(mask, len(self))
         return self._pick(places, self.users[places], self.slates.n_users)
 
+    def first(self, n: int) -> Impressions:
+        """The impressions of the first `n` users who have any."""
+        return self.keep(np.isin(self.users, np.unique(self.users)[:n]))
+
     def take_users(self, rows: ArrayLike) -> Impressions:
         """Only these users, in the order given; items keep their numbers."""
         chosen = arrays.rows(rows, self.slates.n_users)

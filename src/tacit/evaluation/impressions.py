@@ -18,13 +18,14 @@ from jaxtyping import Bool, Float, Float64
 from tacit.data.impressions import Impressions, Slates
 from tacit.data.ragged import offsets_of
 from tacit.errors import BadValue
+from tacit.evaluation.candidate_sets import ShownCandidates
 from tacit.evaluation.metrics import COVERAGE, Measure, parse
 from tacit.evaluation.ranking import Ranks
 from tacit.evaluation.user_groups import by_activity
 from tacit.results import Evaluation, Groups
 
 METRICS = ("auc", "mrr_all", "ndcg@5", "ndcg@10")
-PROTOCOL = "shown candidates"
+PROTOCOL = ShownCandidates().name
 
 _SCORED_AT_ONCE = 2**20  # candidates; a scorer may hold a vector for each
 
