@@ -20,7 +20,7 @@ from tacit.experiment.assemble import (
     root_key,
 )
 from tacit.experiment.registry import baseline
-from tacit.experiment.scorer import scorer
+from tacit.experiment.scorer import fit, scorer
 from tacit.experiment.search import search
 from tacit.experiment.settings import Experiment
 from tacit.method import Clients, Scores, enrol
@@ -109,7 +109,7 @@ def baseline_scorer(assembled: Assembled, name: str, *, budget: int = 0) -> Scor
         metric = experiment.evaluate.metrics[0]
         tried = search(ranker, split, metric=metric, budget=budget, key=key)
         ranker = tried.best.ranker
-    return scorer(ranker.fit(split.train, key=key))
+    return scorer(fit(ranker, split, key=key))
 
 
 def method_scorer(assembled: Assembled, state: State) -> Personal:
