@@ -1,4 +1,4 @@
-"""The method and its baselines on the same held-out users."""
+"""The method and its baselines on the same held-out users or impressions."""
 
 from __future__ import annotations
 
