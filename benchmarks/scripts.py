@@ -16,13 +16,23 @@ from pathlib import Path
 
 _HERE = Path(__file__).parent
 _GRAM = ("--experiment", str(_HERE / "smoke-gram.toml"), "--seeds", "2")
+_DPVAE = ("--experiment", str(_HERE / "smoke-dpvae.toml"), "--seeds", "2")
 # The bars run beside a script, and both would wait for each other's threads.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "audit_mutants": (("--only", "single precision", "--seeds", "1"),),
+    "budgets": (
+        (*_GRAM, "--draws", "1", "--shares", "thirds"),
+        (*_DPVAE, "--draws", "1", "--shares", "thirds", "--also"),
+    ),
+    "dpvae_ablations": (
+        (
+            *(*_DPVAE, "--sets", "ml-1m", "--epsilons", "inf", "4", "--variants"),
+            *("plain", "beta = 1", "at most 50 items"),
+        ),
+    ),
     "fuzz": (("--inputs", "100", "--least", "2"),),
-    "gram_budgets": ((*_GRAM, "--draws", "1", "--shares", "thirds"),),
     "gram_floor": (
         ("--sets", "few", "--epsilons", "4", "--seeds", "2", "--draws", "1"),
     ),

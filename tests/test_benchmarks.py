@@ -1,8 +1,14 @@
 """Every program in benchmarks/ has a tiny run, and a broken one is noticed."""
 
+import json
+
+import numpy as np
+import pytest
+
 from benchmarks import scripts
 from benchmarks.__main__ import tried
 from benchmarks.bar import Bar
+from benchmarks.kept_values import KeptValues
 
 
 def test_every_script_has_a_tiny_run():
@@ -24,3 +30,23 @@ def test_a_bar_and_a_script_that_stop_are_both_told(monkeypatch):
     assert of_bar == "bar 99 does not run: IndexError: list index out of range"
     assert of_script.startswith("release_gram --seedz 2 does not run:")
     assert tried([stops], with_scripts=False) == [of_bar]
+
+
+def test_a_study_goes_on_where_it_was(tmp_path):
+    kept, run = tmp_path / "kept.jsonl", {"line": "groups", "seed": 0}
+    values = {"validation": np.array([0.1, 1 / 3])}
+    KeptValues(kept).of(run, lambda: values)
+    again = KeptValues(kept)
+    found = again.of({"seed": 0, "line": "groups"}, lambda: pytest.fail("run twice"))
+    np.testing.assert_array_equal(found["validation"], values["validation"])
+    again.of({**run, "seed": 1}, lambda: values)
+    lines = [json.loads(line)["run"]["seed"] for line in kept.read_text().splitlines()]
+    assert lines == [0, 1]
+
+
+def test_without_a_file_everything_runs_again():
+    times = []
+    for _ in range(2):
+        kept = KeptValues(None)
+        kept.of({}, lambda: times.append(1) or {})
+    assert len(times) == 2

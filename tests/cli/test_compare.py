@@ -216,16 +216,80 @@ def test_every_group_is_told_with_its_epsilon_and_its_accuracy(tacit, tmp_path):
     assert {line["group"] for line in spent} == {"strict", "open"}
 
 
+def test_the_files_budgets_stand_beside_one_target_for_everyone(tacit, tmp_path):
+    """The word `own` is the file as it is; a number is the target of every group."""
+    file = tmp_path / "budgets.toml"
+    file.write_text(CHOSEN)
+    call = ("compare", file, "--epsilons", "own,1,inf", "--seeds", "1")
+    answer = tacit(*call, "--out", tmp_path / "c", "--json")
+    assert answer.code == 0, answer.err
+    name = "federated_popularity"
+    everyone = f"{name}, everyone at epsilon 1"
+    assert {c["label"] for c in answer.json["cells"]} == {
+        *(name, everyone, f"{name}, no privacy")
+    }
+    found = {
+        (one["label"], one["group"]): one
+        for one in answer.json["budgets"]
+        if one["metric"] == "ndcg@10"
+    }
+    epsilons = {key: one["epsilon"] for key, one in found.items()}
+    assert 0.99 < epsilons[name, "strict"] <= 1 < 7.9 < epsilons[name, "open"] <= 8
+    for group in ("strict", "open"):
+        assert 0.99 < epsilons[everyone, group] <= 1
+        assert epsilons[f"{name}, no privacy", group] is None
+        # The same held-out users of the group, whatever the target is.
+        sizes = {found[label, group]["n"] for label, g in found if g == group}
+        assert len(sizes) == 1
+    shown = tacit(*call, "--out", tmp_path / "c")
+    assert "everyone at epsilon 1" in shown.out
+    page = (tmp_path / "c" / "comparison.html").read_text()
+    assert "--epsilons own,1,inf" in page
+
+
+def test_several_tables_of_budgets_are_compared_by_several_files(tacit, tmp_path):
+    thirds = CHOSEN.replace("strict = 2, open = 1", "strict = 1, open = 1")
+    (tmp_path / "many-strict.toml").write_text(CHOSEN)
+    (tmp_path / "halves.toml").write_text(thirds)
+    files = (tmp_path / "many-strict.toml", tmp_path / "halves.toml")
+    answer = tacit("compare", *files, "--seeds", "1", "--out", tmp_path / "c", "--json")
+    assert answer.code == 0, answer.err
+    told = {(one["label"], one["group"]) for one in answer.json["budgets"]}
+    assert told == {
+        (file, group)
+        for file in ("many-strict", "halves")
+        for group in ("strict", "open")
+    }
+
+
+def test_words_that_are_no_target_are_refused(tacit, private, tmp_path):
+    for word in ("own,own", "mine", "1,1"):
+        answer = tacit("compare", private, "--epsilons", word, "--out", tmp_path / "c")
+        assert answer.code == 2
+        assert "epsilons" in answer.err
+
+
 @pytest.mark.slow
-def test_a_target_for_each_group_becomes_one_for_all(tacit, tmp_path):
-    """Rates by which groups meet targets of their own go with those targets."""
+@pytest.mark.parametrize(
+    "how", ['budgets = "sample"', "scale = { F = 1.0, M = 0.5, X = 0.2 }"]
+)
+def test_a_target_for_each_group_becomes_one_for_all(tacit, tmp_path, how):
+    """Rates or scales that give groups budgets of their own go with those budgets."""
     file = tmp_path / "by_group.toml"
-    file.write_text(BY_GROUP)
+    text = BY_GROUP.replace('budgets = "sample"', how)
+    if "scale" in how:
+        text = text.replace("{ F = 4.0, M = 2.0, X = 1.0 }", "4.0")
+    file.write_text(text)
     call = ("compare", file, "--epsilons", "3,inf", "--seeds", "1")
     answer = tacit(*call, "--out", tmp_path / "c", "--json")
     assert answer.code == 0, answer.err
-    swept = cell(answer.json, "federated_popularity, epsilon 3", "ndcg@10")
+    label = "federated_popularity, everyone at epsilon 3"
+    swept = cell(answer.json, label, "ndcg@10")
     assert 2.9 < swept["provable_epsilon"] <= 3
+    for one in answer.json["budgets"]:
+        assert one["epsilon"] == (
+            swept["provable_epsilon"] if one["label"] == label else None
+        )
 
 
 def everything(place):

@@ -249,3 +249,81 @@ def test_a_target_without_protection_is_refused(tacit, experiment, tmp_path):
     answer = tacit("train", experiment, "--out", tmp_path / "run", *target)
     assert answer.code == 2
     assert "no provable epsilon" in answer.err
+
+
+BUDGETS = """
+[data]
+source = "synthetic"
+world = { users = 150, items = 30, rank = 2, events_per_user = 8 }
+
+[method]
+name = "{method}"
+
+[privacy]
+mechanism = "central"
+channel = "secure_sum"
+delta = 1e-6
+groups = { strict = 2, balanced = 2, open = 1 }
+target_epsilon = { strict = 1.0, balanced = 4.0, open = 8.0 }
+{more}
+
+[run]
+rounds = 4
+sampler = {sampler}
+
+[evaluate]
+metrics = ["ndcg@10"]
+baselines = []
+"""
+TARGETS = {"strict": 1.0, "balanced": 4.0, "open": 8.0}
+EVERYONE, COINS = '{ name = "everyone" }', '{ name = "poisson", rate = 0.5 }'
+MOVING, SAMPLED = "clip_quantile = 0.5", 'budgets = "sample"'
+
+
+@pytest.mark.parametrize(
+    ("method", "sampler", "more"),
+    [
+        ("gram", EVERYONE, ""),
+        ("dpvae", EVERYONE, ""),
+        ("dpvae", EVERYONE, MOVING),
+        pytest.param("dpvae", COINS, "", marks=pytest.mark.slow),
+        pytest.param("dpvae", COINS, MOVING, marks=pytest.mark.slow),
+        pytest.param("dpvae", COINS, SAMPLED, marks=pytest.mark.slow),
+        pytest.param("dpvae", COINS, f"{SAMPLED}\n{MOVING}", marks=pytest.mark.slow),
+        pytest.param("gram", COINS, SAMPLED, marks=pytest.mark.slow),
+    ],
+    ids=[
+        "gram",
+        "dpvae",
+        "dpvae, moving clip",
+        "dpvae, coins",
+        "dpvae, coins and moving clip",
+        "dpvae, by rate",
+        "dpvae, by rate and moving clip",
+        "gram, by rate",
+    ],
+)
+def test_nobody_is_above_the_cap_of_the_group_in_the_ledger(
+    tacit, tmp_path, method, sampler, more
+):
+    """Read back from the run: one line per group, at or just below its target."""
+    fields = {"{method}": method, "{sampler}": sampler, "{more}": more}
+    text = BUDGETS
+    for name, value in fields.items():
+        text = text.replace(name, value)
+    (tmp_path / "budgets.toml").write_text(text)
+    answer = tacit("train", tmp_path / "budgets.toml", "--out", tmp_path / "run")
+    assert answer.code == 0, answer.err
+    spent = json.loads((tmp_path / "run" / "ledger.json").read_text())["spent"]
+    found = {
+        line["group"]: line
+        for line in spent
+        if (line["unit"], line["view"]) == ("user", "release")
+    }
+    assert found.keys() == TARGETS.keys()
+    for group, target in TARGETS.items():
+        assert found[group]["standing"] == "PROVEN"
+        assert found[group]["epsilon"] <= target
+        # Phases that Gram plans have shares that are decided after the rates.
+        if (method, more) != ("gram", SAMPLED):
+            assert found[group]["epsilon"] > 0.98 * target

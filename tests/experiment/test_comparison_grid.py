@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.experiment.comparison_grid import Contest, folder_name
+from tacit.errors import BadValue
+from tacit.experiment.comparison_grid import Contest, Grid, folder_name
 
 HOSTILE = [
     *("..", ".", "", "...", "../..", "/etc/passwd", "a/b", "a\\b", "a\0b", "\n", " "),
@@ -41,6 +42,23 @@ def test_a_plain_name_stays(name):
     assert Contest(name, 2.0, ()).folder == f"{name}-epsilon-2"
     assert Contest(name, float("inf"), ()).folder == f"{name}-no-privacy"
     assert Contest(name, None, ()).folder == name
+
+
+def test_a_target_for_everyone_is_named_where_the_file_has_budgets():
+    own, one, none = (
+        Contest("gram", target, (), is_for_all=True)
+        for target in (None, 2.0, float("inf"))
+    )
+    labels = [contest.label for contest in (own, one, none)]
+    assert labels == ["gram", "gram, everyone at epsilon 2", "gram, no privacy"]
+    assert one.folder == "gram-epsilon-2"  # where earlier versions left it
+    assert Contest("gram", 2.0, ()).label == "gram, epsilon 2"
+
+
+@pytest.mark.parametrize("epsilons", [(1.0, 1.0), (None, 2.0, None)])
+def test_a_target_that_is_named_twice_is_refused(epsilons):
+    with pytest.raises(BadValue, match="name a target twice"):
+        Grid((Path("a.toml"),), epsilons=epsilons)
 
 
 def test_no_two_names_share_a_folder():

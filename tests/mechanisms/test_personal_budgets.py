@@ -6,8 +6,9 @@ import pytest
 from tacit.accounting.epsilon import epsilon
 from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.gaussian import GaussianSum
-from tacit.mechanisms.personal_budgets import ByClip, ByRate
+from tacit.mechanisms.personal_budgets import ByClip, ByClipWithBits, ByRate
 from tacit.plan import Plan
 from tacit.sampling import PoissonByGroup
 from tacit.testing.mechanism_contract import MechanismContract
@@ -37,6 +38,31 @@ class TestWhateverTheGroup(MechanismContract):
         return ByClip(2.0, {"open": 0.8, "strict": 4.0})
 
 
+SCALES = {"open": 0.8, "strict": 0.2}
+
+
+class TestOneGroupOfAMovingClip(MechanismContract):
+    """The bits take a visible part of the budget here: z_D is 1.25 z."""
+
+    group = "strict"
+
+    def mechanism(self):
+        common = ClippedSumWithBits(0.8, noise_multiplier=0.6, bit_noise=0.5)
+        return _OneGroup(ByClipWithBits(common, SCALES), self.group)
+
+    def names(self):
+        return (*self.shapes, BIT)
+
+
+class TestOtherGroupOfAMovingClip(TestOneGroupOfAMovingClip):
+    group = "open"
+
+
+class TestWhateverTheGroupOfAMovingClip(TestOneGroupOfAMovingClip):
+    def mechanism(self):
+        return super().mechanism().whole
+
+
 class _OneGroup:
     def __init__(self, whole, group):
         self.whole, self.group = whole, group
@@ -48,7 +74,8 @@ class _OneGroup:
         return self.whole.enforce(tree)
 
     def bound(self, tree):
-        code = [*self.whole.multipliers].index(self.group)
+        named = getattr(self.whole, "multipliers", None) or self.whole.scales
+        code = [*named].index(self.group)
         return self.whole.bound(tree, np.full(len(tree), code))
 
 
@@ -126,3 +153,50 @@ def test_codes_are_places_in_the_plan():
     made = ByClip(6.0, {"open": 1.0, "strict": 3.0})
     with pytest.raises(BadValue, match=r"groups: 2 is not in \[0, 2\)"):
         made.bound(Tree.dense(x=np.ones((1, 1))), np.array([2]))
+
+
+MOVING = ByClipWithBits(ClippedSumWithBits(2.0, 1.0, 5.0), {"open": 1.0, "strict": 0.2})
+
+
+def test_update_and_bit_of_a_moving_clip_have_the_scale_of_the_group():
+    """The bit says whether the norm is within the whole clip, whoever asks."""
+    tree = Tree.dense(x=np.array([[3.0], [1.0], [3.0], [1.0], [0.1], [np.nan]]))
+    sent = MOVING.bound(tree, np.array([0, 0, 1, 1, 1, 1]))
+    np.testing.assert_allclose(sent["x"][:, 0], [2.0, 1.0, 0.4, 0.4, 0.1, 0.0])
+    np.testing.assert_allclose(sent[BIT], [-0.5, 0.5, -0.1, 0.1, 0.1, 0.0])
+
+
+def test_a_moving_clip_costs_a_group_its_share_of_both():
+    """(s C / z_D C)² + (s / 2 σ_b)² = (s / z)², with the numbers of the paper."""
+    common = MOVING.common
+    for group, scale in MOVING.scales.items():
+        in_noise = (scale / common.update_multiplier) ** 2 + (scale / 2 / 5.0) ** 2
+        z = MOVING.event_of(group).noise_multiplier
+        assert z == pytest.approx(in_noise**-0.5, rel=1e-12)
+        assert z == pytest.approx(1.0 / scale, rel=1e-12)
+    assert MOVING.event == MOVING.event_of("open")
+    assert MOVING.sensitivity == MOVING.sensitivity_of("open")
+
+
+def test_a_sum_with_bits_enforces_the_largest_group():
+    made = ByClipWithBits(MOVING.common, SCALES)
+    lies = Tree.dense(x=np.array([[9.0], [1.0]]), **{BIT: np.array([7.0, np.nan])})
+    bounded = made.enforce(lies)
+    np.testing.assert_allclose(bounded["x"][:, 0], [1.6, 1.0])
+    np.testing.assert_allclose(bounded[BIT], [0.4, 0.0])
+    update, bit = made.bounded(["x", BIT])
+    assert (update.bound, bit.bound) == (pytest.approx(1.6), pytest.approx(0.4))
+    assert (update.deviation, bit.deviation) == (made.scale("x"), 5.0)
+    assert update.has_smaller
+    assert bit.has_smaller
+
+
+def test_groups_of_a_moving_clip_are_checked():
+    with pytest.raises(BadValue, match="no group is named"):
+        ByClipWithBits(MOVING.common, {})
+    with pytest.raises(BadValue, match=r"scales\[a\]=1.5"):
+        ByClipWithBits(MOVING.common, {"a": 1.5})
+    with pytest.raises(BadValue, match="did you mean 'strict'"):
+        MOVING.event_of("strikt")
+    with pytest.raises(BadValue, match=r"groups: 2 is not in \[0, 2\)"):
+        MOVING.bound(Tree.dense(x=np.ones((1, 1))), np.array([2]))

@@ -8,8 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from dp_accounting import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+    get_epsilon_gaussian,
+)
 from onnx_device import run
 
+from tacit.accounting.epsilon import epsilon
 from tacit.aggregation.server_optimizers import Adam
 from tacit.audit.audit_method import audit
 from tacit.data.catalog import Profiles
@@ -31,7 +39,7 @@ from tacit.plan import Plan
 from tacit.privacy import PublishedPersonalNoise
 from tacit.release import Standing, Unit, View
 from tacit.runtime.simulate import Simulation
-from tacit.sampling import Poisson
+from tacit.sampling import Poisson, PoissonByGroup
 from tacit.serving.onnx_file import to_onnx
 from tacit.statement import account
 from tacit.testing.contract import (
@@ -387,6 +395,77 @@ def test_groups_have_budgets_of_their_own():
     assert alone[0].head < made.head < alone[1].head
 
 
+SCALE = {"strict": 0.2, "open": 1.0}
+NOISE = {"counts": 20.0, "gradients": 15.0}
+CLIPS = {"fixed": {}, "moving": {"clip_quantile": 0.5, "bit_noise": 40.0}}
+
+
+def of_halves(**fields):
+    sizes = dict.fromkeys(SCALE, 1000)
+    more = {"channel": "secure_sum", "delta": 1e-6, "groups": sizes, **fields}
+    return Plan(2000, rounds=4, **more)
+
+
+def spent_by_group(method, plan):
+    return {
+        line.group: line.epsilon
+        for line in account(plan, method.releases(plan)).totals
+        if (line.unit, line.view) == (Unit.USER, View.RELEASE)
+    }
+
+
+@pytest.mark.parametrize("own", CLIPS.values(), ids=CLIPS)
+def test_every_group_has_the_closed_form_of_its_own_mu(own):
+    """mu_g² = s_g² (1 / 20² + 3 / 15²), bits of a moving clip included."""
+    plan, privacy = of_halves(), CentralGaussian(NOISE, scale=SCALE, **own)
+    found = spent_by_group(DpVae(**SMALL, privacy=privacy), plan)
+    for group, scale in SCALE.items():
+        mu = scale * math.sqrt(1 / 20**2 + 3 / 15**2)
+        exact = get_epsilon_gaussian(1 / mu, 1e-6)
+        assert found[group] == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", CLIPS.values(), ids=CLIPS)
+def test_every_group_has_the_account_of_its_own_rate(own):
+    """By rate all have the same noise, and each group its own coins."""
+    rates = {"strict": 0.05, "open": 0.5}
+    plan = of_halves(sampler=PoissonByGroup(rates))
+    z = {"counts": 1.5, "gradients": 1.2}
+    found = spent_by_group(DpVae(**SMALL, privacy=CentralGaussian(z, **own)), plan)
+    for group, rate in rates.items():
+        events = [
+            SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(noise)), n)
+            for noise, n in ((1.5, 1), (1.2, 3))
+        ]
+        exact = epsilon(ComposedDpEvent(events), delta=1e-6).value
+        assert found[group] == pytest.approx(exact, rel=1e-6)
+
+
+def test_a_moving_clip_follows_the_norms_of_all_groups():
+    """By scale a strict user's bit weighs a fifth, and so does its report."""
+    world = mixed_world()
+    n = len(world.shards)
+    codes = np.arange(n) % 2
+    sizes = dict(zip(SCALE, np.bincount(codes).tolist(), strict=True))
+    plan = Plan(n, 40, channel="secure_sum", delta=1e-6, groups=sizes)
+    loud = {"counts": 1e-4, "gradients": 1e-4}
+    privacy = CentralGaussian(
+        loud, scale=SCALE, clip=5.0, clip_quantile=0.5, clip_rate=0.5, bit_noise=1e-3
+    )
+    data = world.catalog, world.profiles, world.shards
+    # The network stays as it is, so that norms do.
+    method = DpVae(**{**SMALL, "rate": 1e-12}, privacy=privacy)
+    made = Simulation(method, plan, *data, Key.from_seed(3), groups=codes)
+    *_, (state, _) = made.run(made.start())
+    clip = float(state.server.memory["clip"])
+    bare = simulation(DpVae(**{**SMALL, "rate": 1e-12}), rounds=40)
+    norms = said(bare, trained_to(bare, 1)).norms()
+    weights = np.array([*SCALE.values()])[codes]
+    within = [weights[norms <= c].sum() / weights.sum() for c in (clip / 2, clip * 2)]
+    assert within[0] < 0.5 <= within[1]
+
+
 def test_few_users_get_a_small_network():
     made = DpVae(privacy=CentralGaussian()).calibrated(plan_at(1.0, users=100))
     assert (made.head, made.latent) == (57, 5)
@@ -401,6 +480,21 @@ def test_its_claims_survive_the_audit():
         method = DpVae(head=700, latent=3, privacy=noise, **own)
         found = audit(method, plan, key=Key.from_seed(1))
         assert [check.name for check in found.checks if not check.ok] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", CLIPS.values(), ids=CLIPS)
+@pytest.mark.parametrize("group", SCALE)
+def test_the_claims_for_every_group_survive_the_audit(own, group):
+    """False alarm below 5e-3 if the seed were drawn anew."""
+    own = {**own, "bit_noise": 100.0} if own else own
+    noise = CentralGaussian(
+        {"counts": 2.0, "gradients": 1.5}, clip=0.3, scale=SCALE, **own
+    )
+    # So small that 600 of 2,000 canaries have no coordinate, and are within the clip.
+    method = DpVae(head=700, latent=3, privacy=noise)
+    found = audit(method, of_halves(), key=Key.from_seed(1), group=group)
+    assert [check.name for check in found.checks if not check.ok] == []
 
 
 @pytest.mark.parametrize(

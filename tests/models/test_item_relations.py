@@ -50,12 +50,16 @@ def test_both_twins_make_the_same_unit_vectors_and_tastes(monkeypatch, longer):
         owners, rng.integers(5, size=lengths.sum()), n_users=5, n_items=5
     )
     shards, directions = Shards.of(log), rng.normal(size=(2, 2))
-    expected = known.loadings(rows(shards, items=known.head), directions)
-    for one, other in zip(known.loadings_of(shards, directions), expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-12)
-        assert np.linalg.norm(one, axis=1).max() <= 1
-    roots = known.roots_of(shards, smoothing=0.0)
-    np.testing.assert_allclose(roots, expected[0], atol=1e-12)
+    q, t = known.loadings(rows(shards, items=known.head), directions)
+    leaf = known.loadings_of(shards, directions)
+    for one, other in zip((leaf.left, leaf.right), (q, t), strict=True):
+        np.testing.assert_allclose(one[:, 0], other, atol=1e-12)
+        assert np.linalg.norm(one, axis=2).max() <= 1
+    np.testing.assert_allclose(leaf.sum(), q.T @ t, atol=1e-12)
+    halved = leaf.scale(np.full(5, 0.5))
+    np.testing.assert_allclose(halved.sum(), q.T @ t / 2, atol=1e-12)
+    assert halved.outer_sum is not None
+    np.testing.assert_allclose(known.roots_of(shards, smoothing=0.0), q, atol=1e-12)
 
 
 def test_without_directions_everyone_gets_popularity_then_the_tail():

@@ -217,7 +217,6 @@ def test_a_clip_that_no_phase_has_is_refused(privacy, name):
         ({"bit_noise": 3.0}, "bit_noise=3.0"),
         ({"clip_span": 0.5}, "clip_span=0.5"),
         ({"scale": {"a": 1.5}}, r"scale\[a\]=1.5"),
-        ({"scale": {"a": 1.0}, "clip_quantile": 0.5}, "clip_quantile"),
         ({"total_noise": 0.0}, "total_noise=0.0"),
         ({"noise_multiplier": 1.0, "total_noise": 2.0}, "leave one of them out"),
     ],
@@ -288,6 +287,28 @@ def test_a_group_has_the_multiplier_over_its_scale():
         cell = releases[group].cells[Unit.USER, View.SERVER]
         assert cell.each.noise_multiplier == pytest.approx(z)
         assert privacy.mechanism(ALONE[0], {}).event_of(group) == cell.each
+
+
+def test_a_moving_clip_goes_with_groups():
+    """The bits are scaled as the updates are, so the account is that of a fixed one."""
+    scale = {"a": 1.0, "b": 0.1}
+    agreed = plan(groups={"a": 500, "b": 500})
+    fixed = CentralGaussian(1.5, scale=scale)
+    moving = replace(fixed, clip_quantile=0.5).calibrated(agreed, BOTH)
+    assert moving.bit_noise == pytest.approx(0.05 * 0.2 * (500 + 50))
+    mechanism = moving.mechanism(UPDATES, moving.told(UPDATES, {}))
+    for fixed_one, one in zip(
+        fixed.releases(agreed, BOTH), moving.releases(agreed, BOTH), strict=True
+    ):
+        assert one.group == fixed_one.group
+        cell = one.cells[Unit.USER, View.SERVER]
+        assert cell.each == fixed_one.cells[Unit.USER, View.SERVER].each
+        assert cell.each == mechanism.event_of(one.group)
+    tree = Tree.dense(x=np.array([[3.0], [3.0], [0.05]]))
+    told, codes = moving.told(UPDATES, {}), np.array([0, 1, 1])
+    sent = moving.report(tree, UPDATES, told, codes=codes, keys=KEYS)
+    np.testing.assert_allclose(sent["x"][:, 0], [1.0, 0.1, 0.05])
+    np.testing.assert_allclose(sent[BIT], [-0.5, -0.05, 0.05])
 
 
 @pytest.mark.slow

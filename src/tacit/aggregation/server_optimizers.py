@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from tacit import check
+from tacit.buffers import empty
 from tacit.errors import BadValue
 from tacit.kernels import dispatch
 from tacit.side_by_side import side_by_side
@@ -201,8 +202,7 @@ class _Step:
         shares, constants = (
             tuple(map(kind, of)) for of in (self.shares, self.constants)
         )
-        # Memory from numpy: it asks for large pages, a kernel does not.
-        after = tuple(np.empty_like(flat[0]) for _ in range(3))
+        after = tuple(empty(flat[0].shape, kind) for _ in range(3))
         adam(tuple(flat[:3]), flat[3], shares, constants, after)
         moved, m, v = (a.reshape(weights.shape) for a in after)
         return moved, m, v

@@ -35,6 +35,7 @@ from tacit.audit.noise_units import Flat, Units
 from tacit.audit.small_world import data_for
 from tacit.data.federated_data import FederatedData
 from tacit.keys import Key, Keys
+from tacit.mechanisms.adaptive_clip import BIT
 from tacit.method import Method, Unmetered, participate
 from tacit.plan import Plan
 from tacit.release import EVERYONE
@@ -84,6 +85,14 @@ class Round:
         largest = max(squares(part).max() for part in said)
         is_broken = not all(np.isfinite(part.data).all() for part in said)
         return math.inf if is_broken else self.multiplier * math.sqrt(largest)
+
+    @property
+    def has_update(self) -> Bool[np.ndarray, "canaries"]:
+        """Whether each canary says anything but the bit of a moving clip."""
+        own = np.diff(self.contributions.indptr)
+        if BIT in self.layout.slots:
+            own = own - np.diff(self.contributions[:, self.leaf(BIT)].indptr)
+        return np.asarray(own > 0)
 
     def leaf(self, name: str) -> slice:
         """The coordinates of a leaf, when all leaves are laid end to end."""

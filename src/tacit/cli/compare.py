@@ -33,8 +33,9 @@ def compare(
         str,
         typer.Option(
             metavar="1,2,4,inf",
-            help="The target epsilons to train each method for; inf trains without "
-            "privacy. By default the files are taken as they are.",
+            help="The target epsilons to train each method for, one for all users; inf "
+            "trains without privacy, own is the target of the file or its targets for "
+            "groups. By default the files are taken as they are.",
             show_default=False,
         ),
     ] = "",
@@ -119,13 +120,17 @@ def compare(
     _print(report, out, found.budgets())
 
 
-def _epsilons(text: str) -> tuple[float, ...]:
+def _epsilons(text: str) -> tuple[float | None, ...]:
+    from tacit.experiment.comparison_grid import OWN
+
+    named = [part.strip() for part in text.split(",") if part.strip()]
     try:
         # `float` reads inf as well, which means no privacy.
-        return tuple(float(part) for part in text.split(",") if part.strip())
+        return tuple(None if part == OWN else float(part) for part in named)
     except ValueError:
         raise BadValue(
-            f"--epsilons {text!r} must be numbers with commas between, such as 1,2,inf"
+            f"--epsilons {text!r} must be numbers with commas between, such as "
+            f"1,2,inf, or the word {OWN!r} for what the files have"
         ) from None
 
 
@@ -170,9 +175,11 @@ def _document(
 
 def _command(grid: Grid, against: str) -> str:
     """The command line that makes the same comparison."""
+    from tacit.experiment.comparison_grid import target_word
+
     words = ["tacit", "compare", *(path.name for path in grid.experiments)]
     if grid.epsilons:
-        words += ["--epsilons", ",".join(f"{e:g}" for e in grid.epsilons)]
+        words += ["--epsilons", ",".join(map(target_word, grid.epsilons))]
     words += ["--seeds", str(grid.seeds), "--draws", str(grid.draws)]
     if grid.baselines is not None:
         words += ["--baselines", ",".join(grid.baselines) or "none"]

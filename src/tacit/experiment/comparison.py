@@ -33,7 +33,7 @@ from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import Experiment
 from tacit.experiment.training import Nobody, Watch, train
 from tacit.keys import Key
-from tacit.release import Standing, Unit, View
+from tacit.release import EVERYONE, Standing, Unit, View
 from tacit.results import Evaluation, Groups, Metric, Pooled, pool
 from tacit.runtime.run import RunDirectory
 
@@ -44,7 +44,7 @@ class Line:
 
     `target` is None where none was asked for. `provable` is the largest epsilon of any
     seed, for a user's whole history and what is published; None if there is none.
-    `by_group` has the same for each public group, where they have budgets of their own.
+    `by_group` has the same for each public group, if there are any.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Line:
     provable: float | None
     evaluations: tuple[Evaluation, ...]
     is_baseline: bool = False
-    by_group: Mapping[str, float] = field(default_factory=dict)
+    by_group: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def epsilon(self) -> float | None:
@@ -104,7 +104,7 @@ class Comparison:
         }
 
     def budgets(self) -> list[dict[str, Any]]:
-        """One entry per line, public group and metric, where groups have budgets."""
+        """One entry per line, public group and metric, where there are groups."""
         return [
             {
                 "label": line.label,
@@ -197,24 +197,38 @@ def _played(contest: Contest, out: Path, progress: Progress) -> Line:
     every = [document for of_seed in documents for document in of_seed]
     spent = [_provable(document) for document in every]
     known = [epsilon for epsilon in spent if epsilon is not None]
+    # The worst of the runs; one without a proof leaves the line without.
+    provable = max(known) if len(known) == len(spent) else None
+    evaluations = tuple(
+        _averaged([_evaluation(d) for d in of_seed]) for of_seed in documents
+    )
     return Line(
         contest.name,
         contest.label,
         contest.target,
-        # The worst of the runs; one without a proof leaves the line without.
-        max(known) if len(known) == len(spent) else None,
-        tuple(_averaged([_evaluation(d) for d in of_seed]) for of_seed in documents),
-        by_group=_by_group(every) if len(known) == len(spent) else {},
+        provable,
+        evaluations,
+        by_group=_by_group(every, evaluations, provable),
     )
 
 
-def _by_group(documents: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The largest epsilon of any run for each public group; empty if all have one."""
-    found = dict[str, float]()
-    for line in (line for document in documents for line in _published(document)):
-        before = found.get(line["group"], 0.0)
-        found[line["group"]] = max(before, line["epsilon"])
-    return found if len(found) > 1 else {}
+def _by_group(
+    documents: Sequence[Mapping[str, Any]],
+    evaluations: Sequence[Evaluation],
+    provable: float | None,
+) -> dict[str, float | None]:
+    """The largest epsilon of any run for each public group; empty without groups.
+
+    Where one target is for all, each group has what everyone has.
+    """
+    labels = evaluations[0].budgets.labels if evaluations[0].budgets else ()
+    found: dict[str, float | None] = dict.fromkeys(labels, provable)
+    lines = [line for document in documents for line in _published(document)]
+    if provable is None or {line["group"] for line in lines} == {EVERYONE}:
+        return found
+    for group in {line["group"] for line in lines}:
+        found[group] = max(one["epsilon"] for one in lines if one["group"] == group)
+    return found
 
 
 def _result(

@@ -26,6 +26,8 @@ from tacit.experiment.settings import (
 _MOST = 80  # characters of a cleaned name
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{,99}")
 _TABLES = ("comparison.", "baselines")  # what else stands in the same folder
+_BUDGETS = ("budgets", "scale")  # settings by which groups have budgets of their own
+OWN = "own"  # the word for the target that a file has
 _DRAW_APART = 100_000  # between the run seeds of one split's draws: they never meet
 
 
@@ -33,13 +35,14 @@ _DRAW_APART = 100_000  # between the run seeds of one split's draws: they never 
 class Grid:
     """What is compared: each experiment at each target, over seeds.
 
-    A seed divides the data; the draws of a seed differ in everything else. Without
-    `epsilons` the experiments run as they are; a target of infinity is the method with
-    mechanism = "none".
+    A seed divides the data; the draws of a seed differ in everything else. A target of
+    None is the experiment's own, and without `epsilons` there is no other. A number is
+    the target of everyone, whatever budgets the experiment has for its groups; infinity
+    is the method with mechanism = "none".
     """
 
     experiments: tuple[Path, ...]
-    epsilons: tuple[float, ...] = ()
+    epsilons: tuple[float | None, ...] = ()
     seeds: int = 3
     draws: int = 1
     changes: tuple[str, ...] = ()
@@ -50,8 +53,11 @@ class Grid:
         check.at_least(1, seeds=self.seeds, draws=self.draws)
         check.at_least(0, budget=self.budget)
         for epsilon in self.epsilons:
-            if not math.isinf(epsilon) or epsilon < 0:
+            if epsilon is not None and (not math.isinf(epsilon) or epsilon < 0):
                 check.positive(epsilon=epsilon)
+        if len({*self.epsilons}) < len(self.epsilons):
+            listed = ",".join(target_word(one) for one in self.epsilons)
+            raise BadValue(f"epsilons {listed} name a target twice; name each once")
         if not self.experiments:
             raise BadValue("no experiment to compare; give at least one file")
 
@@ -81,18 +87,23 @@ class Grid:
 
 @dataclass(frozen=True)
 class Contest:
-    """A planned line: for each seed, one experiment per draw."""
+    """A planned line: for each seed, one experiment per draw.
+
+    `is_for_all`: the file has budgets for groups, and the target takes their place.
+    """
 
     name: str
     target: float | None
     runs: tuple[tuple[Experiment, ...], ...]
+    is_for_all: bool = False
 
     @property
     def label(self) -> str:
         """The name of the line in a table."""
         if self.target is None:
             return self.name
-        return f"{self.name}, {target_name(self.target)}"
+        everyone = "everyone at " if self.is_for_all and self.target < math.inf else ""
+        return f"{self.name}, {everyone}{target_name(self.target)}"
 
     @property
     def folder(self) -> str:
@@ -126,7 +137,7 @@ def _contests(grid: Grid, tables: Mapping[Path, dict[str, Any]]) -> Iterator[Con
                 tuple(seeded(aimed, seed, draw, path) for draw in range(grid.draws))
                 for seed in range(first, first + grid.seeds)
             )
-            yield Contest(names[path], target, runs)
+            yield Contest(names[path], target, runs, _has_budgets(table))
 
 
 def _names(tables: Mapping[Path, dict[str, Any]]) -> dict[Path, str]:
@@ -142,11 +153,15 @@ def _names(tables: Mapping[Path, dict[str, Any]]) -> dict[Path, str]:
 
 
 def _aimed(table: dict[str, Any], target: float | None) -> dict[str, Any]:
-    """The same experiment with another target, which is one for all groups."""
+    """The same experiment with another target, which is one for all groups.
+
+    Who is in which public group stays, so that the accuracy of each can be told.
+    """
     aimed = copy.deepcopy(table)
     if target is None:
         return aimed
-    aimed.setdefault("privacy", {}).pop("budgets", None)  # of a target for each group
+    for name in _BUDGETS:  # with a target for each group; else some would stay below
+        aimed.setdefault("privacy", {}).pop(name, None)
     if math.isinf(target):
         kept = {f.name for f in fields(PrivacySettings)} - {"target_epsilon"}
         privacy = {k: v for k, v in aimed["privacy"].items() if k in kept}
@@ -154,6 +169,13 @@ def _aimed(table: dict[str, Any], target: float | None) -> dict[str, Any]:
     else:
         aimed["privacy"]["target_epsilon"] = target
     return aimed
+
+
+def _has_budgets(table: dict[str, Any]) -> bool:
+    """Whether groups of the experiment have budgets of their own."""
+    privacy = table.get("privacy", {})
+    by_target = isinstance(privacy.get("target_epsilon"), Mapping)
+    return by_target or any(name in privacy for name in _BUDGETS)
 
 
 def first_seed(table: dict[str, Any]) -> int:
@@ -196,6 +218,11 @@ def measured(experiment: Experiment) -> dict[str, Any]:
     return {f"data.{k}": v for k, v in data.items()} | {
         f"evaluate.{k}": v for k, v in evaluate.items()
     }
+
+
+def target_word(target: float | None) -> str:
+    """A target as `--epsilons` has it."""
+    return OWN if target is None else f"{target:g}"
 
 
 def target_name(target: float) -> str:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float64
 
 from tacit import check
 from tacit.accounting.calibration import clipped_noise
@@ -63,21 +64,14 @@ class ClippedSumWithBits:
 
     def bound(self, tree: Tree) -> Tree:
         """Each client's clipped tree and its bit; zeros from a broken update."""
-        if BIT in tree.leaves:
-            raise BadValue(f"leaf '{BIT}' is the mechanism's own; rename the update's")
-        norms = joint_norms(tree)
-        # From the norms before the clip: after it, every bit would be 1.
-        bits = np.where(np.isfinite(norms), (norms <= self.clip) - 0.5, 0.0)
-        return Tree({**clip_by_norm(tree, self.clip).leaves, BIT: Dense(bits)})
+        return with_bits(tree, self.clip)
 
     def enforce(self, tree: Tree) -> Tree:
         """Reports that arrive: updates clipped again, bits kept between -1/2 and 1/2.
 
         A bit that is not finite counts as none.
         """
-        bits = np.clip(np.nan_to_num(tree[BIT], posinf=0.0, neginf=0.0), -0.5, 0.5)
-        update = Tree({n: leaf for n, leaf in tree.leaves.items() if n != BIT})
-        return Tree({**clip_by_norm(update, self.clip).leaves, BIT: Dense(bits)})
+        return within_bits(tree, self.clip)
 
     def add(self, total: Arrays, key: Key) -> dict[str, Array]:
         """The noisy totals of updates and bits, in float64."""
@@ -144,3 +138,28 @@ class AdaptiveClip:
         step = -self.rate * (within - self.quantile)
         moved = clip * math.exp(min(step, 700.0))  # larger ones overflow
         return min(max(moved, self.least), self.most)
+
+
+def with_bits(
+    tree: Tree, clip: float, *, scales: Float64[np.ndarray, "clients"] | None = None
+) -> Tree:
+    """Line 1: trees clipped to `clip`, and a bit each that says who was within.
+
+    With `scales`, one per client, clip and bit are both smaller by that factor; what
+    the bit says is still whether the norm is within the whole clip.
+    """
+    if BIT in tree.leaves:
+        raise BadValue(f"leaf '{BIT}' is the mechanism's own; rename the update's")
+    share = np.ones(len(tree)) if scales is None else scales
+    norms = joint_norms(tree)
+    # From the norms before the clip: after it, every bit would be 1.
+    bits = np.where(np.isfinite(norms), (norms <= clip) - 0.5, 0.0) * share
+    return Tree({**clip_by_norm(tree, clip * share).leaves, BIT: Dense(bits)})
+
+
+def within_bits(tree: Tree, clip: float, *, scale: float = 1.0) -> Tree:
+    """Reports that arrive, bounded once more; a bit that is not finite counts as 0."""
+    finite = np.nan_to_num(tree[BIT], posinf=0.0, neginf=0.0)
+    bits = np.clip(finite, -0.5 * scale, 0.5 * scale)
+    update = Tree({n: leaf for n, leaf in tree.leaves.items() if n != BIT})
+    return Tree({**clip_by_norm(update, clip * scale).leaves, BIT: Dense(bits)})

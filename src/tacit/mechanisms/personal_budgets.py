@@ -13,7 +13,7 @@ Source: Boenisch, Mühl, Dziedzic, Rinberg and Papernot 2023, `Sample` and `Scal
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,11 @@ from jaxtyping import Int64
 from tacit import arrays, check
 from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.mechanisms.adaptive_clip import (
+    ClippedSumWithBits,
+    with_bits,
+    within_bits,
+)
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event, standard_normal
 from tacit.mechanisms.sum_mechanism import Bounded, add_noise
@@ -128,6 +133,86 @@ class ByClip:
     def event_of(self, group: str) -> GaussianDpEvent:
         """The event of one noisy total, for a member of this group."""
         return gaussian_event(_of_group(self.multipliers, group))
+
+
+@dataclass(frozen=True)
+class ByClipWithBits:
+    """`scale` for a clip that moves: a group has s_g of the clip, and s_g of the bit.
+
+    Guarantee: for a member of group g both sums of one round together are one Gaussian
+        release of `common.noise_multiplier / scales[g]`, for a whole user under
+        zero_out: update and bit are s_g of what `common` bounds, over the same noise.
+    Assumes: that of `ClippedSumWithBits`; groups are public. The clip then follows the
+        quantile of norms in which a member of g weighs s_g.
+    Source: Andrew et al. 2021, Theorem 1, and Boenisch et al. 2023, `Scale`.
+    """
+
+    common: ClippedSumWithBits
+    scales: Mapping[str, float]  # in the order of the plan's groups
+
+    def __post_init__(self) -> None:
+        _check_named(self.scales)
+        for group, scale in self.scales.items():
+            check.rate(remedy="", **{f"scales[{group}]": scale})
+
+    def bound(
+        self, tree: Tree, groups: Int64[np.ndarray, "clients"] | None = None
+    ) -> Tree:
+        """Each client's clipped tree and its bit, both times the scale of its group.
+
+        `groups` are indices of the plan's groups; without them, everyone has the
+        largest scale.
+        """
+        scales = np.array([*self.scales.values()])
+        if groups is None:
+            codes = np.full(len(tree), scales.argmax())
+        else:
+            codes = arrays.integers(groups, "groups", below=len(scales))
+        return with_bits(tree, self.common.clip, scales=scales[codes])
+
+    def enforce(self, tree: Tree) -> Tree:
+        """Reports that arrive, within the largest group's clip and bit."""
+        return within_bits(tree, self.common.clip, scale=self._largest)
+
+    def add(self, total: Arrays, key: Key) -> dict[str, Array]:
+        """The noisy totals of updates and bits, in float64."""
+        return self.common.add(total, key)
+
+    def scale(self, leaf: str) -> float:
+        """The standard deviation of the noise on a leaf."""
+        return self.common.scale(leaf)
+
+    def bounded(self, leaves: Sequence[str]) -> tuple[Bounded, ...]:
+        """Two bounds of the largest group; clients keep their own."""
+        alike = len({*self.scales.values()}) == 1
+        return tuple(
+            replace(part, bound=part.bound * self._largest, has_smaller=not alike)
+            for part in self.common.bounded(leaves)
+        )
+
+    @property
+    def sensitivity(self) -> float:
+        """The joint norm of update and bit of the largest group."""
+        return self.common.sensitivity * self._largest
+
+    @property
+    def event(self) -> GaussianDpEvent:
+        """The event of both totals of a round, for the group with the largest scale."""
+        return gaussian_event(self.common.noise_multiplier / self._largest)
+
+    def sensitivity_of(self, group: str) -> float:
+        """The joint norm of update and bit of this group."""
+        return self.common.sensitivity * _of_group(self.scales, group)
+
+    def event_of(self, group: str) -> GaussianDpEvent:
+        """The event of both totals of a round, for a member of this group."""
+        return gaussian_event(
+            self.common.noise_multiplier / _of_group(self.scales, group)
+        )
+
+    @property
+    def _largest(self) -> float:
+        return max(self.scales.values())
 
 
 def _check_named(groups: Mapping[str, float]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from tacit.buffers import empty
 from tacit.keys import Key
 from tacit.side_by_side import side_by_side
 from tacit.tree import Array, Arrays, Tree
@@ -89,7 +90,7 @@ def add_noise(
     Each leaf has a stream of its own, addressed by its name: no order of leaves and no
     value of the total changes the noise. Long leaves have several, drawn side by side.
     """
-    noisy = {name: np.empty(np.shape(v), _kept(v)) for name, v in total.items()}
+    noisy = {name: empty(np.shape(v), _kept(v)) for name, v in total.items()}
     blocks = [
         _Block(key.at(name), number, draw, scale(name), np.asarray(value), noisy[name])
         for name, value in total.items()

@@ -328,8 +328,8 @@ class Gram(SumMethod):
             return Tree.dense(counts=unit(self._rows(shards)))
         known = Relations.from_broadcast(broadcast.weights)
         if phase.name == _LOADINGS:
-            q, t = self._loadings(known, shards, broadcast.weights["tastes"])
-            return Tree({_LOADINGS: Factored(q[:, None], t[:, None])})
+            tastes = broadcast.weights["tastes"]
+            return Tree({_LOADINGS: self._loadings(known, shards, tastes)})
         known = known.first(self._known_head)
         smoothing = self.content_smoothing if self.content else 0.0
         roots = self._roots(known, shards, smoothing=smoothing)
@@ -891,10 +891,11 @@ class Gram(SumMethod):
 
     def _loadings(
         self, known: Relations, shards: Shards, tastes: Float64[np.ndarray, "first few"]
-    ) -> tuple[Float64[np.ndarray, "users columns"], Float64[np.ndarray, "users few"]]:
+    ) -> Factored:
         if self._counts_once:
             return known.loadings_of(shards, tastes)
-        return known.loadings(self._rows(shards, known.head), tastes)
+        q, t = known.loadings(self._rows(shards, known.head), tastes)
+        return Factored(q[:, None], t[:, None])
 
     def _roots(
         self, known: Relations, shards: Shards, *, smoothing: float

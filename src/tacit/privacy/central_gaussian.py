@@ -11,6 +11,7 @@
 
 With `clip_quantile` the clip follows a quantile of the norms, privately: clients send
 one additional bit (`mechanisms.adaptive_clip`), and the budget of a round covers both.
+The bit of a member of group g is s_g of a bit, so that both cost s_g of the others'.
 
 Where a method chooses its phases as it goes, `total_noise` is that of the whole run as
 one Gaussian release: a phase of share s gets s / total² of the budget, and whatever is
@@ -32,7 +33,7 @@ from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Keys
 from tacit.mechanisms.adaptive_clip import BIT, AdaptiveClip
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event
-from tacit.mechanisms.personal_budgets import ByClip
+from tacit.mechanisms.personal_budgets import ByClip, ByClipWithBits
 from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.phase import Phase, check_clip
 from tacit.plan import Plan
@@ -50,9 +51,10 @@ from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
 
 CLIP = "clip"  # its name in the server's memory and in a broadcast, where it moves
-# sigma_b over the planned cohort: the deviation of the noise on the sum of clip bits,
-# which are sent as b - 1/2. The share of clients below the clip then has a deviation of
-# 0.05 in each round, as in Andrew et al. 2021 (sigma_b = m / 20).
+# sigma_b over the planned whole reports: the deviation of the noise on the sum of clip
+# bits, which are sent as b - 1/2, times the scale of a group. The share of clients
+# below the clip then has a deviation of 0.05 in each round, as in Andrew et al. 2021
+# (sigma_b = m / 20).
 _BIT_NOISE_RATIO = 0.05
 _CHOSEN = (
     "Gaussian sums, each chosen from earlier releases within one budget (fully "
@@ -109,11 +111,6 @@ class CentralGaussian(Privacy):
                 )
             return
         check.fraction(clip_quantile=self.clip_quantile)
-        if self.scale:
-            raise BadValue(
-                "scale and clip_quantile do not go together: the bits of a moving clip "
-                "cost every group the same; use a fixed clip"
-            )
 
     # account
 
@@ -184,7 +181,7 @@ class CentralGaussian(Privacy):
         # With bit_noise = z the update's multiplier is z / sqrt(1 - 1/4) = 1.155 z
         # (Andrew et al. 2021, Theorem 1): the most that a small cohort pays.
         loudest = max(self.noise_of(phase) for phase in clipped)
-        needed = _BIT_NOISE_RATIO * plan.cohort_size
+        needed = _BIT_NOISE_RATIO * self.planned(plan)
         return replace(self, bit_noise=max(needed, loudest))
 
     def releases(
@@ -279,7 +276,7 @@ class CentralGaussian(Privacy):
     ) -> Tree:
         """Line 1: the report, clipped to the bound of each client's group."""
         mechanism = self.mechanism(phase, told)
-        if not isinstance(mechanism, ByClip):
+        if not isinstance(mechanism, ByClip | ByClipWithBits):
             return mechanism.bound(tree)
         if not phase.is_clipped:
             # So that a sum over `planned` is a mean in which a member of g weighs s_g,
@@ -291,7 +288,8 @@ class CentralGaussian(Privacy):
         """Lines 1 and 2, at the clip that everyone was sent."""
         z = self.noise_of(phase)
         if self._moves(phase):
-            return self._rule(phase).at(told_clip(told))
+            common = self._rule(phase).at(told_clip(told))
+            return ByClipWithBits(common, self.scale) if self.scale else common
         bound = phase.bounded_by(self.clip)
         if not self.scale:
             return GaussianSum(bound, z)

@@ -110,7 +110,7 @@ def by_budget(measured: Sequence[Mapping[str, Any]], metric: str) -> Table:
         (
             one["label"],
             one["group"],
-            _rounded_up(one["epsilon"]),
+            MISSING if one["epsilon"] is None else _rounded_up(one["epsilon"]),
             _shown(Estimate(one["mean"], one["se"])),
         )
         for one in measured
