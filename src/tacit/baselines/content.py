@@ -23,6 +23,7 @@ from tacit.data.shards import Shards
 from tacit.data.text_vectors import vector_name
 from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.models.news_vectors import centred
 
 Centred = Float32[np.ndarray, "items factors"]
 
@@ -85,12 +86,3 @@ class FittedContent:
     def score(self, history: Shards) -> Scores:
         """The inner products with all items."""
         return self.represent(history) @ self.items.T
-
-
-def centred(vectors: Float32[np.ndarray, "items factors"]) -> Centred:
-    """Vectors less their mean; an item without a text keeps its zeros."""
-    is_known = np.any(vectors != 0, axis=1)
-    if not is_known.any():
-        return vectors
-    mean = vectors[is_known].mean(axis=0, dtype=np.float64).astype(np.float32)
-    return np.where(is_known[:, None], vectors - mean, np.float32(0))
