@@ -90,3 +90,54 @@ def test_what_does_not_fit_together_is_refused(evaluation):
         replace(evaluation, groups=Groups.everyone(2))
     with pytest.raises(BadValue, match="an evaluation of nobody"):
         Evaluation("full ranking", np.zeros(0, np.int64), {}, Groups.everyone(0))
+
+
+# impressions
+
+
+def of_impressions(values, users=(0, 0, 1, 2)):
+    users = np.array(users)
+    everyone = Groups.everyone(len(users))
+    given = {"auc": np.array(values, float)}
+    return Evaluation("shown", users, given, everyone, per="impression", left_out=3)
+
+
+def test_impressions_of_a_user_are_one_cluster():
+    found = of_impressions([1.0, 0.0, 0.5, 0.7])
+    metric = found.metrics()["auc"]
+    assert (metric.n, metric.n_users, found.n_users) == (4, 3, 3)
+    strays = [1.0 - 2 * 0.55, 0.5 - 0.55, 0.7 - 0.55]
+    by_hand = (3 / 2 * sum(s**2 for s in strays)) ** 0.5 / 4
+    assert metric.se == pytest.approx(by_hand)
+    back = Evaluation.from_json(json.loads(json.dumps(found.to_json())))
+    assert back.metrics() == found.metrics()
+    assert (back.per, back.left_out) == ("impression", 3)
+    half = found.only(np.array([True, True, True, False]))
+    assert half.metrics()["auc"].n_users == 2
+    assert Evaluation.joined([half, half]).metrics()["auc"].n_users == 2
+
+
+def test_seeds_on_the_same_impressions_do_not_make_them_more():
+    a, b = of_impressions([1.0, 0.0, 0.5, 0.7]), of_impressions([0.8, 0.0, 0.5, 0.5])
+    both = pool([a, b])["auc"]
+    mean = of_impressions([0.9, 0.0, 0.5, 0.6]).metrics()["auc"]
+    assert both.se == both.se_users == pytest.approx(mean.se)
+    assert both.se_seeds == pytest.approx(0.05)  # means .55 and .45
+    assert (both.n_users, both.n_seeds) == (3, 2)
+    assert both.to_json()["se_over"] == "users"
+    assert pool([a, a])["auc"].se == pytest.approx(a.metrics()["auc"].se)
+    others = of_impressions([0.8, 0.0, 0.5, 0.5], users=(0, 1, 1, 2))
+    apart = pool([a, others])["auc"]
+    assert apart.to_json()["se_over"] == "seeds"
+    assert apart.n_users == 6
+
+
+def test_differences_need_the_same_users_and_metrics(evaluation):
+    other = replace(
+        evaluation, values={n: v - 0.1 for n, v in evaluation.values.items()}
+    )
+    assert evaluation.minus(other)["hr@10"].mean == pytest.approx(0.1)
+    with pytest.raises(BadValue, match="different users or metrics"):
+        evaluation.minus(replace(other, users=np.array([4, 5, 8])))
+    with pytest.raises(BadValue, match="different impressions or metrics"):
+        of_impressions([1, 0, 1, 0]).minus(of_impressions([1, 0, 1, 0], (0, 1, 1, 2)))

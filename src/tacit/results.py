@@ -5,6 +5,10 @@
       .by_group()   the same within each activity group
     pool([...])     several seeds -> name -> Pooled, with both standard errors, named
 
+Where impressions are ranked, there is one number per impression. Those of one user
+resemble each other, so standard errors are clustered by user: they too speak of other
+users.
+
 `to_json` gives plain dicts, lists, strings and floats; a standard error that does not
 exist (one user, one seed, a figure of the whole catalog) is None.
 """
@@ -13,11 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int, Int64
 
 from tacit.errors import BadValue
 
@@ -26,20 +30,37 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Metric:
-    """A mean over `n` users and its standard error over them."""
+    """A mean over `n` users, or over `n` impressions of `n_users`, and its error."""
 
     mean: float
     se: float | None
     n: int
+    n_users: int | None = None  # None: there is one value per user
 
     @classmethod
     def of(cls, values: Float64[np.ndarray, "users"]) -> Metric:
         """The mean of one value per user, with its standard error."""
         return cls(float(values.mean()), standard_error(values), len(values))
 
+    @classmethod
+    def clustered(
+        cls, values: Float64[np.ndarray, "values"], users: Int[np.ndarray, "values"]
+    ) -> Metric:
+        """The mean of several values per user; without a second user no error."""
+        mean, n = float(values.mean()), len(values)
+        _, cluster = np.unique(users, return_inverse=True)
+        strays = np.bincount(cluster, weights=values - mean)  # one sum per user
+        n_users = len(strays)
+        if n_users < 2:
+            return cls(mean, None, n, n_users)
+        # The sandwich estimator of a mean with clusters, corrected for few of them.
+        variance = float((strays**2).sum()) * n_users / (n_users - 1)
+        return cls(mean, math.sqrt(variance) / n, n, n_users)
+
     def to_json(self) -> Json:
-        """The fields `mean`, `se` and `n` as plain data."""
-        return {"mean": self.mean, "se": self.se, "n": self.n}
+        """`mean`, `se` and `n` as plain data, of impressions with `n_users`."""
+        users = {} if self.n_users is None else {"n_users": self.n_users}
+        return {"mean": self.mean, "se": self.se, "n": self.n, **users}
 
 
 @dataclass(frozen=True)
@@ -48,26 +69,34 @@ class Pooled:
 
     `se_seeds`: how far another set of seeds would move the mean; seeds bring their own
     users, split and noise, so it covers all of these, roughly if the seeds are few.
-    `se_users`: how far other users would move it if training were frozen.
+    `se_users`: how far other users would move it if training were frozen. Where every
+    seed ranks the same impressions, seeds differ in training alone, and `se` is over
+    users.
     """
 
     mean: float
     se_seeds: float | None
     se_users: float | None
     n_seeds: int
-    n_users: int  # over all seeds
+    n_users: int  # over all seeds; those of the same impressions count once
+    is_same: bool = False  # whether every seed ranked the same impressions
+
+    @property
+    def is_over_users(self) -> bool:
+        """Whether `se` is over users, not over seeds."""
+        return self.se_seeds is None or self.is_same
 
     @property
     def se(self) -> float | None:
-        """The standard error over seeds if there are several, else over users."""
-        return self.se_users if self.se_seeds is None else self.se_seeds
+        """The standard error over seeds that bring other users, else over users."""
+        return self.se_users if self.is_over_users else self.se_seeds
 
     def to_json(self) -> Json:
         """All fields as plain data, and `se` with what it is over."""
         return {
             "mean": self.mean,
             "se": self.se,
-            "se_over": "users" if self.se_seeds is None else "seeds",
+            "se_over": "users" if self.is_over_users else "seeds",
             "se_seeds": self.se_seeds,
             "se_users": self.se_users,
             "n_seeds": self.n_seeds,
@@ -92,8 +121,9 @@ class Groups:
 class Evaluation:
     """One ranker evaluated on some users under a named protocol.
 
-    `values` has one number per user for each metric. `totals` has figures that belong
-    to the whole catalog and to no user, such as coverage.
+    `values` has one number per user for each metric, or per impression; then `users`
+    says whose each impression is. `totals` has figures that belong to the whole catalog
+    and to no user, such as coverage.
     """
 
     protocol: str
@@ -102,6 +132,8 @@ class Evaluation:
     groups: Groups
     totals: Mapping[str, float] = field(default_factory=dict)
     budgets: Groups | None = None  # public groups with budgets of their own, if any
+    per: Literal["user", "impression"] = "user"
+    left_out: int = 0  # impressions that have no right order
 
     def __post_init__(self) -> None:
         lengths = {name: len(value) for name, value in self.values.items()}
@@ -118,10 +150,31 @@ class Evaluation:
         return len(self.users)
 
     def metrics(self) -> dict[str, Metric]:
-        """The mean of every metric over all users."""
-        means = {name: Metric.of(values) for name, values in self.values.items()}
+        """The mean of every metric over all users, or over all impressions."""
         whole = {name: Metric(x, None, len(self)) for name, x in self.totals.items()}
-        return means | whole
+        return self._means(self.values) | whole
+
+    @property
+    def n_users(self) -> int:
+        """How many users there are; one with several impressions counts once."""
+        return len(np.unique(self.users)) if self.per == "impression" else len(self)
+
+    def minus(self, other: Evaluation) -> dict[str, Metric]:
+        """The mean differences to another evaluation of the same users."""
+        same = np.array_equal(self.users, other.users) and self.per == other.per
+        if not same or set(self.values) != set(other.values):
+            raise BadValue(
+                f"the evaluations are of different {self.per}s or metrics; evaluate "
+                "both rankers alike"
+            )
+        return self._means({n: v - other.values[n] for n, v in self.values.items()})
+
+    def _means(
+        self, values: Mapping[str, Float64[np.ndarray, "users"]]
+    ) -> dict[str, Metric]:
+        if self.per == "user":
+            return {name: Metric.of(v) for name, v in values.items()}
+        return {name: Metric.clustered(v, self.users) for name, v in values.items()}
 
     def by_group(self) -> dict[str, dict[str, Metric]]:
         """The mean of every metric within each group that has members."""
@@ -137,10 +190,17 @@ class Evaluation:
             for number, label in enumerate(groups.labels)
         }
         return {
-            label: {name: Metric.of(v[mine]) for name, v in self.values.items()}
+            label: self.only(mine).metrics()
             for label, mine in members.items()
             if mine.any()
         }
+
+    def only(self, mask: Bool[np.ndarray, "users"]) -> Evaluation:
+        """The evaluation of some of the users or impressions, without groups."""
+        users = self.users[mask]
+        values = {name: v[mask] for name, v in self.values.items()}
+        everyone = Groups.everyone(len(users))
+        return Evaluation(self.protocol, users, values, everyone, per=self.per)
 
     @classmethod
     def joined(cls, parts: Sequence[Evaluation]) -> Evaluation:
@@ -150,13 +210,16 @@ class Evaluation:
             name: np.concatenate([part.values[name] for part in parts])
             for name in parts[0].values
         }
-        return cls(parts[0].protocol, users, values, Groups.everyone(len(users)))
+        everyone = Groups.everyone(len(users))
+        return cls(parts[0].protocol, users, values, everyone, per=parts[0].per)
 
     def to_json(self) -> Json:
         """Summaries in `metrics` and `groups`; every user's numbers in `people`."""
         own = {label: _plain(m) for label, m in self.by_budget().items()}
+        shown = {"per": self.per, "left_out": self.left_out}
         return {
             "protocol": self.protocol,
+            **(shown if self.per == "impression" else {}),
             "metrics": _plain(self.metrics()),
             "groups": {label: _plain(m) for label, m in self.by_group().items()},
             **({"budgets": own} if own else {}),
@@ -187,6 +250,9 @@ class Evaluation:
             Groups(tuple(per_user["groups"]), member_of),
             dict(per_user["totals"]),
             budgets,
+            # Earlier runs and comparisons know users alone, and have neither.
+            per=document.get("per", "user"),
+            left_out=document.get("left_out", 0),
         )
 
 
@@ -203,7 +269,35 @@ def pool(evaluations: Sequence[Evaluation]) -> dict[str, Pooled]:
         if len(found) > 1:
             raise BadValue(f"cannot pool different {what}: {sorted(found)}")
     tables = [evaluation.metrics() for evaluation in evaluations]
-    return {name: _pooled([table[name] for table in tables]) for name in tables[0]}
+    pooled = {name: _pooled([table[name] for table in tables]) for name in tables[0]}
+    return _of_same_impressions(evaluations, pooled)
+
+
+def _of_same_impressions(
+    evaluations: Sequence[Evaluation], pooled: dict[str, Pooled]
+) -> dict[str, Pooled]:
+    """The same with errors over users for what they are, if seeds rank the same.
+
+    The mean over seeds of each impression is one value; its errors do not shrink with
+    the number of seeds.
+    """
+    first = evaluations[0]
+    is_same = first.per == "impression" and all(
+        np.array_equal(first.users, other.users) for other in evaluations
+    )
+    if not is_same:
+        return pooled
+    averaged = {
+        name: np.mean([other.values[name] for other in evaluations], axis=0)
+        for name in first.values
+    }
+    errors = replace(first, values=averaged).metrics()
+    return {
+        name: replace(
+            figure, se_users=errors[name].se, n_users=first.n_users, is_same=True
+        )
+        for name, figure in pooled.items()
+    }
 
 
 def standard_error(values: Float64[np.ndarray, "n"]) -> float | None:
@@ -223,8 +317,12 @@ def _pooled(seeds: Sequence[Metric]) -> Pooled:
         # Variances add over seeds, as if no user were held out twice.
         math.hypot(*errors) / len(seeds) if all_known else None,
         len(seeds),
-        sum(metric.n for metric in seeds),
+        sum(_users_of(metric) for metric in seeds),
     )
+
+
+def _users_of(metric: Metric) -> int:
+    return metric.n if metric.n_users is None else metric.n_users
 
 
 def _kind(evaluation: Evaluation) -> dict[str, str]:

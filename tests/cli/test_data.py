@@ -22,6 +22,12 @@ def test_describe_counts_impressions_where_there_are_some(tacit):
     answer = tacit("data", "describe", "synthetic-news", "--json").json
     impressions = sources.load("synthetic-news").impressions
     assert answer["impressions"] == len(impressions)
+    n_shown = len(impressions.slates.shown.values) / len(impressions)
+    assert answer["shown_an_impression_mean"] == pytest.approx(n_shown)
+    assert 1 <= answer["clicked_an_impression_mean"] < 2
+    assert answer["impressions_from"].startswith("2023-01-30T")
+    assert answer["impressions_to"].startswith("2023-02-05T")
+    assert "impression_parts" not in answer
     shown = tacit("data", "describe", "synthetic-news").out
     assert f"impressions {len(impressions):,}" in " ".join(shown.split())
     without = tacit("data", "describe", "synthetic", "--json").json

@@ -85,3 +85,10 @@ def test_the_byte_order_of_a_machine_does_not_count():
     assert content_digest({"x": np.arange(3, dtype=">i8")}) == content_digest(
         {"x": np.arange(3, dtype="<i8")}
     )
+
+
+def test_it_changes_with_what_training_clients_were_shown():
+    split = everyone_trains(NEWS)
+    assert split.train.impressions is not None
+    without = replace(split, train=replace(split.train, impressions=None))
+    assert input_digest(NEWS, split) != input_digest(NEWS, without)

@@ -29,7 +29,10 @@ def test_every_impression_is_in_one_part_by_its_time(split):
     times = DATA.impressions.slates.times
     cuts = [0, seconds(FRIDAY), seconds(SUNDAY), 2**40]
     for part, low, high in zip(
-        (split.impressions, split.validation, split.test), cuts, cuts[1:], strict=False
+        (split.train.impressions, split.validation, split.test),
+        cuts,
+        cuts[1:],
+        strict=False,
     ):
         inside = (times >= low) & (times < high)
         assert inside.any()
@@ -39,13 +42,15 @@ def test_every_impression_is_in_one_part_by_its_time(split):
 def test_a_client_is_who_has_a_training_impression(split):
     users = DATA.impressions.users[DATA.impressions.slates.times < seconds(FRIDAY)]
     np.testing.assert_array_equal(split.users, np.unique(users))
-    np.testing.assert_array_equal(split.users[split.impressions.users], users)
-    assert len(split.train) == len(split.users) == split.impressions.slates.n_users
+    np.testing.assert_array_equal(split.users[split.train.impressions.users], users)
+    assert (
+        len(split.train) == len(split.users) == split.train.impressions.slates.n_users
+    )
     assert len(split.users) < DATA.interactions.n_users
 
 
 def test_a_client_trains_on_its_history_and_its_early_clicks(split):
-    log = clicks(split.impressions)
+    log = clicks(split.train.impressions)
     np.testing.assert_array_equal(split.train.items, log.items)
     np.testing.assert_array_equal(split.train.offsets, log.offsets)
     assert split.train.times.max() < seconds(FRIDAY)
@@ -81,7 +86,9 @@ def test_what_happens_later_does_not_change_training():
         by_time(d, validation_from=FRIDAY, test_from=SUNDAY) for d in (DATA, changed)
     )
     np.testing.assert_array_equal(a.train.items, b.train.items)
-    np.testing.assert_array_equal(a.impressions.clicked, b.impressions.clicked)
+    np.testing.assert_array_equal(
+        a.train.impressions.clicked, b.train.impressions.clicked
+    )
     assert not np.array_equal(a.test.clicked, b.test.clicked)
 
 
@@ -91,7 +98,7 @@ def test_published_parts():
     parts = Category.of([names[i % 3] for i in range(n)])
     data = replace(DATA, impressions=replace(DATA.impressions, parts=parts))
     split = by_part(data, validation="valid", test="test")
-    sizes = [len(p) for p in (split.impressions, split.validation, split.test)]
+    sizes = [len(p) for p in (split.train.impressions, split.validation, split.test)]
     assert sizes == [len(range(start, n, 3)) for start in range(3)]
     whole = DATA.impressions.slates.shown.take(np.arange(2, n, 3))
     np.testing.assert_array_equal(split.test.slates.shown.values, whole.values)

@@ -1,5 +1,7 @@
 """What clients hold: a cohort equals its clients one at a time."""
 
+from dataclasses import replace
+
 import jaxtyping
 import numpy as np
 import pytest
@@ -7,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.features import Categories
+from tacit.data.impressions import Impressions
 from tacit.data.interactions import Interactions
+from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.errors import BadValue
 from tacit.keys import Key
@@ -155,3 +159,107 @@ def test_what_is_left_out_depends_on_the_device_alone(lengths, timed):
         assert own.tolist() == [held[row]]
         assert client(alone, 0) == client(rest, row)
         assert held[row] not in client(rest, row)[0]
+
+
+# impressions
+
+
+def shown_to(lengths, *, n_items=6, seed=0):
+    """So many impressions of each client: two candidates, and a history of its own."""
+    rng, n = np.random.default_rng(seed), sum(lengths)
+    users = np.repeat(np.arange(len(lengths)), lengths)
+    return Impressions.of_columns(
+        users,
+        Ragged.of_lengths([2] * n, rng.integers(0, n_items, 2 * n).astype(np.int32)),
+        clicked=rng.random(2 * n) < 0.5,
+        histories=Ragged.of_lengths(
+            [1] * len(lengths), rng.integers(0, n_items, len(lengths)).astype(np.int32)
+        ),
+        history_of=users,
+        times=np.arange(n),
+        n_users=len(lengths),
+        n_items=n_items,
+    )
+
+
+def seen(shards, i):
+    """Candidates in order, clicks, time and history of each impression of client i."""
+    found = shards.impressions
+    slates = found.slates
+    return [
+        (
+            slates.shown[place].tolist(),
+            found.clicked[slates.shown.places([place])].tolist(),
+            int(slates.times[place]),
+            slates.histories[int(slates.history_of[place])].tolist(),
+        )
+        for place in np.flatnonzero(slates.users == i).tolist()
+    ]
+
+
+def with_impressions(lengths, shown):
+    return replace(shards_of(lengths), impressions=shown_to(shown))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=5),
+    st.data(),
+)
+def test_take_carries_each_clients_impressions_and_nobody_elses(sizes, data):
+    lengths, shown = zip(*sizes, strict=True)
+    shards = with_impressions(lengths, shown)
+    rows = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=6))
+    taken = shards.take(rows)
+    for place, row in enumerate(rows):
+        alone = shards.take([row])
+        assert seen(taken, place) == seen(alone, 0) == seen(shards, row)
+        assert len(seen(alone, 0)) == shown[row] == len(alone.impressions)
+        # Histories of others are private: none is carried along unused.
+        assert len(alone.impressions.slates.histories) == min(1, shown[row])
+        assert client(taken, place) == client(shards, row)
+
+
+def test_impressions_are_of_these_clients_and_items():
+    with pytest.raises(BadValue, match="impressions of 2 users and 6 items for 3"):
+        replace(shards_of([1, 1, 1]), impressions=shown_to([1, 1]))
+    with pytest.raises(BadValue, match="2 users and 7 items for 2 clients and 6"):
+        replace(shards_of([1, 1]), impressions=shown_to([1, 1], n_items=7))
+
+
+def test_a_bound_of_events_leaves_impressions_whole():
+    shards = with_impressions([5, 0, 4], [2, 1, 0])
+    kept = shards.at_most(1, Key.from_seed(0).each(range(3)))
+    assert [seen(kept, i) for i in range(3)] == [seen(shards, i) for i in range(3)]
+
+
+def test_what_tells_the_last_item_is_left_out_with_it():
+    """Clicked or read: gone. Shown and not clicked: it tells nothing, and stays."""
+    log = Interactions.of_columns([0, 0, 1], [4, 2, 3], n_users=2, n_items=6)
+    shown = Impressions.of_columns(
+        [0, 0, 0, 1],
+        Ragged.of_lengths([2] * 4, np.array([2, 1, 2, 1, 0, 1, 3, 5], np.int32)),
+        clicked=np.array([True, False, False, True, True, False, True, False]),
+        histories=Ragged.of_lengths([1, 2], np.array([4, 4, 2], np.int32)),
+        history_of=[0, 0, 1, 0],
+        times=np.arange(4),
+        n_users=2,
+        n_items=6,
+    )
+    rest, held = Shards.of(log, shown).leaving_last_out()
+    assert held.tolist() == [2, -1]
+    assert [time for _, _, time, _ in seen(rest, 0)] == [1]
+    assert [time for _, _, time, _ in seen(rest, 1)] == [3]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=5), st.integers(0, 9))
+def test_which_impressions_are_left_out_depends_on_the_client_alone(lengths, seed):
+    shards = replace(
+        shards_of(lengths, seed=seed), impressions=shown_to(lengths, seed=seed)
+    )
+    rest, held = shards.leaving_last_out()
+    for row in range(len(shards)):
+        alone, _ = shards.take([row]).leaving_last_out()
+        assert seen(alone, 0) == seen(rest, row)
+        for candidates, clicked, _, history in seen(rest, row):
+            assert held[row] not in history
+            assert (held[row], True) not in zip(candidates, clicked, strict=True)

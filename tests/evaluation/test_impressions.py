@@ -14,12 +14,8 @@ from hypothesis import strategies as st
 from tacit.data.impressions import Impressions, Slates
 from tacit.data.ragged import Ragged
 from tacit.errors import BadValue
-from tacit.evaluation.impressions import (
-    ImpressionMetric,
-    evaluate_impressions,
-    judged,
-)
-from tacit.results import Groups, standard_error
+from tacit.evaluation.impressions import evaluate_impressions, judged
+from tacit.results import Evaluation, Groups, Metric, standard_error
 
 NAMES = ("auc", "mrr_all", "mrr", "ndcg@2", "ndcg@5", "hr@1")
 
@@ -148,27 +144,27 @@ def test_a_scorer_sees_the_history_and_not_the_clicks():
 
 def test_errors_are_clustered_by_user():
     values, users = np.array([0.1, 0.5, 0.9, 0.2]), np.array([0, 1, 2, 3], np.int32)
-    alone = ImpressionMetric.of(values, users)
+    alone = Metric.clustered(values, users)
     assert alone.se == pytest.approx(standard_error(values))
-    again = ImpressionMetric.of(np.repeat(values, 3), np.repeat(users, 3))
+    again = Metric.clustered(np.repeat(values, 3), np.repeat(users, 3))
     assert again.se == pytest.approx(alone.se)  # the same users, asked three times
     assert (again.n, again.n_users) == (12, 4)
-    mixed = ImpressionMetric.of(np.array([1.0, 0.0, 0.5]), users[[0, 0, 1]])
+    mixed = Metric.clustered(np.array([1.0, 0.0, 0.5]), users[[0, 0, 1]])
     strays = [(1 - 0.5) + (0 - 0.5), 0.5 - 0.5]
     by_hand = (2 / 1 * sum(s**2 for s in strays)) ** 0.5 / 3
     assert mixed.se == pytest.approx(by_hand)
-    assert ImpressionMetric.of(values, np.zeros(4, np.int32)).se is None
+    assert Metric.clustered(values, np.zeros(4, np.int32)).se is None
 
 
 def test_the_stated_error_is_the_spread_over_new_users():
     """A spread over 400 samples is 14% off, four of its errors, below once in 1e4."""
     rng = np.random.default_rng(8)
 
-    def sample() -> ImpressionMetric:
+    def sample() -> Metric:
         counts = rng.integers(1, 6, size=300)
         habit = np.repeat(rng.normal(size=300), counts)
         users = np.repeat(np.arange(300, dtype=np.int32), counts)
-        return ImpressionMetric.of(habit + 0.3 * rng.normal(size=len(users)), users)
+        return Metric.clustered(habit + 0.3 * rng.normal(size=len(users)), users)
 
     samples = [sample() for _ in range(400)]
     spread = np.std([s.mean for s in samples], ddof=1)
@@ -196,6 +192,10 @@ def test_groups_and_json():
     plain = found.to_json()
     assert plain["protocol"] == "shown candidates"
     assert plain["metrics"]["ndcg@5"] == {"mean": 1.0, "se": 0.0, "n": 6, "n_users": 6}
+    back = Evaluation.from_json(plain)
+    assert back.metrics() == found.metrics()
+    assert back.by_group() == found.by_group()
+    assert (back.per, back.left_out) == ("impression", 0)
     own = evaluate_impressions(
         looked_up(rows), made(rows), groups=Groups.everyone(len(rows))
     )

@@ -19,7 +19,7 @@ from tacit.evaluation.ranking import rank
 
 NAMES = (
     *("hr@1", "hr@3", "ndcg@2", "ndcg@4", "recall@1", "recall@3", "recall_all@2"),
-    *("precision@3", "precision@9", "mrr", "auc"),
+    *("precision@3", "precision@9", "mrr", "mrr_all", "auc"),
 )
 
 
@@ -44,6 +44,7 @@ def _brute(order: tuple[int, ...], targets: set[int]) -> dict[str, float]:
         "recall_all@2": found(2) / n,
         **{f"precision@{k}": found(k) / k for k in (3, 9)},
         "mrr": 1 / (hit.index(True) + 1),
+        "mrr_all": sum(h / place for place, h in enumerate(hit, 1)) / sum(hit),
         "auc": pairs / (n * others) if others else 0.5,
     }
 

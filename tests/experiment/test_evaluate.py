@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from tacit.experiment.evaluate import (
     scorers,
 )
 from tacit.experiment.registry import baseline, baseline_names
+from tacit.experiment.scorer import fit
 from tacit.experiment.settings import check_experiment
 from tacit.experiment.training import AMONG_ALL, train
 
@@ -101,6 +104,7 @@ def test_extras_are_what_a_baseline_cannot_be_fitted_without(name, monkeypatch):
     """Every optional module is blocked; those that name one fail, the others fit."""
     import sys
 
+    from tacit.data.features import Vectors
     from tacit.data.splits import everyone_trains
     from tacit.data.synthetic.world import World
     from tacit.errors import MissingExtra
@@ -110,16 +114,17 @@ def test_extras_are_what_a_baseline_cannot_be_fitted_without(name, monkeypatch):
         for known in [m for m in sys.modules if m.split(".")[0] == module]:
             monkeypatch.setitem(sys.modules, known, None)
         monkeypatch.setitem(sys.modules, module, None)
-    train_on = everyone_trains(
-        World(users=30, items=12, events_per_user=5).dataset("t")
-    )
+    whole = World(users=30, items=12, events_per_user=5).dataset("t")
+    vectors = Vectors(np.eye(12, dtype=np.float32))
+    catalog = replace(whole.catalog, features={"title_vector": vectors})
+    train_on = everyone_trains(replace(whole, catalog=catalog, listed=catalog))
     ranker = baseline(name, {"epochs": 1} if name == "mult_vae" else None)
     extras = getattr(type(ranker), "EXTRAS", {})
     if not extras:
-        ranker.fit(train_on.train, key=Key.from_seed(0))
+        fit(ranker, train_on, key=Key.from_seed(0))
         return
     with pytest.raises(MissingExtra) as caught:
-        ranker.fit(train_on.train, key=Key.from_seed(0))
+        fit(ranker, train_on, key=Key.from_seed(0))
     assert {caught.value.module: caught.value.extra} == extras
 
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tacit import train
@@ -12,10 +13,12 @@ from tacit.data.dataset import Dataset
 from tacit.data.features import Category
 from tacit.data.interactions import Interactions
 from tacit.data.strings import Strings
+from tacit.data.synthetic.news_world import NewsWorld
 from tacit.errors import BadValue
 from tacit.experiment import assemble
 from tacit.experiment.saved_run import holding_of, load
 from tacit.keys import Key
+from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.privrec import PrivRec
 from tacit.plan import Plan
 from tacit.privacy import (
@@ -72,6 +75,33 @@ def test_events_with_their_values_and_the_profile():
     ]
     assert held.profile.features["side"][0] == "right"
     assert held.ids(turned) == ["plum", "fig"]
+
+
+def popular(catalog):
+    method = FederatedPopularity()
+    server = method.start(Plan(2), catalog, Key.from_seed(0))
+    return Recommender(method, method.broadcast(server), catalog)
+
+
+def test_impressions_come_with_the_history(monkeypatch):
+    """The model knows other items in another order, as after training on a part."""
+    news = NewsWorld(users=9, news=60, shown=5, history=4, topics=3).dataset()
+    monkeypatch.setattr(assemble, "load_dataset", lambda experiment: news)
+    turned = news.catalog.take(np.arange(60)[::-1])
+    user = news.profiles.ids[4]
+    held = holding_of(popular(turned), SimpleNamespace(), user).shard
+    own = news.impressions.take_users([4])
+    assert held.impressions.slates.n_items == 60
+    np.testing.assert_array_equal(
+        59 - held.impressions.slates.shown.values, own.slates.shown.values
+    )
+    np.testing.assert_array_equal(held.impressions.clicked, own.clicked)
+    np.testing.assert_array_equal(
+        59 - held.items, news.interactions.take_users([4]).items
+    )
+    lacking = turned.take(np.arange(30))
+    with pytest.raises(BadValue, match="items the model does not know"):
+        holding_of(popular(lacking), SimpleNamespace(), user)
 
 
 @pytest.mark.usefixtures("data")

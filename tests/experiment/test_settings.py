@@ -422,7 +422,9 @@ def test_a_world_has_its_own_table(tmp_path):
     assert again.digest == made.digest
     with pytest.raises(BadExperiment, match="key 'user' is not known"):
         check_experiment(with_section(data={**data, "world": {"user": 3}}))
-    with pytest.raises(BadExperiment, match="source = 'synthetic' only"):
+    with pytest.raises(
+        BadExperiment, match="source = 'synthetic' or 'synthetic-news' only"
+    ):
         check_experiment(with_section(data={**data, "source": "movielens-1m"}))
 
 

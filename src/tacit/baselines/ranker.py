@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from tacit.data.catalog import Catalog
 from tacit.data.shards import Shards
 from tacit.keys import Key
 
@@ -53,4 +54,13 @@ class Ranker(Protocol):
 
     def fit(self, train: Shards, *, key: Key) -> Fitted:
         """Learn from everybody's history."""
+        ...
+
+
+@runtime_checkable
+class CatalogRanker(Protocol):
+    """A ranker that reads what is publicly known of the items."""
+
+    def reading(self, catalog: Catalog) -> Ranker:
+        """The same ranker with what it needs of the catalog, ready to be fitted."""
         ...

@@ -95,7 +95,7 @@ def _show(source: Any, dataset: Any, *, json: bool) -> None:
         "users": log.n_users,
         "items": log.n_items,
         "interactions": len(log),
-        **({} if impressions is None else {"impressions": len(impressions)}),
+        **({} if impressions is None else _of_impressions(impressions)),
         "distinct_pairs": pairs,
         "density": pairs / (log.n_users * log.n_items),
         "interactions_a_user_median": float(np.median(log.per_user)),
@@ -114,6 +114,25 @@ def _show(source: Any, dataset: Any, *, json: bool) -> None:
         figure = f"{value:,}" if type(value) is int else str(value)
         out.print(f"  {what.replace('_', ' '):28} {shown(figure, longest=None)}")
     out.print(f"  {'terms':28} {source.terms}", markup=False)
+
+
+def _of_impressions(impressions: Any) -> dict[str, Any]:
+    """How many there are, of which size, of which days and in which parts."""
+    import numpy as np
+
+    slates, parts = impressions.slates, impressions.parts
+    found: dict[str, Any] = {
+        "impressions": len(impressions),
+        "shown_an_impression_mean": float(slates.shown.lengths.mean()),
+        "clicked_an_impression_mean": float(impressions.n_clicked.mean()),
+    }
+    if slates.times is not None:  # what data.validation_from and test_from can be
+        ends = (slates.times.min(), slates.times.max())
+        first, last = (f"{np.datetime64(int(t), 's')}Z" for t in ends)
+        found |= {"impressions_from": first, "impressions_to": last}
+    if parts is not None:
+        found["impression_parts"] = [*parts.labels]
+    return found
 
 
 def _about(source: Any) -> dict[str, Any]:

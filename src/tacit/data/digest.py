@@ -22,7 +22,10 @@ from tacit.data.splits import Split
 
 def input_digest(dataset: Dataset, split: Split) -> str:
     """32 digits that change with any event, user or item, and with who trains."""
-    parts = {"dataset": dataset, "users": split.users, "train": split.train.log}
+    train = split.train
+    parts = {"dataset": dataset, "users": split.users, "train": train.log}
+    if train.impressions is not None:  # without them as ever: runs can be resumed
+        parts["impressions"] = train.impressions
     return content_digest(parts)
 
 

@@ -14,7 +14,9 @@ from jaxtyping import UInt8
 
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.features import Features
+from tacit.data.impressions import Impressions
 from tacit.data.interactions import Interactions
+from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 
@@ -69,11 +71,33 @@ class FederatedData:
         )
 
     def all_holding(self, items: Sequence[int], n: int) -> FederatedData:
-        """The same items and `n` clients whose histories are exactly these items."""
+        """The same items and `n` clients whose histories are exactly these items.
+
+        Where clients have impressions, each of these was shown its items and one other,
+        and clicked all of its items.
+        """
         log = Interactions.of_columns(
             np.repeat(np.arange(n), len(items)),
             np.tile(np.asarray(items, np.int64), n),
             n_users=n,
             n_items=len(self.catalog),
         )
-        return FederatedData(self.catalog, self.repeated(n).profiles, Shards.of(log))
+        shown = None if self.shards.impressions is None else self._clicking(items, n)
+        profiles = self.repeated(n).profiles
+        return FederatedData(self.catalog, profiles, Shards.of(log, shown))
+
+    def _clicking(self, items: Sequence[int], n: int) -> Impressions:
+        """One impression of each of `n` clients, without a history."""
+        own = np.unique(np.asarray(items, np.int32))
+        other = np.setdiff1d(np.arange(len(self.catalog), dtype=np.int32), own)[:1]
+        row = np.concatenate([own, other])
+        return Impressions.of_columns(
+            np.arange(n),
+            Ragged.of_lengths([len(row)] * n, np.tile(row, n)),
+            clicked=np.tile(np.isin(row, own), n),
+            histories=Ragged.of_lengths([0], np.zeros(0, np.int32)),
+            history_of=np.zeros(n, np.int64),
+            times=np.zeros(n, np.int64),
+            n_users=n,
+            n_items=len(self.catalog),
+        )

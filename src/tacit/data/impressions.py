@@ -134,6 +134,14 @@ class Impressions:
         picked = None if parts is None else parts.take(order)
         return cls(slates, clicked[shown.places(order)], picked)
 
+    @classmethod
+    def none(cls, n_users: int, n_items: int) -> Impressions:
+        """No impression of anybody."""
+        nothing = Ragged.of_lengths([], np.zeros(0, np.int32))
+        nobody = np.zeros(0, np.int32)
+        slates = Slates(nobody, nothing, nothing, nobody, None, n_users, n_items)
+        return cls(slates, np.zeros(0, np.bool_))
+
     def __len__(self) -> int:
         return len(self.slates)
 
@@ -158,6 +166,10 @@ class Impressions:
         arrays.typed(np.bool_, mask=mask)
         places = arrays.rows(mask, len(self))
         return self._pick(places, self.users[places], self.slates.n_users)
+
+    def first(self, n: int) -> Impressions:
+        """The impressions of the first `n` users who have any."""
+        return self.keep(np.isin(self.users, np.unique(self.users)[:n]))
 
     def take_users(self, rows: ArrayLike) -> Impressions:
         """Only these users, in the order given; items keep their numbers."""

@@ -1,47 +1,27 @@
 """Splits of impressions: train on what was shown first, rank what was shown later.
 
-A training client holds the impressions of the training part only, and the histories as
-they stood in these, so nothing of a later part is trained on.
+A training client holds its impressions of the training part, and its clicks and the
+histories in these as its events: nothing of a later part is trained on. Users with no
+such impression are only ranked for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool
 
 from tacit import check
-from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.impressions import Impressions, clicks
 from tacit.data.parsing.timestamps import EXPECTED, second
 from tacit.data.shards import Shards
+from tacit.data.splits import Split
 from tacit.errors import BadValue
 
 Moment = int | str  # seconds since 1970, or ISO 8601; without a zone it is UTC
 
 
-@dataclass(frozen=True, eq=False)
-class NewsSplit:
-    """Impressions divided for honest evaluation.
-
-    `train` and `impressions` are what client i holds: its clicks as a history, and what
-    it was shown. In `validation` and `test` users are rows of the profiles.
-    """
-
-    users: Int64[np.ndarray, "clients"]  # of the training clients: rows of the profiles
-    train: Shards
-    impressions: Impressions
-    validation: Impressions
-    test: Impressions
-    catalog: Catalog
-    profiles: Profiles
-
-
-def by_time(
-    dataset: Dataset, *, validation_from: Moment, test_from: Moment
-) -> NewsSplit:
+def by_time(dataset: Dataset, *, validation_from: Moment, test_from: Moment) -> Split:
     """Train on impressions before `validation_from`, test on those from `test_from` on.
 
     What lies between is for validation.
@@ -50,19 +30,25 @@ def by_time(
     times = impressions.slates.times
     if times is None:
         raise BadValue(f"the impressions of {dataset.name} have no times; use by_part")
-    first = _second(validation_from, "validation_from")
-    second_cut = _second(test_from, "test_from")
-    if first >= second_cut:
-        raise BadValue(
-            f"validation_from={validation_from} must be before test_from={test_from}"
-        )
+    first, second_cut = cuts(validation_from, test_from)
     later = times >= second_cut  # the moment itself belongs to the test
     return _split(
         dataset, train=times < first, validation=(times >= first) & ~later, test=later
     )
 
 
-def by_part(dataset: Dataset, *, validation: str, test: str) -> NewsSplit:
+def cuts(validation_from: Moment, test_from: Moment) -> tuple[int, int]:
+    """Both moments as seconds; refuses what is no moment, or in the wrong order."""
+    first = _second(validation_from, "validation_from")
+    last = _second(test_from, "test_from")
+    if first >= last:
+        raise BadValue(
+            f"validation_from={validation_from} must be before test_from={test_from}"
+        )
+    return first, last
+
+
+def by_part(dataset: Dataset, *, validation: str, test: str) -> Split:
     """Validate and test on published parts, such as `valid` and `test`.
 
     All other parts train. Histories are as published: those of Adressa's `valid` and
@@ -91,7 +77,7 @@ def _split(
     train: Bool[np.ndarray, "impressions"],
     validation: Bool[np.ndarray, "impressions"],
     test: Bool[np.ndarray, "impressions"],
-) -> NewsSplit:
+) -> Split:
     impressions = _impressions(dataset)
     for name, mask in {"train": train, "validate": validation, "test": test}.items():
         if not mask.any():
@@ -103,10 +89,9 @@ def _split(
     # Clients are users with a training impression; the others are only evaluated.
     users = np.flatnonzero(trained.per_user > 0)
     held = trained.take_users(users)
-    return NewsSplit(
+    return Split(
         users,
-        Shards.of(clicks(held)),
-        held,
+        Shards.of(clicks(held), held),
         impressions.keep(validation),
         impressions.keep(test),
         dataset.catalog,

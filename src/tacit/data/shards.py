@@ -1,8 +1,13 @@
-"""What a cohort of clients holds: each its own history and nothing of the others."""
+"""What a cohort of clients holds: each its own events and nothing of the others.
+
+A client may also hold its impressions: what it was shown and when, in which order, what
+its user had read by then and what was clicked. They are as private as the events. A
+method that learns from histories alone need not know of them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int32, Int64
@@ -11,6 +16,7 @@ from numpy.typing import ArrayLike
 from tacit import arrays
 from tacit.data import features
 from tacit.data.features import Features
+from tacit.data.impressions import Impressions
 from tacit.data.interactions import Interactions
 from tacit.data.ragged import Ragged, offsets_of
 from tacit.errors import BadValue
@@ -20,7 +26,11 @@ from tacit.keys import Keys
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """Ragged histories; row i belongs to client i and is all that client i sees."""
+    """Ragged histories; row i belongs to client i and is all that client i sees.
+
+    User i of `impressions` is client i, too; None where nothing is known of what users
+    were shown.
+    """
 
     offsets: Int64[np.ndarray, "clients_and_one"]
     items: Int32[np.ndarray, "events"]
@@ -28,15 +38,24 @@ class Shards:
     times: Int64[np.ndarray, "events"] | None
     n_items: int
     contexts: Features = field(default_factory=dict)
+    impressions: Impressions | None = None
 
     def __post_init__(self) -> None:
         _ = self.log  # has the same invariants, and checks them
+        if self.impressions is None:
+            return
+        slates = self.impressions.slates
+        if (slates.n_users, slates.n_items) != (len(self), self.n_items):
+            raise BadValue(
+                f"impressions of {slates.n_users} users and {slates.n_items} items "
+                f"for {len(self)} clients and {self.n_items} items; they must agree"
+            )
 
     @classmethod
-    def of(cls, log: Interactions) -> Shards:
-        """Each user's events, given to that user's client."""
+    def of(cls, log: Interactions, impressions: Impressions | None = None) -> Shards:
+        """Each user's events and impressions, given to that user's client."""
         columns = (log.offsets, log.items, log.values, log.times)
-        return cls(*columns, log.n_items, log.contexts)
+        return cls(*columns, log.n_items, log.contexts, impressions)
 
     @classmethod
     def of_history(
@@ -55,7 +74,7 @@ class Shards:
 
     @property
     def log(self) -> Interactions:
-        """The same events as one log; for those who may see everybody's."""
+        """The events as one log, without impressions, for whoever may see them all."""
         columns = (self.offsets, self.items, self.values, self.times)
         return Interactions(*columns, self.n_items, self.contexts)
 
@@ -74,9 +93,22 @@ class Shards:
         """The items of each client, repeats included."""
         return Ragged(self.offsets, self.items)
 
+    @property
+    def known_impressions(self) -> Impressions:
+        """The impressions; none of anybody where nothing is known of them."""
+        if self.impressions is None:
+            return Impressions.none(len(self), self.n_items)
+        return self.impressions
+
     def take(self, rows: ArrayLike) -> Shards:
-        """Some of the clients, in the order given."""
+        """Some of the clients, in the order given, with their impressions."""
         chosen = arrays.rows(rows, len(self))
+        found = self._take_events(chosen)
+        if self.impressions is None:
+            return found
+        return replace(found, impressions=self.impressions.take_users(chosen))
+
+    def _take_events(self, chosen: Int64[np.ndarray, "some"]) -> Shards:
         if self.contexts:  # columns of any kind; the fast path copies plain arrays
             return self._pick(self.histories.places(chosen), self.lengths[chosen])
         timed = () if self.times is None else (self.times,)
@@ -89,8 +121,9 @@ class Shards:
     def at_most(self, most: int, keys: Keys) -> Shards:
         """At most `most` distinct items per client, each equally likely to stay.
 
-        Bounds what one user can contribute. Of an item's repeats the first is kept,
-        and clients keep the order of their events.
+        Bounds what one user can contribute by events. Of an item's repeats the first is
+        kept, and clients keep the order of their events. Impressions stay whole: who
+        learns from them bounds them.
         """
         if len(keys) != len(self):
             raise BadValue(f"{len(keys)} keys for {len(self)} clients; give one each")
@@ -102,7 +135,8 @@ class Shards:
         if len(crowded):
             is_kept[self._beyond(most, keys, crowded, is_kept)] = False
         kept = np.flatnonzero(is_kept)
-        return self._pick(kept, np.minimum(counts, most))
+        picked = self._pick(kept, np.minimum(counts, most))
+        return replace(picked, impressions=self.impressions)
 
     def _is_first(self) -> Bool[np.ndarray, "events"]:
         """Whether each event is the first that its client has of its item."""
@@ -138,7 +172,8 @@ class Shards:
         """The histories without each one's last item, and which item that is.
 
         The last event is the latest where there are times. An item is left out with all
-        its repeats. Who has fewer than two distinct items keeps them, and has -1.
+        its repeats, and with the impressions that it was clicked in or read before. Who
+        has fewer than two distinct items keeps them, and has -1.
         """
         last, some = np.full(len(self), -1), self.lengths > 0
         last[some] = self.items[self.offsets[1:][some] - 1]
@@ -147,11 +182,16 @@ class Shards:
         held = np.where(np.bincount(others, minlength=len(self)) > 0, last, -1)
         kept = np.flatnonzero(self.items != held[self.owners])
         lengths = np.bincount(self.owners[kept], minlength=len(self))
-        return self._pick(kept, lengths), held
+        picked = self._pick(kept, lengths)
+        if self.impressions is None:
+            return picked, held
+        shown = self.impressions.keep(~_tells(self.impressions, held))
+        return replace(picked, impressions=shown), held
 
     def _pick(
         self, places: Int64[np.ndarray, "kept"], lengths: Int64[np.ndarray, "clients"]
     ) -> Shards:
+        """Some of the events, without impressions."""
         return Shards(
             offsets_of(lengths),
             self.items[places],
@@ -160,3 +200,18 @@ class Shards:
             self.n_items,
             features.take(self.contexts, places),
         )
+
+
+def _tells(
+    impressions: Impressions, items: Int64[np.ndarray, "clients"]
+) -> Bool[np.ndarray, "impressions"]:
+    """Which impressions tell that their user has the user's item of `items`."""
+    slates = impressions.slates
+    own = items[slates.users]  # -1: no item at all
+    is_clicked = impressions.clicked & (slates.shown.values == own[slates.shown.owners])
+    read = slates.histories.take(slates.history_of)
+    is_read = read.values == own[read.owners]
+    found = np.zeros(len(slates), bool)
+    found[slates.shown.owners[is_clicked]] = True
+    found[read.owners[is_read]] = True
+    return found

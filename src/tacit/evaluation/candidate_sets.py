@@ -36,6 +36,16 @@ class FullRanking:
 
 
 @dataclass(frozen=True)
+class ShownCandidates:
+    """The candidates of an impression: what its user was shown, and nothing else."""
+
+    @property
+    def name(self) -> str:
+        """The name that stands beside every number made with this protocol."""
+        return "shown candidates"
+
+
+@dataclass(frozen=True)
 class EachTargetAlone:
     """Each target by itself among the items that the user never touched.
 

@@ -77,10 +77,11 @@ def distinct(rows: Ragged, n_items: int) -> Ragged:
 
 
 def _cut(shards: Shards, rows: slice) -> Shards:
-    """A run of rows, without copying their events (contexts are copied)."""
+    """A run of rows, without copying their events (what else they hold is copied)."""
     offsets = shards.offsets[rows.start : rows.stop + 1]
     events = slice(offsets[0], offsets[-1])
     times = None if shards.times is None else shards.times[events]
+    shown = shards.impressions
     return Shards(
         offsets - offsets[0],
         shards.items[events],
@@ -88,4 +89,5 @@ def _cut(shards: Shards, rows: slice) -> Shards:
         times,
         shards.n_items,
         features.take(shards.contexts, np.arange(events.start, events.stop)),
+        None if shown is None else shown.take_users(np.arange(rows.start, rows.stop)),
     )

@@ -9,6 +9,7 @@ orders of the tied: a constant scorer gets what a random order gets, not luck.
     recall_all@k  targets in the first k / targets
     precision@k   targets in the first k / k
     mrr           1 / rank of the first target
+    mrr_all       mean over targets of 1 / rank: what MIND calls MRR
     auc           share of (target, other candidate) pairs in the right order
 
 Each target alone, without the user's other targets among its candidates (PrivRec):
@@ -123,6 +124,15 @@ def mrr(ranks: Ranks) -> PerUser:
     return np.array(means)[which.reshape(-1)]
 
 
+def mrr_all(ranks: Ranks) -> PerUser:
+    """The mean over targets of one over the rank, as in MIND's own evaluation."""
+    most = int((ranks.above + ranks.tied).max(initial=0))
+    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, most + 1))])
+    # The mean of 1 / rank over the ranks that a block of ties covers.
+    each = (harmonic[ranks.above + ranks.tied] - harmonic[ranks.above]) / ranks.tied
+    return _sum(each, ranks) / ranks.n_targets
+
+
 def auc(ranks: Ranks) -> PerUser:
     """The share of target and non-target pairs in the right order, ties one half.
 
@@ -171,7 +181,11 @@ _CUT: Mapping[str, Callable[[Ranks, int], PerUser]] = {
     "ndcg_each": ndcg_each,
 }
 _EACH = frozenset({"hr_each", "ndcg_each"})
-_WHOLE: Mapping[str, Callable[[Ranks], PerUser]] = {"mrr": mrr, "auc": auc}
+_WHOLE: Mapping[str, Callable[[Ranks], PerUser]] = {
+    "mrr": mrr,
+    "mrr_all": mrr_all,
+    "auc": auc,
+}
 
 
 def _shown() -> list[str]:

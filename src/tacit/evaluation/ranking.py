@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
+from numpy.typing import NDArray
 
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
@@ -26,6 +27,7 @@ from tacit.evaluation.heldout_users import chunks, refuse_users
 from tacit.kernels import dispatch
 
 Users = Int64[np.ndarray, "users"]  # rows of the data set's profiles
+Items = Int64[np.ndarray, "items"]
 Scores = Float[np.ndarray, "users items"]
 
 _COMPARED_AT_ONCE = 2**22  # by the plain twin: 32 MiB of float64
@@ -33,9 +35,14 @@ _COMPARED_AT_ONCE = 2**22  # by the plain twin: 32 MiB of float64
 
 @dataclass(frozen=True)
 class Personal:
-    """A scorer that knows whom it ranks for, such as clients that keep a state."""
+    """A scorer that knows whom it ranks for, such as clients that keep a state.
+
+    `among` gives the same scores for some items only, for scorers that can do without
+    the others.
+    """
 
     score: Callable[[Users, Shards], Scores]
+    among: Callable[[Users, Shards, Items], Scores] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +116,38 @@ def score_matrix(score: Scorer, heldout: Heldout) -> Scores:
     """Scores as floats in rows, checked for shape and NaN."""
     if isinstance(score, Factors):
         return _inner_products(_user_factors(score, heldout), score.transposed)
-    if isinstance(score, Personal):
-        scores = np.asarray(score.score(heldout.users, heldout.history))
-    else:
-        scores = np.asarray(score(heldout.history))
-    _refuse_shape("scores", scores, (len(heldout.users), heldout.history.n_items))
+    scores = _whole_rows(score, heldout.users, heldout.history)
     wide = scores.dtype if scores.dtype in (np.float32, np.float64) else np.float64
     rows = np.ascontiguousarray(scores, wide)
     refuse_users(heldout, np.isnan(rows).any(axis=1), "has a NaN score")
     return rows
+
+
+def score_among(score: Scorer, users: Users, history: Shards, items: Items) -> Scores:
+    """A score for each user and each of some items, checked for shape."""
+    if isinstance(score, Factors):
+        vectors = np.asarray(score.represent(users, history), score.items.dtype)
+        scores = vectors @ score.items[items].T
+    elif isinstance(score, Personal) and score.among is not None:
+        scores = np.asarray(score.among(users, history, items))
+    else:
+        scores = _whole_rows(score, users, history)[:, items]
+        if not np.issubdtype(scores.dtype, np.floating):
+            scores = scores.astype(np.float64)
+    _refuse_shape("scores", scores, (len(users), len(items)))
+    return scores
+
+
+def _whole_rows(
+    score: Callable[[Shards], Scores] | Personal, users: Users, history: Shards
+) -> NDArray[Any]:
+    """The scores of every item as they come, integers included."""
+    if isinstance(score, Personal):
+        scores = np.asarray(score.score(users, history))
+    else:
+        scores = np.asarray(score(history))
+    _refuse_shape("scores", scores, (len(users), history.n_items))
+    return scores
 
 
 def _user_factors(

@@ -13,6 +13,7 @@ from tacit import check
 from tacit.data import sources
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
+from tacit.data.news_split import by_part, by_time
 from tacit.data.public_inputs import undeclared, with_selected_items
 from tacit.data.shards import Shards
 from tacit.data.splits import (
@@ -30,9 +31,10 @@ from tacit.evaluation.candidate_sets import (
     EachTargetAlone,
     FullRanking,
     SampledCandidates,
+    ShownCandidates,
 )
+from tacit.evaluation.evaluate import Protocol
 from tacit.evaluation.paper_protocols import named
-from tacit.evaluation.ranking import Candidates
 from tacit.evaluation.released_metric import Measured
 from tacit.experiment.settings import DataSettings, Experiment, SplitName
 from tacit.experiment.warm_start import EarlierRun
@@ -269,7 +271,7 @@ def load_dataset(
         whole = whole.declared()
     kept = whole.filtered(
         min_value=data.min_value,
-        min_interactions=data.min_interactions,
+        min_interactions=data.fewest_interactions,
         min_users=data.min_users,
         keep_items=has_table or data.items == "declared",
     )
@@ -325,12 +327,14 @@ def divide(experiment: Experiment, dataset: Dataset) -> Split:
     return _SPLITS[data.split](data, dataset, key)
 
 
-def protocol(experiment: Experiment) -> Candidates:
+def protocol(experiment: Experiment) -> Protocol:
     """The protocol of evaluation."""
     data, evaluate = experiment.data, experiment.evaluate
     key = _users_key(experiment).at("candidates")
     if data.protocol is not None:
         return named(data.protocol, data.source).candidates(key)
+    if evaluate.protocol == "impressions":
+        return ShownCandidates()
     if evaluate.protocol == "sampled":
         return SampledCandidates(evaluate.candidates, key)
     return EachTargetAlone() if evaluate.protocol == "each-alone" else FullRanking()
@@ -373,6 +377,20 @@ def _none(_: DataSettings, dataset: Dataset, __: Key) -> Split:
     return everyone_trains(dataset)
 
 
+def _by_time(data: DataSettings, dataset: Dataset, _: Key) -> Split:
+    assert data.validation_from is not None
+    assert data.test_from is not None
+    return by_time(
+        dataset, validation_from=data.validation_from, test_from=data.test_from
+    )
+
+
+def _by_part(data: DataSettings, dataset: Dataset, _: Key) -> Split:
+    assert data.validation_part is not None
+    assert data.test_part is not None
+    return by_part(dataset, validation=data.validation_part, test=data.test_part)
+
+
 _SPLITS: Mapping[SplitName, Callable[[DataSettings, Dataset, Key], Split]] = {
     "new-users": _new_users,
     "adapt-half": _adapt_half,
@@ -380,6 +398,8 @@ _SPLITS: Mapping[SplitName, Callable[[DataSettings, Dataset, Key], Split]] = {
     "leave-latest-out": _latest_item,
     "ratio": _ratio,
     "none": _none,
+    "by-time": _by_time,
+    "by-part": _by_part,
 }
 
 

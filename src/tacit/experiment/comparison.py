@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from tacit.experiment.settings import Experiment
 from tacit.experiment.training import Nobody, Watch, train
 from tacit.keys import Key
 from tacit.release import EVERYONE, Standing, Unit, View
-from tacit.results import Evaluation, Metric, Pooled, pool
+from tacit.results import Evaluation, Groups, Metric, Pooled, pool
 from tacit.runtime.run import RunDirectory
 
 
@@ -61,18 +61,14 @@ class Line:
         aimed = self.target is not None and math.isfinite(self.target)
         return self.target if aimed else self.provable
 
-    def of_group(self, group: str) -> dict[str, list[np.ndarray]]:
-        """Every metric of the held-out users of a public group, seed by seed."""
-        return {
-            metric: [
-                one.values[metric][
-                    one.budgets.member_of == one.budgets.labels.index(group)
-                ]
-                for one in self.evaluations
-                if one.budgets is not None and group in one.budgets.labels
-            ]
-            for metric in self.evaluations[0].values
-        }
+    def of_group(self, group: str) -> dict[str, Metric]:
+        """Every metric of the held-out users of a public group, of all seeds."""
+        parts = [
+            one.only(one.budgets.member_of == one.budgets.labels.index(group))
+            for one in self.evaluations
+            if one.budgets is not None and _has_members(one.budgets, group)
+        ]
+        return Evaluation.joined(parts).metrics() if parts else {}
 
     def pooled(self) -> dict[str, Pooled]:
         """The mean of every metric over seeds, with its standard error."""
@@ -115,12 +111,11 @@ class Comparison:
                 "group": group,
                 "epsilon": epsilon,
                 "metric": metric,
-                **Metric.of(np.concatenate(values)).to_json(),
+                **found.to_json(),
             }
             for line in self.lines
             for group, epsilon in line.by_group.items()
-            for metric, values in line.of_group(group).items()
-            if any(map(len, values))  # held-out users of this group
+            for metric, found in line.of_group(group).items()
         ]
 
     def cells(self) -> list[dict[str, Any]]:
@@ -157,6 +152,12 @@ def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
 
 
 # --- Details -------------------------------------------------------------------------
+
+
+def _has_members(groups: Groups, label: str) -> bool:
+    if label not in groups.labels:
+        return False
+    return bool((groups.member_of == groups.labels.index(label)).any())
 
 
 class Progress:
@@ -305,8 +306,7 @@ def _averaged(draws: Sequence[Evaluation]) -> Evaluation:
         name: float(np.mean([draw.totals[name] for draw in draws]))
         for name in first.totals
     }
-    parts = (first.protocol, first.users, values, first.groups, totals)
-    return Evaluation(*parts, first.budgets)
+    return replace(first, values=values, totals=totals)
 
 
 def _judged(

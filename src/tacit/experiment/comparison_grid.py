@@ -13,6 +13,7 @@ from typing import Any
 
 from tacit import check
 from tacit.errors import BadValue
+from tacit.experiment.impression_settings import missing_texts
 from tacit.experiment.registry import baseline_names
 from tacit.experiment.settings import (
     Experiment,
@@ -74,6 +75,10 @@ class Grid:
         if self.baselines is not None:
             for name in self.baselines:
                 check.one_of(baseline_names(), baseline=name)
+            first = read_experiment(self.experiments[0], self.changes)
+            lacking = missing_texts(first.data, first.evaluate, self.baselines)
+            if lacking:  # before anything is trained
+                raise BadValue("; ".join(lacking))
             return list(self.baselines)
         read = (read_experiment(path, self.changes) for path in self.experiments)
         named = (experiment.evaluate.baselines for experiment in read)

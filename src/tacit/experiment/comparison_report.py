@@ -17,17 +17,19 @@ def comparison_of(
     command: str,
 ) -> Report:
     """What `tacit compare` shows; `differences` are those to the line `against`."""
-    n_users = len(found.lines[0].evaluations[0].users)  # all lines have the same users
+    first = found.lines[0].evaluations[0]  # all lines have the same users
+    shown = (("test impressions per seed", f"{len(first):,}"),)
     return Report(
         title=f"Comparison on {found.source}",
         command=command,
         simulation=True,
         facts=(
             ("data", found.source),
-            ("protocol", found.lines[0].evaluations[0].protocol),
+            ("protocol", first.protocol),
             ("seeds", ", ".join(map(str, found.seeds))),
             ("noise draws per seed", str(found.draws)),
-            ("test users per seed", f"{n_users:,}"),
+            ("test users per seed", f"{first.n_users:,}"),
+            *(shown if first.per == "impression" else ()),
         ),
         comparison=tuple(_contestant(line) for line in found.lines),
         tradeoff=_tradeoff(found),

@@ -1,4 +1,4 @@
-"""The method and its baselines on the same held-out users."""
+"""The method and its baselines on the same held-out users or impressions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from tacit.data.shards import Shards
-from tacit.data.splits import Heldout
+from tacit.data.splits import Heldout, HeldoutPart
 from tacit.evaluation.candidate_sets import SampledCandidates
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.ranking import Personal, Scorer
@@ -20,7 +20,7 @@ from tacit.experiment.assemble import (
     root_key,
 )
 from tacit.experiment.registry import baseline
-from tacit.experiment.scorer import scorer
+from tacit.experiment.scorer import fit, scorer
 from tacit.experiment.search import search
 from tacit.experiment.settings import Experiment
 from tacit.method import Clients, Scores, enrol
@@ -29,9 +29,12 @@ from tacit.runtime.rounds import State
 from tacit.serving.recommender import Recommender
 
 Users = Int64[np.ndarray, "users"]
+Items = Int64[np.ndarray, "items"]
 
 
-def evaluate_method(assembled: Assembled, state: State, heldout: Heldout) -> Evaluation:
+def evaluate_method(
+    assembled: Assembled, state: State, heldout: HeldoutPart
+) -> Evaluation:
     """The evaluation of the method with the weights in `state`."""
     return evaluate_scores(assembled, method_scorer(assembled, state), heldout)
 
@@ -45,18 +48,17 @@ def scorers(assembled: Assembled, state: State) -> Iterator[tuple[str, Scorer]]:
 
 
 def evaluate_scores(
-    assembled: Assembled, score: Scorer, heldout: Heldout
+    assembled: Assembled, score: Scorer, heldout: HeldoutPart
 ) -> Evaluation:
     """The evaluation of any scores, by the experiment's protocol and metrics."""
     experiment = assembled.experiment
-    ranked = ranked_for(experiment, heldout)
     found = evaluate(
         score,
-        ranked,
+        ranked_for(experiment, heldout),
         metrics=experiment.evaluate.metrics,
         protocol=protocol(experiment),
     )
-    return replace(found, budgets=_budgets(assembled, ranked.users))
+    return replace(found, budgets=_budgets(assembled, found.users))
 
 
 def _budgets(assembled: Assembled, users: Users) -> Groups | None:
@@ -68,7 +70,7 @@ def _budgets(assembled: Assembled, users: Users) -> Groups | None:
 
 
 def evaluate_among_all(
-    assembled: Assembled, score: Scorer, heldout: Heldout
+    assembled: Assembled, score: Scorer, heldout: HeldoutPart
 ) -> Evaluation | None:
     """The same users' `full_metrics` among all items; None if none are asked for."""
     experiment = assembled.experiment
@@ -78,17 +80,21 @@ def evaluate_among_all(
     return evaluate(score, ranked_for(experiment, heldout), metrics=metrics)
 
 
-def ranked_for(experiment: Experiment, heldout: Heldout) -> Heldout:
-    """Those of the held-out users whom the experiment ranks for."""
+def ranked_for(experiment: Experiment, heldout: HeldoutPart) -> HeldoutPart:
+    """What is held out of those users whom the experiment ranks for."""
     settings, candidates = experiment.evaluate, protocol(experiment)
-    rows = np.arange(len(heldout.users))
     is_skipping = settings.too_few_candidates == "skip"
     if is_skipping and isinstance(candidates, SampledCandidates):
-        # A user who touched nearly everything has too few items left to be sampled.
-        rows = np.flatnonzero(candidates.free(heldout) >= candidates.n)
-    if settings.max_users is None and len(rows) == len(heldout.users):
-        return heldout
-    return heldout.take(rows[: settings.max_users])
+        heldout = _with_enough(candidates, heldout)
+    return heldout if settings.max_users is None else heldout.first(settings.max_users)
+
+
+def _with_enough(candidates: SampledCandidates, heldout: HeldoutPart) -> HeldoutPart:
+    """The users who lack enough items to be ranked among so many."""
+    assert isinstance(heldout, Heldout)  # impressions have no other candidates
+    is_enough = candidates.free(heldout) >= candidates.n
+    # A user who touched nearly everything has too few items left to be sampled.
+    return heldout if is_enough.all() else heldout.take(np.flatnonzero(is_enough))
 
 
 def baseline_scorer(assembled: Assembled, name: str, *, budget: int = 0) -> Scorer:
@@ -103,7 +109,7 @@ def baseline_scorer(assembled: Assembled, name: str, *, budget: int = 0) -> Scor
         metric = experiment.evaluate.metrics[0]
         tried = search(ranker, split, metric=metric, budget=budget, key=key)
         ranker = tried.best.ranker
-    return scorer(ranker.fit(split.train, key=key))
+    return scorer(fit(ranker, split, key=key))
 
 
 def method_scorer(assembled: Assembled, state: State) -> Personal:
@@ -124,10 +130,31 @@ def method_scorer(assembled: Assembled, state: State) -> Personal:
         if (rows >= 0).all():
             return state.clients.take(rows)
         profiles = split.profiles.take(users)
-        return enrol(method, assembled.plan, profiles, key.each(users))
+        own = enrol(method, assembled.plan, profiles, key.each(users))
+        return _with_trained(own, state.clients, rows)
 
     def score(users: Users, history: Shards) -> Scores:
         keys = key.each(users).at("represent")
         return recommender.score(history, clients(users), keys)
 
-    return Personal(score)
+    def among(users: Users, history: Shards, items: Items) -> Scores:
+        keys = key.each(users).at("represent")
+        return recommender.score(history, clients(users), keys, items=items)
+
+    return Personal(score, among)
+
+
+def _with_trained(own: Clients, trained: Clients, rows: Users) -> Clients:
+    """Clients of whom some have trained; `rows` says where, and -1 for the others.
+
+    An impression may be of a user who trained or of one who did not, and what a client
+    keeps does not depend on who else is ranked for.
+    """
+    known = np.flatnonzero(rows >= 0)
+    if not len(known):
+        return own
+    kept = trained.take(rows[known])
+    numbers, groups = own.numbers.copy(), own.groups.copy()
+    numbers[known], groups[known] = kept.numbers, kept.groups
+    merged = own.with_state(known, kept.state)
+    return replace(merged, numbers=numbers, groups=groups)

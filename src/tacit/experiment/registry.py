@@ -8,11 +8,14 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from tacit import check
+from tacit.baselines import BASELINES
 from tacit.baselines.ranker import Ranker
 from tacit.errors import BadValue
 from tacit.experiment.dataclass_fields import Problems
 from tacit.method import Method
 from tacit.methods import METHODS
+
+_OWN = {"tacit.methods": METHODS, "tacit.baselines": BASELINES}
 
 
 def method_names() -> list[str]:
@@ -57,8 +60,8 @@ def _load(group: str, kind: str, name: str) -> Any:
 
 
 def _found(group: str) -> dict[str, EntryPoint]:
-    """The entry points of other packages, and our own methods, which come first."""
-    own = METHODS if group == "tacit.methods" else {}
+    """The entry points of other packages, and our own classes, which come first."""
+    own = _OWN[group]
     listed = {n: EntryPoint(n, value, group) for n, value in own.items()}
     return {entry.name: entry for entry in _declared(group)} | listed  # ours win
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int32, Int64
 
+from tacit.data.catalog import Catalog
 from tacit.data.shards import Shards
 from tacit.documents import read_document
 from tacit.errors import BadMessage, BadRun, BadValue, Damaged
@@ -29,6 +31,8 @@ from tacit.runtime.run import ONLY, RunDirectory, in_its_place
 from tacit.serving.model_file import load_model
 from tacit.serving.recommender import Holding, Recommender
 from tacit.statement import Statement
+
+Items = Int64[np.ndarray, "items"]
 
 _NO_RESULT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
@@ -160,14 +164,32 @@ def _check_result(result: Mapping[str, Any]) -> None:
 
 
 def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> Holding:
-    """What the client of a simulated user holds: events, values, the profile."""
+    """What the client of a simulated user holds: events, impressions, the profile."""
     # Here: `load` must work without the modules that read data sets.
     from tacit.experiment.assemble import load_dataset
 
     dataset = load_dataset(experiment)
     row = dataset.profiles.index(user)
     log = dataset.interactions.take_users(np.array([row]))
-    ids = [dataset.catalog.ids[item] for item in log.items.tolist()]
+    shown = dataset.impressions
+    shown = None if shown is None else shown.take_users(np.array([row]))
+    is_named = log.per_item > 0
+    if shown is not None:
+        is_named = is_named | shown.named_items()
+    # From the index in these data to the index in the model's catalog.
+    renumbering = _indices(recommender, dataset.catalog, np.flatnonzero(is_named), user)
+    n_items = len(recommender.catalog)
+    log = replace(log, items=renumbering[log.items], n_items=n_items)
+    if shown is not None:
+        shown = shown.renumbered(renumbering, n_items=n_items)
+    return Holding(Shards.of(log, shown), dataset.profiles.take([row]))
+
+
+def _indices(
+    recommender: Recommender, catalog: Catalog, items: Items, user: str
+) -> Int32[np.ndarray, "catalog"]:
+    """The index of each of the user's items in the model's catalog, -1 for others."""
+    ids = [catalog.ids[item] for item in items.tolist()]
     known = recommender.catalog.ids.positions
     # Left out in silence, the list would be of somebody with another history.
     missing = [i for i in ids if i not in known]
@@ -176,6 +198,6 @@ def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> H
             f"user '{user}' has items the model does not know, such as {missing[0]}; "
             "the data has changed since the run was trained"
         )
-    items = recommender.catalog.indices(ids).astype(np.int32)
-    log = replace(log, items=items, n_items=len(recommender.catalog))
-    return Holding(Shards.of(log), dataset.profiles.take([row]))
+    found = np.full(len(catalog), -1, np.int32)
+    found[items] = recommender.catalog.indices(ids).astype(np.int32)
+    return found

@@ -17,7 +17,7 @@ from tacit import check
 from tacit.baselines.ranker import Grid, Ranker
 from tacit.data.splits import Split
 from tacit.evaluation.evaluate import evaluate
-from tacit.experiment.scorer import scorer
+from tacit.experiment.scorer import fit, scorer
 from tacit.keys import Key
 from tacit.results import Metric
 
@@ -98,7 +98,7 @@ def _trial(
 ) -> Trial:
     start = time.perf_counter()
     candidate = replace(ranker, **settings)
-    fitted = candidate.fit(split.train, key=key.at("search", "fit"))
+    fitted = fit(candidate, split, key=key.at("search", "fit"))
     found = evaluate(scorer(fitted), split.validation, metrics=(metric,))
     seconds = time.perf_counter() - start
     return Trial(candidate, settings, found.metrics()[metric], seconds)

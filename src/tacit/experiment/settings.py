@@ -24,11 +24,13 @@ from tacit.data.contribution_bounds import ContributionBounds
 from tacit.data.metadata_vectors import MetadataVectors
 from tacit.data.sources.csv import CsvTable, ItemsTable
 from tacit.data.subset import Subset
+from tacit.data.synthetic.news_world import NewsWorld
 from tacit.data.synthetic.world import World
 from tacit.errors import BadExperiment, BadValue
 from tacit.evaluation.metrics import parse
 from tacit.evaluation.paper_protocols import named
 from tacit.evaluation.released_metric import Measured, ReleasedMetric
+from tacit.experiment import impression_settings
 from tacit.experiment.dataclass_fields import Problems
 from tacit.experiment.registry import (
     baseline_class,
@@ -53,8 +55,19 @@ Table = Mapping[str, Any]
 
 
 SplitName = Literal[
-    "new-users", "adapt-half", "leave-one-out", "leave-latest-out", "ratio", "none"
+    "new-users",
+    "adapt-half",
+    "leave-one-out",
+    "leave-latest-out",
+    "ratio",
+    "none",
+    "by-time",
+    "by-part",
 ]
+_WORLDS: Mapping[str, type[World] | type[NewsWorld]] = {
+    "synthetic": World,
+    "synthetic-news": NewsWorld,
+}
 
 
 @dataclass(frozen=True)
@@ -62,15 +75,16 @@ class DataSettings:
     """Which data set to read, how to filter it, and how to divide it.
 
     `validation` and `test` are fractions of the users if below 1, else numbers of
-    users; with split = "ratio" they are fractions of everyone's items. A paper's
-    `protocol` decides how the data are filtered, divided and evaluated, as the paper
-    did. `population` is the number of users in the plan, or the number in each public
-    group: those who are not in the data are absent. By default it is counted.
+    users; with split = "ratio" they are fractions of everyone's items. Impressions are
+    divided by time or by published part (`impression_settings`). A paper's `protocol`
+    decides how the data are filtered, divided and evaluated, as the paper did.
+    `population` is the number of users in the plan, or the number in each public group:
+    those who are not in the data are absent. By default it is counted.
     """
 
     source: str
     csv: Mapping[str, Any] = field(default_factory=dict)
-    world: Mapping[str, Any] = field(default_factory=dict)  # of source = "synthetic"
+    world: Mapping[str, Any] = field(default_factory=dict)  # of an invented source
     archive: str | None = None  # where the archive lies, if not in the usual places
     protocol: str | None = None
     min_value: float | None = None
@@ -82,6 +96,11 @@ class DataSettings:
     validation: float = 0.1
     test: float = 0.1
     target_share: float = 0.2
+    # of split = "by-time": seconds since 1970, or ISO 8601; without a zone it is UTC
+    validation_from: int | str | None = None
+    test_from: int | str | None = None
+    validation_part: str | None = None  # of split = "by-part"
+    test_part: str | None = None
     # all that somebody has; training: what trainers have; declared: all that are listed
     items: Literal["all", "training", "declared"] = "all"
     text_vectors: tuple[str, ...] = ()  # texts of items, such as title: title_vector
@@ -120,16 +139,27 @@ class DataSettings:
                 f"validation={self.validation} and test={self.test} must be shares "
                 "that leave something to train on with split = 'ratio'"
             )
-        if self.world and self.source != "synthetic":
+        if self.world and self.source not in _WORLDS:
             raise BadValue(
-                "a table [data.world] goes with source = 'synthetic' only; the other "
-                "worlds have their sizes"
+                "a table [data.world] goes with source = 'synthetic' or "
+                "'synthetic-news' only; the other worlds have their sizes"
             )
         if (self.source == "csv") != bool(self.csv):
             raise BadValue(
                 "source = 'csv' and a table [data.csv] with path, user and item go "
                 "together; one of them is missing"
             )
+
+    @property
+    def holds_out_impressions(self) -> bool:
+        """Whether impressions are held out, and not users or their items."""
+        return self.split in impression_settings.SPLITS
+
+    @property
+    def fewest_interactions(self) -> int:
+        """How many distinct items somebody must have to stay."""
+        # Clicks to be predicted must not decide who is there, so everybody stays.
+        return 0 if self.holds_out_impressions else self.min_interactions
 
     @property
     def declared_users(self) -> int | None:
@@ -218,7 +248,8 @@ class EvaluateSettings:
     """
 
     metrics: tuple[str, ...] = ("ndcg@100", "recall@20", "recall@50")
-    protocol: Literal["full", "sampled", "each-alone"] = "full"
+    # by default "impressions" where impressions are held out
+    protocol: Literal["full", "sampled", "each-alone", "impressions"] = "full"
     candidates: int = 99  # of the sampled protocol
     # whom to rank for who lacks fewer items than candidates: nobody may be left out
     # silently, so to skip them is to be asked for
@@ -254,7 +285,7 @@ class Experiment:
     evaluate: EvaluateSettings
     sampler: Sampler
     csv: CsvTable | None
-    world: World | None
+    world: World | NewsWorld | None
     selection: ItemSelection | None = None
     metric: ReleasedMetric | None = None  # measured on those who train, under noise
     subset: Subset | None = None
@@ -363,7 +394,7 @@ def check_experiment(
         _check_drawn_groups(privacy, privacy.groups, run, problems)
     sampler = _sampler(run.sampler, problems) if run else None
     csv = _csv(data, relative_to, problems)
-    world = problems.read(World, data.world, "data.world") if data else None
+    world = _world(data, problems)
     selection = None
     if data and data.selection is not None:
         selection = problems.read(ItemSelection, data.selection, "data.selection")
@@ -379,22 +410,45 @@ def check_experiment(
         _check_baseline_settings(evaluate, problems)
     if data and evaluate and data.protocol is not None:
         evaluate = _as_published(data, evaluate, table, problems)
+    if data and evaluate and run and run.purpose != "release":
+        evaluate = _of_impressions(data, evaluate, table, problems)
+    if data and evaluate:
+        problems.found += impression_settings.missing_texts(
+            data, evaluate, evaluate.baselines
+        )
     metric = _metric(evaluate, run, method, sampler, problems)
     if problems.found:
         raise BadExperiment(where, problems.found)
     parts = (data, name, method, privacy, run, evaluate, sampler)
     assert None not in parts  # no problem was found
-    known = world if data and data.world else None
     return Experiment(
         *parts,  # type: ignore[arg-type]
         csv,
-        known,
+        world,
         selection,
         metric,
         subset,
         construction,
         metadata,
     )
+
+
+def _world(data: DataSettings | None, problems: Problems) -> World | NewsWorld | None:
+    """The invented world of a table [data.world], if there is one."""
+    if data is None or not data.world:
+        return None
+    kind: type[World | NewsWorld] = _WORLDS[data.source]
+    return problems.read(kind, data.world, "data.world")
+
+
+def _of_impressions(
+    data: DataSettings, evaluate: EvaluateSettings, table: Table, problems: Problems
+) -> EvaluateSettings:
+    """The evaluation that goes with the split; notes what does not go together."""
+    problems.found += impression_settings.problems_of(data, evaluate, table)
+    if not data.holds_out_impressions:
+        return evaluate
+    return impression_settings.with_defaults(evaluate, table)
 
 
 def _metadata(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import tomli_w
 
 from tacit.data.digest import input_digest
-from tacit.data.splits import Heldout
+from tacit.data.splits import HeldoutPart
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Damaged, Refused
 from tacit.evaluation.released_metric import Released
@@ -152,9 +152,9 @@ def train(
 
 
 def evaluate_all(
-    assembled: Assembled, state: State, heldout: Heldout
+    assembled: Assembled, state: State, heldout: HeldoutPart
 ) -> dict[str, Evaluation]:
-    """Evaluations of the method and of each baseline, on the same users."""
+    """Evaluations of the method and of each baseline, on the same held-out part."""
     return {
         name: evaluate_scores(assembled, score, heldout)
         for name, score in scorers(assembled, state)

@@ -18,5 +18,6 @@ METHODS = {
     "fofl": "tacit.methods.rivals.fofl:Fofl",
     "gram": "tacit.methods.gram:Gram",
     "nn_self": "tacit.methods.rivals.nn_self:NnSelf",
+    "privaterec": "tacit.methods.privaterec:PrivateRec",
     "privrec": "tacit.methods.privrec:PrivRec",
 }

@@ -119,10 +119,10 @@ def _content(catalog: Catalog, names: tuple[str, ...], scale: float) -> Content:
         if isinstance(column, Numeric):
             numbers.append(_known(column.values, scale)[:, None])
         elif isinstance(column, Category | Categories):
-            labels.append(_indicator(column))
+            labels.append(indicator(column))
         else:
-            labels.append(_unit(_vectors(column)))
-    joined = _unit(np.concatenate(labels, axis=1))
+            labels.append(unit_rows(_vectors(column)))
+    joined = unit_rows(np.concatenate(labels, axis=1))
     return Content(joined, np.concatenate(numbers, axis=1))
 
 
@@ -134,7 +134,8 @@ def public_content(known: Content) -> dict[str, PublicSlot]:
     }
 
 
-def _indicator(column: Category | Categories) -> Float32[np.ndarray, "items labels"]:
+def indicator(column: Category | Categories) -> Float32[np.ndarray, "items labels"]:
+    """One row per item, with a 1 for each of its labels."""
     if isinstance(column, Categories):
         return column.indicator()
     known = column.codes >= 0
@@ -144,8 +145,11 @@ def _indicator(column: Category | Categories) -> Float32[np.ndarray, "items labe
 
 
 def _vectors(column: Vectors | Text) -> Float32[np.ndarray, "items axes"]:
-    if isinstance(column, Vectors):
-        return column.values
+    return column.values if isinstance(column, Vectors) else bag_of_words(column)
+
+
+def bag_of_words(column: Text) -> Float32[np.ndarray, "items words"]:
+    """One row per item with the weights of its distinct words, hashed into columns."""
     words = [_WORD.findall(column[row].lower()) for row in range(len(column))]
     having = Counter(word for row in words for word in set(row))
     out = np.zeros((len(words), _WORD_COLUMNS), np.float32)
@@ -161,7 +165,9 @@ def _column(word: str) -> int:
     return int.from_bytes(digest, "little") % _WORD_COLUMNS
 
 
-def _unit(rows: Float32[np.ndarray, "items axes"]) -> Float32[np.ndarray, "items axes"]:
+def unit_rows(
+    rows: Float32[np.ndarray, "items axes"],
+) -> Float32[np.ndarray, "items axes"]:
     """Each row over its norm; a row of zeros stays."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1.0).astype(np.float32)

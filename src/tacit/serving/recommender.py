@@ -120,11 +120,18 @@ class Recommender:
         ]
 
     def score(
-        self, shards: Shards, clients: Clients, keys: Keys | None = None
+        self,
+        shards: Shards,
+        clients: Clients,
+        keys: Keys | None = None,
+        *,
+        items: Int64[np.ndarray, "items"] | None = None,
     ) -> Scores:
-        """A score for each user and item of the catalog, of shape (users, items)."""
+        """A score for each user and item, of shape (users, items); by default all."""
         own = keys or Key.from_os().each(np.arange(len(shards)))
         every, found = Candidates.all_of(self.catalog), []
+        if items is not None:
+            every = Candidates(items, self.catalog)
         for first in range(0, max(1, len(shards)), _USERS_AT_ONCE):
             rows = np.arange(first, min(first + _USERS_AT_ONCE, len(shards)))
             block = clients.take(rows), shards.take(rows), own[rows]

@@ -53,10 +53,13 @@ def model_digest(method: Method, broadcast: Broadcast) -> str:
 
 def origin(model: str, shard: Shards, *, profile: Profiles) -> str:
     """A digest of the model and of everything that the client holds of its user."""
-    log, events = describe(shard.log, "log")
-    described, columns = describe(profile, "profile")
-    facts = {"model": model, "log": json.dumps(log), "profile": json.dumps(described)}
-    return _digest(facts, events | columns)
+    parts: dict[str, object] = {"log": shard.log, "profile": profile}
+    if shard.impressions is not None:
+        parts["impressions"] = shard.impressions
+    described = {name: describe(part, name) for name, part in parts.items()}
+    facts = {name: json.dumps(said) for name, (said, _) in described.items()}
+    columns = {n: c for _, found in described.values() for n, c in found.items()}
+    return _digest({"model": model, **facts}, columns)
 
 
 def read_or_make(path: Path, origin: str, *, make: Callable[[], Tastes]) -> Tastes:

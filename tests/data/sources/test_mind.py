@@ -125,7 +125,7 @@ def test_a_dev_part_beside_it_is_read_too_even_if_it_comes_later(packed, tmp_pat
     assert [parts[i] for i in range(5)] == ["train", "train", "dev", "train", "dev"]
     split = by_time(found, validation_from="2019-11-12", test_from="2019-11-15")
     assert len(found.impressions.slates.histories) == 3  # U2's serves both parts
-    sizes = [len(p) for p in (split.impressions, split.validation, split.test)]
+    sizes = [len(p) for p in (split.train.impressions, split.validation, split.test)]
     assert sizes == [2, 1, 2]
 
 
@@ -157,7 +157,11 @@ def test_adressa_in_three_parts_without_times(packed, tmp_path):
     assert log.times is None
     assert log.items.tolist() == [2, 0, 1, 1, 1]  # what train clicked is not told twice
     split = by_part(found, validation="valid", test="test")
-    assert [len(split.impressions), len(split.validation), len(split.test)] == [1, 1, 2]
+    assert [len(split.train.impressions), len(split.validation), len(split.test)] == [
+        1,
+        1,
+        2,
+    ]
     assert split.train.items.tolist() == [2, 0]
 
 
@@ -293,5 +297,5 @@ def test_the_real_sample(real_data, tmp_path):
     days = np.unique(slates.times // 86_400, return_counts=True)[1]
     assert days.tolist() == [439, 490, 1109, 1020, 974, 968]
     split = by_time(found, validation_from="2019-11-13", test_from="2019-11-14")
-    sizes = [len(p) for p in (split.impressions, split.validation, split.test)]
+    sizes = [len(p) for p in (split.train.impressions, split.validation, split.test)]
     assert sizes == [3058, 974, 968]

@@ -6,6 +6,8 @@
                new_users, adapt_half
                everyone_trains holds nobody out
 
+Impressions are divided by time or by published part, in `tacit.data.news_split`.
+
 An item is held out with all its repeats, so no target occurs in its own history;
 histories keep repeats, order, times and contexts. A user's draws are addressed by the
 user's row in the data set and depend on nobody else's events.
@@ -15,10 +17,11 @@ from __future__ import annotations
 
 from tacit.data.splits.by_item import leave_one_out, ratio
 from tacit.data.splits.by_user import adapt_half, everyone_trains, new_users
-from tacit.data.splits.split import Heldout, Split
+from tacit.data.splits.split import Heldout, HeldoutPart, Split
 
 __all__ = [
     "Heldout",
+    "HeldoutPart",
     "Split",
     "adapt_half",
     "everyone_trains",

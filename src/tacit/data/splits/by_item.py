@@ -1,4 +1,7 @@
-"""Splits in which everyone trains and some of each user's items are left out."""
+"""Splits in which everyone trains and some of each user's items are left out.
+
+Clients hold no impressions here: they would tell which of a user's items is left out.
+"""
 
 from __future__ import annotations
 

@@ -180,9 +180,10 @@ def _split(
 ) -> Split:
     """Training users with all they have, held-out users without what is hidden."""
     seen = ~targets if disliked is None else ~targets & ~disliked
+    log, shown = dataset.interactions.take_users(users.clients), dataset.impressions
     return Split(
         users.clients,
-        Shards.of(dataset.interactions.take_users(users.clients)),
+        Shards.of(log, None if shown is None else shown.take_users(users.clients)),
         pairs.heldout(users.validation, seen, targets, disliked),
         pairs.heldout(users.test, seen, targets, disliked),
         dataset.catalog,

@@ -1,4 +1,9 @@
-"""The result of a split: training clients, and users held out."""
+"""The result of a split: training clients, and what is held out of whom.
+
+A held-out part is of one of two kinds. `Heldout` users have items to be found in the
+whole catalog; `Impressions` have clicks to be found among what was shown. Both have
+`users`, rows of the profiles, and `first`. `evaluation.evaluate` ranks either.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from tacit.data.catalog import Catalog, Profiles
+from tacit.data.impressions import Impressions
 from tacit.data.shards import Shards
 
 
@@ -30,14 +36,25 @@ class Heldout:
         history, targets = self.history.take(rows), self.targets.take(rows)
         return Heldout(self.users[rows], history, targets, disliked)
 
+    def first(self, n: int) -> Heldout:
+        """The first `n` users."""
+        return self if n >= len(self.users) else self.take(np.arange(n))
+
+
+HeldoutPart = Heldout | Impressions
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A data set divided for honest evaluation; no target occurs in its history."""
+    """A data set divided for honest evaluation; no target occurs in its history.
+
+    Where impressions are held out, a user may both train and be ranked for: what
+    happened first is trained on, what happened later is held out.
+    """
 
     users: Int64[np.ndarray, "clients"]  # of the training clients: rows of the profiles
     train: Shards
-    validation: Heldout
-    test: Heldout
+    validation: HeldoutPart
+    test: HeldoutPart
     catalog: Catalog
     profiles: Profiles

@@ -14,9 +14,11 @@ user's draws depend on nobody else, and nothing is users × news.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ from jaxtyping import Float64, Int, Int64
 from numpy.typing import NDArray
 
 from tacit import check
+from tacit.data import cache as cached
+from tacit.data.archives import Stamp
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.impressions import Impressions, Slates, clicks
@@ -45,6 +49,7 @@ _START = 1_672_617_600  # 2 January 2023
 _SPAN = 35 * 86_400  # seconds: four weeks of reading and one of impressions
 _WEEKS_READ = 0.8  # share of the span before the first impression
 _BLOCK = 500_000  # candidates drawn at a time
+_KEPT_FROM = 10**7  # candidates that are drawn, which takes some seconds
 _VERSION = 1  # raise it when the same world would come out differently
 
 Users = Int64[np.ndarray, "users"]
@@ -92,6 +97,29 @@ class NewsWorld:
         profiles = Profiles(_ids("U", self.users))
         log = clicks(impressions)
         return Dataset(name, log, catalog, profiles, impressions, listed=catalog)
+
+    def load(
+        self, name: str = "synthetic-news", *, cache: Path | None = None
+    ) -> Dataset:
+        """As `dataset`; a large world is made once and then read from the cache."""
+        if not self.is_large:
+            return self.dataset(name)
+        text = repr((name, self)).encode()
+        digest = hashlib.blake2b(text, digest_size=8).hexdigest()
+        place = cached.entry(cached.folder(cache), f"news-world-{digest}")
+        build = partial(self.dataset, name)
+        return cached.through(place, stamp=lambda: self.stamp, build=build)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes so long to make that it is kept in the cache."""
+        each = self.shown * (self.impressions_per_user + self.history)
+        return self.users * each >= _KEPT_FROM
+
+    @property
+    def stamp(self) -> Stamp:
+        """The settings and the version that this world follows from."""
+        return {"world": repr(self), "version": _VERSION}
 
     def truth(self, slates: Slates) -> Float64[np.ndarray, "candidates"]:
         """The probability that a candidate is the first its reader picks.
@@ -256,7 +284,7 @@ def _source(name: str, title: str, world: NewsWorld, *, kept: bool) -> Generated
         terms="None: no real user is in it.",
         citation="None needed.",
         make=partial(world.dataset, name),
-        stamp={"world": repr(world), "version": _VERSION} if kept else None,
+        stamp=world.stamp if kept else None,
     )
 
 

