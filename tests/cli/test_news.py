@@ -16,8 +16,9 @@ from tacit.evaluation.slate_scores import slate_scores
 from tacit.experiment import assemble as assembling
 from tacit.experiment.assemble import assemble, divide, load_dataset
 from tacit.experiment.evaluate import baseline_scorer, method_scorer
+from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.scorer import scorer
-from tacit.experiment.settings import read_experiment
+from tacit.experiment.settings import check_experiment, read_experiment
 from tacit.experiment.training import Nobody, train
 from tacit.keys import Key
 from tacit.method import Tastes
@@ -185,6 +186,35 @@ def test_clients_that_trained_and_others_are_ranked_side_by_side(news):
     np.testing.assert_allclose(
         together[shown.places([user])], expected[shown[user]], atol=1e-12
     )
+
+
+# The networks of two methods, smaller than their papers'.
+SMALL = {"items": ["category"], "embedding": 2, "widths": [2], "adapt_epochs": 1}
+NEEDED = {"privrec": SMALL, "nn_self": {**SMALL, "inner_steps": 1}}
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_every_method_ranks_what_was_shown(name, news):
+    """A trained model gives the same scores whoever else is ranked for."""
+    for module in getattr(method_class(name), "EXTRAS", {}):
+        pytest.importorskip(module)
+    made = read_experiment(news).resolved()
+    made["data"] |= {"text_vectors": [], "world": {"users": 30, "news": 100}}
+    made["data"]["world"] |= {"shown": 5, "history": 5}
+    made["evaluate"]["baselines"] = []
+    own = {"name": name, **NEEDED.get(name, {})}
+    sections = {"method": own, "run": {"rounds": 4}}
+    table = {"data": made["data"], "evaluate": made["evaluate"], **sections}
+    assembled = assemble(check_experiment(table))
+    *_, (state, _) = assembled.simulation.run(assembled.simulation.start())
+    score = method_scorer(assembled, state)
+    some = assembled.split.test.first(6)
+    found = evaluate(score, some, metrics=METRICS)
+    assert 0 <= found.metrics()["auc"].mean <= 1
+    together = slate_scores(score, some.slates)
+    last = some.keep(np.arange(len(some)) == len(some) - 1).slates
+    alone = slate_scores(score, last)
+    np.testing.assert_allclose(together[-len(alone) :], alone, rtol=1e-4, atol=1e-6)
 
 
 def test_a_baselines_settings_are_searched_on_validation_impressions(news):

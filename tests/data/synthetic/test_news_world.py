@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from tacit.data.columns import describe
+from tacit.data.digest import content_digest
 from tacit.data.ragged import Ragged
 from tacit.data.sources import load
+from tacit.data.synthetic import news_world
 from tacit.data.synthetic.news_words import NOUNS, categories, subcategories
-from tacit.data.synthetic.news_world import NewsWorld
+from tacit.data.synthetic.news_world import LIKE_MIND_SMALL, NewsWorld
 from tacit.data.synthetic.ragged_draws import gumbel, heaviest_first, log_normal, within
 from tacit.errors import BadValue
 from tacit.evaluation.impressions import evaluate_impressions
@@ -191,3 +193,17 @@ def test_draws_have_their_mean_and_their_weights():
     noise = gumbel(uniform.ravel()).reshape(-1, 3)
     picked = np.bincount((np.log(weights) + noise).argmax(axis=1)) / 20_000
     assert np.abs(picked - weights).max() < 0.02
+
+
+def test_a_large_world_is_kept_and_a_small_one_made_anew(tmp_path, monkeypatch):
+    world = NewsWorld(users=20, news=80, shown=5, history=3, topics=3)
+    assert not world.is_large
+    assert LIKE_MIND_SMALL.is_large
+    small = world.load(cache=tmp_path)
+    assert not [*tmp_path.iterdir()]
+    monkeypatch.setattr(news_world, "_KEPT_FROM", 1)
+    world.load(cache=tmp_path)
+    assert [*tmp_path.iterdir()]
+    monkeypatch.setattr(NewsWorld, "dataset", lambda *_: pytest.fail("made anew"))
+    again = world.load(cache=tmp_path)
+    assert content_digest(again) == content_digest(small)
