@@ -263,7 +263,7 @@ class PrivateRec(SumMethod):
     def score(
         self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """Line 5."""
+        """Line 5: content as the head sees it, and the effects of the news."""
         weights, items = broadcast.weights, candidates.items
         vectors = weights["vectors"][items].astype(np.float64)
         news = self._head.news(weights["head"], vectors)

@@ -63,7 +63,7 @@ class Projection:
     rank: int = 2
 
     def start(self, axes: int) -> Matrix:
-        """The identity."""
+        """The identity matrix, which leaves every vector as it is."""
         return np.eye(axes)
 
     def users(self, weights: Matrix, histories: Rows) -> Rows:
@@ -88,7 +88,7 @@ class Bilinear:
     rank: int = 1
 
     def start(self, axes: int) -> Matrix:
-        """The identity, and a row of zeros."""
+        """The identity matrix with one more row, of zeros."""
         return np.eye(axes + 1, axes)
 
     def users(self, weights: Matrix, histories: Rows) -> Rows:
