@@ -187,7 +187,8 @@ def _adapts() -> Claim:
     evidence = (
         "H(S) depends on the gradients at every size up to a million"
         if first is None
-        else f"from {first:,} parameters on H(S) grows with S whatever the gradients "
-        "are, at epsilon 1 and less: the clip is the smallest norm of every such model"
+        else f"in every model of {first:,} or more parameters H(S) grows with S "
+        "whatever the gradients are, at epsilon 1 and less: the clip is the smallest "
+        "norm"
     )
     return Claim(text, first is None, evidence)

@@ -50,7 +50,7 @@ def test_the_claims_say_what_they_found(reproduced):
     assert "14.9 times" in claims[0].evidence
     assert "smallest norm" in claims[3].evidence
     assert claims[4].text.startswith("RQ6: ")
-    assert "from 1 parameters on" in claims[4].evidence
+    assert "of 1 or more parameters" in claims[4].evidence
 
 
 def test_where_noise_is_small_the_claim_holds(monkeypatch):
