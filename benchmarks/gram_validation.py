@@ -84,14 +84,16 @@ class Bench:
 
 
 def refresh(bench: Bench) -> Iterator[Row]:
-    """Some users, then others."""
+    """Some users, then others; runs that are not a refresh choose their phases."""
     n = len(bench.assembled.split.users)
     order = np.random.default_rng(bench.seed).permutation(n)
     gram = Gram(privacy=CentralGaussian())
     for epsilon in (1.0, 2.0, 4.0, 8.0):
         for name, share in (("half", 0.5), ("four fifths", 0.8)):
             first, rest = (np.sort(r) for r in np.split(order, [int(share * n)]))
-            made, left, found = bench.run(gram, first, epsilon=epsilon, draw=1)
+            made, left, found = bench.run(
+                gram, first, epsilon=epsilon, draw=1, rounds=3
+            )
             yield f"{epsilon:g} {name}", found
             again, anew = gram.refreshing(made), replace(gram, refresh="all")
             after = {"epsilon": epsilon, "draw": 2, "rounds": 1, "earlier": left}
@@ -104,7 +106,7 @@ def refresh(bench: Bench) -> Iterator[Row]:
             with patch.object(Evidence, "weight_beside", lambda *_: 1.0):
                 found = bench.run(again, rest, **after)[2]
             yield f"{what}, without a weight", found
-        whole = bench.run(gram, np.arange(n), epsilon=epsilon, draw=5)
+        whole = bench.run(gram, np.arange(n), epsilon=epsilon, draw=5, rounds=3)
         yield f"{epsilon:g} one run", whole[2]
 
 

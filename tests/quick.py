@@ -37,6 +37,7 @@ FORMS = {  # of a method that has another form, which is tested whole
     "methods/fedvae/test_contract.py": "TestPaper",
     "methods/test_dpvae.py": "TestBare TestVae TestPriors TestPaper TestPublished",
     "methods/rivals/test_dpals.py": "TestBare TestPublished",
+    "methods/rivals/test_dpmf.py": "TestBare TestHead",
     "methods/rivals/test_dplcf.py": "TestContract",
 }
 FURTHER = tuple(f"{file}::{n}" for file, names in FORMS.items() for n in names.split())

@@ -51,6 +51,10 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "against the literal loop",
     ),
     "kernels/implicit_factors": (THREADS, "both forms, bit for bit"),
+    "kernels/matrix_factorization": (
+        "models/test_matrix_factorization.py",
+        "against the literal loop",
+    ),
     "kernels/one_bit": (THREADS, "both forms, bit for bit"),
     "kernels/ranking": ("evaluation/test_ranking.py", "against its plain twin"),
     "kernels/topk": ("serving/test_topk.py", "against a sort"),

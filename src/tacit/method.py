@@ -84,7 +84,16 @@ from tacit.transport.messages import (
     Slot,
     zeros,
 )
-from tacit.tree import Array, Arrays, Dense, Factored, Symmetric, Tree
+from tacit.tree import (
+    Array,
+    Arrays,
+    Dense,
+    Factored,
+    Symmetric,
+    TouchedRows,
+    Tree,
+    divided,
+)
 
 __all__ = [
     "Array",
@@ -120,11 +129,13 @@ __all__ = [
     "SumMethod",
     "Symmetric",
     "Tastes",
+    "TouchedRows",
     "Tree",
     "Unmetered",
     "Unprotected",
     "Updates",
     "check_offered",
+    "divided",
     "empty_reports",
     "enrol",
     "in_turn",

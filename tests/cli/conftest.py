@@ -20,9 +20,13 @@ class Answer:
 
 
 @pytest.fixture
-def tacit(capsys, monkeypatch, tmp_path):
-    """The command line, called in this process with its own cache."""
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+def tacit(capsys, monkeypatch, tmp_path_factory):
+    """The command line, called in this process with its own cache.
+
+    It stands outside of `tmp_path`, where tests look at what a command has written:
+    whoever has TACIT_DATA set gets a cache from the real archives there.
+    """
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setenv("COLUMNS", "200")
 
     def call(*arguments: object) -> Answer:

@@ -101,4 +101,4 @@ def test_nothing_promised(tacit, experiment, tmp_path):
 def test_an_unknown_name(tacit):
     answer = tacit("audit", "nonesuch")
     assert answer.code == 2
-    assert "known: dpals, dplcf, dpvae, federated_popularity" in answer.err
+    assert "known: dpals, dplcf, dpmf, dpvae, federated_popularity" in answer.err

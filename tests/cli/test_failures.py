@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from quick import some_of
@@ -266,10 +267,10 @@ def test_a_damaged_file_is_one_sentence(tacit, trained, tmp_path, name, harm):
         assert name.rpartition("/")[2] in answer.err, answer.err
 
 
-def test_a_damaged_cache_is_one_line_and_no_error(tacit, trained, tmp_path):
+def test_a_damaged_cache_is_one_line_and_no_error(tacit, trained):
     call = ("plan", trained / "exp.toml", "--json")
     assert tacit(*call).code == 0
-    [manifest] = (tmp_path / "cache").glob("parsed/*/manifest.json")
+    [manifest] = Path(os.environ["TACIT_CACHE"]).glob("parsed/*/manifest.json")
     manifest.write_bytes(flipped(manifest.read_bytes()))
     answer = tacit(*call)
     assert answer.code == 0, answer.err

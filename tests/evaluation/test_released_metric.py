@@ -18,6 +18,7 @@ from tacit.method import (
     LocalPrivUnit,
     Method,
     Phase,
+    Shards,
     SumMethod,
     enrol,
 )
@@ -31,7 +32,12 @@ from tacit.release import EVERYONE, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, Once, Poisson
 from tacit.statement import account
-from tacit.testing.contract import MethodContract, ScoreFunction
+from tacit.testing.contract import (
+    MethodContract,
+    ScoreFunction,
+    assert_checkerboard_learnt,
+    checkerboard,
+)
 from tacit.testing.toy import ToyFactors
 
 USERS, ITEMS = 40, 12
@@ -93,6 +99,33 @@ class TestContract(MethodContract):
     def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
         best = np.argsort(-score(world.shards), axis=1)[:, :4]
         assert best.tolist() == [[0, 1, 2, 3]] * 4
+
+
+class TestChosenContract(MethodContract):
+    """The contract where the inner method chooses its phases, up to loadings."""
+
+    rounds = 4
+
+    def method(self) -> Method:
+        sizes = {"head": 12, "load_items": 20, "load_rank": 4, "rank": 8}
+        noisy = CentralGaussian(total_noise=0.01)
+        inner = Gram(privacy=noisy, count_share=0.1, **sizes)
+        share = 1e-6  # so small that both have the same noise on what they share
+        return Measured(inner, ReleasedMetric(share, k=2), privacy=noisy)
+
+    def plan(self, world: FederatedData) -> Plan:
+        return Plan(len(world.shards), rounds=self.rounds)
+
+    def answer_world(self) -> FederatedData:
+        """Everyone's last item is the same, so that the others are a checkerboard."""
+        histories = checkerboard().shards.histories
+        return FederatedData.of_histories([[*h, 12] for h in histories], n_items=13)
+
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
+        def but_the_last(shards: Shards) -> np.ndarray:
+            return score(shards)[:, :12]
+
+        assert_checkerboard_learnt(but_the_last, world.shards)
 
 
 # --- What is held out, and what is sent ----------------------------------------------
@@ -225,6 +258,7 @@ def test_the_model_is_the_inner_methods():
         (FederatedPopularity(privacy=CENTRAL), 1),
         (FederatedPopularity(privacy=CENTRAL), 3),
         (Gram(privacy=CENTRAL), 2),
+        (Gram(privacy=CENTRAL), 3),
         (FedVae(privacy=CentralGaussian(clip_quantile=0.5)), 4),
     ],
 )
@@ -241,6 +275,61 @@ def test_all_phases_together_stay_within_the_target(inner, rounds, share, epsilo
     assert method.privacy.noise_of(last) == pytest.approx(
         total / math.sqrt(share), rel=1e-8
     )
+
+
+def a_sparse_world() -> FederatedData:
+    """Six of 3,000 items each, so that hardly an item stands out of the noise."""
+    rng = np.random.default_rng(0)
+    some = [rng.choice(3000, 6, replace=False).tolist() for _ in range(600)]
+    return FederatedData.of_histories(some, n_items=3000)
+
+
+@pytest.mark.parametrize(
+    ("world", "epsilon", "names"),
+    [
+        (a_world(n_users=300), 0.01, ["counts", "hit_rate after round 1"]),
+        (
+            a_sparse_world(),
+            4.0,
+            ["counts", "more counts", "last counts", "hit_rate after round 3"],
+        ),
+        (
+            a_world(n_users=300),
+            50.0,
+            ["counts", "relations", "loadings", "hit_rate after round 3"],
+        ),
+    ],
+    ids=["hopeless", "sparse", "dense"],
+)
+def test_the_figure_follows_whatever_was_chosen(world, epsilon, names):
+    """It is measured once, and the whole budget is spent, wherever Gram ends."""
+    plan = plan_of(4, epsilon, n_users=len(world.shards))
+    method = measured(Gram(privacy=CENTRAL), share=0.2).calibrated(plan)
+    people = (world.catalog, world.profiles, world.shards)
+    simulation = Simulation(method, plan, *people, Key.from_seed(0))
+    state, found = simulation.start(), []
+    while not method.is_over(state.server):
+        phase = method.next_phase(state.server)
+        assert phase is not None
+        found.append(phase.name)
+        state, _ = simulation.step(state)
+    assert found == names
+    total = method.privacy.total_noise
+    assert float(state.server.memory["budget spent"]) == pytest.approx(total**-2)
+    assert 0 <= method.released(state.server).value <= 1
+    assert method.inner.privacy.total_noise == pytest.approx(total / math.sqrt(0.8))
+
+
+def test_noise_that_is_taken_off_is_the_noise_that_was_added():
+    """The inner method knows its phases by its own share of a smaller budget."""
+    plan = plan_of(4)
+    method = measured(Gram(privacy=CENTRAL), share=0.3).calibrated(plan)
+    assert method.chooses_phases
+    outer = {phase.name: phase for phase in method.phases(plan)}
+    for phase in method.inner.phases(plan.over(3)):
+        assert method.inner.privacy.noise_of(phase) == pytest.approx(
+            method.privacy.noise_of(outer[phase.name]), rel=1e-8
+        )
 
 
 def test_what_was_released_before_counts():

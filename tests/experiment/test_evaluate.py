@@ -106,7 +106,7 @@ def test_extras_are_what_a_baseline_cannot_be_fitted_without(name, monkeypatch):
     from tacit.errors import MissingExtra
     from tacit.keys import Key
 
-    for module in ("implicit", "torch"):
+    for module in ("implicit", "lightfm", "torch"):
         for known in [m for m in sys.modules if m.split(".")[0] == module]:
             monkeypatch.setitem(sys.modules, known, None)
         monkeypatch.setitem(sys.modules, module, None)

@@ -1,3 +1,5 @@
+from dataclasses import fields
+
 import pytest
 import tomli_w
 
@@ -6,7 +8,12 @@ from tacit.data.metadata_vectors import MetadataVectors
 from tacit.data.subset import Subset
 from tacit.errors import BadExperiment, BadValue
 from tacit.experiment.assemble import load_dataset
-from tacit.experiment.settings import check_experiment, read_experiment
+from tacit.experiment.registry import method_class, method_names
+from tacit.experiment.settings import (
+    PrivacySettings,
+    check_experiment,
+    read_experiment,
+)
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
@@ -275,6 +282,22 @@ def test_of_a_papers_mode_only_what_is_wrong_is_said():
     assert found == ["method: factors=0 must be >= 1"]
     [apart] = problems_of(method=paper)
     assert "mode 'paper' and mechanism 'published' go together" in apart
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_no_field_of_a_mechanism_hides_one_of_all(name):
+    """Such a field could not be set, and would stand in place of the other."""
+    shared = {field.name for field in fields(PrivacySettings)}
+    for kind in method_class(name).mechanisms.values():
+        assert shared & {field.name for field in fields(kind)} == set()
+
+
+def test_the_noise_of_dpvae_has_a_delta_of_its_own():
+    protection = {"mechanism": "published", "delta": 1e-6, "noise_delta": 1e-3}
+    method = {"name": "dpvae", "mode": "paper"}
+    made = check_experiment(with_section(method=method, privacy=protection))
+    assert made.method.privacy.noise_delta == 1e-3
+    assert made.resolved()["privacy"]["delta"] == 1e-6
 
 
 def test_targets_by_group_need_groups():

@@ -23,6 +23,7 @@ from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
 from tacit.methods.rivals.dpals import Dpals
+from tacit.methods.rivals.dpmf import Dpmf
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalBits, LocalPrivUnit
 from tacit.runtime.simulate import Simulation
@@ -36,6 +37,8 @@ EXACT = {
     "popularity": FederatedPopularity(privacy=CENTRAL),
     "votes": FmfLdp(factors=3, privacy=LocalBits(1.0, votes=20)),
     "fmf": FmfLdp(factors=3, privacy=LocalPrivUnit(5.0)),
+    "dpmf": Dpmf(factors=5, head=1000, most_items=20, privacy=CENTRAL),
+    "small dpmf": Dpmf(factors=5, head=100, most_items=20, privacy=CENTRAL),
 }
 STACKED = {  # products of all clients' rows at once; their rounding is that of BLAS
     "fedvae": (FedVae(hidden=(256,), latent=8, privacy=CENTRAL), 1e-5),

@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 
+from tacit.data.interactions import Interactions
+from tacit.data.shards import Shards
+from tacit.kernels import dispatch
+from tacit.models.histories import rows
 from tacit.models.item_relations import Relations, head_of, unit
 
 COUNTS = np.array([1.0, 9.0, 4.0, 0.5, -0.2])
@@ -31,6 +35,31 @@ def test_what_is_left_of_a_history_is_not_popularity():
     assert np.linalg.norm(y, axis=1) == pytest.approx([1, 1, 0])
     roots = known.roots(x.copy(), smoothing=0.0)
     assert np.linalg.norm(roots, axis=1) == pytest.approx([1, 1, 0])
+
+
+@pytest.mark.parametrize("longer", [1.0, 30.0])
+def test_both_twins_make_the_same_unit_vectors_and_tastes(monkeypatch, longer):
+    """Of repeated items, empty histories, whole heads and any popularity told."""
+    twin = dispatch.TABLE["rows.unit_rests"]
+    monkeypatch.setitem(dispatch.TABLE, "rows.unit_rests", twin.at(1))
+    rng = np.random.default_rng(0)
+    known = told(popularity=longer * rng.random(3))
+    lengths = np.array([0, 1, 4, 9, 30])
+    owners = np.repeat(np.arange(5), lengths)
+    log = Interactions.of_columns(
+        owners, rng.integers(5, size=lengths.sum()), n_users=5, n_items=5
+    )
+    shards, directions = Shards.of(log), rng.normal(size=(2, 2))
+    q, t = known.loadings(rows(shards, items=known.head), directions)
+    leaf = known.loadings_of(shards, directions)
+    for one, other in zip((leaf.left, leaf.right), (q, t), strict=True):
+        np.testing.assert_allclose(one[:, 0], other, atol=1e-12)
+        assert np.linalg.norm(one, axis=2).max() <= 1
+    np.testing.assert_allclose(leaf.sum(), q.T @ t, atol=1e-12)
+    halved = leaf.scale(np.full(5, 0.5))
+    np.testing.assert_allclose(halved.sum(), q.T @ t / 2, atol=1e-12)
+    assert halved.outer_sum is not None
+    np.testing.assert_allclose(known.roots_of(shards, smoothing=0.0), q, atol=1e-12)
 
 
 def test_without_directions_everyone_gets_popularity_then_the_tail():

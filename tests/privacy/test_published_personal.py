@@ -42,7 +42,7 @@ def told(privacy, lengths, epsilons):
 
 def test_a_constant_clip_by_hand():
     """Norms 1, 2 and 9, S = 3: clipped 1, 2 and 3, of mean 2."""
-    privacy = PublishedPersonalNoise(clip=3.0, delta=0.5, most_epsilon=1e9)
+    privacy = PublishedPersonalNoise(clip=3.0, noise_delta=0.5, most_epsilon=1e9)
     found = told(privacy, [[1.0, 2.0, 9.0]], [1e9])
     np.testing.assert_allclose(found, [[2.0, 0, 0, 0, 0, 0]], atol=1e-6)
 
@@ -62,7 +62,7 @@ def test_the_bound_and_the_noise_are_the_users_own():
 
 def test_where_the_noise_does_not_decide_the_error_is_computed():
     """With little noise a larger bound than the smallest norm is best."""
-    quiet = PublishedPersonalNoise(most_epsilon=1e6, delta=0.5)
+    quiet = PublishedPersonalNoise(most_epsilon=1e6, noise_delta=0.5)
     lengths = [[1.0, 5.0, 9.0]]
     found = told(quiet, lengths, [1e6])[0, 0]
     rows = np.zeros((3, 6))
@@ -119,7 +119,7 @@ def test_a_fixed_cohort_may_ask_somebody_in_every_round():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"most_epsilon": 0.0}, {"delta": 1.0}, {"clip": 0.0}]
+    "wrong", [{"most_epsilon": 0.0}, {"noise_delta": 1.0}, {"clip": 0.0}]
 )
 def test_what_cannot_be_is_refused(wrong):
     with pytest.raises(BadValue, match=next(iter(wrong))):

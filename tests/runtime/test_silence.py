@@ -22,6 +22,7 @@ from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
 from tacit.methods.rivals.dpals import Dpals
 from tacit.methods.rivals.dplcf import Dplcf
+from tacit.methods.rivals.dpmf import Dpmf
 from tacit.methods.rivals.fofl import Fofl
 from tacit.plan import Plan
 from tacit.privacy import (
@@ -45,6 +46,7 @@ METHODS = {  # the contract tries every method; these answer with their ledger
     "fmf, local": FmfLdp(alpha=4.0, privacy=LocalPrivUnit(1.0)),
     "fmf, bits": FmfLdp(alpha=4.0, privacy=LocalBits(1.0, votes=5)),
     "dpals, central": Dpals(factors=2, head=6, privacy=CentralGaussian(2.0)),
+    "dpmf, central": Dpmf(factors=2, head=6, privacy=CentralGaussian(2.0)),
     "dplcf, local": Dplcf(privacy=LocalFlips(1.0)),
     "dpvae, central": DpVae(head=6, latent=2, privacy=CentralGaussian(2.0)),
     "fedvae, moving clip": FedVae(

@@ -21,7 +21,7 @@ from tacit.transport import exact_total as module
 from tacit.transport.channels import Each, RoundContext, SecureSum, bare_sum, summed
 from tacit.transport.exact_total import check_exact, exact_total
 from tacit.transport.messages import Layout, Reports, Slot
-from tacit.tree import Dense, Factored, Grouped, Symmetric, Tree
+from tacit.tree import Dense, Factored, Grouped, Symmetric, TouchedRows, Tree
 
 SECRET = bytes(range(32))
 FALSE_ALARM = 1e-9
@@ -94,6 +94,12 @@ def worlds():
     placed = Tree({"a": Grouped(Symmetric(roots(n, 5)), in_groups(n))})
     slot = Slot.symmetric("float64", 5).grouped(3)
     yield "symmetric groups", placed, {"a": slot}, GaussianSum(1.0, 1.0)
+    numbers = np.arange(4 * n, dtype=np.int32).reshape(n, 4) % 9
+    touched = TouchedRows(numbers, draws(n, 4, 3), 8)
+    rows = Slot.touched_rows("float64", (8, 3), most=4)
+    yield "touched rows", Tree({"V": touched}), {"V": rows}, GaussianSum(1.5, 1.0)
+    placed = Tree({"V": Grouped(touched, in_groups(n))})
+    yield "groups of rows", placed, {"V": rows.grouped(3)}, GaussianSum(1.5, 1.0)
 
 
 WORLDS = {name: rest for name, *rest in worlds()}
@@ -334,8 +340,10 @@ def test_whatever_arrives_keeps_the_limit_and_harms_nobody(name, value, place):
     for leaf_name, leaf in tree.select([0]).leaves.items():
         parts = {s: p.copy() for s, p in leaf.parts.items()}
         for part in parts.values():
+            is_number = part.dtype.kind == "f"  # else it says which row is touched
             with np.errstate(over="ignore"):
-                part.reshape(-1)[place % part.size] = value
+                sent = value if is_number else place % 12 - 2
+                part.reshape(-1)[place % part.size] = sent
         made[leaf_name] = leaf.with_parts(parts)
     for code in codes_of(name):
         sums = {n: np.zeros(slots[n].shape, np.int64) for n in code.slots}

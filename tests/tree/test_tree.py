@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from tacit.errors import BadValue
 from tacit.kernels.dispatch import TABLE
-from tacit.tree import Dense, Factored, Symmetric, Tree, add, halved, mirrored
+from tacit.tree import Dense, Factored, Symmetric, Tree, add, divided, halved, mirrored
 
 REFUSED = (BadValue, jaxtyping.TypeCheckError)  # annotations are checked in tests
 CLOSE = {np.float32: 1e-5, np.float64: 1e-12}
@@ -406,3 +406,14 @@ def test_a_sparse_left_side_sums_as_a_dense_one(monkeypatch):
     total = np.ones_like(plain)
     leaf.add_to(total)
     np.testing.assert_allclose(total, plain + 1, rtol=0, atol=1e-12)
+
+
+def test_a_total_over_a_number_keeps_floats_as_they_are():
+    total = {"a": np.ones((2, 2), np.float32), "b": np.array([3, 4])}
+    found = divided(total, 2)
+    assert {name: value.dtype for name, value in found.items()} == {
+        "a": np.float32,
+        "b": np.float64,
+    }
+    assert found["b"].tolist() == [1.5, 2.0]
+    assert total["b"].tolist() == [3, 4]

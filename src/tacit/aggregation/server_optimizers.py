@@ -8,17 +8,17 @@ costs no privacy.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from tacit import check
+from tacit.buffers import empty
 from tacit.errors import BadValue
 from tacit.kernels import dispatch
+from tacit.side_by_side import side_by_side
 from tacit.tree import Array, Arrays
 
 Stepped = tuple[dict[str, Array], dict[str, Array]]  # the next weights and memory
@@ -178,8 +178,7 @@ class _Step:
         if not dispatch.pays("adam.adam", sum(w.size for w in weights.values())):
             made = [self.plain(*arrays) for arrays in given]
         else:
-            with ThreadPoolExecutor(os.cpu_count()) as threads:
-                made = [*threads.map(lambda arrays: self.compiled(*arrays), given)]
+            made = side_by_side(lambda arrays: self.compiled(*arrays), given)
         return dict(zip(weights, made, strict=True))
 
     def plain(self, weights: Array, mean: Array, square: Array, g: Array) -> Moved:
@@ -203,8 +202,7 @@ class _Step:
         shares, constants = (
             tuple(map(kind, of)) for of in (self.shares, self.constants)
         )
-        # Memory from numpy: it asks for large pages, a kernel does not.
-        after = tuple(np.empty_like(flat[0]) for _ in range(3))
+        after = tuple(empty(flat[0].shape, kind) for _ in range(3))
         adam(tuple(flat[:3]), flat[3], shares, constants, after)
         moved, m, v = (a.reshape(weights.shape) for a in after)
         return moved, m, v

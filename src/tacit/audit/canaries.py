@@ -27,9 +27,11 @@ from tacit.tree import (
     Grouped,
     Leaf,
     Symmetric,
+    TouchedRows,
     Tree,
 )
 from tacit.tree.grouped import Whole
+from tacit.tree.touched_rows import NO_ROW
 
 Numbers = Int64[np.ndarray, "clients"]
 Plant = Callable[[int, Numbers], Tree]  # the updates of clients in a round
@@ -164,11 +166,20 @@ class _OneHot:
             return Dense(self._set(leaf.values, self.places, self.size))
         if isinstance(leaf, Symmetric):
             return Symmetric(self._root(leaf.root))
+        if isinstance(leaf, TouchedRows):
+            return self._touched(leaf)
         columns = leaf.shape[1]
         # The first of the outer products has it all; the others are zero.
         left = self._set(leaf.left, self.places // columns, self.size)
         right = self._set(leaf.right, self.places % columns, 1.0)
         return Factored(left, right)
+
+    def _touched(self, leaf: TouchedRows) -> TouchedRows:
+        """The first of the touched rows has the coordinate; there is no other."""
+        row, column = np.divmod(self.places, leaf.shape[1])
+        rows = np.full((self.clients, leaf.rows.shape[1]), NO_ROW, leaf.rows.dtype)
+        rows[self.rows, 0] = row
+        return TouchedRows(rows, self._set(leaf.values, column, self.size), leaf.n_rows)
 
     def _root(self, like: Array) -> Array:
         """A root whose square is set at one pair of items and at their diagonals."""
@@ -200,6 +211,11 @@ def _filled(template: Tree, norms: Mapping[str, float], key: Key) -> Tree:
             return Dense(full(leaf.values, norm, draws))
         if isinstance(leaf, Symmetric):
             return Symmetric(full(leaf.root, math.sqrt(norm), draws))
+        if isinstance(leaf, TouchedRows):
+            # Some rows twice, some that are none: whoever lies may name any number.
+            shape = (1, *leaf.rows.shape[1:])
+            rows = draws.integers(NO_ROW, leaf.n_rows, shape, np.int32, endpoint=True)
+            return TouchedRows(rows, full(leaf.values, norm, draws), leaf.n_rows)
         right = full(leaf.right, 1.0, draws)
         return Factored(full(leaf.left, norm, draws), right)
 

@@ -76,7 +76,7 @@ def _zeros(layout: Layout) -> Reports:
     """One report of this layout, all zeros."""
     leaves = {
         name: slot.leaf(
-            {part: np.zeros((1, *s), slot.dtype) for part, s in slot.parts().items()}
+            {part: np.zeros((1, *s), d) for part, (d, s) in slot.stored().items()}
         )
         for name, slot in layout.slots.items()
     }

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
-from jaxtyping import Float, Float32, Float64
+from jaxtyping import Float32, Float64
 
 from tacit import check
 from tacit.baselines.library import confidences, implicit_on_cpu
 from tacit.baselines.matrix import users_by_items
+from tacit.baselines.mean_fold_in import fold_in_map, held_means
 from tacit.baselines.ranker import Grid, Scores, Vectors
 from tacit.data.shards import Shards
 from tacit.keys import Key
 
-_RIDGE = 1e-3  # of the fold-in map, relative to what it divides by
 _COUNT_OF_UNSEEN = 0.5  # so that its logarithm is below that of every item seen
 
 
@@ -70,7 +69,8 @@ class Bpr:
             )
             model.fit(confidences(train), show_progress=False)
         x, items = users_by_items(train), model.item_factors
-        fold_in = _ridge(_means(x, items[:, :-1]), model.user_factors[:, :-1])
+        means = held_means(x, items[:, :-1])
+        fold_in = fold_in_map(means, model.user_factors[:, :-1])
         counts = np.maximum(np.asarray(x.sum(axis=0)), _COUNT_OF_UNSEEN)
         # After the fold-in map, which must not see what the bias is given back.
         items[:, -1] += self.popularity * np.log(counts)
@@ -90,27 +90,11 @@ class FittedBpr:
         BPR has no rule for users it never saw. The map is the ridge regression of the
         training users' vectors on the means of their items.
         """
-        vectors = _means(users_by_items(history), self.items[:, :-1]) @ self.fold_in
+        means = held_means(users_by_items(history), self.items[:, :-1])
+        vectors = means @ self.fold_in
         ones = np.ones((len(history), 1))
         return np.concatenate([vectors, ones], axis=1).astype(np.float32)
 
     def score(self, history: Shards) -> Scores:
         """Inner products; somebody without a history gets the biases."""
         return self.represent(history) @ self.items.T
-
-
-def _means(
-    x: sp.csr_array, items: Float32[np.ndarray, "items factors"]
-) -> Float64[np.ndarray, "users factors"]:
-    lengths = np.maximum(np.diff(x.indptr), 1)
-    return (x @ items) / lengths[:, None]
-
-
-def _ridge(
-    means: Float64[np.ndarray, "users factors"],
-    users: Float[np.ndarray, "users factors"],
-) -> Float64[np.ndarray, "factors factors"]:
-    gram = means.T @ means
-    # Relative to the mean eigenvalue; 1e-12 where all means are zero.
-    ridge = max(_RIDGE * float(np.trace(gram)) / len(gram), 1e-12)
-    return np.linalg.solve(gram + ridge * np.eye(len(gram)), means.T @ users)

@@ -29,7 +29,7 @@ def reproduce(
         str,
         typer.Argument(
             metavar="PAPER",
-            help="The folder of its study, such as privrec, fmf-ldp or fedvae.",
+            help="The folder of its study, such as privrec or dpvae.",
             show_default=False,
         ),
     ],

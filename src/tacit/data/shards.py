@@ -14,6 +14,7 @@ from tacit.data.features import Features
 from tacit.data.interactions import Interactions
 from tacit.data.ragged import Ragged, offsets_of
 from tacit.errors import BadValue
+from tacit.kernels import dispatch
 from tacit.keys import Keys
 
 
@@ -105,6 +106,10 @@ class Shards:
 
     def _is_first(self) -> Bool[np.ndarray, "events"]:
         """Whether each event is the first that its client has of its item."""
+        if dispatch.pays("ragged.firsts", len(self.items)):
+            from tacit.kernels.ragged import firsts  # loads numba
+
+            return np.asarray(firsts(self.offsets, self.items, self.n_items))
         cells = self.owners * self.n_items + self.items
         order = np.argsort(cells, kind="stable")  # repeats keep their order
         cells = cells[order]

@@ -21,12 +21,17 @@ other users would have another rate.
 *Budget.* If everyone is asked in every round, a run of noise multipliers z_i amounts to
 one of 1 / z² = Σ 1 / z_i². The plan's target has its z; the method learns with 1 - s of
 1 / z², as if that were its target, and the hit rate has the rest.
+
+*Methods that choose their phases* may end early, so the hit rate has one phase for each
+round in which it may come, all with the same share, and follows the method's last. Its
+share is set aside from the start: whatever the method chooses, Σ 1 / z_i² of its own
+phases is at most 1 - s of 1 / z², and one hit rate is measured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Self
@@ -69,6 +74,7 @@ from tacit.release import EVERYONE
 from tacit.sampling import Everyone, Sampler
 
 NAME = "hit_rate"  # of the phase, and of its noise in the privacy settings
+_AFTER = f"{NAME} after round "  # of each phase, where the last round is not known
 _TALLY = "hits and misses"  # in the reports and in the server's memory
 _USERS_AT_ONCE = 256  # a taste may be a whole network of its own
 _Z95 = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
@@ -157,8 +163,7 @@ class Measured(SumMethod):
                 "a hit rate has a share of one target for all: set privacy."
                 "target_epsilon, and leave noise_multiplier and scale out"
             )
-        # The hit rate comes in the last round, which must be known beforehand.
-        return cls(method.with_planned_phases(), metric, privacy=method.privacy)
+        return cls(method, metric, privacy=method.privacy)
 
     @property
     def name(self) -> str:
@@ -177,20 +182,52 @@ class Measured(SumMethod):
     # what leaves
 
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
-        """The method's own, over one round less; then the hit rate."""
-        own, share = self.inner.phases(_own(plan)), self.metric.share
-        counted = Phase(
-            NAME,
-            range(plan.rounds - 1, plan.rounds),
-            what="held-out hits and misses",
-            share=share,
+        """The method's own, over one round less; then the hit rate.
+
+        Where the method chooses, one hit rate for each round that it may end before.
+        """
+        own, left = self.inner.phases(_own(plan)), 1 - self.metric.share
+        scaled = (replace(phase, share=phase.share * left) for phase in own)
+        if not self.chooses_phases:
+            last = plan.rounds - 1
+            return (*scaled, self._hit_rate(NAME, last, "held-out hits and misses"))
+        later = (
+            self._hit_rate(
+                f"{_AFTER}{round_}", round_, f"held-out hits after round {round_}"
+            )
+            for round_ in range(1, plan.rounds)
+        )
+        return (*scaled, *later)
+
+    def _hit_rate(self, name: str, round_: int, what: str) -> Phase:
+        return Phase(
+            name,
+            range(round_, round_ + 1),
+            what=what,
+            share=self.metric.share,
             proof="a hit and a miss that add up to 1",
         )
-        return (*(replace(p, share=p.share * (1 - share)) for p in own), counted)
+
+    @property
+    def chooses_phases(self) -> bool:
+        """Whether the inner method does: the hit rate follows where it ends."""
+        return self.inner.chooses_phases
+
+    def next_phase(self, server: Server) -> Phase | None:
+        """What the inner method chooses; after its last phase the hit rate, once."""
+        if not self.chooses_phases:
+            return super().next_phase(server)
+        if _TALLY in server.memory:
+            return None
+        own, name = _of_inner(server), f"{_AFTER}{server.round}"
+        if not self.inner.is_over(own):
+            phase = self.inner.next_phase(own)
+            name = phase.name if phase is not None else name
+        return _named(self.phases(server.plan), name)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """The inner method's leaves; for the hit rate, two numbers."""
-        if phase.name == NAME:
+        if _is_hit_rate(phase):
             return {_TALLY: Slot("float64", (2,))}
         return self.inner.report_shape(phase, catalog)
 
@@ -198,7 +235,7 @@ class Measured(SumMethod):
         self, phase: Phase | None, catalog: Catalog
     ) -> Mapping[str, PublicSlot]:
         """As the inner method; in the last round, its finished model."""
-        is_own = phase is not None and phase.name != NAME
+        is_own = phase is not None and not _is_hit_rate(phase)
         return self.inner.public_shape(phase if is_own else None, catalog)
 
     def update(
@@ -211,10 +248,15 @@ class Measured(SumMethod):
     ) -> Tree:
         """Lines 1 and 2: the inner method's raw update, or each client's tally."""
         own = replace(clients, plan=_own(clients.plan))
-        if phase.name == NAME:
+        if _is_hit_rate(phase):
             return Tree.dense(**{_TALLY: self.tally(broadcast, own, shards, keys)})
         rest, _ = shards.leaving_last_out()
-        return self.inner.update(phase, broadcast, own, rest, keys)
+        inners = self._inners(phase, clients.plan)
+        return self.inner.update(inners, broadcast, own, rest, keys)
+
+    def _inners(self, phase: Phase, plan: Plan) -> Phase:
+        """The phase as the inner method has it, whose share is of its own budget."""
+        return _named(self.inner.phases(_own(plan)), phase.name)
 
     def tally(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
@@ -255,6 +297,9 @@ class Measured(SumMethod):
         own = replace(_own(plan), target_epsilon=left, before=())
         inner = self.inner.calibrated(own)
         assert isinstance(inner.privacy, CentralGaussian)  # by `of`
+        if inner.chooses_phases:
+            privacy = replace(inner.privacy, total_noise=total)
+            return replace(self, inner=inner, privacy=privacy)
         noise = {p.name: inner.privacy.noise_of(p) for p in inner.phases(own)}
         noise[NAME] = total / math.sqrt(self.metric.share)
         privacy = replace(inner.privacy, noise_multiplier=noise)
@@ -266,19 +311,22 @@ class Measured(SumMethod):
 
     def public(self, server: Server, phase: Phase | None) -> Arrays:
         """As the inner method; in the last round, its finished model."""
-        is_own = phase is not None and phase.name != NAME
+        is_own = phase is not None and not _is_hit_rate(phase)
         return self.inner.public(_of_inner(server), phase if is_own else None)
 
     def robust(self, phase: Phase) -> Aggregator:
         """The inner method's aggregator; for the hit rate, the plain sum."""
-        return super().robust(phase) if phase.name == NAME else self.inner.robust(phase)
+        return (
+            super().robust(phase) if _is_hit_rate(phase) else self.inner.robust(phase)
+        )
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
         """As the inner method; in the last round nothing, but the sums are kept."""
-        if phase.name == NAME:
+        if _is_hit_rate(phase):
             kept = {**server.memory, _TALLY: total[_TALLY]}
             return server.after(weights=server.weights, memory=kept)
-        after = self.inner.learn(_of_inner(server), phase, total)
+        inners = self._inners(phase, server.plan)
+        after = self.inner.learn(_of_inner(server), inners, total)
         return replace(after, plan=server.plan)
 
     # as the inner method
@@ -314,6 +362,14 @@ class Measured(SumMethod):
             f"{plan.population:,} have two items or more"
         )
         return known if said is None else f"{said}; {known}"
+
+
+def _is_hit_rate(phase: Phase) -> bool:
+    return phase.name == NAME or phase.name.startswith(_AFTER)
+
+
+def _named(phases: Iterable[Phase], name: str) -> Phase:
+    return next(phase for phase in phases if phase.name == name)
 
 
 def _own(plan: Plan) -> Plan:

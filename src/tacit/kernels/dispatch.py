@@ -70,6 +70,12 @@ TABLE: dict[str, Twin] = {
         "below, numpy needs less than loading numba; loaded: a few milliseconds",
         loaded=300_000,
     ),
+    "ragged.firsts": Twin(
+        "events",
+        5_000_000,
+        "below, numpy needs less than loading numba; loaded: a tenth of a millisecond",
+        loaded=2_000,
+    ),
     "one_bit.tally": Twin(
         "votes", 200_000, "below, numpy needs less than loading numba"
     ),
@@ -114,6 +120,26 @@ TABLE: dict[str, Twin] = {
         agrees="rounding",
         is_public=True,
     ),
+    "rows.unit_rests": Twin(
+        "items that are related or loaded",
+        2**9,
+        "below, numpy needs a millisecond for a thousand clients",
+        agrees="rounding",
+        is_public=True,
+    ),
+    "rows.add_touched": Twin(
+        "numbers to add",
+        500_000,
+        "below, numpy needs less than loading numba; loaded: a millisecond",
+        loaded=10_000,
+    ),
+    "rows.touched_squares": Twin(
+        "numbers in the rows that one client has room for",
+        2**8,
+        "below, numpy needs less than a microsecond for a client",
+        agrees="rounding",
+        is_public=True,
+    ),
     "squares.squared_rows": Twin(
         "numbers in one client's row",
         2**8,
@@ -134,6 +160,19 @@ TABLE: dict[str, Twin] = {
         "below, numpy needs a few milliseconds",
         agrees="rounding",
         is_reported=False,
+    ),
+    "matrix_factorization.shuffle": Twin(
+        "examples",
+        200_000,
+        "below, numpy needs less than loading numba; loaded: a millisecond",
+        loaded=1_000,
+    ),
+    "matrix_factorization.sgd": Twin(
+        "numbers in the item matrix",
+        2_000,
+        "below, numpy needs a few milliseconds for a cohort",
+        agrees="rounding",
+        is_public=True,
     ),
     "feature_mlp.train": Twin(
         "examples, once a pass, of networks that rank and are never sent",

@@ -1,6 +1,8 @@
-"""Sparse times dense: rows of a matrix, weighted and added; most weigh nothing."""
+"""Rows of which nearly all numbers are zero: weighted, added, made unit vectors."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numba import njit
@@ -52,3 +54,126 @@ def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
             value, theirs = left[owner, row], right[owner]
             for j in range(len(theirs)):
                 mine[j] += value * theirs[j]
+
+
+@njit(cache=True, nogil=True)
+def unit_rests(offsets, columns, weights, p, limits, x, factors):  # type: ignore[no-untyped-def]
+    """Write weighted histories without what is along p, as unit vectors, into x.
+
+    `columns` has the column of every event, or -1; one that comes twice counts once,
+    and is -1 from then on. `p` has norm 1. With `limits` (least, longer), rows and
+    rests shorter than `least` are zero and all others 1 / `longer` long. A row is then
+    factors[0] * weights, where the history has an item, minus factors[1] * p.
+
+    The twin of `Relations._unit_rest`: one pass over a row, all else by its few items.
+    """
+    least, longer = limits
+    owner = np.full(len(p), -1)
+    for user in range(len(x)):
+        square, popular = 0.0, 0.0
+        for event in range(offsets[user], offsets[user + 1]):
+            j = columns[event]
+            if j >= 0 and owner[j] == user:
+                columns[event] = -1
+            elif j >= 0:
+                owner[j] = user
+                square += weights[j] * weights[j]
+                popular += weights[j] * p[j]
+        norm = max(math.sqrt(square), 1e-300)
+        popular /= norm
+        left = math.sqrt(max(1 - popular * popular, 0.0)) * longer
+        scale = 1 / left if left > least and norm > least else 0.0
+        shrink, shift = scale / norm, popular * scale
+        factors[user, 0], factors[user, 1] = shrink, shift
+        row = x[user]
+        for j in range(len(row)):
+            row[j] = -shift * p[j]
+        for event in range(offsets[user], offsets[user + 1]):
+            j = columns[event]
+            if j >= 0:
+                row[j] += shrink * weights[j]
+
+
+@njit(cache=True, nogil=True)
+def rests_times(items, factors, along, matrix, out):  # type: ignore[no-untyped-def]
+    """The rows of `unit_rests` times a matrix whose rows belong to the first columns.
+
+    `items` are its offsets, columns and weights; `along` is p times the matrix. The
+    twin of `out = x[:, : len(matrix)] @ matrix`.
+    """
+    offsets, columns, weights = items
+    for user in range(len(out)):
+        mine, shrink, shift = out[user], factors[user, 0], factors[user, 1]
+        for k in range(len(mine)):
+            mine[k] = -shift * along[k]
+        for event in range(offsets[user], offsets[user + 1]):
+            j = columns[event]
+            if 0 <= j < len(matrix):
+                value = shrink * weights[j]
+                for k in range(len(mine)):
+                    mine[k] += value * matrix[j, k]
+
+
+@njit(cache=True, nogil=True)
+def rests_outer_sum(items, factors, p, right, out):  # type: ignore[no-untyped-def]
+    """The sum over clients of x rightᵀ, where x has the rows of `unit_rests`.
+
+    The twin of `out = x.T @ right`. Nobody's row is read: p is taken off once for all.
+    """
+    offsets, columns, weights = items
+    out[:] = 0.0
+    along = np.zeros(right.shape[1])
+    for user in range(len(right)):
+        theirs, shrink, shift = right[user], factors[user, 0], factors[user, 1]
+        for k in range(len(theirs)):
+            along[k] += shift * theirs[k]
+        for event in range(offsets[user], offsets[user + 1]):
+            j = columns[event]
+            if j >= 0:
+                value = shrink * weights[j]
+                for k in range(len(theirs)):
+                    out[j, k] += value * theirs[k]
+    for j in range(len(p)):
+        for k in range(len(along)):
+            out[j, k] -= p[j] * along[k]
+
+
+@njit(cache=True, nogil=True)
+def add_touched(rows, values, out):  # type: ignore[no-untyped-def]
+    """Add the rows that each client touched to `out`; the twin of `np.add.at`.
+
+    A row number counts only after all before it, and only if `out` has that row.
+    """
+    for client in range(len(rows)):
+        last = -1
+        for i in range(rows.shape[1]):
+            row = rows[client, i]
+            if row <= last:
+                continue
+            last = row
+            if row < len(out):
+                mine, theirs = out[row], values[client, i]
+                for j in range(len(theirs)):
+                    mine[j] += theirs[j]
+
+
+@njit(cache=True, nogil=True)
+def touched_squares(rows, values, n_rows):  # type: ignore[no-untyped-def]
+    """The squared norm of each client's touched rows, in float64.
+
+    The rows that count are those that `add_touched` adds.
+    """
+    out = np.zeros(len(rows))
+    for client in range(len(rows)):
+        last, total = -1, 0.0
+        for i in range(rows.shape[1]):
+            row = rows[client, i]
+            if row <= last:
+                continue
+            last = row
+            if row < n_rows:
+                own = values[client, i]
+                for j in range(len(own)):
+                    total += np.float64(own[j]) * np.float64(own[j])
+        out[client] = total
+    return out

@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float64
 
 from tacit.errors import BadValue
 from tacit.tree import Array, Dense, Factored, Grouped, Leaf, Tree
+from tacit.tree.touched_rows import ROWS
 
 SLACK = 1e-6  # by how much, relatively, rounding may leave a norm above its clip
 
@@ -90,7 +91,12 @@ def _clipped(tree: Tree, clip: Clip, norms_of: Callable[[Tree], Norms]) -> Tree:
 
 def _is_float(tree: Tree) -> bool:
     """Whether scaling would leave the types as they are."""
-    parts = (part for leaf in tree.leaves.values() for part in leaf.parts.values())
+    parts = (
+        part
+        for leaf in tree.leaves.values()
+        for suffix, part in leaf.parts.items()
+        if suffix != ROWS  # numbers of rows are never scaled
+    )
     return all(part.dtype.kind == "f" for part in parts)
 
 
@@ -135,6 +141,9 @@ def _without_halves(tree: Tree) -> Tree:
     def widened(stored: Array) -> Array:
         return stored.astype(np.float32) if stored.dtype == np.float16 else stored
 
+    parts = (part for leaf in tree.leaves.values() for part in leaf.parts.values())
+    if not any(part.dtype == np.float16 for part in parts):
+        return tree
     return Tree({name: leaf.map(widened) for name, leaf in tree.leaves.items()})
 
 

@@ -10,15 +10,15 @@ Sums are divided by the *planned* size of the cohort, after the noise, and that 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from tacit.buffers import empty
 from tacit.keys import Key
+from tacit.side_by_side import side_by_side
 from tacit.tree import Array, Arrays, Tree
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def add_noise(
     Each leaf has a stream of its own, addressed by its name: no order of leaves and no
     value of the total changes the noise. Long leaves have several, drawn side by side.
     """
-    noisy = {name: np.empty(np.shape(v), _kept(v)) for name, v in total.items()}
+    noisy = {name: empty(np.shape(v), _kept(v)) for name, v in total.items()}
     blocks = [
         _Block(key.at(name), number, draw, scale(name), np.asarray(value), noisy[name])
         for name, value in total.items()
@@ -100,8 +100,7 @@ def add_noise(
         for block in blocks:
             block.fill()
     else:  # numpy draws without the interpreter's lock
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
-            _ = [*threads.map(_Block.fill, blocks)]
+        side_by_side(_Block.fill, blocks)
     return noisy
 
 

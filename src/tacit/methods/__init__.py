@@ -10,6 +10,7 @@ papers compare with (`rivals`). What does not: mathematics that two papers share
 METHODS = {
     "dpals": "tacit.methods.rivals.dpals:Dpals",
     "dplcf": "tacit.methods.rivals.dplcf:Dplcf",
+    "dpmf": "tacit.methods.rivals.dpmf:Dpmf",
     "dpvae": "tacit.methods.dpvae:DpVae",
     "federated_popularity": "tacit.methods.federated_popularity:FederatedPopularity",
     "fedvae": "tacit.methods.fedvae:FedVae",

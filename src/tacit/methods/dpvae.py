@@ -70,6 +70,7 @@ from tacit.method import (
     Tree,
     Unprotected,
     check_offered,
+    divided,
     in_turn,
 )
 from tacit.models.histories import rows
@@ -315,8 +316,7 @@ class DpVae(SumMethod):
         """Line 2 or line 4; in mode="paper" lines 17 and 18 of Algorithm 3."""
         if phase.name == "counts":
             return self._counted(server, phase, total)
-        planned = self.planned(server.plan)
-        mean = {name: value / planned for name, value in total.items()}
+        mean = divided(total, self.planned(server.plan))
         after = server.stepped(self._optimizer, mean)
         if not self._is_paper:
             return after

@@ -63,6 +63,7 @@ from tacit.method import (
     Tree,
     Unprotected,
     check_offered,
+    divided,
     in_turn,
 )
 from tacit.models.histories import rows
@@ -265,8 +266,7 @@ class FedVae(SumMethod):
         """Lines 4 and 5, or one more round of counting."""
         if phase.name == "counts":
             return self._counted(server, phase, total["counts"])
-        planned = self.planned(server.plan)
-        mean = {name: value / planned for name, value in total.items()}
+        mean = divided(total, self.planned(server.plan))
         return server.stepped(self._optimizer, mean, epoch=self._epoch(server))
 
     def _counted(

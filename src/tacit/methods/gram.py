@@ -328,12 +328,11 @@ class Gram(SumMethod):
             return Tree.dense(counts=unit(self._rows(shards)))
         known = Relations.from_broadcast(broadcast.weights)
         if phase.name == _LOADINGS:
-            x = self._rows(shards, known.head)
-            q, t = known.loadings(x, broadcast.weights["tastes"])
-            return Tree({_LOADINGS: Factored(q[:, None], t[:, None])})
+            tastes = broadcast.weights["tastes"]
+            return Tree({_LOADINGS: self._loadings(known, shards, tastes)})
         known = known.first(self._known_head)
         smoothing = self.content_smoothing if self.content else 0.0
-        roots = known.roots(self._rows(shards, known.head), smoothing=smoothing)
+        roots = self._roots(known, shards, smoothing=smoothing)
         return Tree({"relations": Symmetric(roots[:, None, :])})
 
     # server
@@ -546,8 +545,10 @@ class Gram(SumMethod):
         self, plan: Plan, counted: Counted, relating: Phase, side: int, *, n_items: int
     ) -> bool:
         """Whether relating is expected to be worth more than counting on."""
-        known = self._one_round(plan, self.privacy, relating, size=1)
-        return heuristics.is_enough(counted, edge=known.edge(side), n_items=n_items)
+        edge = self._one_round(plan, self.privacy, relating, size=1).edge(side)
+        names = {phase.name for phase in self.phases(plan)}
+        loads = relating.name == "relations" and _LOADINGS in names
+        return heuristics.is_enough(counted, edge=edge, n_items=n_items, loads=loads)
 
     def _head(
         self, server: Server, counts: Float64[np.ndarray, "items"]
@@ -578,7 +579,7 @@ class Gram(SumMethod):
         known = Evidence.of(memory)
         found = self._spectrum(server, memory)
         side, weights = len(found.vectors), server.weights
-        ridge = self.ridge
+        ridge, edge = self.ridge, known.edge(side)
         if ridge is None:
             n_items = min(len(server.catalog), self.max_head)
             ridge = heuristics.ridge(known, n_items=n_items, side=side)
@@ -596,11 +597,14 @@ class Gram(SumMethod):
         # history's own items and lower popularity without saying anything about taste.
         above = np.maximum(found.strengths - found.rest, 0.0)
         strengths[:n] = common * above / (found.strengths + ridge * known.users)
-        if self.chooses_phases and not self._has_loads(memory):
+        if self.chooses_phases:
             # Loadings are shrunk one by one. Without them a direction that is mostly
             # noise would say as much as one that is not, and popularity would suffer.
-            deviation = known.deviation
-            strengths[:n] *= certainty(found.strengths, side=side, deviation=deviation)
+            first, doubt = 0, 1.0
+            if self._has_loads(memory):
+                first, doubt = weights["tastes"].shape[1], heuristics.doubt(edge)
+            sure = certainty(found.strengths, side=side, deviation=known.deviation)
+            strengths[first:n] *= sure[first:] ** doubt
         return {"vectors": vectors, "strengths": strengths, **more}
 
     def _in_common(
@@ -884,6 +888,26 @@ class Gram(SumMethod):
         """
         few = max(1, heuristics.MOST_LOADINGS // max(1, self._rows_of(catalog)))
         return min(self.rank, self._side(catalog), few)
+
+    @property
+    def _counts_once(self) -> bool:
+        """Whether a history says no more than which items are in it."""
+        return self.weighting == "once" and self.half_life is None
+
+    def _loadings(
+        self, known: Relations, shards: Shards, tastes: Float64[np.ndarray, "first few"]
+    ) -> Factored:
+        if self._counts_once:
+            return known.loadings_of(shards, tastes)
+        q, t = known.loadings(self._rows(shards, known.head), tastes)
+        return Factored(q[:, None], t[:, None])
+
+    def _roots(
+        self, known: Relations, shards: Shards, *, smoothing: float
+    ) -> Float64[np.ndarray, "users rows"]:
+        if self._counts_once:
+            return known.roots_of(shards, smoothing=smoothing)
+        return known.roots(self._rows(shards, known.head), smoothing=smoothing)
 
     def _rows(
         self, shards: Shards, items: Int64[np.ndarray, "columns"] | None = None

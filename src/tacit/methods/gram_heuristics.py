@@ -28,21 +28,26 @@ BEST = 100  # places of a list: what counting must find
 # Relating pays if the edge of its noise over users is at most this times n², where n is
 # the number of items of the head in a usual history. Two things grow with n: how far a
 # direction stands out from the noise, and how well one history shows where it lies on
-# it. On validation users it paid up to .0041 and lost from .0061 on (docs, same page).
-_PAYS = 0.005
+# it. On validation users it paid up to .0066 and lost from .0100 on (docs, same page).
+_PAYS = 0.008
+# Loadings need histories of so many items of the head, because of fewer a taste is
+# mostly each item itself; or an edge of at most this times n²: then tastes are clear.
+_TASTES_FROM, _TASTES_CLEAR = 4.0, 0.001
 _OWN_FROM = 6.0  # items of the head per history: with fewer, own parts are taken out
 _POPULAR = 0.1  # of all histories have the most popular item: with fewer, they are not
 _STANDING_OUT = 10  # items that noise alone would not lift: fewer have no relations
-_LOAD_ABOVE = 0.5  # of the budget must be left for a third sum to pay
-_LOAD_SHARE, _LOAD_PART = 0.5, 0.55  # its share, and the largest part of what is left
-_HEAD_BEFORE_LOADS = 0.7  # of the head's rule: loadings follow for the others
+_LOAD_SHARE, _LOAD_PART = 0.5, 0.55  # of loadings, and the largest part of what is left
+# Of the head's rule, where loadings follow for the others: r / 400, between these.
+_LEAST_PART, _MOST_PART, _PER_PART = 0.5, 0.7, 400
 _LOADED = 2  # times the head's rule: the items that get loadings
 EVERY_ITEM = 2**31 - 1  # more than any catalog has
 MOST_LOADINGS = 20_000_000  # numbers of a model: 160 MB
-_HEAD_PER_TASTE = 22  # one direction is loaded for so many items of the head's rule
+# One direction is loaded for 22 items of the head's rule r, or for 5600 / r if more.
+_HEAD_PER_TASTE, _SQUARE_PER_TASTE = 22, 5600
 _DIRECTIONS_PER_CONTENT = 8  # one in 8 directions of the head lies within content
 _HEAD, _USERS_TO_NOISE = 600, 4743.0  # the head is 600 where users / s is 4743
 FEWEST_HEAD = 16  # however loud the noise: some matrix must be left to decompose
+_DOUBT = 0.03  # the edge over users from which weak directions count by certainty
 _BROAD = 0.02  # the edge of the noise over users at which content weighs most
 USUAL_HISTORY = 20  # items, where nobody says how long histories are
 # Of the counts of items by rank, judged by what the head has of a history: .44 on
@@ -136,28 +141,33 @@ def first_count_share(edge: float) -> float:
 
 
 def load_share(counting: float) -> float:
-    """The share of a third sum, after counting with this share of the budget.
-
-    Where too little is left, two thin sums are worth less than one.
-    """
-    left = 1 - counting
-    return min(_LOAD_SHARE, _LOAD_PART * left) if left > _LOAD_ABOVE else 0.0
+    """The share of a third sum, after counting with this share of the budget."""
+    return min(_LOAD_SHARE, _LOAD_PART * (1 - counting))
 
 
-def is_enough(counted: Counted, *, edge: float, n_items: int) -> bool:
+def is_enough(
+    counted: Counted, *, edge: float, n_items: int, loads: bool = False
+) -> bool:
     """Whether counting on would find little more, and relating would find tastes.
 
-    `edge` is that of the noise of relating, over users. Where hardly an item stands out
-    from the noise of the counts, it is never enough.
+    `edge` is that of the noise of relating, over users; `loads` is whether loadings
+    follow, which need longer histories. Where hardly an item stands out from the noise
+    of the counts, it is never enough.
 
-    >>> long, short = Counted(0.95, 50, 20.0), Counted(0.95, 50, 3.0)
+    >>> long, short = Counted(0.95, 50, 20.0), Counted(0.95, 50, 2.0)
     >>> is_enough(long, edge=0.05, n_items=99), is_enough(short, edge=0.05, n_items=99)
     (True, False)
+    >>> some = Counted(0.95, 50, 3.0)
+    >>> [is_enough(some, edge=0.05, n_items=99, loads=loads) for loads in (True, False)]
+    [False, True]
     """
+    n = counted.per_history
+    has_tastes = n >= _TASTES_FROM or edge <= _TASTES_CLEAR * n**2
     return (
         counted.standing_out >= min(_STANDING_OUT, n_items // 2)
         and counted.share_found >= _ENOUGH
-        and edge <= _PAYS * counted.per_history**2
+        and edge <= _PAYS * n**2
+        and (has_tastes or not loads)
     )
 
 
@@ -182,10 +192,13 @@ def own_part_taken_out(items_per_history: float, most_popular: float) -> float:
 def head_before_loads(size: int) -> int:
     """The rows to relate if loadings follow; `size` is the head's rule at that noise.
 
-    >>> head_before_loads(600)
-    420
+    The louder the noise, the fewer directions can be found, and few rows tell them.
+
+    >>> head_before_loads(600), head_before_loads(240), head_before_loads(80)
+    (420, 144, 40)
     """
-    return max(FEWEST_HEAD, int(_HEAD_BEFORE_LOADS * size))
+    part = min(_MOST_PART, max(_LEAST_PART, size / _PER_PART))
+    return max(FEWEST_HEAD, int(part * size))
 
 
 def loads_shape(size: int) -> tuple[int, int]:
@@ -193,10 +206,11 @@ def loads_shape(size: int) -> tuple[int, int]:
 
     `size` is the head's rule at the noise that relations alone would have.
 
-    >>> loads_shape(600)
-    (1200, 27)
+    >>> loads_shape(600), loads_shape(110)
+    ((1200, 27), (220, 2))
     """
-    return _LOADED * size, max(1, size // _HEAD_PER_TASTE)
+    few = min(size // _HEAD_PER_TASTE, size**2 // _SQUARE_PER_TASTE)
+    return _LOADED * size, max(1, few)
 
 
 def ridge(known: Evidence, *, n_items: int, side: int) -> float:
@@ -217,6 +231,18 @@ def likely_directions(side: int) -> int:
 def lean(edge: float) -> float:
     """The weight t of public content: from 0 without noise to 1."""
     return min(1.0, edge / _BROAD)
+
+
+def doubt(edge: float) -> float:
+    """The power of its certainty by which a direction without loadings is weakened.
+
+    Under loud noise such directions are next to nothing; under little noise they tell
+    which items go together in pairs (Steam lost .0046 at epsilon 8 without them).
+
+    >>> doubt(0.1), doubt(0.015), doubt(0.0)
+    (1.0, 0.25, 0.0)
+    """
+    return min(1.0, (edge / _DOUBT) ** 2)
 
 
 def outlook(edge: float) -> str:

@@ -30,9 +30,7 @@ def rows(
     to the user's own last event. Without times it changes nothing.
     """
     columns = np.arange(shards.n_items) if items is None else items
-    column_of = np.full(shards.n_items, -1)
-    column_of[columns] = np.arange(len(columns))
-    at = column_of[shards.items]
+    at = column_of(columns, n_items=shards.n_items)[shards.items]
     inside = at >= 0
     cells = shards.owners[inside] * len(columns) + at[inside]
     total = np.zeros((len(shards), len(columns)))
@@ -50,6 +48,15 @@ def rows(
         np.maximum.at(fresh, cells, aged)
         flat *= fresh
     return total
+
+
+def column_of(
+    items: Int64[np.ndarray, "columns"], *, n_items: int
+) -> Int64[np.ndarray, "items"]:
+    """The place of every item of the catalog among some of them, or -1."""
+    places = np.full(n_items, -1)
+    places[items] = np.arange(len(items))
+    return places
 
 
 def rows_formula(weighting: Weighting) -> Formula:

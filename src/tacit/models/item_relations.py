@@ -20,11 +20,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from tacit.data.shards import Shards
+from tacit.kernels import dispatch
 from tacit.models.content_similarity import Content
+from tacit.models.histories import column_of, rows
 from tacit.models.item_bucketing import Fold
 from tacit.models.noisy_counts import expected_counts
 from tacit.models.onnx_graph import Formula
-from tacit.tree import Arrays
+from tacit.tree import Arrays, Factored
 
 _NEARLY_NOTHING = 1e-5  # norm of what is left of a unit vector; less is rounding
 _TIES = 1e-9  # weight of the order by count in a score: it decides ties only
@@ -124,6 +127,31 @@ class Relations:
         self._unit_rests(x)
         return x, unit(x[:, : len(directions)] @ directions)
 
+    def loadings_of(
+        self, shards: Shards, directions: Float64[np.ndarray, "first few"]
+    ) -> Factored:
+        """The products q tᵀ of histories in which an item counts once.
+
+        Which twin makes them follows from the broadcast's layout alone.
+        """
+        if not dispatch.pays("rows.unit_rests", len(self.head)):
+            q, t = self.loadings(rows(shards, items=self.head), directions)
+            return Factored(q[:, None], t[:, None])
+        sparse = self._sparse_rests(shards)
+        t = unit(sparse.times(directions))
+        return Factored(sparse.dense[:, None], t[:, None], outer_sum=sparse.outer_sum)
+
+    def roots_of(self, shards: Shards, *, smoothing: float) -> Folded:
+        """`roots` of histories in which an item counts once."""
+        is_plain = self.fold is None and not smoothing
+        if is_plain and dispatch.pays("rows.unit_rests", len(self.head)):
+            return self._sparse_rests(shards).dense
+        return self.roots(rows(shards, items=self.head), smoothing=smoothing)
+
+    def _sparse_rests(self, shards: Shards) -> SparseRests:
+        columns = column_of(self.head, n_items=shards.n_items)[shards.items]
+        return SparseRests.of(shards.offsets, columns, self.weights, self._direction)
+
     def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "users"]]:
         """The rest r of each history without popularity, and the load y·p on it.
 
@@ -152,10 +180,14 @@ class Relations:
 
     def _unit_rests(self, x: Rows) -> None:
         """The same as unit(parted(x)), in place and some rows at a time."""
-        # What was broadcast may have any norm; below it must be 1, or 0.
-        popularity = unit(self.popularity[None].copy())[0]
+        p = self._direction
         for start in range(0, len(x), _BLOCK):
-            self._unit_rest(x[start : start + _BLOCK], popularity)
+            self._unit_rest(x[start : start + _BLOCK], p)
+
+    @property
+    def _direction(self) -> Float64[np.ndarray, "columns"]:
+        """Popularity with a norm of 1, or 0; what was broadcast may have any norm."""
+        return unit(self.popularity[None].copy())[0]
 
     def _unit_rest(self, x: Rows, p: Float64[np.ndarray, "columns"]) -> None:
         """The same with fewer passes: |r|² = |y|² - (y·p)² where p has norm 1."""
@@ -254,6 +286,65 @@ class Relations:
 
     def _places(self) -> Int64[np.ndarray, "items"]:
         return places_by_count(self.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRests:
+    """Unit vectors that are a few weighted items minus a multiple of popularity.
+
+    They are written out, which the clip and the noise's account need, and what they
+    were made from is kept beside: products with them then touch these few items only.
+    """
+
+    offsets: Int64[np.ndarray, "users_and_one"]
+    columns: Int64[np.ndarray, "events"]  # -1: not of the head, or a repeat
+    weights: Float64[np.ndarray, "columns"]
+    popularity: Float64[np.ndarray, "columns"]
+    factors: Float64[np.ndarray, "users 2"]  # of the items, and of popularity
+    dense: Rows
+
+    @classmethod
+    def of(
+        cls,
+        offsets: Int64[np.ndarray, "users_and_one"],
+        columns: Int64[np.ndarray, "events"],
+        weights: Float64[np.ndarray, "columns"],
+        popularity: Float64[np.ndarray, "columns"],
+    ) -> SparseRests:
+        """The rests of histories, given as columns; popularity has norm 1.
+
+        It overwrites `columns`.
+        """
+        from tacit.kernels.rows import unit_rests  # loads numba
+
+        n = len(offsets) - 1
+        factors, dense = np.empty((n, 2)), np.empty((n, len(weights)))
+        limits = _NEARLY_NOTHING, _HAIR_MORE
+        unit_rests(offsets, columns, weights, popularity, limits, dense, factors)
+        return cls(offsets, columns, weights, popularity, factors, dense)
+
+    def times(
+        self, matrix: Float64[np.ndarray, "first few"]
+    ) -> Float64[np.ndarray, "users few"]:
+        """The product with a matrix whose rows belong to the first columns."""
+        from tacit.kernels.rows import rests_times
+
+        out = np.empty((len(self.dense), matrix.shape[1]))
+        items = self.offsets, self.columns, self.weights
+        along = self.popularity[: len(matrix)] @ matrix
+        rests_times(items, self.factors, along, np.ascontiguousarray(matrix), out)
+        return out
+
+    def outer_sum(
+        self, right: Float64[np.ndarray, "users few"]
+    ) -> Float64[np.ndarray, "columns few"]:
+        """The sum over users of the outer products with rows of `right`."""
+        from tacit.kernels.rows import rests_outer_sum
+
+        out = np.empty((len(self.weights), right.shape[1]))
+        items = self.offsets, self.columns, self.weights
+        rests_outer_sum(items, self.factors, self.popularity, right, out)
+        return out
 
 
 def places_by_count(

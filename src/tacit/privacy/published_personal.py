@@ -65,12 +65,12 @@ class PublishedPersonalNoise(Privacy):
     """
 
     most_epsilon: float = 1.0  # users choose theirs in (0, this]
-    delta: float = 1 / 80_000  # one over the ratings that train on ML-100K
+    noise_delta: float = 1 / 80_000  # δ_k: one over the ratings that train on ML-100K
     clip: float | None = None  # a constant S; None: Algorithm 2
 
     def __post_init__(self) -> None:
         check.positive(most_epsilon=self.most_epsilon)
-        check.fraction(delta=self.delta)
+        check.fraction(noise_delta=self.noise_delta)
         if self.clip is not None:
             check.positive(clip=self.clip)
 
@@ -142,11 +142,11 @@ class PublishedPersonalNoise(Privacy):
         size = sum(math.prod(leaf.shape) for leaf in examples.values())
         found = []
         for user, epsilon in enumerate(epsilons):
-            if noise_decides(size, epsilon=epsilon, delta=self.delta):
+            if noise_decides(size, epsilon=epsilon, delta=self.noise_delta):
                 found.append(bisected(norms[user]))  # H has the order of the norms
             else:
                 own = _written_out(examples, user)
-                found.append(optimal_clip(own, epsilon=epsilon, delta=self.delta))
+                found.append(optimal_clip(own, epsilon=epsilon, delta=self.noise_delta))
         return np.array(found)
 
     # server
@@ -159,7 +159,7 @@ class PublishedPersonalNoise(Privacy):
 
     def _over_clip(self, epsilon: float) -> float:
         """σ_k over S."""
-        return classic_sigma(float(epsilon), delta=self.delta)
+        return classic_sigma(float(epsilon), delta=self.noise_delta)
 
 
 def _factored(leaf: object) -> Factored:

@@ -10,6 +10,7 @@ Leaves that share a bound share a limit L on their joint sum of squares, in step
     dense      L as in `tacit.exact_sum`
     factored   an outer product a bᵀ is written as rint or trunc of a and of b, which
                are made equally long: its squared norm is Σa² Σb², exactly
+    touched    rows of a matrix: written out, then as dense
     symmetric  z zᵀ likewise as q of z, of norm Σq². Its half has noise σ on every pair
                and √2 σ on the diagonal: the half of norm Σq² / √2 plus noise σ
 
@@ -41,6 +42,7 @@ from tacit.tree import (
     Grouped,
     Leaf,
     Symmetric,
+    TouchedRows,
     Tree,
 )
 from tacit.tree.grouped import Whole
@@ -237,7 +239,11 @@ def _one_group(slot: Slot) -> tuple[int, ...]:
 
 
 def _plain(leaf: Leaf, slot: Slot) -> Leaf:
-    """The leaf in double precision; a sum of several products is written out."""
+    """The leaf in double precision; several products and rows are written out."""
+    if isinstance(leaf, TouchedRows):
+        leaf = leaf.dense()
+    if isinstance(leaf, Grouped) and isinstance(leaf.inner, TouchedRows):
+        leaf = Grouped(leaf.inner.dense(), leaf.shares)
     leaf = leaf.map(lambda stored: stored.astype(np.float64, copy=False))
     if isinstance(leaf, Grouped):
         inner = _plain(leaf.inner, slot)

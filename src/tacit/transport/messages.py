@@ -26,9 +26,11 @@ from tacit.tree import (
     Grouped,
     Leaf,
     Symmetric,
+    TouchedRows,
     Tree,
     check_names,
 )
+from tacit.tree.touched_rows import ROW_DTYPE, ROWS
 
 DIGEST_BYTES = 16  # of an agreement: BLAKE2b of 128 bits
 NO_PHASE = 2**16 - 1  # of a broadcast after the last round: there is nothing to answer
@@ -36,7 +38,8 @@ MOST_PUBLIC = 1e15  # the size of a number in a broadcast, where nothing else is
 _MOST_HEADER, _MOST_ENTRY = 256, 256  # bytes of a message beside its arrays
 _SIGNED = ("int8", "int16", "int32", "int64")
 _WHOLE = ("bool", *_SIGNED, *(f"u{name}" for name in _SIGNED))
-_DTYPES = (*_WHOLE, "float16", "float32", "float64")
+_FLOATS = ("float16", "float32", "float64")
+_DTYPES = (*_WHOLE, *_FLOATS)
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,10 @@ class Slot:
     """One leaf of a report: its dtype and shape without the client axis.
 
     A factored slot has a rank: the leaf is sent as rank × (rows + columns) numbers. A
-    symmetric one has a side as well, and is sent as rank × side numbers. The first axis
-    of a grouped one is the group, and one number per group is sent beside the leaf.
+    symmetric one has a side as well, and is sent as rank × side numbers. A slot of
+    touched rows says how many of its rows are sent, each with its number. The first
+    axis of a grouped one is the group, and one number per group is sent beside the
+    leaf.
     """
 
     dtype: str
@@ -112,6 +117,7 @@ class Slot:
     rank: int | None = None
     side: int | None = None
     groups: int | None = None
+    touched: int | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in _DTYPES:
@@ -123,6 +129,8 @@ class Slot:
                     f"shape={self.shape} with groups={self.groups}: use Slot.grouped"
                 )
             self._inner()  # refuses what the leaf itself would
+        elif self.touched is not None:
+            self._check_touched(self.touched)
         elif self.side is not None:
             if self.rank is None or self.shape != (self.side * (self.side + 1) // 2,):
                 raise BadValue(
@@ -135,6 +143,23 @@ class Slot:
                 "and columns"
             )
 
+    def _check_touched(self, most: int) -> None:
+        is_matrix = len(self.shape) == 2 and self.rank is None and self.side is None
+        if not is_matrix or self.dtype not in _FLOATS:
+            raise BadValue(
+                f"dtype={self.dtype}, shape={self.shape}, rank={self.rank}, side="
+                f"{self.side} with touched={most}: touched rows are those of "
+                "a matrix of floats"
+            )
+        check.count(touched=most)
+        if most > self.shape[0]:
+            raise BadValue(f"touched={most} rows of {self.shape[0]}; there are no more")
+
+    @classmethod
+    def touched_rows(cls, dtype: str, shape: tuple[int, int], *, most: int) -> Slot:
+        """At most `most` rows of a matrix of this shape."""
+        return cls(dtype, shape, touched=most)
+
     @classmethod
     def symmetric(cls, dtype: str, side: int, *, rank: int = 1) -> Slot:
         """Half of a sum of `rank` squares of this side."""
@@ -143,15 +168,18 @@ class Slot:
     def grouped(self, groups: int) -> Slot:
         """The slot of the same leaf, placed into one of so many groups."""
         shape = (groups, *self.shape)
-        return Slot(self.dtype, shape, self.rank, self.side, groups)
+        return Slot(self.dtype, shape, self.rank, self.side, groups, self.touched)
 
     def _inner(self) -> Slot:
-        return Slot(self.dtype, self.shape[1:], self.rank, self.side)
+        shape = self.shape[1:]
+        return Slot(self.dtype, shape, self.rank, self.side, touched=self.touched)
 
     def parts(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the arrays that are sent, by the suffix of their names."""
         if self.groups is not None:
             return {**self._inner().parts(), "#shares": (self.groups,)}
+        if self.touched is not None:
+            return {ROWS: (self.touched,), "#values": (self.touched, self.shape[1])}
         if self.rank is not None and self.side is not None:
             return {"#root": (self.rank, self.side)}
         if self.rank is None:
@@ -159,12 +187,21 @@ class Slot:
         rows, columns = self.shape
         return {"#left": (self.rank, rows), "#right": (self.rank, columns)}
 
+    def stored(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """The dtype and shape of the arrays that are sent, by suffix."""
+        return {
+            suffix: (ROW_DTYPE if suffix == ROWS else self.dtype, shape)
+            for suffix, shape in self.parts().items()
+        }
+
     def leaf(self, parts: Mapping[str, Array]) -> Leaf:
         """The leaf whose stored arrays these are, stacked on the client axis."""
         if self.groups is not None:
             inner = self._inner().leaf(parts)
             assert not isinstance(inner, Grouped)
             return Grouped(inner, parts["#shares"])
+        if self.touched is not None:
+            return TouchedRows(parts[ROWS], parts["#values"], self.shape[0])
         if self.side is not None:
             return Symmetric(parts["#root"])
         if self.rank is None:
@@ -177,10 +214,9 @@ def zeros(slots: Mapping[str, Slot], n: int) -> Tree:
     return Tree(
         {
             name: slot.leaf(
-                {s: np.zeros((n, *shape), slot.dtype) for s, shape in parts.items()}
+                {s: np.zeros((n, *shape), d) for s, (d, shape) in slot.stored().items()}
             )
             for name, slot in slots.items()
-            for parts in (slot.parts(),)
         }
     )
 
@@ -216,9 +252,9 @@ class Layout:
     def stored(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The dtype and shape of every array that is sent, by name."""
         return {
-            name + suffix: (slot.dtype, shape)
+            name + suffix: stored
             for name, slot in self.slots.items()
-            for suffix, shape in slot.parts().items()
+            for suffix, stored in slot.stored().items()
         }
 
     def check(self, reports: Reports) -> None:

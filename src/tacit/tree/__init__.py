@@ -1,10 +1,11 @@
 """Array trees: what a cohort of clients computed, one leaf per named array.
 
-    Tree       named leaves of the same clients
-    Dense      a leaf whose arrays are written out
-    Factored   a leaf that is a short sum of outer products
-    Symmetric  half of a short sum of squares
-    Grouped    another leaf, placed into one of several groups
+    Tree         named leaves of the same clients
+    Dense        a leaf whose arrays are written out
+    Factored     a leaf that is a short sum of outer products
+    Symmetric    half of a short sum of squares
+    TouchedRows  a leaf of which each client has a few rows
+    Grouped      another leaf, placed into one of several groups
 
 Axis 0 is the client. Norms, scaling, sums and inner products come from what is stored:
 the array of a client whose leaf is factored is never written down. The server's own
@@ -19,7 +20,8 @@ from tacit.tree.factored import Factored
 from tacit.tree.grouped import Grouped, Leaf
 from tacit.tree.stored import Array, Arrays
 from tacit.tree.symmetric import Symmetric, halved, mirrored
-from tacit.tree.tree import Tree, add, check_names
+from tacit.tree.touched_rows import TouchedRows
+from tacit.tree.tree import Tree, add, check_names, divided
 
 __all__ = [
     "Array",
@@ -29,9 +31,11 @@ __all__ = [
     "Grouped",
     "Leaf",
     "Symmetric",
+    "TouchedRows",
     "Tree",
     "add",
     "check_names",
+    "divided",
     "halved",
     "mirrored",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Shaped
 
+from tacit.buffers import empty
 from tacit.errors import BadValue
 from tacit.kernels import dispatch
 from tacit.tree.dense import Dense
@@ -21,6 +23,9 @@ from tacit.tree.stored import (
     squared_rows,
 )
 
+# From (clients * rank, columns) to (rows, columns): leftᵀ @ right.
+OuterSum = Callable[[Array], Array]
+
 
 @dataclass(frozen=True, eq=False)
 class Factored:
@@ -29,11 +34,16 @@ class Factored:
     `is_sparse` says that nearly all of the left side is zero, whoever the client is:
     sums then pass over zeros. It is declared and not looked up, so that what computes a
     sum follows from the model and not from the clients' data.
+
+    Whoever made the left side may know a faster way to the sum of its outer products
+    with any right side, `outer_sum`. It says nothing that the left side does not say,
+    and is forgotten as soon as anything touches the left side.
     """
 
     left: Shaped[np.ndarray, "clients rank rows"]
     right: Shaped[np.ndarray, "clients rank columns"]
     is_sparse: bool = False
+    outer_sum: OuterSum | None = None
 
     def __post_init__(self) -> None:
         left, right = self.left.shape, self.right.shape
@@ -75,7 +85,7 @@ class Factored:
         """Each client's array times that client's factor, on the shorter side."""
         if self.left.shape[2] <= self.right.shape[2]:
             return Factored(_times(self.left, factors), self.right, self.is_sparse)
-        return Factored(self.left, _times(self.right, factors), self.is_sparse)
+        return replace(self, right=_times(self.right, factors))
 
     @property
     def total_type(self) -> np.dtype[Any]:
@@ -103,11 +113,14 @@ class Factored:
         left, right = (
             flat_rank(f.astype(self.total_type, copy=False)) for f in self._both
         )
+        if self.outer_sum is not None:
+            return self.outer_sum(right)
+        out = empty(self.shape, self.total_type)
         if not self.is_sparse or not dispatch.pays("rows.outer_sum", self.shape[0]):
-            return left.T @ right
+            np.matmul(left.T, right, out=out)
+            return out
         from tacit.kernels.rows import outer_sum  # loads numba
 
-        out = np.empty(self.shape, self.total_type)
         outer_sum(left, right, out)
         return out
 

@@ -13,8 +13,9 @@ from tacit.tree.dense import Dense
 from tacit.tree.factored import Factored
 from tacit.tree.stored import Array, Arrays, Change, as_float
 from tacit.tree.symmetric import Symmetric
+from tacit.tree.touched_rows import TouchedRows
 
-Whole = Dense | Factored | Symmetric
+Whole = Dense | Factored | Symmetric | TouchedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,4 +99,4 @@ class Grouped:
         return self.inner.map(lambda stored: stored[rows]).scale(share[rows])
 
 
-Leaf = Dense | Factored | Symmetric | Grouped
+Leaf = Dense | Factored | Symmetric | TouchedRows | Grouped

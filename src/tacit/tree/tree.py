@@ -18,6 +18,7 @@ from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
 from tacit import arrays
+from tacit.buffers import empty
 from tacit.errors import BadValue
 from tacit.tree.dense import Dense
 from tacit.tree.grouped import Leaf
@@ -156,6 +157,15 @@ def add(totals: Iterable[Arrays]) -> dict[str, Array]:
             raise BadValue(f"totals differ: {[*result]} and {shapes}")
         result = {k: result[k] + v if result else v for k, v in total.items()}
     return result
+
+
+def divided(total: Arrays, by: float) -> dict[str, Array]:
+    """Every array over one number; floats keep their type."""
+    made = {}
+    for name, value in total.items():
+        kind = value.dtype if value.dtype.kind == "f" else np.dtype(np.float64)
+        made[name] = np.divide(value, by, out=empty(value.shape, kind))
+    return made
 
 
 def _zip(change: Callable[..., Array], trees: Sequence[Tree]) -> Tree:

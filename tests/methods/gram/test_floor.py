@@ -12,6 +12,7 @@ from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import CentralGaussian, LocalPrivUnit
+from tacit.methods import gram
 from tacit.methods import gram_heuristics as heuristics
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
@@ -222,14 +223,31 @@ def test_own_parts_are_those_of_items_drawn_alone():
     assert own_parts(vectors, lengths) == pytest.approx([0.5, (0.36 * 4 + 0.64) / 8])
 
 
-def test_short_histories_are_counted_and_not_related():
+def test_short_histories_are_counted_again_and_shorter_ones_not_related():
     """As many users and as much noise, but three items of the head, not twelve."""
     names = {}
-    for length in (3, 12):
+    for length in (2, 3, 12):
         world = world_of(1500, 60, length=length, power=0.8)
         state = trained(CENTRAL, world, plan_of(world, epsilon=1.0))[2]
         names[length] = int(state.server.memory["enough"][0])
-    assert names == {3: 0, 12: 1}
+    assert names == {2: 0, 3: 2, 12: 1}
+
+
+def test_directions_that_are_not_loaded_are_weighted_by_how_sure_they_are(monkeypatch):
+    """The first ones have loadings, which are shrunk one by one, and stay."""
+    plan = plan_of(DENSE, epsilon=4.0)
+    made, _, state = trained(CENTRAL, DENSE, plan)
+    monkeypatch.setattr(heuristics, "doubt", lambda edge: 1.0)
+    monkeypatch.setattr(gram, "certainty", lambda strengths, **_: 0.5 * (strengths > 0))
+    _, _, other = trained(CENTRAL, DENSE, plan)
+    monkeypatch.setattr(gram, "certainty", lambda strengths, **_: 1.0 * (strengths > 0))
+    _, _, whole = trained(CENTRAL, DENSE, plan)
+    first = made.load_rank
+    half, full, own = (s.server.weights["strengths"] for s in (other, whole, state))
+    np.testing.assert_array_equal(half[:first], full[:first])
+    np.testing.assert_allclose(half[first:], 0.5 * full[first:])
+    assert (own[first:] <= full[first:]).all()
+    assert own[first:].sum() < full[first:].sum()
 
 
 @given(st.integers(0, 10**6), st.floats(0.1, 1e6))
@@ -286,7 +304,8 @@ def test_rules():
     assert first_count_share(0.2) == 1.0
     assert first_count_share(0.05) == pytest.approx(0.4)
     assert load_share(0.1) == pytest.approx(0.495)
-    assert load_share(0.6) == 0.0
+    assert 0 < heuristics.doubt(0.01) < heuristics.doubt(0.02) < 1.0
+    assert load_share(0.6) == pytest.approx(0.22)
     with pytest.raises(BadValue, match="load_share"):
         Gram(load_share=1.0)
     with pytest.raises(BadValue, match="load_rank"):

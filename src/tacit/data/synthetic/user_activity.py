@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +14,7 @@ from tacit.data.synthetic.ground_truth import Oracle
 from tacit.data.synthetic.users_and_items import Items, Users
 from tacit.data.synthetic.weighted_sampling import pick
 from tacit.keys import Keys
+from tacit.side_by_side import side_by_side
 
 _START = 1_672_531_200  # 1 January 2023
 _YEAR = 365 * 86_400
@@ -40,8 +39,7 @@ class Activity:
         """Everybody's events; threads share the users out, which changes nothing."""
         n = self.users.n
         groups = np.split(np.arange(n), range(_USERS, n, _USERS))
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return _joined(list(pool.map(self.events, groups)))
+        return _joined(side_by_side(self.events, groups))
 
     def events(self, users: Int64[np.ndarray, "users"]) -> Interactions:
         """The events of some users."""

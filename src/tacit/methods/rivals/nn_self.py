@@ -47,6 +47,7 @@ from tacit.method import (
     Tree,
     Unprotected,
     check_offered,
+    divided,
 )
 from tacit.models.feature_mlp import (
     Activation,
@@ -150,8 +151,7 @@ class NnSelf(SumMethod):
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
         """Line 4: one step of the server along the mean gradient."""
-        planned = self.planned(server.plan)
-        mean = {name: value / planned for name, value in total.items()}
+        mean = divided(total, self.planned(server.plan))
         return server.stepped(self._optimizer, mean)
 
     # serving
