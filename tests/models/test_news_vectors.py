@@ -50,7 +50,7 @@ def test_all_axes_keep_all_inner_products_and_few_keep_the_largest_ones():
 
 
 def test_features_that_say_no_direction_are_left_out_or_refused():
-    assert described_by(CATALOG) == ("title_vector", "topic", "abstract")
+    assert described_by(CATALOG) == ("title", "title_vector", "topic", "abstract")
     assert described_by(Catalog.of_ids(["a", "b"])) == ("title",)
     with pytest.raises(BadValue, match="'year' is a number"):
         news_vectors(CATALOG, ["year"])

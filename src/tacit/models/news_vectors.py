@@ -40,10 +40,10 @@ def news_vectors(
 
 
 def described_by(catalog: Catalog) -> tuple[str, ...]:
-    """The features of a catalog that vectors can be made of, or else its titles."""
+    """The titles, and the features of a catalog that vectors can be made of."""
     kinds = (Category, Categories, Text, Vectors)
     found = [n for n, column in catalog.features.items() if isinstance(column, kinds)]
-    return (*found,) or (TITLE,)
+    return (TITLE, *found)
 
 
 def centred(vectors: Rows) -> Rows:
