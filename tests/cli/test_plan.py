@@ -124,3 +124,31 @@ def test_every_group_has_its_epsilon_and_all_are_worth_one(tacit, experiment):
     assert "about a user of group 'strict'" in document["words"][0]
     shown = " ".join(tacit(*asked).out.split())
     assert "sums are as clear as with everyone at epsilon" in shown
+
+
+FEW_USERS = """
+[data]
+source = "synthetic"
+world = { users = 60, items = 40, events_per_user = 8 }
+
+[method]
+name = "gram"
+
+[privacy]
+mechanism = "central"
+channel = "secure_sum"
+delta = 1e-6
+target_epsilon = 1.0
+
+[run]
+rounds = 3
+"""
+
+
+def test_a_run_that_can_only_count_has_one_round(tacit, tmp_path):
+    """With 60 users at epsilon 1 Gram spends its whole budget on counts."""
+    (tmp_path / "few.toml").write_text(FEW_USERS)
+    answer = tacit("plan", tmp_path / "few.toml", "--json")
+    assert answer.code == 0, answer.err
+    assert answer.json["cost"]["rounds"] == 1
+    assert {line["what"] for line in answer.json["releases"]} == {"sums of histories"}

@@ -73,24 +73,35 @@ def plan(
     _print(told, cost, assembled)
 
 
+def _most_rounds(assembled: Any) -> int:
+    """The rounds that a run can have: with few users Gram counts once and is over."""
+    from tacit.method import SumMethod
+
+    method, plan = assembled.method, assembled.plan
+    if not isinstance(method, SumMethod):
+        return int(plan.rounds)
+    last = max(phase.rounds.stop for phase in method.phases(plan))
+    return int(min(plan.rounds, last))
+
+
 def _cost(assembled: Any) -> dict[str, Any]:
     """Rounds and bytes of one client; the keys of `--json` keep their old words."""
     from tacit.transport.codec import broadcast_size, wire_size
 
     method, plan = assembled.method, assembled.plan
     start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
-    catalog = assembled.split.catalog
-    layouts = (method.layout(plan, catalog, round=r) for r in range(plan.rounds))
+    catalog, rounds = assembled.split.catalog, _most_rounds(assembled)
+    layouts = (method.layout(plan, catalog, round=r) for r in range(rounds))
     sizes = [wire_size(layout) for layout in layouts]
     # Phases differ in size, so a round's bytes are a mean over all rounds.
     up = sum(sizes) / len(sizes)
     down = broadcast_size(method.broadcast(start))  # the first round's
     # A server that says all rounds are over broadcasts a model of the final size.
     model = broadcast_size(method.broadcast(replace(start, round=plan.rounds)))
-    expected = plan.rounds * plan.cohort_size / plan.population
+    expected = rounds * plan.cohort_size / plan.population
     return {
         "population": plan.population,
-        "rounds": plan.rounds,
+        "rounds": rounds,
         "cohort_size": plan.cohort_size,
         "bytes_up_a_round": round(up),
         "bytes_up_at_most": max(sizes),
