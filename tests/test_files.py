@@ -309,3 +309,20 @@ def test_on_a_full_disk_the_old_file_stays_alone(tmp_path):
     assert done.stdout == f"{errno.EFBIG}\n", done.stderr
     assert [*tmp_path.iterdir()] == [path]
     assert path.read_bytes() == b"old"
+
+
+def test_a_folder_that_comes_back_while_it_is_removed_is_replaced(
+    tmp_path, monkeypatch
+):
+    """Another writer has moved the old folder away, and a new one into its place."""
+    place = tmp_path / "entry"
+    place.mkdir()
+    (place / "old").touch()
+    answers = iter([False, True])  # gone at the first look, there at the second
+    seen = type(place).is_dir
+    with files.draft_directory(place, replaces=True) as beside:
+        (beside / "new").touch()
+        monkeypatch.setattr(
+            type(place), "is_dir", lambda p: next(answers) if p == place else seen(p)
+        )
+    assert [path.name for path in place.iterdir()] == ["new"]

@@ -274,7 +274,8 @@ def _move_into(beside: Path, path: Path, *, replaces: bool) -> None:
                 raise
         else:
             return
-        with contextlib.suppress(FileNotFoundError):  # another writer was quicker
+        # Another writer was quicker: what had the name is gone, or a new folder has it.
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
             _remove(path)
 
 
