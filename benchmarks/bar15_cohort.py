@@ -71,4 +71,4 @@ def _same(a: Any, b: Any) -> None:
     np.testing.assert_array_equal(a.server.memory["votes"], b.server.memory["votes"])
 
 
-BAR = Bar(15, "a round of 10,000 clients, against one at a time", 50.0, measure)
+BAR = Bar(15, "a round of 10,000 clients, against one at a time", 100.0, measure)
