@@ -289,9 +289,9 @@ class DpVae(SumMethod):
         made = super().calibrated(plan)
         if self._is_paper:
             return made
-        growth = math.sqrt(made._evidence(plan))
-        head = min(_MOST_HEAD, max(10, _rounded(_HEAD * growth)))
-        latent = min(_MOST_LATENT, max(2, _rounded(_LATENT * growth)))
+        growth = math.sqrt(made._evidence(plan))  # infinite without noise
+        head = round(min(_MOST_HEAD, max(10, _HEAD * growth)))
+        latent = round(min(_MOST_LATENT, max(2, _LATENT * growth)))
         return replace(made, head=self.head or head, latent=self.latent or latent)
 
     def _evidence(self, plan: Plan) -> float:
@@ -408,10 +408,6 @@ class DpVae(SumMethod):
         if self.head is None:
             raise BadValue(_NOT_SET.format("head"))
         return min(self.head, len(catalog))
-
-
-def _rounded(size: float) -> int:
-    return round(min(size, 1e9))  # infinite where there is no noise
 
 
 _NOT_SET = "{} is not set: set it, or have it follow from the plan (calibrated)"

@@ -240,15 +240,13 @@ def _one_group(slot: Slot) -> tuple[int, ...]:
 
 def _plain(leaf: Leaf, slot: Slot) -> Leaf:
     """The leaf in double precision; several products and rows are written out."""
-    if isinstance(leaf, TouchedRows):
-        leaf = leaf.dense()
-    if isinstance(leaf, Grouped) and isinstance(leaf.inner, TouchedRows):
-        leaf = Grouped(leaf.inner.dense(), leaf.shares)
-    leaf = leaf.map(lambda stored: stored.astype(np.float64, copy=False))
     if isinstance(leaf, Grouped):
         inner = _plain(leaf.inner, slot)
         assert not isinstance(inner, Grouped)
-        return Grouped(inner, leaf.shares)
+        return Grouped(inner, leaf.shares.astype(np.float64, copy=False))
+    if isinstance(leaf, TouchedRows):  # before `map`, which would change row numbers
+        leaf = leaf.dense()
+    leaf = leaf.map(lambda stored: stored.astype(np.float64, copy=False))
     return leaf if isinstance(leaf, Dense) or _is_product(slot) else leaf.dense()
 
 

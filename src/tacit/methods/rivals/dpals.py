@@ -211,9 +211,9 @@ class Dpals(SumMethod):
         Both sizes grow with the root of users over noise.
         """
         made = super().calibrated(plan)
-        growth = math.sqrt(made._evidence(plan))
-        factors = min(_MOST_FACTORS, max(2, _rounded(_FACTORS * growth)))
-        head = min(_MOST_HEAD, max(10, _rounded(_HEAD * growth)))
+        growth = math.sqrt(made._evidence(plan))  # infinite without noise
+        factors = round(min(_MOST_FACTORS, max(2, _FACTORS * growth)))
+        head = round(min(_MOST_HEAD, max(10, _HEAD * growth)))
         return replace(made, factors=self.factors or factors, head=self.head or head)
 
     def _evidence(self, plan: Plan) -> float:
@@ -332,10 +332,6 @@ def _nearest_gramian(
     strengths, directions = np.linalg.eigh(noisy)
     kept = directions * np.maximum(strengths, 0.0)[..., None, :]
     return np.asarray(kept @ directions.swapaxes(-1, -2))
-
-
-def _rounded(size: float) -> int:
-    return round(min(size, 1e9))  # infinite where there is no noise
 
 
 _NOT_SET = "{} is not set: set it, or have it follow from the plan (calibrated)"

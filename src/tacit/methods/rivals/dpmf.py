@@ -232,9 +232,9 @@ class Dpmf(SumMethod):
         Without noise they are the largest.
         """
         made = super().calibrated(plan)
-        growth = math.sqrt(made._evidence(plan))
-        head = min(_MOST_HEAD, max(10, _rounded(_HEAD * growth)))
-        factors = min(_MOST_FACTORS, max(2, _rounded(_FACTORS * growth)))
+        growth = math.sqrt(made._evidence(plan))  # infinite without noise
+        head = round(min(_MOST_HEAD, max(10, _HEAD * growth)))
+        factors = round(min(_MOST_FACTORS, max(2, _FACTORS * growth)))
         return replace(made, factors=self.factors or factors, head=self.head or head)
 
     def _evidence(self, plan: Plan) -> float:
@@ -326,10 +326,6 @@ class Dpmf(SumMethod):
         if self.head is None:
             raise BadValue(_NOT_SET.format("head"))
         return min(self.head, len(catalog))
-
-
-def _rounded(size: float) -> int:
-    return round(min(size, 1e9))  # infinite where there is no noise
 
 
 _NOT_SET = "{} is not set: set it, or have it follow from the plan (calibrated)"
