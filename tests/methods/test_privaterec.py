@@ -105,7 +105,7 @@ class TestProjection(TestCentral):
     """One matrix for both sides, all rounds on gradients."""
 
     def method(self) -> Method:
-        own = {"head": "projection", "learns": "gradients"}
+        own = {"model": "projection", "learns": "gradients"}
         return PrivateRec(**SMALL, **own, privacy=replace(QUIET, noise_multiplier=1e-3))
 
 
@@ -149,14 +149,14 @@ def of_unit_length(catalog: Catalog) -> Catalog:
     return Catalog(ids, ids, {"title_vector": Vectors(both)})
 
 
-@pytest.mark.parametrize("head", ["projection", "bilinear"])
-def test_untrained_it_is_the_content_baseline(head):
+@pytest.mark.parametrize("model", ["projection", "bilinear"])
+def test_untrained_it_is_the_content_baseline(model):
     """To the last digits: the same vectors, all of length one, and the scale."""
     world = mixed_world()
     catalog = of_unit_length(described(len(world.catalog)))
     shards = replace(world.shards, n_items=len(catalog))
     own = replace(world, catalog=catalog, shards=shards)
-    made = simulation(PrivateRec(head=head, dimensions=None, scale=3.0), world=own)
+    made = simulation(PrivateRec(model=model, dimensions=None, scale=3.0), world=own)
     baseline = Content().reading(catalog).fit(shards, key=Key.from_seed(0))
     found = scores_of(made, made.start().server)
     np.testing.assert_allclose(found, 3.0 * baseline.score(shards), atol=3e-6)
@@ -177,7 +177,7 @@ def loss_of(method, server, shards, user):
             continue
         read = slates.histories[slates.history_of[place]]
         h = vectors[read].mean(axis=0) if len(read) else np.zeros(vectors.shape[1])
-        if method.head == "projection":
+        if method.model == "projection":
             scores = method.scale * vectors[shown] @ head.T @ (head @ h)
         else:
             scores = method.scale * vectors[shown] @ head.T @ np.append(h, 0.3)
@@ -187,11 +187,11 @@ def loss_of(method, server, shards, user):
     return total
 
 
-@pytest.mark.parametrize("head", ["projection", "bilinear"])
-def test_the_gradient_is_that_of_the_loss(head):
+@pytest.mark.parametrize("model", ["projection", "bilinear"])
+def test_the_gradient_is_that_of_the_loss(model):
     """Central differences of a loss that is written down slate by slate."""
     own = {"dimensions": None, "most_impressions": 3, "learns": "gradients"}
-    made = simulation(PrivateRec(head=head, **own))
+    made = simulation(PrivateRec(model=model, **own))
     server, draws = made.start().server, Key.from_seed(9).generator()
     moved = server.weights["head"] + 0.3 * draws.normal(
         size=server.weights["head"].shape
@@ -304,7 +304,7 @@ def test_its_claims_survive_the_audit(learns):
         ({"mode": "local"}, "mode='local' .* is not offered yet"),
         ({"mode": "sounds"}, "mode"),
         ({"learns": "nothing"}, "learns"),
-        ({"head": "mlp"}, "head"),
+        ({"model": "mlp"}, "model"),
         ({"content": ()}, "content is empty"),
         ({"dimensions": 0}, "dimensions"),
         ({"most_impressions": 0}, "most_impressions"),

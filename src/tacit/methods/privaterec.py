@@ -105,7 +105,7 @@ class PrivateRec(SumMethod):
     content: tuple[str, ...] = ("title_vector",)  # features; `title`: words of titles
     dimensions: int | None = 64  # principal axes that are kept; None: all
     # the model
-    head: Literal["projection", "bilinear"] = "projection"
+    model: Literal["projection", "bilinear"] = "projection"
     scale: float = 5.0  # a
     popularity: float = 0.5  # m, of an effect that is one deviation from the mean
     # a client
@@ -126,7 +126,7 @@ class PrivateRec(SumMethod):
         check.one_of(("sound",), mode=self.mode)
         choices = ("clicks and gradients", "clicks", "gradients")
         check.one_of(choices, learns=self.learns)
-        check.one_of(_HEADS, head=self.head)
+        check.one_of(_HEADS, model=self.model)
         if not self.content:
             raise BadValue(
                 "content is empty; name public features of the catalog, such as "
@@ -277,7 +277,7 @@ class PrivateRec(SumMethod):
 
     @property
     def _head(self) -> Head:
-        return _HEADS[self.head]
+        return _HEADS[self.model]
 
     def _trust(self, server: Server, phase: Phase) -> float:
         """How much of the rate is used: less where noise outweighs the gradients.
