@@ -30,7 +30,7 @@ EVENTS = [
     dp.dp_event.RepeatAndSelectDpEvent(GAUSSIAN, 3.0, 1.0),
     *(events.PureDpEvent(1e-3, 5), events.PaddedDpEvent(0.5, GAUSSIAN)),
     *(events.ShuffledDpEvent(2.5, 1000), events.SkellamDpEvent(100.0, 3.0, 3.0)),
-    events.FailureDpEvent(1e-7),
+    *(events.FailureDpEvent(1e-7), dp.ZCDpEvent(0.5)),
 ]
 
 
