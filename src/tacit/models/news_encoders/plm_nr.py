@@ -1,0 +1,281 @@
+"""PLM-NR: news by fixed vectors of a language model, with heads that are trained.
+
+    x_n  public text vector of a news          e_0   that of the padding news, trained
+    r_n  = x_n H + c                           news vector, H and c the head
+    g_n  = q · tanh(r_n A + a)                 attention of the user encoder
+    u    = Σ softmax(g)_n r_n over the history; zeros if nothing was read
+    s_n  = u · r_n                             score of a candidate
+
+With H = sqrt(scale) I, c = 0 and q = 0 the score is `scale` times the content
+similarity: attention is the same for all that was read, and u is their mean.
+
+The gradient of a client by H is short. With p the softmax of a slate and y the click,
+
+    w  = Σ (p - y)_n x_n over candidates       v   = ∂loss/∂u
+    h  = Σ softmax(g)_n x_n over the history   t_n = tanh(r_n A + a)
+    M  = Σ x_n (∂loss/∂g_n q (1 - t_n²))ᵀ over the history
+
+    ∂loss/∂H = w ũᵀ + h vᵀ + M Aᵀ              rank 2 + the width of the attention
+
+ũ is u, or its noisy mixture (`interests`). Each news of a batch meets the head once,
+and a client's gradient by H is never written out. All of it is numpy.
+
+Source: Wu et al. 2021, "Empowering News Recommendation with Pre-trained Language
+Models"; its language model is fixed here. The user encoder is that of NAML.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Float, Int64
+
+from tacit import check
+from tacit.data.catalog import Catalog
+from tacit.data.ragged import Ragged
+from tacit.errors import BadValue
+from tacit.keys import Key
+from tacit.models.news_encoders.batch import NO_NEWS, NO_SLATE, Batch
+from tacit.models.news_encoders.interests import Mixture, ragged_softmax, softmax
+from tacit.models.news_vectors import news_vectors
+from tacit.transport.messages import Slot
+from tacit.tree import Array, Arrays, Dense, Factored, Tree
+
+VECTORS = "vectors"
+HEAD, BIAS, PADDING = "news.head", "news.bias", "news.padding"
+ATTENTION, OFFSET, QUERY = "user.attention", "user.offset", "user.query"
+BASIS = "basis"
+
+
+@dataclass(frozen=True)
+class PlmNr:
+    """Heads over fixed text vectors, and attention over what was read."""
+
+    content: tuple[str, ...] = ("title_vector",)  # features; `title`: words of titles
+    dimensions: int | None = None  # principal axes that are kept; None: all
+    starts_at: Literal["content", "random"] = "content"
+    width: int = 64  # of a news vector that starts at random; else that of the text
+    attention: int = 16  # hidden units of the user encoder
+    scale: float = 1.0  # of the scores at the start
+
+    def __post_init__(self) -> None:
+        check.one_of(("content", "random"), starts_at=self.starts_at)
+        check.count(width=self.width, attention=self.attention)
+        check.positive(scale=self.scale)
+        if not self.content:
+            raise BadValue(
+                "content is empty; name public features of the catalog, such as "
+                "'title_vector' (data.text_vectors = ['title']) or 'title'"
+            )
+        if self.dimensions is not None:
+            check.count(dimensions=self.dimensions)
+
+    def inputs(self, catalog: Catalog) -> dict[str, Array]:
+        """The text vector of each news, centred and of length one."""
+        return {
+            VECTORS: news_vectors(catalog, self.content, dimensions=self.dimensions)
+        }
+
+    def start(
+        self, key: Key, inputs: Arrays, *, interests: int = 0, dtype: str = "float64"
+    ) -> dict[str, Array]:
+        """Weights at content similarity or at random; a basis if there are interests.
+
+        Basis vectors are random, of length one on average.
+        """
+        check.one_of(("float32", "float64"), dtype=dtype)
+        draw = {name: key.at(name).generator() for name in (HEAD, ATTENTION, BASIS)}
+        axes = inputs[VECTORS].shape[1]
+        width = axes if self.starts_at == "content" else self.width
+        head = np.eye(axes)
+        if self.starts_at == "random":
+            head = draw[HEAD].standard_normal((axes, width)) / math.sqrt(width)
+        attention = draw[ATTENTION].standard_normal((width, self.attention))
+        weights = {
+            HEAD: math.sqrt(self.scale) * head,
+            BIAS: np.zeros(width),
+            PADDING: np.zeros(axes),
+            ATTENTION: attention / math.sqrt(width),
+            OFFSET: np.zeros(self.attention),
+            QUERY: np.zeros(self.attention),
+        }
+        if interests:
+            basis = draw[BASIS].standard_normal((interests, width))
+            weights[BASIS] = basis / math.sqrt(width)
+        return {name: value.astype(dtype) for name, value in weights.items()}
+
+    def slots(self, weights: Arrays, *, most_news: int) -> dict[str, Slot]:
+        """The layout of one client's gradient; how many news it has does not matter."""
+        rank = {HEAD: 2 + len(weights[QUERY])}
+        return {
+            name: Slot(str(value.dtype), value.shape, rank.get(name))
+            for name, value in weights.items()
+        }
+
+    def news(
+        self, weights: Arrays, inputs: Arrays
+    ) -> Float[np.ndarray, "news_and_padding axes"]:
+        """The vector r of each news, and of the padding news last."""
+        every = np.arange(len(inputs[VECTORS]) + 1)
+        return _texts(weights, inputs, every) @ weights[HEAD] + weights[BIAS]
+
+    def users(
+        self,
+        weights: Arrays,
+        news: Float[np.ndarray, "some axes"],
+        histories: Ragged,
+    ) -> Float[np.ndarray, "users axes"]:
+        """The vector u of each history, from the vectors of the news."""
+        logits = np.tanh(news @ weights[ATTENTION] + weights[OFFSET]) @ weights[QUERY]
+        shares = ragged_softmax(logits[histories.values], histories)
+        cells = (shares, histories.values, histories.offsets)
+        read = sp.csr_array(cells, shape=(len(histories), len(news)))
+        return np.asarray(read @ news)
+
+    def gradients(self, weights: Arrays, inputs: Arrays, batch: Batch) -> Tree:
+        """The gradient of each client's summed cross-entropy, by every weight."""
+        batch.check(len(inputs[VECTORS]))
+        return _Pass.of(weights, inputs, batch).gradients()
+
+
+class _Local(NamedTuple):
+    """The news of a batch, each once; histories and candidates are rows of these.
+
+    An empty place is row 0; its factor is zero wherever it is used.
+    """
+
+    numbers: Int64[np.ndarray, "news"]
+    histories: Int64[np.ndarray, "clients read"]
+    candidates: Int64[np.ndarray, "clients slates shown"]
+
+    @classmethod
+    def of(cls, batch: Batch) -> _Local:
+        both = np.concatenate([batch.histories.ravel(), batch.candidates.ravel()])
+        numbers, rows = np.unique(np.maximum(both, 0), return_inverse=True)
+        read = batch.histories.size
+        return cls(
+            numbers,
+            rows[:read].reshape(batch.histories.shape),
+            rows[read:].reshape(batch.candidates.shape),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """One forward pass over a batch, with what the backward pass needs."""
+
+    weights: Arrays
+    batch: Batch
+    local: _Local
+    n_news: int
+    texts: Float[np.ndarray, "news inputs"]  # x
+    news: Float[np.ndarray, "news axes"]  # r
+    hidden: Float[np.ndarray, "news units"]  # t
+    shares: Float[np.ndarray, "clients read"]  # softmax(g)
+
+    @classmethod
+    def of(cls, weights: Arrays, inputs: Arrays, batch: Batch) -> _Pass:
+        local = _Local.of(batch)
+        texts = _texts(weights, inputs, local.numbers)
+        news = texts @ weights[HEAD] + weights[BIAS]
+        hidden = np.tanh(news @ weights[ATTENTION] + weights[OFFSET])
+        logits = (hidden @ weights[QUERY])[local.histories]
+        shares = softmax(np.where(batch.histories == NO_NEWS, -np.inf, logits))
+        n_news = len(inputs[VECTORS])
+        return cls(weights, batch, local, n_news, texts, news, hidden, shares)
+
+    def gradients(self) -> Tree:
+        weights, users = self.weights, self._sums(self.shares, self.news)
+        mixture = self._mixture(users)
+        mixed = users if mixture is None else mixture.vectors
+        errors = self._errors(mixed)  # (clients, slates * shown)
+        by_user = self._shown_sums(errors, self.news)
+        leaves = {}
+        if mixture is not None:
+            by_user, by_basis = mixture.backward(by_user)
+            leaves[BASIS] = by_basis
+        elif BASIS in weights:
+            leaves[BASIS] = np.zeros((len(users), *weights[BASIS].shape), users.dtype)
+        by_logit = self._by_logit(by_user)
+        slopes = weights[QUERY] * (1 - self.hidden**2)  # of g by r A + a
+        by_offset = self._sums(by_logit, slopes)
+        leaves[QUERY] = self._sums(by_logit, self.hidden)
+        leaves[OFFSET] = by_offset
+        leaves[ATTENTION] = self._products(by_logit, self.news, slopes)
+        leaves[BIAS] = by_offset @ weights[ATTENTION].T + by_user * self._has_read
+        leaves[PADDING] = self._by_padding(by_user, by_logit, slopes)
+        tree = {name: Dense(value) for name, value in leaves.items()}
+        texts = (
+            self._shown_sums(errors, self.texts)[:, None],  # w
+            self._sums(self.shares, self.texts)[:, None],  # h
+            self._products(by_logit, self.texts, slopes).swapaxes(1, 2),  # M
+        )
+        attention = np.broadcast_to(
+            weights[ATTENTION].T, (len(users), *weights[ATTENTION].T.shape)
+        )
+        vectors = (mixed[:, None], by_user[:, None], attention)
+        head = Factored(np.concatenate(texts, axis=1), np.concatenate(vectors, axis=1))
+        return Tree({HEAD: head, **tree})
+
+    def _mixture(self, users: Array) -> Mixture | None:
+        batch = self.batch
+        if batch.noise is None:
+            return None
+        if BASIS not in self.weights:
+            raise BadValue("noise was given, but no basis; start with interests=B")
+        basis = self.weights[BASIS]
+        return Mixture.of(users, basis, noise=batch.noise, theta=batch.theta)
+
+    def _errors(self, users: Array) -> Float[np.ndarray, "clients places"]:
+        """The softmax less the click of every candidate; zeros where no slate is."""
+        batch, shown = self.batch, self.news[self.local.candidates]
+        scores = np.einsum("csnd,cd->csn", shown, users)
+        errors = softmax(np.where(batch.candidates == NO_NEWS, -np.inf, scores))
+        client, slate = np.nonzero(batch.labels != NO_SLATE)
+        errors[client, slate, batch.labels[client, slate]] -= 1.0
+        errors[batch.labels == NO_SLATE] = 0.0
+        return errors.reshape(len(errors), -1)
+
+    def _by_logit(self, by_user: Array) -> Float[np.ndarray, "clients read"]:
+        read = self.news[self.local.histories]
+        by_share = np.einsum("chd,cd->ch", read, by_user)
+        mean = (self.shares * by_share).sum(axis=1, keepdims=True)
+        return self.shares * (by_share - mean)
+
+    @property
+    def _has_read(self) -> Float[np.ndarray, "clients one"]:
+        return self.shares.sum(axis=1, keepdims=True)  # one, or zero for no history
+
+    def _by_padding(self, by_user: Array, by_logit: Array, slopes: Array) -> Array:
+        """The padding news has its text vector from the weights: e_0."""
+        is_padding = self.batch.histories == self.n_news
+        by_news = (self.shares * is_padding).sum(axis=1, keepdims=True) * by_user
+        inner = self._sums(by_logit * is_padding, slopes)
+        return (by_news + inner @ self.weights[ATTENTION].T) @ self.weights[HEAD].T
+
+    def _sums(self, factors: Array, rows: Array) -> Array:
+        """Factors times rows of the news that were read, added up for each client."""
+        return np.einsum("ch,chd->cd", factors, rows[self.local.histories])
+
+    def _shown_sums(self, factors: Array, rows: Array) -> Array:
+        shown = self.local.candidates.reshape(len(factors), -1)
+        return np.einsum("cn,cnd->cd", factors, rows[shown])
+
+    def _products(self, factors: Array, rows: Array, others: Array) -> Array:
+        """The sum of outer products over the history, times factors."""
+        places = self.local.histories
+        right = factors[:, :, None] * others[places]
+        return rows[places].swapaxes(1, 2) @ right
+
+
+def _texts(weights: Arrays, inputs: Arrays, numbers: Int64[np.ndarray, "n"]) -> Array:
+    """The text vectors of some news; the number after the last is the padding news."""
+    vectors, padding = inputs[VECTORS], weights[PADDING]
+    last = len(vectors)
+    found = vectors[np.minimum(numbers, last - 1)].astype(padding.dtype)
+    found[numbers == last] = padding
+    return found
