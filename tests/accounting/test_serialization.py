@@ -60,8 +60,8 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_an_unknown_event_is_neither_written_nor_read():
-    with pytest.raises(BadValue, match="'ZCDpEvent' is not known"):
-        event_to_json(dp.ZCDpEvent(1.0))
+    with pytest.raises(BadValue, match="'UnsupportedDpEvent' is not known"):
+        event_to_json(dp.UnsupportedDpEvent())
     with pytest.raises(BadValue, match="'Popen' is not known"):
         event_from_json({"Popen": {"args": "true"}})
 
