@@ -29,6 +29,11 @@ from tacit.method import (
 from tacit.methods.privaterec import PrivateRec
 from tacit.models.news_vectors import centred
 from tacit.plan import Plan
+from tacit.privacy import (
+    PublishedAttentionNoise,
+    PublishedGradientNoise,
+    PublishedVotes,
+)
 from tacit.release import Standing, Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.statement import account
@@ -107,6 +112,46 @@ class TestProjection(TestCentral):
     def method(self) -> Method:
         own = {"model": "projection", "learns": "gradients"}
         return PrivateRec(**SMALL, **own, privacy=replace(QUIET, noise_multiplier=1e-3))
+
+
+class TestLocal(TestCentral):
+    """DP-FedRec with noise that proves its epsilon; here hardly any."""
+
+    def method(self) -> Method:
+        own = {"model": "projection", "learns": "gradients"}
+        return PrivateRec(
+            **SMALL, **own, privacy=LocalPrivUnit(epsilon=500.0, clip=5.0)
+        )
+
+
+class TestEncoder(TestCentral):
+    """PLM-NR under central noise, from content similarity on."""
+
+    def method(self) -> Method:
+        quiet = replace(QUIET, noise_multiplier=1e-3)
+        return PrivateRec(**SMALL, model="plm-nr", privacy=quiet)
+
+
+PAPER = {"mode": "paper", "model": "plm-nr", "dimensions": None, "rate": 0.1}
+
+
+class TestPaper(TestCentral):
+    """Algorithm 3 to the letter; its claimed epsilon is large enough to learn."""
+
+    def method(self) -> Method:
+        privacy = PublishedAttentionNoise(epsilon=60.0, padding=0.1)
+        return PrivateRec(**PAPER, serving="relu", privacy=privacy)
+
+    def answer_plan(self, world: FederatedData) -> Plan:
+        return Plan(len(world.shards), rounds=60)
+
+
+class TestPublishedGradient(TestCentral):
+    """DP-FedRec as printed, with a clip that small gradients do not feel."""
+
+    def method(self) -> Method:
+        privacy = PublishedGradientNoise(epsilon=1e4, theta=5.0)
+        return PrivateRec(**PAPER, starts_at="content", privacy=privacy)
 
 
 class TestBare(TestCentral):
@@ -246,11 +291,12 @@ def test_reports_are_bounded_whatever_the_history(learns, privacy, bound):
     assert norms[0] == 0.0
 
 
-def test_nobody_has_impressions():
-    """Clients without impressions send zeros; the model stays content similarity."""
+@pytest.mark.parametrize("own", [SMALL, {**SMALL, "model": "plm-nr"}, PAPER])
+def test_nobody_has_impressions(own):
+    """Clients without impressions send zeros; the model stays at its start."""
     world = mixed_world()
     world = replace(world, catalog=described(len(world.catalog)))
-    made = simulation(PrivateRec(**SMALL), world=world)
+    made = simulation(PrivateRec(**own), world=world)
     *_, (state, _) = made.run(made.start())
     for name, value in made.start().server.weights.items():
         np.testing.assert_array_equal(state.server.weights[name], value)
@@ -300,18 +346,24 @@ def test_its_claims_survive_the_audit(learns):
 @pytest.mark.parametrize(
     ("own", "complaint"),
     [
-        ({"mode": "paper"}, "mode='paper' .* is not offered yet"),
-        ({"mode": "local"}, "mode='local' .* is not offered yet"),
-        ({"mode": "sounds"}, "mode"),
+        ({"mode": "paper"}, "model='projection' is not in the paper"),
+        ({"mode": "paper", "model": "plm-nr", "privacy": QUIET}, "'published'"),
+        ({"privacy": PublishedAttentionNoise()}, "go with mode='paper'"),
+        ({"mode": "local"}, "mode"),
+        ({"model": "plm-nr", "learns": "clicks"}, "learn from gradients alone"),
+        ({"model": "nrms", "starts_at": "content"}, "has no such start"),
+        ({"interests": 1}, "interests"),
+        ({"serving": "tanh"}, "serving"),
+        ({"negatives": 0}, "negatives"),
         ({"learns": "nothing"}, "learns"),
         ({"model": "mlp"}, "model"),
         ({"content": ()}, "content is empty"),
         ({"dimensions": 0}, "dimensions"),
         ({"most_impressions": 0}, "most_impressions"),
         ({"click_rounds": 0}, "click_rounds"),
-        ({"rate": 0.0}, "rate"),
+        ({"rate": -0.1}, "rate"),
         ({"click_share": 1.0}, "click_share"),
-        ({"privacy": LocalPrivUnit()}, "privacy"),
+        ({"privacy": PublishedVotes()}, "privacy"),
     ],
 )
 def test_refuses(own, complaint):
