@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,7 +39,7 @@ from tacit.data.catalog import Catalog
 from tacit.data.ragged import Ragged
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.models.news_encoders.batch import NO_NEWS, NO_SLATE, Batch
+from tacit.models.news_encoders.batch import NO_NEWS, NO_SLATE, Batch, DistinctNews
 from tacit.models.news_encoders.interests import Mixture, ragged_softmax, softmax
 from tacit.models.news_vectors import news_vectors
 from tacit.transport.messages import Slot
@@ -141,27 +141,9 @@ class PlmNr:
         batch.check(len(inputs[VECTORS]))
         return _Pass.of(weights, inputs, batch).gradients()
 
-
-class _Local(NamedTuple):
-    """The news of a batch, each once; histories and candidates are rows of these.
-
-    An empty place is row 0; its factor is zero wherever it is used.
-    """
-
-    numbers: Int64[np.ndarray, "news"]
-    histories: Int64[np.ndarray, "clients read"]
-    candidates: Int64[np.ndarray, "clients slates shown"]
-
-    @classmethod
-    def of(cls, batch: Batch) -> _Local:
-        both = np.concatenate([batch.histories.ravel(), batch.candidates.ravel()])
-        numbers, rows = np.unique(np.maximum(both, 0), return_inverse=True)
-        read = batch.histories.size
-        return cls(
-            numbers,
-            rows[:read].reshape(batch.histories.shape),
-            rows[read:].reshape(batch.candidates.shape),
-        )
+    def total(self, weights: Arrays, inputs: Arrays, batch: Batch) -> dict[str, Array]:
+        """The sum of the gradients of all clients."""
+        return self.gradients(weights, inputs, batch).sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +152,7 @@ class _Pass:
 
     weights: Arrays
     batch: Batch
-    local: _Local
+    local: DistinctNews
     n_news: int
     texts: Float[np.ndarray, "news inputs"]  # x
     news: Float[np.ndarray, "news axes"]  # r
@@ -179,7 +161,7 @@ class _Pass:
 
     @classmethod
     def of(cls, weights: Arrays, inputs: Arrays, batch: Batch) -> _Pass:
-        local = _Local.of(batch)
+        local = DistinctNews.of(batch)
         texts = _texts(weights, inputs, local.numbers)
         news = texts @ weights[HEAD] + weights[BIAS]
         hidden = np.tanh(news @ weights[ATTENTION] + weights[OFFSET])
