@@ -95,6 +95,14 @@ class DistinctNews(NamedTuple):
             rows[read:].reshape(batch.candidates.shape),
         )
 
+    def blocks(self, size: int) -> Iterator[DistinctNews]:
+        """The same news for at most `size` clients at a time, as `Batch.blocks`."""
+        for start in range(0, len(self.histories), size):
+            rows = slice(start, start + size)
+            yield DistinctNews(
+                self.numbers, self.histories[rows], self.candidates[rows]
+            )
+
 
 def last_read(histories: Ragged, most: int) -> Ragged:
     """The last `most` news of each history.
