@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
@@ -69,6 +70,37 @@ class Batch:
                 self.labels[rows],
                 None if self.noise is None else self.noise[rows],
                 self.theta,
+            )
+
+
+class DistinctNews(NamedTuple):
+    """The news of a batch, each once; histories and candidates are rows of these.
+
+    An empty place is row 0: whoever uses it gives it no weight.
+    """
+
+    numbers: Int64[np.ndarray, "news"]
+    histories: Int64[np.ndarray, "clients read"]
+    candidates: Int64[np.ndarray, "clients slates shown"]
+
+    @classmethod
+    def of(cls, batch: Batch) -> DistinctNews:
+        """The distinct news in rising order."""
+        both = np.concatenate([batch.histories.ravel(), batch.candidates.ravel()])
+        numbers, rows = np.unique(np.maximum(both, 0), return_inverse=True)
+        read = batch.histories.size
+        return cls(
+            numbers,
+            rows[:read].reshape(batch.histories.shape),
+            rows[read:].reshape(batch.candidates.shape),
+        )
+
+    def blocks(self, size: int) -> Iterator[DistinctNews]:
+        """The same news for at most `size` clients at a time, as `Batch.blocks`."""
+        for start in range(0, len(self.histories), size):
+            rows = slice(start, start + size)
+            yield DistinctNews(
+                self.numbers, self.histories[rows], self.candidates[rows]
             )
 
 

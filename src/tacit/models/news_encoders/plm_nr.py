@@ -28,18 +28,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 
 from tacit import check
 from tacit.data.catalog import Catalog
 from tacit.data.ragged import Ragged
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.models.news_encoders.batch import NO_NEWS, NO_SLATE, Batch
+from tacit.models.news_encoders.batch import NO_NEWS, NO_SLATE, Batch, DistinctNews
 from tacit.models.news_encoders.interests import Mixture, ragged_softmax, softmax
 from tacit.models.news_vectors import news_vectors
 from tacit.transport.messages import Slot
@@ -49,6 +49,7 @@ VECTORS = "vectors"
 HEAD, BIAS, PADDING = "news.head", "news.bias", "news.padding"
 ATTENTION, OFFSET, QUERY = "user.attention", "user.offset", "user.query"
 BASIS = "basis"
+_AT_ONCE = 2**22  # numbers of the histories of some clients: 32 MiB of float64
 
 
 @dataclass(frozen=True)
@@ -139,100 +140,104 @@ class PlmNr:
     def gradients(self, weights: Arrays, inputs: Arrays, batch: Batch) -> Tree:
         """The gradient of each client's summed cross-entropy, by every weight."""
         batch.check(len(inputs[VECTORS]))
-        return _Pass.of(weights, inputs, batch).gradients()
+        if batch.noise is not None and BASIS not in weights:
+            raise BadValue("noise was given, but no basis; start with interests=B")
+        local = DistinctNews.of(batch)
+        known = _News.of(weights, inputs, local.numbers)
+        widest = max(weights[HEAD].shape)
+        step = max(1, _AT_ONCE // (widest * max(1, batch.histories.shape[1])))
+        trees = [
+            _Clients(known, batch, local).gradients()
+            for batch, local in zip(batch.blocks(step), local.blocks(step), strict=True)
+        ]
+        return trees[0] if len(trees) == 1 else Tree.concatenate(trees)
 
-
-class _Local(NamedTuple):
-    """The news of a batch, each once; histories and candidates are rows of these.
-
-    An empty place is row 0; its factor is zero wherever it is used.
-    """
-
-    numbers: Int64[np.ndarray, "news"]
-    histories: Int64[np.ndarray, "clients read"]
-    candidates: Int64[np.ndarray, "clients slates shown"]
-
-    @classmethod
-    def of(cls, batch: Batch) -> _Local:
-        both = np.concatenate([batch.histories.ravel(), batch.candidates.ravel()])
-        numbers, rows = np.unique(np.maximum(both, 0), return_inverse=True)
-        read = batch.histories.size
-        return cls(
-            numbers,
-            rows[:read].reshape(batch.histories.shape),
-            rows[read:].reshape(batch.candidates.shape),
-        )
+    def total(self, weights: Arrays, inputs: Arrays, batch: Batch) -> dict[str, Array]:
+        """The sum of the gradients of all clients."""
+        return self.gradients(weights, inputs, batch).sum()
 
 
 @dataclass(frozen=True, eq=False)
-class _Pass:
-    """One forward pass over a batch, with what the backward pass needs."""
+class _News:
+    """The weights, and what they make of each news of a batch, once."""
 
     weights: Arrays
-    batch: Batch
-    local: _Local
-    n_news: int
+    is_padding: Bool[np.ndarray, "news"]
     texts: Float[np.ndarray, "news inputs"]  # x
-    news: Float[np.ndarray, "news axes"]  # r
+    vectors: Float[np.ndarray, "news axes"]  # r
     hidden: Float[np.ndarray, "news units"]  # t
-    shares: Float[np.ndarray, "clients read"]  # softmax(g)
+    logits: Float[np.ndarray, "news"]  # g
+    slopes: Float[np.ndarray, "news units"]  # of g by r A + a
 
     @classmethod
-    def of(cls, weights: Arrays, inputs: Arrays, batch: Batch) -> _Pass:
-        local = _Local.of(batch)
-        texts = _texts(weights, inputs, local.numbers)
-        news = texts @ weights[HEAD] + weights[BIAS]
-        hidden = np.tanh(news @ weights[ATTENTION] + weights[OFFSET])
-        logits = (hidden @ weights[QUERY])[local.histories]
-        shares = softmax(np.where(batch.histories == NO_NEWS, -np.inf, logits))
-        n_news = len(inputs[VECTORS])
-        return cls(weights, batch, local, n_news, texts, news, hidden, shares)
+    def of(
+        cls, weights: Arrays, inputs: Arrays, numbers: Int64[np.ndarray, "news"]
+    ) -> _News:
+        texts = _texts(weights, inputs, numbers)
+        vectors = texts @ weights[HEAD] + weights[BIAS]
+        hidden = np.tanh(vectors @ weights[ATTENTION] + weights[OFFSET])
+        logits, slopes = hidden @ weights[QUERY], weights[QUERY] * (1 - hidden**2)
+        is_padding = numbers == len(inputs[VECTORS])
+        return cls(weights, is_padding, texts, vectors, hidden, logits, slopes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Clients:
+    """Forward and backward pass of some clients, from the vectors of their news."""
+
+    news: _News
+    batch: Batch
+    local: DistinctNews
 
     def gradients(self) -> Tree:
-        weights, users = self.weights, self._sums(self.shares, self.news)
+        news, weights, places = self.news, self.news.weights, self.local.histories
+        read = news.vectors[places]  # (clients, read, axes)
+        shares = self._shares()
+        users = (shares[:, None] @ read)[:, 0]
         mixture = self._mixture(users)
         mixed = users if mixture is None else mixture.vectors
         errors = self._errors(mixed)  # (clients, slates * shown)
-        by_user = self._shown_sums(errors, self.news)
-        leaves = {}
+        by_user, by_basis = self._shown_sums(errors, news.vectors), None
         if mixture is not None:
             by_user, by_basis = mixture.backward(by_user)
-            leaves[BASIS] = by_basis
         elif BASIS in weights:
-            leaves[BASIS] = np.zeros((len(users), *weights[BASIS].shape), users.dtype)
-        by_logit = self._by_logit(by_user)
-        slopes = weights[QUERY] * (1 - self.hidden**2)  # of g by r A + a
-        by_offset = self._sums(by_logit, slopes)
-        leaves[QUERY] = self._sums(by_logit, self.hidden)
-        leaves[OFFSET] = by_offset
-        leaves[ATTENTION] = self._products(by_logit, self.news, slopes)
-        leaves[BIAS] = by_offset @ weights[ATTENTION].T + by_user * self._has_read
-        leaves[PADDING] = self._by_padding(by_user, by_logit, slopes)
-        tree = {name: Dense(value) for name, value in leaves.items()}
-        texts = (
-            self._shown_sums(errors, self.texts)[:, None],  # w
-            self._sums(self.shares, self.texts)[:, None],  # h
-            self._products(by_logit, self.texts, slopes).swapaxes(1, 2),  # M
-        )
-        attention = np.broadcast_to(
-            weights[ATTENTION].T, (len(users), *weights[ATTENTION].T.shape)
-        )
-        vectors = (mixed[:, None], by_user[:, None], attention)
-        head = Factored(np.concatenate(texts, axis=1), np.concatenate(vectors, axis=1))
-        return Tree({HEAD: head, **tree})
+            by_basis = np.zeros((len(users), *weights[BASIS].shape), users.dtype)
+        by_logit = _through_softmax(shares, (read @ by_user[:, :, None])[:, :, 0])
+        by_hidden = by_logit[:, :, None] * news.slopes[places]  # by r A + a
+        by_offset = by_hidden.sum(axis=1)
+        both = np.concatenate([shares[:, :, None], by_hidden], axis=2)
+        of_texts = both.swapaxes(1, 2) @ news.texts[places]  # h, then M
+        leaves = {
+            BIAS: by_offset @ weights[ATTENTION].T
+            + by_user * shares.sum(axis=1, keepdims=True),
+            PADDING: self._by_padding(shares, by_user, by_hidden),
+            ATTENTION: (by_hidden.swapaxes(1, 2) @ read).swapaxes(1, 2),
+            OFFSET: by_offset,
+            QUERY: (by_logit[:, None] @ news.hidden[places])[:, 0],
+            **({} if by_basis is None else {BASIS: by_basis}),
+        }
+        attention = weights[ATTENTION].T
+        alike = np.broadcast_to(attention, (len(users), *attention.shape))
+        left = (self._shown_sums(errors, news.texts)[:, None], of_texts)
+        right = (mixed[:, None], by_user[:, None], alike)
+        head = Factored(np.concatenate(left, axis=1), np.concatenate(right, axis=1))
+        return Tree({HEAD: head, **{n: Dense(value) for n, value in leaves.items()}})
+
+    def _shares(self) -> Float[np.ndarray, "clients read"]:
+        """The attention of each client over what it has read."""
+        logits = self.news.logits[self.local.histories]
+        return softmax(np.where(self.batch.histories == NO_NEWS, -np.inf, logits))
 
     def _mixture(self, users: Array) -> Mixture | None:
         batch = self.batch
         if batch.noise is None:
             return None
-        if BASIS not in self.weights:
-            raise BadValue("noise was given, but no basis; start with interests=B")
-        basis = self.weights[BASIS]
+        basis = self.news.weights[BASIS]
         return Mixture.of(users, basis, noise=batch.noise, theta=batch.theta)
 
     def _errors(self, users: Array) -> Float[np.ndarray, "clients places"]:
         """The softmax less the click of every candidate; zeros where no slate is."""
-        batch, shown = self.batch, self.news[self.local.candidates]
+        batch, shown = self.batch, self.news.vectors[self.local.candidates]
         scores = np.einsum("csnd,cd->csn", shown, users)
         errors = softmax(np.where(batch.candidates == NO_NEWS, -np.inf, scores))
         client, slate = np.nonzero(batch.labels != NO_SLATE)
@@ -240,36 +245,25 @@ class _Pass:
         errors[batch.labels == NO_SLATE] = 0.0
         return errors.reshape(len(errors), -1)
 
-    def _by_logit(self, by_user: Array) -> Float[np.ndarray, "clients read"]:
-        read = self.news[self.local.histories]
-        by_share = np.einsum("chd,cd->ch", read, by_user)
-        mean = (self.shares * by_share).sum(axis=1, keepdims=True)
-        return self.shares * (by_share - mean)
+    def _shown_sums(self, errors: Array, rows: Array) -> Array:
+        """Errors times rows of the candidates, added up for each client."""
+        shown = self.local.candidates.reshape(len(errors), -1)
+        return (errors[:, None] @ rows[shown])[:, 0]
 
-    @property
-    def _has_read(self) -> Float[np.ndarray, "clients one"]:
-        return self.shares.sum(axis=1, keepdims=True)  # one, or zero for no history
-
-    def _by_padding(self, by_user: Array, by_logit: Array, slopes: Array) -> Array:
+    def _by_padding(self, shares: Array, by_user: Array, by_hidden: Array) -> Array:
         """The padding news has its text vector from the weights: e_0."""
-        is_padding = self.batch.histories == self.n_news
-        by_news = (self.shares * is_padding).sum(axis=1, keepdims=True) * by_user
-        inner = self._sums(by_logit * is_padding, slopes)
-        return (by_news + inner @ self.weights[ATTENTION].T) @ self.weights[HEAD].T
+        weights = self.news.weights
+        is_padding = self.news.is_padding[self.local.histories]
+        is_padding &= self.batch.histories != NO_NEWS
+        by_news = (shares * is_padding).sum(axis=1, keepdims=True) * by_user
+        inner = (by_hidden * is_padding[:, :, None]).sum(axis=1)
+        return (by_news + inner @ weights[ATTENTION].T) @ weights[HEAD].T
 
-    def _sums(self, factors: Array, rows: Array) -> Array:
-        """Factors times rows of the news that were read, added up for each client."""
-        return np.einsum("ch,chd->cd", factors, rows[self.local.histories])
 
-    def _shown_sums(self, factors: Array, rows: Array) -> Array:
-        shown = self.local.candidates.reshape(len(factors), -1)
-        return np.einsum("cn,cnd->cd", factors, rows[shown])
-
-    def _products(self, factors: Array, rows: Array, others: Array) -> Array:
-        """The sum of outer products over the history, times factors."""
-        places = self.local.histories
-        right = factors[:, :, None] * others[places]
-        return rows[places].swapaxes(1, 2) @ right
+def _through_softmax(shares: Array, slopes: Array) -> Array:
+    """Slopes by logits, from those by their softmax."""
+    mean = (shares * slopes).sum(axis=1, keepdims=True)
+    return shares * (slopes - mean)
 
 
 def _texts(weights: Arrays, inputs: Arrays, numbers: Int64[np.ndarray, "n"]) -> Array:
