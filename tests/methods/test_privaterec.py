@@ -348,7 +348,7 @@ def test_steps_are_shorter_where_noise_outweighs_the_gradients():
     moves = []
     for z in (1e-3, 10.0, 1000.0):
         privacy = CentralGaussian(z, clip=1.0)
-        own = {"learns": "gradients", "dimensions": None, "rate": 0.1}
+        own = {"learns": "gradients", "dimensions": None, "rate": 0.1, "prior": 1e3}
         made = simulation(PrivateRec(**own, privacy=privacy), rounds=4)
         *_, (state, _) = made.run(made.start())
         moved = state.server.weights["head"] - made.start().server.weights["head"]
@@ -356,3 +356,15 @@ def test_steps_are_shorter_where_noise_outweighs_the_gradients():
     assert moves[0] > 0.1
     assert moves[1] < 0.02  # 13 clients, 4 rounds: 26 over 40 and over 100
     assert moves[2] < 0.0002
+
+
+def test_a_prior_holds_a_small_population_at_content():
+    """Thirteen users against a prior that weighs as much as 4, and as 400 of them."""
+    moves = []
+    for prior in (1e3, 0.5, 0.05):
+        own = {"learns": "gradients", "dimensions": None, "rate": 0.05, "prior": prior}
+        made = simulation(PrivateRec(**own), rounds=60)
+        *_, (state, _) = made.run(made.start())
+        moved = state.server.weights["head"] - made.start().server.weights["head"]
+        moves.append(np.linalg.norm(moved))
+    assert moves[0] > 2 * moves[1] > 10 * moves[2] > 0

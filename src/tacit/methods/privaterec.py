@@ -6,12 +6,13 @@
     x_u   clicks of a user above expectation       e_c   effect of a news on clicks
     a     scale of the scores                      m     weight of the effects
     S, z  clip and noise multiplier                η     rate of FedAdam
+    τ     how far W is from I, before any click
 
     client  1  x_u ← clicked - expected over what was shown, of norm 1 at most
     server  2  e ← what noise leaves of the sum of x_u               click_effects
     client  3  score(c) = a (W h)·(W v_c) + m e_c;
                g_u ← gradient by W of the cross-entropy of the clicked among the shown
-    server  4  W ← FedAdam(W, noisy sum of clipped g_u / planned cohort)
+    server  4  W ← FedAdam(W, (noisy sum of clipped g + (W - I) / τ²) / planned cohort)
     device  5  rank by line 3; nothing leaves to be served
 
 Lines 1 and 2 are content with private click-through counts; lines 3 and 4 are
@@ -112,6 +113,7 @@ class PrivateRec(SumMethod):
     most_impressions: int = 5  # that a client learns from in a round, drawn anew
     # the server's step
     rate: float = 0.03  # η, at the most: noise makes it smaller
+    prior: float = 0.1  # τ: expected deviation of a number of the head from its start
     # counting clicks
     click_rounds: int = 1
     click_share: float = 0.2  # of the budget
@@ -136,7 +138,7 @@ class PrivateRec(SumMethod):
             check.count(dimensions=self.dimensions)
         check.count(most_impressions=self.most_impressions)
         check.count(click_rounds=self.click_rounds)
-        check.positive(scale=self.scale, rate=self.rate)
+        check.positive(scale=self.scale, rate=self.rate, prior=self.prior)
         check.not_negative(popularity=self.popularity)
         check.fraction(click_share=self.click_share)
 
@@ -236,7 +238,7 @@ class PrivateRec(SumMethod):
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
         """Line 2, from all clicks counted so far, or line 4."""
         if phase.name == "gradients":
-            mean = divided(total, self.planned(server.plan))
+            mean = divided(self._with_prior(server, total), self.planned(server.plan))
             optimizer = Adam.federated(self.rate * self._trust(server, phase))
             return server.stepped(optimizer, mean)
         clicks = server.memory["clicks"] + total["clicks"]
@@ -278,6 +280,17 @@ class PrivateRec(SumMethod):
     @property
     def _head(self) -> Head:
         return _HEADS[self.head]
+
+    def _with_prior(self, server: Server, total: Arrays) -> Arrays:
+        """The sum of gradients with that of a normal prior around the start.
+
+        What is found is then the likeliest head after clicks and prior together. A
+        prior weighs as much as 1/τ² users: much in a small population, whose clicks
+        would be learnt by heart, and little in a large one.
+        """
+        head = server.weights["head"]
+        pull = (head - self._start(server.catalog)) / self.prior**2
+        return {"head": total["head"] + pull}
 
     def _trust(self, server: Server, phase: Phase) -> float:
         """How much of the rate is used: less where noise outweighs the gradients.
