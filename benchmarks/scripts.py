@@ -42,6 +42,7 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
     "kills": (("--times", "6"),),
+    "news_users": (("--users", "300", "--learns", "clicks and gradients", "clicks"),),
     "release_gram": (_GRAM,),
     "test_all": (("--list",),),
 }
