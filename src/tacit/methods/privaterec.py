@@ -35,6 +35,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from jaxtyping import Float64
 
 from tacit import check
 from tacit.aggregation.server_optimizers import Adam
@@ -47,6 +48,7 @@ from tacit.method import (
     Catalog,
     CentralGaussian,
     Clients,
+    Formula,
     Key,
     Keys,
     Mechanisms,
@@ -74,6 +76,8 @@ from tacit.models.news_similarity import (
     Slated,
     gradient,
     mean_rows,
+    ranking_formula,
+    reasons,
 )
 from tacit.models.news_vectors import described_by, news_vectors
 
@@ -270,6 +274,28 @@ class PrivateRec(SumMethod):
         vectors = weights["vectors"][items].astype(np.float64)
         news = self._head.news(weights["head"], vectors)
         return user.tree["user"] @ news.T + self.popularity * weights["effects"][items]
+
+    def formula(self, broadcast: Broadcast) -> Formula:
+        """Line 5 as a graph that takes histories; a repeat in a history counts once."""
+        weights = broadcast.weights
+        return ranking_formula(
+            self._head,
+            weights["head"],
+            weights["vectors"].astype(np.float64),
+            scale=self.scale,
+            effects=self.popularity * weights["effects"],
+        )
+
+    def reasons(
+        self, broadcast: Broadcast, shards: Shards, item: int
+    ) -> Float64[np.ndarray, "events"]:
+        """How much each news that was read adds to the content term of line 5."""
+        weights = broadcast.weights
+        vectors = weights["vectors"].astype(np.float64)
+        head, read = self._head, shards.items
+        return reasons(
+            head, weights["head"], vectors, read=read, item=item, scale=self.scale
+        )
 
     # details
 
