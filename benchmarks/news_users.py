@@ -1,7 +1,8 @@
 """From how many users on private training beats content: a table and plot of a page.
 
     python -m benchmarks.news_users [--users 5000 50000] [--epsilons 1 5 inf]
-        [--learns gradients] [--seeds 0] [--kept FILE] [--plot FILE]
+        [--learns gradients] [--seeds 0] [--set method.prior=0.2] [--kept FILE]
+        [--plot FILE]
 
 PrivateRec on invented weeks of news that differ in nothing but their number of users,
 from `experiments/synthetic-news-privaterec.toml`. A seed makes a week and the noise.
@@ -20,6 +21,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -48,10 +50,11 @@ class Cell:
     users: int
     learns: str
     epsilon: float
+    changes: tuple[str, ...] = ()  # of the experiment's file, as with `--set`
 
     def experiment(self, seed: int) -> Experiment:
         """The experiment's file with these settings, on the week of this seed."""
-        table = read_table(EXPERIMENT, [])
+        table = read_table(EXPERIMENT, self.changes)
         table["data"]["world"] |= {"users": self.users, "seed": seed}
         table["method"]["learns"] = self.learns
         table["run"]["seed"] = seed
@@ -87,15 +90,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 5.0])
     parser.add_argument("--learns", nargs="+", choices=LEARNS, default=[LEARNS[0]])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--set", action="append", default=[], dest="changes")
     parser.add_argument("--kept", type=Path, help="where finished runs are kept")
     parser.add_argument("--plot", type=Path, help="an SVG file to write")
     return parser.parse_args()
 
 
 def _cells(asked: argparse.Namespace) -> Iterator[Cell]:
-    for users in asked.users:
-        for learns in asked.learns:
-            yield from (Cell(users, learns, epsilon) for epsilon in asked.epsilons)
+    for users, learns in product(asked.users, asked.learns):
+        for epsilon in asked.epsilons:
+            yield Cell(users, learns, epsilon, tuple(asked.changes))
 
 
 def _run(cell: Cell, seed: int) -> tuple[dict[str, object], Callable[[], Values]]:
