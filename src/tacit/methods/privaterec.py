@@ -84,7 +84,7 @@ _TRUSTED = 100.0
 _HEADS: dict[str, Head] = {"projection": Projection(), "bilinear": Bilinear()}
 _NOT_YET = {
     "paper": "Algorithm 3 to the letter, which has no guarantee",
-    "local": "private attention and labels that leave the device",
+    "local": "private attention and labels, which is the method 'privaterec_local'",
 }
 
 
