@@ -352,7 +352,7 @@ class PrivateRecLocal(Method):
     # account
 
     def layout(self, plan: Plan, catalog: Catalog, *, round: int) -> Layout:
-        """The size and some items of each slate, the reported one first; an interest."""
+        """The size and some items of each slate, and the interest."""
         most = self.most_impressions
         slots = {
             "sizes": Slot("int32", (most,)),
