@@ -37,6 +37,7 @@ import numpy as np
 
 from tacit import check
 from tacit.aggregation.server_optimizers import Adam
+from tacit.data.history_slates import impressions_of
 from tacit.errors import BadValue
 from tacit.method import (
     Array,
@@ -92,7 +93,8 @@ _NOT_YET = {
 class PrivateRec(SumMethod):
     """Content similarity of news, moved by clipped gradients and private click counts.
 
-    Clients learn from impressions alone; one without any sends zeros.
+    Clients learn from impressions alone; one without any sends zeros. Where data have
+    none at all, as films, each client makes slates of its history.
     """
 
     mechanisms: ClassVar[Mechanisms] = {"none": Unprotected, "central": CentralGaussian}
@@ -203,8 +205,10 @@ class PrivateRec(SumMethod):
         keys: Keys,
     ) -> Tree:
         """Line 1 or line 3, raw."""
-        impressions = shards.known_impressions
-        if phase.name == "clicks":
+        is_count = phase.name == "clicks"
+        own, most = keys.at("slates"), None if is_count else self.most_impressions
+        impressions = impressions_of(shards, own, most=most, has_history=not is_count)
+        if is_count:
             return Tree.dense(clicks=excess_clicks(impressions))
         vectors = broadcast.weights["vectors"].astype(np.float64)
         most = self.most_impressions
