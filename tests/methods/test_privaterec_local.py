@@ -429,7 +429,7 @@ def test_its_claims_survive_the_audit(privacy):
         {"most_shown": 1},
         {"most_impressions": 0},
         {"negatives": 0},
-        {"passes": 0},
+        {"passes": -1},
         {"temperature": 0.0},
         {"scale": 0.0},
         {"attention_share": 1.0},

@@ -108,6 +108,11 @@ def test_reports_that_are_noise_leave_content_similarity():
     assert np.abs(found.head - np.eye(AXES)).max() < 0.1
 
 
+def test_no_pass_is_the_start():
+    found = fit(reports(9, epsilon=2.0), vectors(), scale=3.0, prior=PRIOR, passes=0)
+    np.testing.assert_array_equal(found.head, np.eye(AXES))
+
+
 def test_no_report_is_the_start():
     nothing = ReportedClicks(
         np.zeros((0, AXES)), Ragged.of_lengths([], np.zeros(0, np.int64)), np.zeros(0)

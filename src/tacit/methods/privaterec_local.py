@@ -111,7 +111,7 @@ class PrivateRecLocal(Method):
     negatives: int = 50  # k
     # the model
     scale: float = 5.0  # a
-    passes: int = 30  # over the stored reports
+    passes: int = 30  # steps over the stored reports; 0: untrained
     head_deviation: float = 0.1  # priors: how far W, g and e usually are from 1, 0, 0
     taste_deviation: float = 0.15
     effect_deviation: float = 0.25
@@ -129,7 +129,7 @@ class PrivateRecLocal(Method):
             check.count(dimensions=self.dimensions)
         check.at_least(2, interests=self.interests, most_shown=self.most_shown)
         check.count(most_impressions=self.most_impressions, negatives=self.negatives)
-        check.count(passes=self.passes)
+        check.not_negative(passes=self.passes)
         check.positive(temperature=self.temperature, scale=self.scale)
         check.positive(
             head_deviation=self.head_deviation,

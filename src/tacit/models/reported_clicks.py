@@ -113,7 +113,7 @@ def fit(
 ) -> ClickModel:
     """The most likely model, by at most `passes` steps of L-BFGS from the start."""
     start = ClickModel.start(*vectors.shape)
-    if not len(reported):
+    if not len(reported) or not passes:
         return start
     gain = _gain(reported, vectors, scale=scale)
     known = ReportedClicks(gain * reported.users, reported.candidates, reported.lies)
