@@ -59,7 +59,7 @@ def test_products_with_unit_rests_are_those_of_the_rows_written_out():
     unit_rests(items, p, (1e-5, 1.0), factors)
     write_rests(items, factors, p, x)
     matrix, out = draws.normal(size=(4, 2)), np.full((4, 2), np.nan)
-    rests_times(items, factors, p[:4] @ matrix, matrix, out)
+    rests_times(items, factors, p, matrix, out)
     np.testing.assert_allclose(out, x[:, :4] @ matrix, atol=1e-12)
     right, total = draws.normal(size=(4, 3)), np.ones((6, 3))
     add_rests_outer(items, factors, p, right, total)

@@ -133,12 +133,16 @@ def rests_squares(items, factors, p, cancelled, out):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True)
-def rests_times(items, factors, along, matrix, out):  # type: ignore[no-untyped-def]
+def rests_times(items, factors, p, matrix, out):  # type: ignore[no-untyped-def]
     """The rows of `unit_rests` times a matrix whose rows belong to the first columns.
 
-    `along` is p times the matrix. The twin of `out = x[:, : len(matrix)] @ matrix`.
+    The twin of `out = x[:, : len(matrix)] @ matrix`.
     """
     offsets, columns, weights = items
+    along = np.zeros(matrix.shape[1])
+    for j in range(len(matrix)):
+        for k in range(len(along)):
+            along[k] += p[j] * matrix[j, k]
     for user in range(len(out)):
         mine, shrink, shift = out[user], factors[user, 0], factors[user, 1]
         for k in range(len(mine)):

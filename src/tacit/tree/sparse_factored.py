@@ -72,9 +72,8 @@ class SparseRests:
         from tacit.kernels.rows import rests_times
 
         out = np.empty((len(self), matrix.shape[1]))
-        along = self.common[: len(matrix)] @ matrix
         whole = np.ascontiguousarray(matrix)
-        rests_times(self._items, self.factors, along, whole, out)
+        rests_times(self._items, self.factors, self.common, whole, out)
         return out
 
     def add_outer_sum(
