@@ -106,7 +106,7 @@ from tacit.models.noisy_counts import (
     items_per_history,
 )
 from tacit.sampling import Everyone
-from tacit.tree import Factored, mirrored
+from tacit.tree import Factored, SparseFactored, mirrored
 
 Refresh = Literal["relations", "all"]
 
@@ -896,7 +896,7 @@ class Gram(SumMethod):
 
     def _loadings(
         self, known: Relations, shards: Shards, tastes: Float64[np.ndarray, "first few"]
-    ) -> Factored:
+    ) -> Factored | SparseFactored:
         if self._counts_once:
             return known.loadings_of(shards, tastes)
         q, t = known.loadings(self._rows(shards, known.head), tastes)
