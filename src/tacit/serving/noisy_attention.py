@@ -81,11 +81,13 @@ class NoisyAttention:
     ) -> NoisyAttention:
         """The mechanism for users like these, who must be public or released.
 
-        The temperature is the mean squared distance to the nearest interest, halved;
-        theta is the median norm of their attention, so that half of them lose nothing.
+        By the temperature, the strongest interest of half of them has e² times the
+        attention of the next one, or more: flatter attention drowns in the noise. theta
+        is the median norm of their attention, so that half of them lose nothing.
         """
-        nearest = -interests.closeness(users).max(axis=1).mean()
-        temperature = max(float(nearest), 1e-12)
+        close = np.sort(interests.closeness(users), axis=1)
+        apart = float(np.median(close[:, -1] - close[:, -2]))
+        temperature = max(apart / 2.0, 1e-12)
         own = attention_of(interests, users, temperature=temperature)
         theta = float(np.median(np.linalg.norm(own, axis=1)))
         attention: Attention
