@@ -22,7 +22,7 @@ from tacit.mechanisms.padding import Padding
 from tacit.method import ItemSpace
 from tacit.release import Unit
 from tacit.serving.interests import Users, find_interests, score_axes
-from tacit.serving.noisy_attention import NoisyAttention, Reading
+from tacit.serving.noisy_attention import NoisyAttention, Pads, Reading
 from tacit.serving.noisy_vector import NoisyVector
 from tacit.serving.population import invented_users
 from tacit.serving.query import Mode
@@ -51,7 +51,8 @@ class ServingSettings:
     `epsilon` holds for a whole user and one release. `interests` is for krr and dpa, by
     default a usual number for the epsilon. `axes` is for vdp: the user vector is
     projected to so many; without it, it is sent whole. `delta` chooses Gaussian noise
-    for dpa and vdp; 0 chooses Laplace noise. `padding` is for dpa.
+    for dpa and vdp; 0 chooses Laplace noise. `padding` is for dpa, and `pads` says
+    whether users may have it replace their sensitive items only (`sensitive`).
     """
 
     mode: Mode
@@ -61,6 +62,7 @@ class ServingSettings:
     reading: Reading = "regression"
     padding: float = 0.0
     axes: int | None = None
+    pads: Pads = "all"
 
     def __post_init__(self) -> None:
         if self.mode is Mode.ON_DEVICE:
@@ -107,7 +109,7 @@ class ServingSettings:
         if self.delta:
             noise = least_multiplier(self.epsilon, self.delta)
             event = local_gaussian(noise, diameter=1.0)
-        if self.padding and unit is Unit.ITEM:
+        if self.padding and unit is Unit.ITEM and self.pads == "all":
             return Padding(self.padding).item_event(event)
         return event
 
@@ -125,6 +127,7 @@ class ServingSettings:
             delta=self.delta,
             reading=self.reading,
             padding=Padding(self.padding) if self.padding else None,
+            pads=self.pads,
         )
 
     def _vector(self, space: ItemSpace, users: Users) -> NoisyVector:
