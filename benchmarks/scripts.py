@@ -45,6 +45,7 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "private_serving": (("--sets", "smoke", "--epsilons", "2", "--draws", "1"),),
     "privaterec_figures": (("--set", "smoke", "--draws", "1"),),
     "release_gram": (_GRAM,),
+    "serving_cost": (("--items", "300", "--accuracy", "smoke"),),
     "test_all": (("--list",),),
 }
 """For each script the arguments of its smallest real runs."""
