@@ -162,7 +162,9 @@ class Study:
         """The size and the noise that are best on validation users."""
 
         def worth(one: tuple[int, float]) -> float:
-            return float(self.values("validation", mode, epsilon, *one).mean())
+            draws = 2 if mode == "krr" else 1
+            own = self.values("validation", mode, epsilon, *one, draws=draws)
+            return float(own.mean())
 
         fits = [one for one in GRIDS[mode] if one[0] <= len(self.set.invented)]
         if mode == "vdp, projected":
@@ -209,7 +211,7 @@ class Study:
                 size, _ = self.chosen("krr", total)
                 fresh = self.values(part, "krr", each, SIZES[0], 0.0, draws=self.draws)
                 reused = [
-                    self.values(part, "krr", total, size, 0.0, age=age).mean()
+                    self.values(part, "krr", total, size, 0.0, age=age, draws=1).mean()
                     for age in ages
                 ]
                 yield {
@@ -232,7 +234,7 @@ def daily_epsilon(total: float, days: int, choices: int) -> float:
         return epsilon_of(event, delta=DELTA, adjacency="replace_one").value or np.inf
 
     low, high = total / days, total
-    for _ in range(12):
+    for _ in range(8):  # to 2 %
         middle = np.sqrt(low * high)
         low, high = (middle, high) if spent(middle) <= total else (low, middle)
     return float(low)
@@ -289,7 +291,7 @@ def main() -> None:
         kept = None if asked.out is None else asked.out / f"{name}.jsonl"
         study = Study(served_set(name), KeptValues(kept), asked.draws)
         cells = [*study.cells(asked.part, asked.epsilons)]
-        rows = [*study.horizons(asked.part, [e for e in asked.epsilons if e >= 1])]
+        rows = [*study.horizons(asked.part, [e for e in asked.epsilons if e >= 2])]
         text = _table(study, cells, asked.part) + "\n" + _horizon_table(rows) + "\n"
         print(text, flush=True)
         if asked.out is not None:

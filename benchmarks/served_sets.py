@@ -145,10 +145,14 @@ def _part(
 
 
 def _ndcg(space: ItemSpace, held: Heldout) -> Callable[[Vectors], Values]:
+    single = ItemSpace(
+        space.vectors.astype(np.float32), space.offsets.astype(np.float32)
+    )
+
     def values(users: Vectors) -> Values:
         # Equal vectors are scored once: an index has few values.
         some, which = np.unique(users, axis=0, return_inverse=True)
-        scores = space.scores(some).astype(np.float32)[which]
+        scores = single.scores(some.astype(np.float32))[which]
         ranks = rank(lambda _: scores, held, candidates=FullRanking())
         return parse("ndcg@100")(ranks)
 
