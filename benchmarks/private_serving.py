@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -25,10 +26,12 @@ import numpy as np
 
 from benchmarks.kept_values import KeptValues
 from benchmarks.served_sets import SETS, Part, ServedSet, Values, served_set
+from tacit.accounting.calibration import gaussian_epsilon
 from tacit.accounting.dp_events import SelfComposedDpEvent
 from tacit.accounting.epsilon import epsilon as epsilon_of
 from tacit.accounting.events import pure_local
 from tacit.keys import Key
+from tacit.mechanisms.gaussian import least_multiplier
 from tacit.release import Unit
 from tacit.reporting.plots import lines
 from tacit.serving.interests import Interests, find_interests, score_axes
@@ -214,14 +217,21 @@ class Study:
                     self.values(part, "krr", total, size, 0.0, age=age, draws=1).mean()
                     for age in ages
                 ]
+                gaussian = daily_gaussian(total, days)
+                noisy = {
+                    mode: self.values(part, mode, gaussian, size, DELTA, draws=1)
+                    for mode, size in (("dpa", 5), ("vdp, projected", 1))
+                }
                 yield {
                     "set": self.set.name,
                     "days": days,
                     "total": total,
-                    "each": each,
-                    "daily": float(fresh.mean()),
-                    "once": float(np.trapezoid(reused, ages) / ages[-1]),
-                    "once, at the end": float(reused[-1]),
+                    "krr, each": each,
+                    "krr, daily": float(fresh.mean()),
+                    "Gaussian, each": gaussian,
+                    **{f"{mode}, daily": float(v.mean()) for mode, v in noisy.items()},
+                    "krr, once": float(np.trapezoid(reused, ages) / ages[-1]),
+                    "krr, once, at the end": float(reused[-1]),
                 }
 
 
@@ -238,6 +248,13 @@ def daily_epsilon(total: float, days: int, choices: int) -> float:
         middle = np.sqrt(low * high)
         low, high = (middle, high) if spent(middle) <= total else (low, middle)
     return float(low)
+
+
+def daily_gaussian(total: float, days: int) -> float:
+    """The epsilon at 1e-6 of each of so many Gaussian releases, as above."""
+    return gaussian_epsilon(
+        least_multiplier(total, DELTA) * math.sqrt(days), delta=DELTA
+    )
 
 
 @cache
