@@ -36,25 +36,15 @@ from tacit.serving.queryable import space_of, vectors_of
 from tacit.serving.recommender import Recommender
 
 _HERE = Path(__file__).parent
-_EXPERIMENTS = _HERE.parent / "experiments"
-_ML = _EXPERIMENTS / "ml-1m-gram.toml"
-_MIND = _EXPERIMENTS / "mind-privaterec.toml"
 _DAYS = 90.0  # after so many, 1 - 1/e of a history is new
 
 SETS: dict[str, tuple[Path, tuple[str, ...]]] = {
-    "ml-1m": (
-        _ML,
-        ('privacy={mechanism="none"}', "method.head=900", "run.rounds=2"),
+    "ml-1m": (_HERE / "serving-ml-1m.toml", ()),
+    "ml-1m-at-4": (
+        _HERE.parent / "experiments" / "ml-1m-gram.toml",
+        ("privacy.target_epsilon=4",),
     ),
-    "ml-1m-at-4": (_ML, ("privacy.target_epsilon=4",)),
-    "mind": (
-        _MIND,
-        (
-            'privacy={mechanism="none"}',
-            'method.content=["title_vector"]',
-            'data.text_vectors=["title"]',
-        ),
-    ),
+    "mind": (_HERE / "serving-mind.toml", ()),
     "smoke": (_HERE / "smoke-gram.toml", ()),
 }
 
