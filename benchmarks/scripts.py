@@ -45,7 +45,10 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "kills": (("--times", "6"),),
     "news_validation": (("nrms", "epochs=1", *_NEWS), ("naml", "epochs=1", *_NEWS)),
     "news_users": (("--users", "300", "--learns", "clicks and gradients", "clicks"),),
+    "private_serving": (("--sets", "smoke", "--epsilons", "2", "--draws", "1"),),
+    "privaterec_figures": (("--set", "smoke", "--draws", "1"),),
     "release_gram": (_GRAM,),
+    "serving_cost": (("--items", "300", "--accuracy", "smoke"),),
     "test_all": (("--list",),),
 }
 """For each script the arguments of its smallest real runs."""
