@@ -6,6 +6,7 @@ TacitError
 ├── BadData           a data file is malformed: names file and line
 ├── MissingData       an archive is not here: names its home page and what to do
 ├── BadMessage        bytes on the wire that are not what was agreed
+│   └── OtherVersion     a query for another model: get the model again
 ├── BadRun            a run directory that cannot be read, resumed or overwritten
 │   └── Damaged          a file that is not as it was written: names it, and a remedy
 ├── MissingExtra      an optional dependency is not installed: names the extra
@@ -63,6 +64,10 @@ class MissingData(TacitError):
 
 class BadMessage(TacitError):
     """Bytes that do not decode to the agreed message."""
+
+
+class OtherVersion(BadMessage):
+    """A query that was made for another model than the one served."""
 
 
 class BadRun(TacitError):

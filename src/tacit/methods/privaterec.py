@@ -34,6 +34,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from jaxtyping import Float64
 
 from tacit import check
 from tacit.aggregation.server_optimizers import Adam
@@ -46,6 +47,7 @@ from tacit.method import (
     Catalog,
     CentralGaussian,
     Clients,
+    ItemSpace,
     Key,
     Keys,
     Mechanisms,
@@ -268,6 +270,19 @@ class PrivateRec(SumMethod):
         vectors = weights["vectors"][items].astype(np.float64)
         news = self._head.news(weights["head"], vectors)
         return user.tree["user"] @ news.T + self.popularity * weights["effects"][items]
+
+    def item_space(self, broadcast: Broadcast, candidates: Candidates) -> ItemSpace:
+        """The news as the head sees them, and the effects as offsets."""
+        weights, items = broadcast.weights, candidates.items
+        vectors = weights["vectors"][items].astype(np.float64)
+        news = self._head.news(weights["head"], vectors)
+        return ItemSpace(news, self.popularity * weights["effects"][items])
+
+    def user_vectors(
+        self, broadcast: Broadcast, tastes: Tastes
+    ) -> Float64[np.ndarray, "users axes"]:
+        """The user vector of each history, times the scale."""
+        return tastes.tree["user"]
 
     # details
 

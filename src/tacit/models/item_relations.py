@@ -31,6 +31,7 @@ from tacit.tree import Arrays, Factored
 
 _NEARLY_NOTHING = 1e-5  # norm of what is left of a unit vector; less is rounding
 _TIES = 1e-9  # weight of the order by count in a score: it decides ties only
+_BELOW_THE_HEAD = -2.0  # |loads| <= 1, |popular| <= 1, and directions have norm 1
 _HAIR_MORE = 1 + 1e-12  # rounding must not leave a norm above 1, the phase's bound
 _BLOCK = 128  # rows of a history matrix that stay in the cache between two passes
 
@@ -236,6 +237,22 @@ class Relations:
         scores = head.min(axis=1, keepdims=True, initial=0.0) + after
         scores[:, self.head] = head
         return scores
+
+    def item_space(
+        self,
+    ) -> tuple[Float64[np.ndarray, "items factors"], Float64[np.ndarray, "items"]]:
+        """Vectors and offsets that order items as `score` does without content.
+
+        Factors are the directions, then popularity. The offsets of the tail are below
+        any score of the head, which is at least -2 for histories of norm 1.
+        """
+        vectors = np.zeros((len(self.counts), self.vectors.shape[1] + 1))
+        vectors[self.head, :-1] = self._unfolded(self.vectors.T).T
+        vectors[self.head, -1] = self.popularity
+        by_count = -1 - self._places() / len(self.counts)
+        offsets = _BELOW_THE_HEAD + by_count
+        offsets[self.head] = _TIES * by_count[self.head]
+        return vectors, offsets
 
     def formula(self, x: Formula, *, content_weight: float | None) -> Formula:
         """`parted`, `loads` and `score` as a graph that takes weighted histories.

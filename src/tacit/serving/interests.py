@@ -1,0 +1,136 @@
+"""Interests: groups of like-minded users, from public numbers or from a release.
+
+    z     a user vector along the axes in which users' scores differ
+    c_b   centres of k-means; the interest of a user is that of the nearest centre
+    p_b   the share of users with interest b        u_b   their mean vector
+
+Two users are as far apart as their scores are, up to a constant for each of them, which
+no ranking sees: |z - z'|² is the variance over items of (u - u') · v.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Float64, Int64
+
+from tacit import check
+from tacit.errors import BadValue
+from tacit.keys import Key
+from tacit.method import ItemSpace
+
+Users = Float[np.ndarray, "users factors"]
+Points = Float64[np.ndarray, "users axes"]
+
+_STEPS = 30  # of k-means; it rarely moves after that
+_LEAST_VARIANCE = 1e-9  # of the largest; axes with less are rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Interests:
+    """Groups of users that client and server both know; nothing of it is private."""
+
+    axes: Float64[np.ndarray, "factors axes"]
+    centres: Float64[np.ndarray, "interests axes"]
+    means: Float64[np.ndarray, "interests factors"]
+    shares: Float64[np.ndarray, "interests"]
+
+    def __post_init__(self) -> None:
+        check.at_least(2, interests=len(self), remedy="one interest says nothing")
+        if not (np.all(self.shares >= 0) and np.isclose(self.shares.sum(), 1.0)):
+            raise BadValue("shares of interests must be >= 0 and sum to 1")
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+    @property
+    def mean(self) -> Float64[np.ndarray, "factors"]:
+        """The mean user vector: what is known of somebody who says nothing."""
+        return self.shares @ self.means
+
+    def closeness(self, users: Users) -> Float64[np.ndarray, "users interests"]:
+        """The negative squared distance of each user to each centre, halved."""
+        z = users @ self.axes
+        return (
+            z @ self.centres.T
+            - 0.5 * (self.centres**2).sum(axis=1)
+            - 0.5 * (z**2).sum(axis=1, keepdims=True)
+        )
+
+    def nearest(self, users: Users) -> Int64[np.ndarray, "users"]:
+        """The strongest interest of each user."""
+        return self.closeness(users).argmax(axis=1)
+
+
+def find_interests(
+    space: ItemSpace, users: Users, *, count: int, key: Key
+) -> Interests:
+    """Interests of a population of user vectors, which must be public or released."""
+    check.at_least(2, count=count, remedy="one interest says nothing")
+    if len(users) < count:
+        raise BadValue(f"{count} interests of {len(users)} users; use fewer interests")
+    axes = score_axes(space)
+    centres = k_means(users @ axes, count, key)
+    chosen = _nearest(users @ axes, centres)
+    sizes = np.bincount(chosen, minlength=count)
+    sums = np.zeros((count, users.shape[1]))
+    np.add.at(sums, chosen, users)
+    return Interests(
+        axes, centres, sums / np.maximum(sizes, 1)[:, None], sizes / sizes.sum()
+    )
+
+
+def score_axes(space: ItemSpace) -> Float64[np.ndarray, "factors axes"]:
+    """A map of user vectors under which distances are those of their scores."""
+    centred = space.vectors.astype(np.float64)
+    centred = centred - centred.mean(axis=0)
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(centred))
+    keeps = variances > _LEAST_VARIANCE * variances[-1]
+    if not keeps.any():
+        raise BadValue("all items have one vector, so no user differs from another")
+    return directions[:, keeps] * np.sqrt(variances[keeps])
+
+
+def k_means(
+    points: Points, count: int, key: Key
+) -> Float64[np.ndarray, "interests axes"]:
+    """Centres of so many groups: k-means++ (Arthur and Vassilvitskii 2007), then Lloyd.
+
+    A group that loses all its points keeps its centre.
+    """
+    centres = _first_centres(points, count, key)
+    chosen = np.full(len(points), -1)
+    for _ in range(_STEPS):
+        now = _nearest(points, centres)
+        if (now == chosen).all():
+            break
+        chosen = now
+        sizes = np.bincount(chosen, minlength=count)
+        sums = np.zeros_like(centres)
+        np.add.at(sums, chosen, points)
+        filled = sizes > 0
+        centres[filled] = sums[filled] / sizes[filled, None]
+    return centres
+
+
+def _first_centres(
+    points: Points, count: int, key: Key
+) -> Float64[np.ndarray, "interests axes"]:
+    """Points that are far from each other: each is drawn by its squared distance."""
+    draw = key.generator()
+    centres = points[[int(draw.integers(len(points)))]]
+    far = ((points - centres[0]) ** 2).sum(axis=1)
+    for _ in range(count - 1):
+        total = far.sum()
+        weights = far / total if total > 0 else None
+        found = points[int(draw.choice(len(points), p=weights))]
+        centres = np.vstack([centres, found])
+        far = np.minimum(far, ((points - found) ** 2).sum(axis=1))
+    return centres
+
+
+def _nearest(
+    points: Points, centres: Float64[np.ndarray, "interests axes"]
+) -> Int64[np.ndarray, "users"]:
+    return (points @ centres.T - 0.5 * (centres**2).sum(axis=1)).argmax(axis=1)
