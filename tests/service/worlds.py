@@ -11,7 +11,7 @@ import numpy as np
 from serving.worlds import interests, item_space, population
 
 from tacit.keys import Key
-from tacit.service.application import Limits
+from tacit.service.application import Limits, application
 from tacit.service.offer import JSON, Offer, Ranking, Resource
 from tacit.service.server import Address, Server, listen, serve
 from tacit.serving.query import Query
@@ -61,10 +61,9 @@ def running(offer: Offer, *, limits: Limits | None = None) -> Iterator[str]:
         begun.append(server)
         ready.set()
 
+    app = application(offer, limits=limits)
     thread = threading.Thread(
-        target=serve,
-        args=(offer, listening),
-        kwargs={"limits": limits, "started": note},
+        target=serve, args=(app, listening), kwargs={"started": note}
     )
     thread.start()
     try:

@@ -14,13 +14,11 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from tacit.errors import BadValue, Refused
-from tacit.service.application import Limits, application
-from tacit.service.offer import Offer
 
 _BACKLOG = 2048  # connections that wait to be accepted
 _CONNECTIONS = 4096  # open ones; with more, uvicorn answers 503
@@ -62,17 +60,16 @@ def listen(address: Address) -> socket.socket:
 
 
 def serve(
-    offer: Offer,
+    app: ASGIApp,
     listening: socket.socket,
     *,
-    limits: Limits | None = None,
     started: Callable[[Server], None] | None = None,
 ) -> None:
-    """Serve an offer until SIGTERM, Ctrl-C or `Server.stop`.
+    """Serve an application until SIGTERM, Ctrl-C or `Server.stop`.
 
     `started` is called with the server just before it takes requests.
     """
-    server = Server(_config(application(offer, limits=limits)))
+    server = Server(_config(app))
     if started is not None:
         started(server)
     server.run(sockets=[listening])
@@ -103,7 +100,7 @@ class Server(uvicorn.Server):
         self.stop()
 
 
-def _config(app: Any) -> uvicorn.Config:
+def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop=_loop(),
