@@ -10,8 +10,9 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.serving.query_mechanism import InterestResponse
 from tacit.serving.query_server import QueryServer
+from tacit.serving.queryable import space_of
 from tacit.serving.recommender import Recommender
-from tacit.serving.serve import serve, space_of, vector_of
+from tacit.serving.serve import serve, vector_of
 from tacit.serving.served_model import ServedModel
 from tacit.serving.serving_client import ServingClient
 from tacit.transport.messages import Broadcast

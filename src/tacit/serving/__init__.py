@@ -10,8 +10,13 @@ On the device, which is the default, nothing leaves:
 Where a server ranks, a client says as little as a budget allows:
 
     query             what leaves: version, mode, payload of fixed length
+    queryable         the vectors of a model's items and users
+    population        invented users, from a public model alone
     interests         groups of like-minded users, from public or released numbers
-    query_mechanism   user vector -> what is said -> user vector, and what it costs
+    query_mechanism   user vector -> what is said -> user vector, and what it costs: krr
+    noisy_attention   the same for dpa;   noisy_vector   for vdp
+    linear_decoder    noisy numbers -> user vectors, for both
+    settings          mode, epsilon and a few more -> the served model
     served_model      all that client and server share
     serving_client    one release per refresh period, in the ledger before it leaves
     query_server      what was said -> the best items of the pool

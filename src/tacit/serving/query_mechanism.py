@@ -19,6 +19,7 @@ from jaxtyping import Float64, Shaped
 
 from tacit.errors import BadMessage
 from tacit.keys import Keys
+from tacit.mechanisms.padding import Padding
 from tacit.mechanisms.randomized_response import RandomizedResponse
 from tacit.release import Unit
 from tacit.serving.interests import Interests, Users
@@ -27,6 +28,8 @@ from tacit.tree import Arrays
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
+
+FLOAT_NOISE = "noise in floating point, whose low bits are not covered (Mironov 2012)"
 
 Said = Shaped[np.ndarray, "clients numbers"]
 
@@ -53,6 +56,14 @@ class QueryMechanism(Protocol):
     @property
     def reason(self) -> str:
         """Why the guarantee holds, for the account."""
+
+    @property
+    def padding(self) -> Padding | None:
+        """How clients pad their histories before they become vectors, if they do."""
+
+    @property
+    def assumes(self) -> str:
+        """What the guarantee rests on besides the client, or `nothing`."""
 
     def event(self, unit: Unit) -> DpEvent:
         """What one release costs: for a whole user, or for one interaction."""
@@ -124,6 +135,15 @@ class InterestResponse:
     def reason(self) -> str:
         """Why the guarantee holds, for the account."""
         return f"k-ary randomised response over {len(self.interests)} interests"
+
+    @property
+    def padding(self) -> None:
+        """Histories are not padded."""
+
+    @property
+    def assumes(self) -> str:
+        """Nothing: the response is drawn in whole numbers."""
+        return "nothing"
 
     def event(self, unit: Unit) -> DpEvent:
         """The event of one response: the same for an interaction as for a user."""

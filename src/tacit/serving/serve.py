@@ -10,16 +10,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from tacit import check
-from tacit.errors import Refused
-from tacit.method import Candidates, ItemSpace, Queryable
+from tacit.data.shards import Shards
+from tacit.keys import Key
+from tacit.mechanisms.padding import Padding
 from tacit.serving.query import Query
+from tacit.serving.queryable import queryable
 from tacit.serving.recommender import Holding, Recommendation, Recommender
+from tacit.serving.served_model import ServedModel
 from tacit.serving.serving_client import ServingClient, Unasked, Vector
 from tacit.serving.topk import Best
 
@@ -37,28 +40,38 @@ class Served:
     why: str = ""
 
 
-def space_of(recommender: Recommender) -> ItemSpace:
-    """The public vectors of a model's items; refuses a method that has none."""
-    return queryable(recommender).item_space(
-        recommender.broadcast, Candidates.all_of(recommender.catalog)
-    )
+def vector_of(
+    recommender: Recommender,
+    history: Sequence[str] | Holding,
+    *,
+    padding: Padding | None = None,
+) -> Vector:
+    """The private user vector of a history; it stays on the client.
 
-
-def vector_of(recommender: Recommender, history: Sequence[str] | Holding) -> Vector:
-    """The private user vector of a history; it stays on the client."""
-    tastes = recommender.taste(history).tastes
+    With padding, that of the history in which some interactions are public ones.
+    """
+    held = recommender.holding(history)
+    if padding is not None:
+        liked = recommender.method.liked
+        shard = padded(held.shard, padding, Key.from_os(), value=liked)
+        held = replace(held, shard=shard)
+    tastes = recommender.taste(held).tastes
     return queryable(recommender).user_vectors(recommender.broadcast, tastes)[0]
 
 
-def queryable(recommender: Recommender) -> Queryable:
-    """The method of a model, if a server can rank for it."""
-    method = recommender.method
-    if not isinstance(method, Queryable):
-        raise Refused(
-            f"{type(method).__name__} does not score by an inner product, so no server "
-            "can rank for it; serve it on_device"
-        )
-    return method
+def padded(shards: Shards, padding: Padding, key: Key, *, value: float) -> Shards:
+    """Histories in which each interaction is, with a probability, a random item's.
+
+    The replacement is drawn from the public catalog and has a public value, whatever
+    was replaced. Times and contexts are left out: they would tell of what was there.
+    """
+    keys = key.each(np.arange(len(shards)))
+    falls = padding.pad(shards.lengths, keys.at("coins"))
+    draw = key.at("items").generator()
+    drawn = draw.integers(shards.n_items, size=len(shards.items))
+    items = np.where(falls, drawn, shards.items).astype(np.int32)
+    values = np.where(falls, value, shards.values).astype(np.float32)
+    return Shards(shards.offsets, items, values, None, shards.n_items)
 
 
 def serve(
@@ -77,12 +90,34 @@ def serve(
     is shorter than `k` if the user has nearly all of what came back.
     """
     check.count(k=k, overfetch=overfetch)
-    query = client.query(lambda: vector_of(recommender, history))
+    padding = client.model.mechanism.padding
+    query = client.query(lambda: vector_of(recommender, history, padding=padding))
     if isinstance(query, Unasked):
         return Served(recommender.recommend(history, k), "client", query.reason)
     best = ask(query, min(k * overfetch, len(recommender.catalog)))
     client.delivered(query)
     return Served(without_held(recommender, history, best)[:k], "server")
+
+
+def trial(
+    recommender: Recommender,
+    history: Sequence[str] | Holding,
+    k: int,
+    *,
+    model: ServedModel,
+    ask: Ask,
+    overfetch: int = OVERFETCH,
+) -> list[Recommendation]:
+    """The list that a server would rank, from a query that is entered nowhere.
+
+    For a look at what a budget buys, with a server in the same process: sent to anybody
+    else, the query would be a release that no ledger has.
+    """
+    check.count(k=k, overfetch=overfetch)
+    user = vector_of(recommender, history, padding=model.mechanism.padding)
+    [query] = model.release(user[None], Key.from_os().alone())
+    best = ask(query, min(k * overfetch, len(recommender.catalog)))
+    return without_held(recommender, history, best)[:k]
 
 
 def without_held(
