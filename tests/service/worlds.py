@@ -1,4 +1,4 @@
-"""A small offer, and a real server on a free port of this machine."""
+"""A small offer, a real server on a free port of this machine, and a small run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from serving.worlds import interests, item_space, population
 
+from tacit import train
 from tacit.keys import Key
 from tacit.service.application import Limits, application
 from tacit.service.offer import JSON, Offer, Ranking, Resource
@@ -73,3 +75,22 @@ def running(offer: Offer, *, limits: Limits | None = None) -> Iterator[str]:
         begun[0].stop()
         thread.join(20)
         assert not thread.is_alive()
+
+
+def trained(place: Path, method: str, *, rounds: int) -> Path:
+    """A run of a method on the small table."""
+    pairs = ((p, (p * 7 + i * i) % 15) for p in range(40) for i in range(9))
+    rows = "\n".join(f"user {user},item {item}" for user, item in pairs)
+    (place / "table.csv").write_text(f"who,what\n{rows}\n")
+    table = {"path": str(place / "table.csv"), "user": "who", "item": "what"}
+    data = {"source": "csv", "min_interactions": 2, "validation": 8, "test": 8}
+    train(
+        {
+            "data": {**data, "csv": table},
+            "method": {"name": method},
+            "run": {"rounds": rounds, "sampler": {"name": "everyone"}},
+            "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
+        },
+        out=place / "run",
+    )
+    return place / "run"

@@ -5,7 +5,7 @@ Nothing of it depends on who asks. The digests are SHA-256 in hexadecimal.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -14,24 +14,28 @@ from tacit.errors import BadMessage
 FORMAT = 1  # raised whenever a field changes
 
 
+Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+Path = Annotated[str, msgspec.Meta(pattern="^/v1/[a-z]+/[0-9a-f]{64}$")]
+Size = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where large public content is, and how to know that it is whole."""
 
-    path: str
-    sha256: str
-    bytes: int
+    path: Path
+    sha256: Digest
+    bytes: Size
 
 
 class Queries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which queries the server ranks for, and what one of them costs its user."""
 
     mode: str
-    version: str  # of the served model, in hexadecimal
+    version: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
     bytes: int  # of every query
     most: int  # items in an answer
-    settings: dict[str, Any]  # of the mechanism, such as its epsilon
-    basis: Content  # the mechanism's public numbers
-    release: dict[str, Any]  # one fresh query, as ledgers read it
+    basis: Content  # the mechanism
+    costs: list[dict[str, Any]]  # statements about one, 30 and 365 fresh queries
 
 
 class ModelDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
