@@ -43,6 +43,7 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
     "kills": (("--times", "6"),),
     "private_serving": (("--sets", "smoke", "--epsilons", "2", "--draws", "1"),),
+    "privaterec_figures": (("--set", "smoke", "--draws", "1"),),
     "release_gram": (_GRAM,),
     "test_all": (("--list",),),
 }

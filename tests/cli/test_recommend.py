@@ -151,3 +151,13 @@ def test_a_method_without_vectors_is_served_on_the_device_only(tacit, run):
     answer = tacit("recommend", run, *ask)
     assert answer.code == 2
     assert "serve it on_device" in answer.err
+
+
+def test_marks_need_categories_that_the_catalog_has(tacit, vectors):
+    ask = ("recommend", vectors, "--history", "item 1", "--serve", "krr")
+    answer = tacit(*ask, "--epsilon", "1", "--sensitive", "genre=Horror")
+    assert answer.code == 2
+    assert "have no categories" in answer.err
+    answer = tacit(*ask, "--epsilon", "1", "--protection", "leave_out")
+    assert answer.code == 2
+    assert "needs --sensitive" in answer.err

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
+from tacit.accounting.epsilon import epsilon
 from tacit.errors import BadValue
+from tacit.keys import Key
+from tacit.release import Unit
 from tacit.serving.query import Mode
 from tacit.serving.settings import ServingSettings, served_model, usual_interests
 
@@ -27,6 +30,29 @@ def test_client_and_server_make_the_same_model(settings, width):
     assert one.version == two.version
     assert one.mechanism.mode is settings.mode
     assert one.mechanism.width == width
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ServingSettings(Mode.KRR, 2.0),
+        ServingSettings(Mode.DPA, 2.0, interests=2, padding=0.3),
+        ServingSettings(Mode.DPA, 2.0, interests=2, delta=1e-6, padding=0.3),
+        ServingSettings(Mode.VDP, 2.0, delta=1e-6),
+        ServingSettings(Mode.VDP, 2.0, axes=1),
+    ],
+    ids=lambda one: f"{one.mode} {one.delta}",
+)
+@pytest.mark.parametrize("unit", [*Unit])
+def test_settings_cost_what_their_mechanism_costs(settings, unit):
+    mechanism = served_model(TWO_KINDS, settings).mechanism
+    delta = 1e-6 if settings.delta else 0.0
+    one, two = (
+        epsilon(found.event(unit), delta=delta, adjacency="replace_one").value
+        for found in (settings, mechanism)
+    )
+    assert one == pytest.approx(two, rel=1e-6)
+    assert settings.assumes == mechanism.assumes
 
 
 def test_few_interests_at_a_small_budget():
@@ -53,8 +79,6 @@ def test_settings_that_would_change_nothing_are_refused(bad):
 
 
 def test_a_query_comes_back_as_a_vector_of_the_model():
-    from tacit.keys import Key
-
     model = served_model(TWO_KINDS, ServingSettings(Mode.KRR, 50.0, interests=2))
     [query] = model.release(np.array([[1.0, 0.0]]), Key.from_seed(0).alone())
     assert model.decode(query).argmax() == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,7 +14,9 @@ from tacit.errors import BadValue
 from tacit.text import shown
 
 if TYPE_CHECKING:
+    from tacit.mechanisms.padding import Padding
     from tacit.serving.recommender import Holding, Recommendation, Recommender
+    from tacit.serving.sensitive import Marks
     from tacit.serving.settings import ServingSettings
     from tacit.statement import Statement
 
@@ -70,6 +72,21 @@ def recommend(
             show_default="all",
         ),
     ] = None,
+    sensitive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FEATURE=LABEL,…",
+            help="Categories of items that the user marks as sensitive.",
+            show_default=False,
+        ),
+    ] = None,
+    protection: Annotated[
+        Literal["all", "pad_sensitive", "leave_out"],
+        typer.Option(
+            help="What follows: everything is protected alike, padding may replace "
+            "sensitive items only, or these do not enter the query at all."
+        ),
+    ] = "all",
     ledger: Annotated[
         Path | None,
         typer.Option(
@@ -99,6 +116,8 @@ def recommend(
     if (user is None) == (history is None):
         raise BadValue("give either --user ID or --history ID,ID,…")
     settings = _settings(serve, epsilon, delta, interests, padding, axes, ledger)
+    if settings is not None and protection == "pad_sensitive":
+        settings = replace(settings, pads="sensitive")
     recommender = load(run)
     own: Holding | list[str]
     if user is not None:
@@ -110,7 +129,8 @@ def recommend(
     if settings is None:
         answer = _Answer(recommender.recommend(own, k), {"says": _NOTHING}, _NOTHING)
     else:
-        answer = _served(recommender, own, k, settings, ledger)
+        marks = _marks(recommender, sensitive, protection)
+        answer = _served(recommender, own, k, settings, ledger, marks)
     because = {i.id: recommender.because(held, i.id) for i in answer.items if why}
     if json:
         items = [
@@ -188,6 +208,7 @@ def _served(
     k: int,
     settings: ServingSettings,
     ledger: Path | None,
+    marks: Marks | None,
 ) -> _Answer:
     """The list by a server in this process, from the query that would leave."""
     from tacit.serving.query_server import QueryServer
@@ -201,18 +222,54 @@ def _served(
     lines = outlook(model.mechanism)
     facts: dict[str, Any] = {"query_bytes": model.query_bytes, "statements": lines}
     said = [f"a query of {model.query_bytes} bytes", *_costs(lines)]
+    if marks is not None:
+        said += _covered(marks, settings, model.mechanism.padding)
     if ledger is None:
-        items = trial(recommender, own, k, model=model, ask=answer)
+        items = trial(recommender, own, k, model=model, ask=answer, marks=marks)
         said.append("a trial: it is in no ledger, and nothing left this process")
         return _Answer(items, {**facts, "ledger": None}, "\n  ".join(said))
     with ServingClient(ledger, model, run=run_name(model.mechanism)) as client:
-        found = serve(recommender, own, k, client=client, ask=answer)
+        found = serve(recommender, own, k, client=client, ask=answer, marks=marks)
     if found.ranked_by == "client":
         said = [f"no query was made, the client ranked: {found.why}"]
     else:
         said.append(f"entered in {shown(str(ledger))}")
     facts |= {"ledger": ledger, "ranked_by": found.ranked_by, "why": found.why}
     return _Answer(found.items, facts, "\n  ".join(said))
+
+
+def _marks(
+    recommender: Recommender, sensitive: str | None, protection: str
+) -> Marks | None:
+    """The categories that the user marked; None where nothing was."""
+    from tacit.serving.sensitive import Marks, Protection
+
+    if sensitive is None:
+        if protection != "all":
+            raise BadValue(f"--protection {protection} needs --sensitive FEATURE=LABEL")
+        return None
+    feature, _, labels = sensitive.partition("=")
+    named = [label.strip() for label in labels.split(",") if label.strip()]
+    if not named:
+        raise BadValue(f"--sensitive {sensitive}: write FEATURE=LABEL,LABEL")
+    how = Protection[protection.upper()]
+    return Marks.of(recommender.catalog, feature.strip(), named, protection=how)
+
+
+def _covered(
+    marks: Marks, settings: ServingSettings, padding: Padding | None
+) -> list[str]:
+    """Which histories one query covers, and which no better than any two."""
+    if settings.delta:
+        return ["what marks add is stated for a delta of 0; see docs/serving.md"]
+    return [
+        *(
+            f"one query covers {one.neighbours}: epsilon {one.epsilon:.4g} "
+            f"({one.reason})"
+            for one in marks.covered(settings.epsilon, padding)
+        ),
+        f"covered no better than any two histories: {marks.not_covered()}",
+    ]
 
 
 def _costs(lines: tuple[Statement, ...]) -> list[str]:

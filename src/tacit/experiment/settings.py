@@ -5,6 +5,7 @@
 [privacy]   mechanism = "…" and its fields, channel, delta, target, public groups
 [run]       seed, rounds, who takes part in each
 [evaluate]  metrics, protocol, baselines to compare with
+[serve]     where lists are ranked, and what a query may cost (`serve_settings`)
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from tacit.experiment.registry import (
     method_class,
     method_names,
 )
+from tacit.experiment.serve_settings import ServeSettings
 from tacit.mechanisms.item_selection import ItemSelection
 from tacit.method import Method
 from tacit.privacy import UNPROTECTED
@@ -291,6 +293,7 @@ class Experiment:
     subset: Subset | None = None
     construction: ContributionBounds | None = None
     metadata: MetadataVectors | None = None
+    serve: ServeSettings = field(default_factory=ServeSettings)
 
     def resolved(self) -> dict[str, Any]:
         """Every setting, defaults included, as it would stand in a file."""
@@ -308,13 +311,16 @@ class Experiment:
         evaluate = plain_settings(self.evaluate)
         if self.metric is not None:
             evaluate["release"] = plain_settings(self.metric)
-        return {
+        found = {
             "data": data,
             "method": method_settings(self.method_name, self.method),
             "privacy": plain_settings(self.privacy) | privacy_settings(self.method),
             "run": plain_settings(self.run),
             "evaluate": evaluate,
         }
+        # On the device there is nothing to set, and files of before have no such table.
+        is_served = self.serve.queries is not None
+        return found | ({"serve": plain_settings(self.serve)} if is_served else {})
 
     @property
     def is_release(self) -> bool:
@@ -330,10 +336,11 @@ class Experiment:
     def digest(self) -> str:
         """A digest of every setting that could change a result.
 
-        The paths of the archive and of word vectors, the interval of checkpoints and
-        the contact are left out.
+        The paths of the archive and of word vectors, the interval of checkpoints, the
+        contact and how lists are served are left out.
         """
         settings = self.resolved()
+        settings.pop("serve", None)
         settings["data"].pop("archive", None)
         (settings["data"].get("metadata_vectors") or {}).pop("words", None)
         settings["privacy"].pop("contact", None)
@@ -373,7 +380,7 @@ def check_experiment(
     Paths in the table are read relative to `relative_to`.
     """
     problems = Problems()
-    sections = {"data", "method", "privacy", "run", "evaluate"}
+    sections = {"data", "method", "privacy", "run", "evaluate", "serve"}
     for name in table:
         if name not in sections:
             problems.found.append(f"section {check.unknown(name, sections)}")
@@ -417,6 +424,7 @@ def check_experiment(
             data, evaluate, evaluate.baselines
         )
     metric = _metric(evaluate, run, method, sampler, problems)
+    serve = problems.read(ServeSettings, table.get("serve", {}), "serve")
     if problems.found:
         raise BadExperiment(where, problems.found)
     parts = (data, name, method, privacy, run, evaluate, sampler)
@@ -430,6 +438,7 @@ def check_experiment(
         subset,
         construction,
         metadata,
+        serve,  # type: ignore[arg-type]
     )
 
 

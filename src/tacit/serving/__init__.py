@@ -21,6 +21,7 @@ Where a server ranks, a client says as little as a budget allows:
     serving_client    one release per refresh period, in the ledger before it leaves
     query_server      what was said -> the best items of the pool
     serve             one user's list, by the server or else by the client
+    sensitive         categories that a user marks, and what is covered then
     serving_account   what being served costs over time
 
 What does not belong here: training, and any method by name. Nothing here imports torch.

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
 Reading = Literal["softplus", "regression"]
+Pads = Literal["all", "sensitive"]
 Attention = GaussianAttention | LaplaceAttention
 
 
@@ -60,10 +61,12 @@ class NoisyAttention:
     decoder: LinearDecoder
     reading: Reading = "regression"
     padding: Padding | None = None
+    pads: Pads = "all"  # the interactions that padding may replace
 
     def __post_init__(self) -> None:
         check.positive(temperature=self.temperature)
         check.one_of(("softplus", "regression"), reading=self.reading)
+        check.one_of(("all", "sensitive"), pads=self.pads)
         check.one_of(
             [str(len(self.interests))], interests=str(self.attention.interests)
         )
@@ -78,6 +81,7 @@ class NoisyAttention:
         delta: float = 0.0,
         reading: Reading = "regression",
         padding: Padding | None = None,
+        pads: Pads = "all",
     ) -> NoisyAttention:
         """The mechanism for users like these, who must be public or released.
 
@@ -99,7 +103,7 @@ class NoisyAttention:
             attention = LaplaceAttention(epsilon, len(interests), theta=theta)
         cut = clip_attention(own, theta=theta)
         decoder = LinearDecoder.fitted(cut, users, variance=attention.variance)
-        return cls(attention, interests, temperature, decoder, reading, padding)
+        return cls(attention, interests, temperature, decoder, reading, padding, pads)
 
     @property
     def mode(self) -> Mode:
@@ -135,9 +139,13 @@ class NoisyAttention:
         return FLOAT_NOISE
 
     def event(self, unit: Unit) -> DpEvent:
-        """What one release costs; padding helps one interaction only."""
+        """What one release costs; padding helps one interaction, if it covers all.
+
+        Where only sensitive interactions are padded, it is not known of which kind the
+        one is that somebody looks for.
+        """
         event = self.attention.event
-        if self.padding is None or unit is Unit.USER:
+        if self.padding is None or unit is Unit.USER or self.pads == "sensitive":
             return event
         return self.padding.item_event(event)
 
@@ -148,6 +156,7 @@ class NoisyAttention:
             "temperature": self.temperature,
             "reading": self.reading,
             "padding": repr(self.padding),
+            "pads": self.pads,
         }
 
     def arrays(self) -> Arrays:

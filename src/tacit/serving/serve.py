@@ -14,14 +14,18 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Bool
 
 from tacit import check
 from tacit.data.shards import Shards
+from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.mechanisms.padding import Padding
+from tacit.release import Unit
 from tacit.serving.query import Query
 from tacit.serving.queryable import queryable
 from tacit.serving.recommender import Holding, Recommendation, Recommender
+from tacit.serving.sensitive import Marks, Protection
 from tacit.serving.served_model import ServedModel
 from tacit.serving.serving_client import ServingClient, Unasked, Vector
 from tacit.serving.topk import Best
@@ -45,28 +49,41 @@ def vector_of(
     history: Sequence[str] | Holding,
     *,
     padding: Padding | None = None,
+    marks: Marks | None = None,
 ) -> Vector:
     """The private user vector of a history; it stays on the client.
 
-    With padding, that of the history in which some interactions are public ones.
+    With padding, that of the history in which some interactions are public ones. What
+    enters it, and what may be padded, follows from the user's marks.
     """
-    held = recommender.holding(history)
+    held, catalog = recommender.holding(history), recommender.catalog
+    shard = held.shard if marks is None else marks.encoded(catalog, held.shard)
     if padding is not None:
+        only = None if marks is None else marks.may_be_padded(catalog)
         liked = recommender.method.liked
-        shard = padded(held.shard, padding, Key.from_os(), value=liked)
-        held = replace(held, shard=shard)
-    tastes = recommender.taste(held).tastes
+        shard = padded(shard, padding, Key.from_os(), value=liked, only=only)
+    tastes = recommender.taste(replace(held, shard=shard)).tastes
     return queryable(recommender).user_vectors(recommender.broadcast, tastes)[0]
 
 
-def padded(shards: Shards, padding: Padding, key: Key, *, value: float) -> Shards:
+def padded(
+    shards: Shards,
+    padding: Padding,
+    key: Key,
+    *,
+    value: float,
+    only: Bool[np.ndarray, "items"] | None = None,
+) -> Shards:
     """Histories in which each interaction is, with a probability, a random item's.
 
     The replacement is drawn from the public catalog and has a public value, whatever
     was replaced. Times and contexts are left out: they would tell of what was there.
+    `only` these items of the catalog are replaced; by default any.
     """
     keys = key.each(np.arange(len(shards)))
     falls = padding.pad(shards.lengths, keys.at("coins"))
+    if only is not None:
+        falls = falls & only[shards.items]
     draw = key.at("items").generator()
     drawn = draw.integers(shards.n_items, size=len(shards.items))
     items = np.where(falls, drawn, shards.items).astype(np.int32)
@@ -82,6 +99,7 @@ def serve(
     client: ServingClient,
     ask: Ask,
     overfetch: int = OVERFETCH,
+    marks: Marks | None = None,
 ) -> Served:
     """The best `k` items: by the server if a query may leave, else by the client.
 
@@ -90,8 +108,11 @@ def serve(
     is shorter than `k` if the user has nearly all of what came back.
     """
     check.count(k=k, overfetch=overfetch)
+    _refuse_unstated(marks, client.model)
     padding = client.model.mechanism.padding
-    query = client.query(lambda: vector_of(recommender, history, padding=padding))
+    query = client.query(
+        lambda: vector_of(recommender, history, padding=padding, marks=marks)
+    )
     if isinstance(query, Unasked):
         return Served(recommender.recommend(history, k), "client", query.reason)
     best = ask(query, min(k * overfetch, len(recommender.catalog)))
@@ -107,6 +128,7 @@ def trial(
     model: ServedModel,
     ask: Ask,
     overfetch: int = OVERFETCH,
+    marks: Marks | None = None,
 ) -> list[Recommendation]:
     """The list that a server would rank, from a query that is entered nowhere.
 
@@ -114,7 +136,9 @@ def trial(
     else, the query would be a release that no ledger has.
     """
     check.count(k=k, overfetch=overfetch)
-    user = vector_of(recommender, history, padding=model.mechanism.padding)
+    _refuse_unstated(marks, model)
+    padding = model.mechanism.padding
+    user = vector_of(recommender, history, padding=padding, marks=marks)
     [query] = model.release(user[None], Key.from_os().alone())
     best = ask(query, min(k * overfetch, len(recommender.catalog)))
     return without_held(recommender, history, best)[:k]
@@ -133,3 +157,16 @@ def without_held(
             best.items[is_new].tolist(), best.scores[is_new].tolist(), strict=True
         )
     ]
+
+
+def _refuse_unstated(marks: Marks | None, model: ServedModel) -> None:
+    """Refuse to pad sensitive items only where an account promises it for all."""
+    if marks is None or marks.protection is not Protection.PAD_SENSITIVE:
+        return
+    mechanism = model.mechanism
+    if mechanism.event(Unit.ITEM) != mechanism.event(Unit.USER):
+        raise Refused(
+            "the account of this model has every interaction padded, and the user "
+            "wants that for sensitive ones only; serve a model with pads='sensitive', "
+            "which promises less for one interaction"
+        )

@@ -10,23 +10,33 @@ public as the weights are. All draws for it come from a seed that everyone knows
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.mechanisms.gaussian import least_multiplier
 from tacit.mechanisms.padding import Padding
 from tacit.method import ItemSpace
+from tacit.release import Unit
 from tacit.serving.interests import Users, find_interests, score_axes
-from tacit.serving.noisy_attention import NoisyAttention, Reading
+from tacit.serving.noisy_attention import NoisyAttention, Pads, Reading
 from tacit.serving.noisy_vector import NoisyVector
 from tacit.serving.population import invented_users
 from tacit.serving.query import Mode
-from tacit.serving.query_mechanism import InterestResponse, QueryMechanism
+from tacit.serving.query_mechanism import (
+    FLOAT_NOISE,
+    InterestResponse,
+    QueryMechanism,
+)
 from tacit.serving.queryable import space_of
 from tacit.serving.recommender import Recommender
 from tacit.serving.served_model import ServedModel
+
+if TYPE_CHECKING:
+    from tacit.accounting.dp_events import DpEvent
 
 # Up to each epsilon, so many interests: a lie is one of B - 1 others, so that few are
 # told apart well. Chosen on validation users of two data sets (docs/serving.md).
@@ -41,7 +51,8 @@ class ServingSettings:
     `epsilon` holds for a whole user and one release. `interests` is for krr and dpa, by
     default a usual number for the epsilon. `axes` is for vdp: the user vector is
     projected to so many; without it, it is sent whole. `delta` chooses Gaussian noise
-    for dpa and vdp; 0 chooses Laplace noise. `padding` is for dpa.
+    for dpa and vdp; 0 chooses Laplace noise. `padding` is for dpa, and `pads` says
+    whether users may have it replace their sensitive items only (`sensitive`).
     """
 
     mode: Mode
@@ -51,6 +62,7 @@ class ServingSettings:
     reading: Reading = "regression"
     padding: float = 0.0
     axes: int | None = None
+    pads: Pads = "all"
 
     def __post_init__(self) -> None:
         if self.mode is Mode.ON_DEVICE:
@@ -68,12 +80,44 @@ class ServingSettings:
                 "leave it out"
             )
 
+    @property
+    def reason(self) -> str:
+        """Why the guarantee of a query holds, for the account."""
+        if self.mode is Mode.KRR:
+            return f"k-ary randomised response over {self.count} interests"
+        kind = "Gaussian" if self.delta else "Laplace"
+        where = "attention" if self.mode is Mode.DPA else "the user vector"
+        return f"{kind} noise on {where}"
+
+    @property
+    def assumes(self) -> str:
+        """What the guarantee rests on besides the client, or `nothing`."""
+        return "nothing" if self.mode is Mode.KRR else FLOAT_NOISE
+
+    @property
+    def count(self) -> int:
+        """The number of interests, for krr and dpa."""
+        return self.interests or usual_interests(self.epsilon)
+
+    def event(self, unit: Unit) -> DpEvent:
+        """What one query costs; it follows from the settings, without any model."""
+        from tacit.accounting.events import local_gaussian, pure_local
+
+        if self.mode is Mode.KRR:
+            return pure_local(self.epsilon, choices=self.count)
+        event: DpEvent = pure_local(self.epsilon)
+        if self.delta:
+            noise = least_multiplier(self.epsilon, self.delta)
+            event = local_gaussian(noise, diameter=1.0)
+        if self.padding and unit is Unit.ITEM and self.pads == "all":
+            return Padding(self.padding).item_event(event)
+        return event
+
     def mechanism(self, space: ItemSpace, users: Users, key: Key) -> QueryMechanism:
         """The mechanism for users like these, who must be public or released."""
         if self.mode is Mode.VDP:
             return self._vector(space, users)
-        count = self.interests or usual_interests(self.epsilon)
-        interests = find_interests(space, users, count=count, key=key)
+        interests = find_interests(space, users, count=self.count, key=key)
         if self.mode is Mode.KRR:
             return InterestResponse(self.epsilon, interests)
         return NoisyAttention.fitted(
@@ -83,6 +127,7 @@ class ServingSettings:
             delta=self.delta,
             reading=self.reading,
             padding=Padding(self.padding) if self.padding else None,
+            pads=self.pads,
         )
 
     def _vector(self, space: ItemSpace, users: Users) -> NoisyVector:
