@@ -41,10 +41,11 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
         (*_GRAM, "--epsilons", "4", "--variants", "none", "others", "titles by words"),
     ),
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
-    "kills": (("--times", "6"),),
+    "kills": (("--times", "7"),),
     "private_serving": (("--sets", "smoke", "--epsilons", "2", "--draws", "1"),),
     "privaterec_figures": (("--set", "smoke", "--draws", "1"),),
     "release_gram": (_GRAM,),
+    "serving": (("--check", "--items", "300", "--factors", "8"),),
     "test_all": (("--list",),),
 }
 """For each script the arguments of its smallest real runs."""
