@@ -46,6 +46,7 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "privaterec_figures": (("--set", "smoke", "--draws", "1"),),
     "release_gram": (_GRAM,),
     "serving": (("--check", "--items", "300", "--factors", "8"),),
+    "serving_costs": (("--items", "200", "300", "--set", "smoke"),),
     "test_all": (("--list",),),
 }
 """For each script the arguments of its smallest real runs."""

@@ -13,6 +13,8 @@ import httpx
 import pytest
 from service.worlds import trained
 
+from tacit.cli.serve import _settings
+from tacit.experiment.serve_settings import ServeSettings
 from tacit.service.client import Connection
 
 
@@ -103,8 +105,9 @@ def test_on_device_is_the_default_and_ranks_nothing(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--mode", "krr"), "--mode krr needs --epsilon"),
-        (("--epsilon", "2"), "--epsilon: on_device sends nothing"),
+        (("--mode", "krr"), "mode='krr' needs epsilon"),
+        (("--epsilon", "2"), "need --mode krr"),
+        (("--mode", "on_device", "--epsilon", "2"), "sends nothing"),
         (("--mode", "krr", "--epsilon", "0"), "epsilon=0"),
         (("--mode", "krr", "--epsilon", "1", "--axes", "2"), "axes=2 is for vdp"),
         (("--mode", "krr", "--epsilon", "1"), "serve it on_device"),
@@ -119,13 +122,21 @@ def test_what_cannot_be_served_is_told(tacit, run, arguments, problem):
     assert problem in answer.err
 
 
-def test_a_port_in_use_is_told_before_anything_is_computed(tacit, tmp_path):
+def test_a_port_in_use_is_told(tacit, run):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        answer = tacit("serve", "recommendations", tmp_path, "--port", port, "--json")
+        answer = tacit("serve", "recommendations", run, "--port", port, "--json")
     assert answer.code == 2
     assert answer.json["error"]["kind"] == "Refused"
     assert f"port {port} of 127.0.0.1 is in use" in answer.json["error"]["message"]
+
+
+def test_the_section_serve_of_the_experiment_decides_unless_told(tmp_path):
+    serve = {"mode": "krr", "epsilon": 1.0, "interests": 3}
+    run = trained(tmp_path, "federated_popularity", rounds=1, serve=serve)
+    unset = (None, 0.0, None, 0.0, None)
+    assert _settings(run, None, *unset) == ServeSettings(**serve).queries
+    assert _settings(run, "on_device", *unset) is None
 
 
 def test_a_folder_without_a_run_is_told(tacit, tmp_path):

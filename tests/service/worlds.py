@@ -77,7 +77,7 @@ def running(offer: Offer, *, limits: Limits | None = None) -> Iterator[str]:
         assert not thread.is_alive()
 
 
-def trained(place: Path, method: str, *, rounds: int) -> Path:
+def trained(place: Path, method: str, *, rounds: int, **sections: object) -> Path:
     """A run of a method on the small table."""
     pairs = ((p, (p * 7 + i * i) % 15) for p in range(40) for i in range(9))
     rows = "\n".join(f"user {user},item {item}" for user, item in pairs)
@@ -90,6 +90,7 @@ def trained(place: Path, method: str, *, rounds: int) -> Path:
             "method": {"name": method},
             "run": {"rounds": rounds, "sampler": {"name": "everyone"}},
             "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
+            **sections,
         },
         out=place / "run",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -20,6 +21,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+Sends = Literal["on_device", "krr", "dpa", "vdp"]
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -32,17 +34,18 @@ def _root() -> None:
 def recommendations(
     run: RunPath,
     mode: Annotated[
-        Literal["on_device", "krr", "dpa", "vdp"],
+        Sends | None,
         typer.Option(
+            show_default="[serve] of the experiment",
             help="What clients send. on_device: nothing, they fetch the candidates and "
             "rank. krr: their strongest interest by randomised response. dpa: noisy "
-            "attention over interests. vdp: the noisy user vector."
+            "attention over interests. vdp: the noisy user vector.",
         ),
-    ] = "on_device",
+    ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="What one query costs a user; every mode but on_device needs it.",
+            help="What one query costs a user; a --mode but on_device needs it.",
             show_default=False,
         ),
     ] = None,
@@ -75,9 +78,10 @@ def recommendations(
 ) -> None:
     """Serve a finished run's recommendations until Ctrl-C or SIGTERM.
 
-    By default every client fetches the model and the candidates and ranks by itself:
-    nothing of a user is sent. With a mode and an epsilon, clients may send a private
-    query of a few bytes instead, and the server ranks. It stores and logs no query.
+    On the device, every client fetches the model and the candidates and ranks by
+    itself: nothing of a user is sent. With a mode and an epsilon, clients may send a
+    private query of a few bytes instead, and the server ranks. It stores and logs no
+    query. Without --mode, the section [serve] of the run's experiment decides.
 
     Example: tacit serve recommendations run --mode krr --epsilon 2
 
@@ -85,7 +89,7 @@ def recommendations(
 
     There is no TLS here: put a proxy in front before anybody else may connect.
     """
-    settings = _settings(mode, epsilon, delta, interests, padding, axes)
+    settings = _settings(run, mode, epsilon, delta, interests, padding, axes)
     try:
         from tacit.service.application import application
         from tacit.service.run_offer import run_offer
@@ -97,7 +101,7 @@ def recommendations(
     with listen(Address(host, port)) as listening:
         url = Address(host, listening.getsockname()[1]).url
         offer = run_offer(run, settings)
-        _tell(url, mode, offer, json=json)
+        _tell(url, offer, json=json)
         if host not in _LOCAL:
             console.note("note: there is no TLS here; put a proxy in front")
         sys.stdout.flush()  # a pipe would show the address at the end only
@@ -106,7 +110,8 @@ def recommendations(
 
 
 def _settings(
-    mode: str,
+    run: Path,
+    mode: Sends | None,
     epsilon: float | None,
     delta: float,
     interests: int | None,
@@ -114,41 +119,34 @@ def _settings(
     axes: int | None,
 ) -> ServingSettings | None:
     """How the server ranks; None where every client ranks by itself."""
-    if mode == "on_device":
-        given = {
-            "--epsilon": epsilon,
-            "--delta": delta,
-            "--interests": interests,
-            "--padding": padding,
-            "--axes": axes,
-        }
-        if unused := [name for name, value in given.items() if value]:
-            raise BadValue(
-                f"{', '.join(unused)}: on_device sends nothing, so that nothing is to "
-                "be protected; leave it out, or choose another --mode"
-            )
-        return None
-    from tacit.serving.query import Mode
-    from tacit.serving.settings import ServingSettings
+    from tacit.experiment.saved_run import SavedRun
+    from tacit.experiment.serve_settings import ServeSettings
 
-    if epsilon is None:
-        raise BadValue(f"--mode {mode} needs --epsilon: what one query costs a user")
-    return ServingSettings(
-        Mode(mode),
-        epsilon,
-        interests=interests,
-        delta=delta,
-        padding=padding,
-        axes=axes,
-    )
+    if mode is not None:
+        own = ServeSettings(
+            mode,
+            epsilon=epsilon,
+            interests=interests,
+            delta=delta,
+            padding=padding,
+            axes=axes,
+        )
+        return own.queries
+    if epsilon or delta or interests or padding or axes:
+        raise BadValue(
+            "settings of a query need --mode krr, dpa or vdp; leave them out to serve "
+            "as the section [serve] of the experiment says"
+        )
+    return SavedRun.at(run).experiment.serve.queries
 
 
-def _tell(url: str, mode: str, offer: Offer, *, json: bool) -> None:
+def _tell(url: str, offer: Offer, *, json: bool) -> None:
     """Print where the server is and what it serves, before the first request."""
     from tacit.service.model_document import ModelDocument
 
     document = ModelDocument.decode(offer.model.content)
     queries = document.queries
+    mode = "on_device" if queries is None else queries.mode
     if json:
         told: dict[str, Any] = {
             "url": url,
