@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Serve a finished run over HTTP.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
 )
 Sends = Literal["on_device", "krr", "dpa", "vdp"]
 _LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -78,10 +77,11 @@ def recommendations(
 ) -> None:
     """Serve a finished run's recommendations until Ctrl-C or SIGTERM.
 
-    On the device, every client fetches the model and the candidates and ranks by
-    itself: nothing of a user is sent. With a mode and an epsilon, clients may send a
-    private query of a few bytes instead, and the server ranks. It stores and logs no
-    query. Without --mode, the section [serve] of the run's experiment decides.
+    On the device, every client fetches model and candidates and ranks by
+    itself: nothing of a user is sent. With a mode and an epsilon, clients may
+    send a private query of a few bytes instead, and the server ranks. It
+    stores and logs no query. Without --mode, the section `serve` of the run's
+    experiment decides.
 
     Example: tacit serve recommendations run --mode krr --epsilon 2
 

@@ -2,6 +2,7 @@
 
     answer            the bytes of an answer, of one length for all users
     offer             all that a server gives away: model, candidates, basis, lists
+    basis             the mechanism of queries, as bytes
     model_document    what `GET /v1/model` says, as a type that both sides check
     metrics           counts of requests, as text for Prometheus
     application       the endpoints

@@ -95,7 +95,7 @@ class Connection:
     def __init__(
         self,
         url: str,
-        folder: Path,
+        folder: str | Path,
         *,
         expected: str | None = None,
         tries: int = 3,
@@ -103,7 +103,7 @@ class Connection:
     ) -> None:
         check.count(tries=tries)
         check.positive(seconds=seconds)
-        self.url, self.folder, self.expected = url.rstrip("/"), folder, expected
+        self.url, self.folder, self.expected = url.rstrip("/"), Path(folder), expected
         self.tries = tries
         if not _URL.fullmatch(self.url):
             raise BadValue(f"url={url!r} must be like http://host:8000")
@@ -173,7 +173,7 @@ class Connection:
         history: Sequence[str] | Holding,
         k: int = 10,
         *,
-        ledger: Path | None = None,
+        ledger: str | Path | None = None,
         epsilon: float | None = None,
         refresh: timedelta = timedelta(days=1),
         releases: int = 365,
@@ -194,7 +194,7 @@ class Connection:
         refuse_dearer(model.mechanism, epsilon)
         run = run_name(model.mechanism)
         with ServingClient(
-            ledger, model, refresh=refresh, releases=releases, run=run
+            Path(ledger), model, refresh=refresh, releases=releases, run=run
         ) as client:
             return serve(
                 self.recommender,
