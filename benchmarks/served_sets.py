@@ -93,6 +93,14 @@ class ServedSet:
     invented: Vectors
     mean: Vectors  # of those who trained: for comparison, it is no release
     parts: dict[str, Part]
+    held: dict[str, Heldout | Impressions]
+
+    def values_with(self, space: ItemSpace, part: str) -> Callable[[Vectors], Values]:
+        """What lists are worth that another table of item vectors ranks."""
+        held = self.held[part]
+        if isinstance(held, Heldout):
+            return _ndcg(space, held)
+        return _auc(space, held)
 
 
 def served_set(name: str, *, seed: int = 0) -> ServedSet:
@@ -102,13 +110,11 @@ def served_set(name: str, *, seed: int = 0) -> ServedSet:
     recommender = _trained(made, is_trained=name != "mind")
     space, split = space_of(recommender), made.split
     metric = "auc" if isinstance(split.test, Impressions) else "ndcg@100"
-    parts = {
-        part: _part(recommender, space, getattr(split, part))
-        for part in ("validation", "test")
-    }
+    held = {part: getattr(split, part) for part in ("validation", "test")}
+    parts = {name: _part(recommender, space, one) for name, one in held.items()}
     invented = invented_users(recommender, Key.from_seed(24).at("users"))
     mean = vectors_of(recommender, split.train).mean(axis=0)
-    return ServedSet(name, metric, recommender, space, invented, mean, parts)
+    return ServedSet(name, metric, recommender, space, invented, mean, parts, held)
 
 
 def drifted(histories: Shards, age: float, key: Key) -> Shards:
@@ -129,11 +135,10 @@ def _trained(made: Assembled, *, is_trained: bool) -> Recommender:
 
 
 def _part(
-    recommender: Recommender, space: ItemSpace, held: Heldout | Impressions | None
+    recommender: Recommender, space: ItemSpace, held: Heldout | Impressions
 ) -> Part:
     if isinstance(held, Heldout):
         return Part(recommender, held.history, _ndcg(space, held))
-    assert held is not None
     slates = held.slates
     histories = history_shards(slates, np.arange(len(slates.histories)))
     return Part(recommender, histories, _auc(space, held))

@@ -21,7 +21,7 @@ TWO_KINDS = Recommender(FmfLdp(), Broadcast(1, bytes(16), {"items": FACTORS}), C
 
 def test_histories_have_the_size_that_is_said_and_items_of_the_catalog():
     found = invented_histories(TWO_KINDS, Key.from_seed(0), users=30)
-    assert found.lengths.tolist() == [41] * 30
+    assert found.lengths.tolist() == [29] * 30
     assert found.n_items == 300
 
 

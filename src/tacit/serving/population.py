@@ -5,8 +5,9 @@ release; these are not. A history is grown from the model itself:
 
     1  an item, drawn by popularity: the order in which the model ranks for somebody
        without a history, weighted 1 / (place + 20)
-    2  four times, ten more: each drawn by popularity, or among the 100 items that the
-       model ranks highest for the history so far
+    2  four times, ten more (fewer if the catalog has not 400 items): each drawn by
+       popularity, or among the 100 items (at most a quarter of all) that the model
+       ranks highest for the history so far
 
 How much of a history popularity explains is drawn for each user, between a fifth and
 all of it: some users have one taste, and some take what comes.
@@ -30,7 +31,8 @@ from tacit.serving.queryable import space_of, vectors_of
 from tacit.serving.recommender import Recommender
 
 USERS = 2000
-_STEPS, _ITEMS_PER_STEP = 4, 10
+_STEPS, _MOST_PER_STEP = 4, 10
+_SHARE_PER_STEP = 40  # of the catalog, one item in so many: a taste leaves most out
 _POPULAR_SHARES = (0.2, 1.0)
 _NEAREST = 100  # items among which the next one is drawn
 _POOL = 5000  # items that invented users know: enough for a hundred interests
@@ -60,7 +62,7 @@ def invented_histories(
     blocks = np.array_split(np.arange(users), max(1, users // _AT_ONCE))
     for _ in range(_STEPS):
         liked = [_liked(recommender, pool, held[rows], draw) for rows in blocks]
-        popular = draw.choice(len(pool), size=(users, _ITEMS_PER_STEP), p=own)
+        popular = draw.choice(len(pool), size=(users, _per_step(pool)), p=own)
         is_popular = draw.random(popular.shape) < shares
         more = np.where(is_popular, popular, np.concatenate(liked))
         held = np.concatenate([held, more], axis=1)
@@ -84,14 +86,18 @@ def _liked(
     held: Histories,
     draw: np.random.Generator,
 ) -> Int64[np.ndarray, "users more_items"]:
-    """Ten items for each history, of those ranked highest, as indices into the pool."""
+    """More items for each history, of those ranked highest, as places in the pool."""
     users = vectors_of(recommender, _shards(recommender, pool[held]))
     scores = space_of(recommender, Candidates(pool, recommender.catalog)).scores(users)
     np.put_along_axis(scores, held, -np.inf, axis=1)
-    near = min(_NEAREST, len(pool))
+    near = min(_NEAREST, max(1, len(pool) // 4))  # a small catalog has tastes as well
     best = np.argpartition(-scores, near - 1, axis=1)[:, :near]
-    chosen = draw.integers(near, size=(len(held), _ITEMS_PER_STEP))
+    chosen = draw.integers(near, size=(len(held), _per_step(pool)))
     return np.take_along_axis(best, chosen, axis=1)
+
+
+def _per_step(pool: Int64[np.ndarray, "pool"]) -> int:
+    return min(_MOST_PER_STEP, max(1, len(pool) // _SHARE_PER_STEP))
 
 
 def _drawn(

@@ -7,7 +7,7 @@ vectors_of(recommender, shards)  private: one vector per user; stays on the clie
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float64
 
 from tacit.data.shards import Shards
 from tacit.errors import Refused
@@ -27,13 +27,14 @@ def space_of(
 
 def vectors_of(
     recommender: Recommender, shards: Shards, clients: Clients | None = None
-) -> Float[np.ndarray, "users factors"]:
+) -> Float64[np.ndarray, "users factors"]:
     """The user vectors of histories; by default of users who never took part."""
     method, broadcast = recommender.method, recommender.broadcast
     who = stranger(method, len(shards)) if clients is None else clients
     keys = Key.from_os().each(np.arange(len(shards)))
     tastes = method.represent(broadcast, who, shards, keys)
-    return queryable(recommender).user_vectors(broadcast, tastes)
+    found = queryable(recommender).user_vectors(broadcast, tastes)
+    return found.astype(np.float64)
 
 
 def queryable(recommender: Recommender) -> Queryable:

@@ -1,14 +1,13 @@
-"""`python -m benchmarks.serving_costs [--set ml-1m]`: what being served costs.
+"""`python -m benchmarks.service_cost`: bytes and milliseconds of being served by HTTP.
 
 For catalogs of 1,000, 10,000 and 100,000 items of 32 factors: bytes that a client gets
 once, bytes that it sends for a list, and milliseconds on either side, as one table. All
 bytes are those of real messages and files. Items are random, with a spectrum that falls
 as those of trained models do; ids are short, and titles are the ids.
 
-Item vectors of one byte per factor are a quarter of the download. What they do to lists
-is the share of the exact best 10 that is still among the best 10; with `--set`, the
-accuracy of a trained model with its own vectors and with coarse ones, for the test
-users of real data (`benchmarks/served_sets.py`).
+Item vectors of one byte per factor would be a quarter of the download. What they do to
+lists is the share of the exact best 10 that is still among the best 10. What they do to
+accuracy on real data: `python -m benchmarks.serving_cost --accuracy ml-1m`.
 """
 
 from __future__ import annotations
@@ -21,13 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.served_sets import SETS, served_set
 from tacit.data.catalog import Catalog
-from tacit.evaluation.candidate_sets import FullRanking
-from tacit.evaluation.metrics import parse
-from tacit.evaluation.ranking import rank
-from tacit.experiment.assemble import assemble
-from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.method import ItemSpace
 from tacit.service.answer import answer_bytes
@@ -53,7 +46,7 @@ Row = list[str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table, and the accuracy of coarse vectors where a set is named."""
+    """Print the table, one column per size of the catalog."""
     asked = _asked(arguments)
     columns = [_column(n) for n in asked.items]
     names = [*columns[0]]
@@ -61,15 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("|---" * (1 + len(columns)) + "|")
     for name in names:
         print(f"| {name} | " + " | ".join(column[name] for column in columns) + " |")
-    if asked.set is not None:
-        exact, coarse = accuracies(asked.set)
-        print(f"\n{asked.set}, NDCG@100 of {len(exact)} test users: ", end="")
-        difference = coarse - exact
-        error = difference.std(ddof=1) / np.sqrt(len(difference))
-        print(
-            f"{exact.mean():.4f} with vectors of four bytes per factor, "
-            f"{coarse.mean():.4f} with one ({difference.mean():+.5f} ± {error:.5f})"
-        )
     return 0
 
 
@@ -140,20 +124,6 @@ def kept(vectors: np.ndarray, users: np.ndarray) -> float:
     return float(np.mean(shares))
 
 
-def accuracies(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """NDCG@100 of each test user, by exact vectors and by coarse ones."""
-    found = served_set(name)
-    path, changes = SETS[name]
-    held = assemble(read_experiment(path, list(changes))).split.test
-    users, space = found.parts["test"].users, found.space
-
-    def ndcg(vectors: np.ndarray) -> np.ndarray:
-        scores = (users @ vectors.T + space.offsets).astype(np.float32)
-        return parse("ndcg@100")(rank(lambda _: scores, held, candidates=FullRanking()))
-
-    return ndcg(space.vectors), ndcg(coarse(space.vectors))
-
-
 def _fresh(model: ServedModel, users: np.ndarray) -> str:
     """The time of a query that is made, entered and kept; each on a new day."""
     now = [0.0]
@@ -186,10 +156,8 @@ def _size(count: int) -> str:
 
 
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.serving_costs")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.service_cost")
     parser.add_argument("--items", type=int, nargs="+", default=ITEMS)
-    ranked = [name for name in SETS if name != "mind"]  # by lists of the whole catalog
-    parser.add_argument("--set", choices=ranked, default=None)
     return parser.parse_args(arguments)
 
 
