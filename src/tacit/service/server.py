@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import signal
 import socket
 import threading
@@ -70,6 +71,9 @@ def serve(
     `started` is called with the server just before it takes requests.
     """
     server = Server(_config(app))
+    # What is here stays: looked through for garbage, it would hold up requests.
+    gc.collect()
+    gc.freeze()
     if started is not None:
         started(server)
     server.run(sockets=[listening])
