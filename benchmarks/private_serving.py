@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -25,10 +26,12 @@ import numpy as np
 
 from benchmarks.kept_values import KeptValues
 from benchmarks.served_sets import SETS, Part, ServedSet, Values, served_set
+from tacit.accounting.calibration import gaussian_epsilon
 from tacit.accounting.dp_events import SelfComposedDpEvent
 from tacit.accounting.epsilon import epsilon as epsilon_of
 from tacit.accounting.events import pure_local
 from tacit.keys import Key
+from tacit.mechanisms.gaussian import least_multiplier
 from tacit.release import Unit
 from tacit.reporting.plots import lines
 from tacit.serving.interests import Interests, find_interests, score_axes
@@ -162,7 +165,9 @@ class Study:
         """The size and the noise that are best on validation users."""
 
         def worth(one: tuple[int, float]) -> float:
-            return float(self.values("validation", mode, epsilon, *one).mean())
+            draws = 2 if mode == "krr" else 1
+            own = self.values("validation", mode, epsilon, *one, draws=draws)
+            return float(own.mean())
 
         fits = [one for one in GRIDS[mode] if one[0] <= len(self.set.invented)]
         if mode == "vdp, projected":
@@ -209,17 +214,24 @@ class Study:
                 size, _ = self.chosen("krr", total)
                 fresh = self.values(part, "krr", each, SIZES[0], 0.0, draws=self.draws)
                 reused = [
-                    self.values(part, "krr", total, size, 0.0, age=age).mean()
+                    self.values(part, "krr", total, size, 0.0, age=age, draws=1).mean()
                     for age in ages
                 ]
+                gaussian = daily_gaussian(total, days)
+                noisy = {
+                    mode: self.values(part, mode, gaussian, size, DELTA, draws=1)
+                    for mode, size in (("dpa", 5), ("vdp, projected", 1))
+                }
                 yield {
                     "set": self.set.name,
                     "days": days,
                     "total": total,
-                    "each": each,
-                    "daily": float(fresh.mean()),
-                    "once": float(np.trapezoid(reused, ages) / ages[-1]),
-                    "once, at the end": float(reused[-1]),
+                    "krr, each": each,
+                    "krr, daily": float(fresh.mean()),
+                    "Gaussian, each": gaussian,
+                    **{f"{mode}, daily": float(v.mean()) for mode, v in noisy.items()},
+                    "krr, once": float(np.trapezoid(reused, ages) / ages[-1]),
+                    "krr, once, at the end": float(reused[-1]),
                 }
 
 
@@ -232,10 +244,17 @@ def daily_epsilon(total: float, days: int, choices: int) -> float:
         return epsilon_of(event, delta=DELTA, adjacency="replace_one").value or np.inf
 
     low, high = total / days, total
-    for _ in range(12):
+    for _ in range(8):  # to 2 %
         middle = np.sqrt(low * high)
         low, high = (middle, high) if spent(middle) <= total else (low, middle)
     return float(low)
+
+
+def daily_gaussian(total: float, days: int) -> float:
+    """The epsilon at 1e-6 of each of so many Gaussian releases, as above."""
+    return gaussian_epsilon(
+        least_multiplier(total, DELTA) * math.sqrt(days), delta=DELTA
+    )
 
 
 @cache
@@ -289,7 +308,7 @@ def main() -> None:
         kept = None if asked.out is None else asked.out / f"{name}.jsonl"
         study = Study(served_set(name), KeptValues(kept), asked.draws)
         cells = [*study.cells(asked.part, asked.epsilons)]
-        rows = [*study.horizons(asked.part, [e for e in asked.epsilons if e >= 1])]
+        rows = [*study.horizons(asked.part, [e for e in asked.epsilons if e >= 2])]
         text = _table(study, cells, asked.part) + "\n" + _horizon_table(rows) + "\n"
         print(text, flush=True)
         if asked.out is not None:

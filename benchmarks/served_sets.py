@@ -36,25 +36,15 @@ from tacit.serving.queryable import space_of, vectors_of
 from tacit.serving.recommender import Recommender
 
 _HERE = Path(__file__).parent
-_EXPERIMENTS = _HERE.parent / "experiments"
-_ML = _EXPERIMENTS / "ml-1m-gram.toml"
-_MIND = _EXPERIMENTS / "mind-privaterec.toml"
 _DAYS = 90.0  # after so many, 1 - 1/e of a history is new
 
 SETS: dict[str, tuple[Path, tuple[str, ...]]] = {
-    "ml-1m": (
-        _ML,
-        ('privacy={mechanism="none"}', "method.head=900", "run.rounds=2"),
+    "ml-1m": (_HERE / "serving-ml-1m.toml", ()),
+    "ml-1m-at-4": (
+        _HERE.parent / "experiments" / "ml-1m-gram.toml",
+        ("privacy.target_epsilon=4",),
     ),
-    "ml-1m-at-4": (_ML, ("privacy.target_epsilon=4",)),
-    "mind": (
-        _MIND,
-        (
-            'privacy={mechanism="none"}',
-            'method.content=["title_vector"]',
-            'data.text_vectors=["title"]',
-        ),
-    ),
+    "mind": (_HERE / "serving-mind.toml", ()),
     "smoke": (_HERE / "smoke-gram.toml", ()),
 }
 
@@ -145,10 +135,14 @@ def _part(
 
 
 def _ndcg(space: ItemSpace, held: Heldout) -> Callable[[Vectors], Values]:
+    single = ItemSpace(
+        space.vectors.astype(np.float32), space.offsets.astype(np.float32)
+    )
+
     def values(users: Vectors) -> Values:
         # Equal vectors are scored once: an index has few values.
         some, which = np.unique(users, axis=0, return_inverse=True)
-        scores = space.scores(some).astype(np.float32)[which]
+        scores = single.scores(some.astype(np.float32))[which]
         ranks = rank(lambda _: scores, held, candidates=FullRanking())
         return parse("ndcg@100")(ranks)
 

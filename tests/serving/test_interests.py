@@ -33,11 +33,18 @@ def test_distances_are_those_of_scores():
     np.testing.assert_allclose(z @ z, np.var(space.vectors @ (one - two)))
 
 
-def test_closeness_is_the_negative_half_of_the_squared_distance():
+def test_closeness_is_a_cosine_that_does_not_know_how_strong_a_taste_is():
     found, users = interests(), population()[:5]
-    z = users @ found.axes
-    apart = ((z[:, None] - found.centres) ** 2).sum(axis=2)
-    np.testing.assert_allclose(found.closeness(users), -apart / 2, atol=1e-12)
+    close = found.closeness(users)
+    assert np.abs(close).max() <= 1 + 1e-12
+    stronger = found.mean + 7.0 * (users - found.mean)
+    np.testing.assert_allclose(found.closeness(stronger), close)
+    np.testing.assert_allclose(np.linalg.norm(found.directions, axis=1), 1.0)
+
+
+def test_somebody_without_a_direction_is_close_to_nothing():
+    found = interests()
+    assert found.closeness(found.mean[None]).tolist() == [[0.0] * 4]
 
 
 def test_as_many_groups_as_points_are_the_points():
@@ -52,7 +59,7 @@ def test_equal_points_have_a_centre_each():
 
 
 def test_the_same_key_finds_the_same_interests():
-    np.testing.assert_array_equal(interests(5).centres, interests(5).centres)
+    np.testing.assert_array_equal(interests(5).directions, interests(5).directions)
 
 
 def test_items_of_one_vector_tell_no_users_apart():
@@ -70,4 +77,4 @@ def test_interests_that_cannot_be_found_are_refused(count):
 def test_shares_are_a_distribution():
     two = np.zeros((2, 1))
     with pytest.raises(BadValue, match="sum to 1"):
-        Interests(np.eye(1), two, two, np.array([0.5, 0.6]))
+        Interests(np.eye(1), np.zeros(1), two, two, np.array([0.5, 0.6]))

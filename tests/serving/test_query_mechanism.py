@@ -1,5 +1,7 @@
 """Tests of what a client says instead of its user vector."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,9 +36,7 @@ def test_the_posterior_by_hand():
     """Two interests with shares 3/4 and 1/4, and a truth that is kept with 2/3."""
     found = interests(2)
     shares = np.array([0.75, 0.25])
-    mechanism = InterestResponse(
-        np.log(2), type(found)(found.axes, found.centres, found.means, shares)
-    )
+    mechanism = InterestResponse(np.log(2), replace(found, shares=shares))
     # P(0 | 1) = 3/4 * 1/3 over 3/4 * 1/3 + 1/4 * 2/3 = 3/5.
     expected = 0.6 * found.means[0] + 0.4 * found.means[1]
     decoded = mechanism.decode(np.array([[1]]))

@@ -115,7 +115,8 @@ def recommend(
 
     if (user is None) == (history is None):
         raise BadValue("give either --user ID or --history ID,ID,…")
-    settings = _settings(serve, epsilon, delta, interests, padding, axes, ledger)
+    how = {"delta": delta, "interests": interests, "padding": padding, "axes": axes}
+    settings = _settings(serve, epsilon, how, has_ledger=ledger is not None)
     if settings is not None and protection == "pad_sensitive":
         settings = replace(settings, pads="sensitive")
     recommender = load(run)
@@ -162,25 +163,12 @@ class _Answer:
 
 
 def _settings(
-    serve: str,
-    epsilon: float | None,
-    delta: float,
-    interests: int | None,
-    padding: float,
-    axes: int | None,
-    ledger: Path | None,
+    serve: str, epsilon: float | None, how: dict[str, Any], *, has_ledger: bool
 ) -> ServingSettings | None:
     """How a server ranks; None on the device, where nothing has a price."""
     if serve == "on_device":
-        given = {
-            "--epsilon": epsilon,
-            "--delta": delta,
-            "--interests": interests,
-            "--padding": padding,
-            "--axes": axes,
-            "--ledger": ledger,
-        }
-        unused = [name for name, value in given.items() if value]
+        given = {"epsilon": epsilon, **how, "ledger": has_ledger}
+        unused = [f"--{name}" for name, value in given.items() if value]
         if unused:
             raise BadValue(
                 f"{', '.join(unused)}: on_device sends nothing, so that nothing is to "
@@ -192,14 +180,7 @@ def _settings(
 
     if epsilon is None:
         raise BadValue(f"--serve {serve} needs --epsilon: what one query may cost")
-    return ServingSettings(
-        Mode(serve),
-        epsilon,
-        interests=interests,
-        delta=delta,
-        padding=padding,
-        axes=axes,
-    )
+    return ServingSettings(Mode(serve), epsilon, **how)
 
 
 def _served(

@@ -1,11 +1,14 @@
 """Interests: groups of like-minded users, from public numbers or from a release.
 
-    z     a user vector along the axes in which users' scores differ
-    c_b   centres of k-means; the interest of a user is that of the nearest centre
+    z     the direction of a user: u - m along the axes in which scores differ, length 1
+    c_b   directions of interests (k-means); a user's is the one nearest to z
     p_b   the share of users with interest b        u_b   their mean vector
+    m     the mean vector of all
 
-Two users are as far apart as their scores are, up to a constant for each of them, which
-no ranking sees: |z - z'|² is the variance over items of (u - u') · v.
+Along the axes, users are as far apart as their scores are, up to a constant for each of
+them, which no ranking sees: |(u - u') axes|² is the variance of their scores' gap.
+Only the direction counts: somebody who takes a bit of everything leans somewhere too,
+and would else share an interest with all who lean nowhere much.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ class Interests:
     """Groups of users that client and server both know; nothing of it is private."""
 
     axes: Float64[np.ndarray, "factors axes"]
-    centres: Float64[np.ndarray, "interests axes"]
+    mean: Float64[np.ndarray, "factors"]  # what is known of who says nothing
+    directions: Float64[np.ndarray, "interests axes"]
     means: Float64[np.ndarray, "interests factors"]
     shares: Float64[np.ndarray, "interests"]
 
@@ -43,21 +47,11 @@ class Interests:
             raise BadValue("shares of interests must be >= 0 and sum to 1")
 
     def __len__(self) -> int:
-        return len(self.centres)
-
-    @property
-    def mean(self) -> Float64[np.ndarray, "factors"]:
-        """The mean user vector: what is known of somebody who says nothing."""
-        return self.shares @ self.means
+        return len(self.directions)
 
     def closeness(self, users: Users) -> Float64[np.ndarray, "users interests"]:
-        """The negative squared distance of each user to each centre, halved."""
-        z = users @ self.axes
-        return (
-            z @ self.centres.T
-            - 0.5 * (self.centres**2).sum(axis=1)
-            - 0.5 * (z**2).sum(axis=1, keepdims=True)
-        )
+        """The cosine of each user's direction with each interest, from -1 to 1."""
+        return _unit((users - self.mean) @ self.axes) @ self.directions.T
 
     def nearest(self, users: Users) -> Int64[np.ndarray, "users"]:
         """The strongest interest of each user."""
@@ -71,15 +65,16 @@ def find_interests(
     check.at_least(2, count=count, remedy="one interest says nothing")
     if len(users) < count:
         raise BadValue(f"{count} interests of {len(users)} users; use fewer interests")
-    axes = score_axes(space)
-    centres = k_means(users @ axes, count, key)
-    chosen = _nearest(users @ axes, centres)
+    axes, mean = score_axes(space), users.mean(axis=0)
+    points = _unit((users - mean) @ axes)
+    directions = _unit(k_means(points, count, key))
+    chosen = (points @ directions.T).argmax(axis=1)
     sizes = np.bincount(chosen, minlength=count)
     sums = np.zeros((count, users.shape[1]))
     np.add.at(sums, chosen, users)
-    return Interests(
-        axes, centres, sums / np.maximum(sizes, 1)[:, None], sizes / sizes.sum()
-    )
+    # A direction that nobody has stands for everybody, and is never weighed.
+    means = np.where(sizes[:, None], sums / np.maximum(sizes, 1)[:, None], mean)
+    return Interests(axes, mean, directions, means, sizes / sizes.sum())
 
 
 def score_axes(space: ItemSpace) -> Float64[np.ndarray, "factors axes"]:
@@ -137,6 +132,12 @@ def _first_centres(
         centres = np.vstack([centres, found])
         far = np.minimum(far, ((points - found) ** 2).sum(axis=1))
     return centres
+
+
+def _unit(rows: Points) -> Points:
+    """Rows of length one; a row of zeros has no direction and stays."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(length > 0, length, 1.0)
 
 
 def _spread(points: Points, centres: Float64[np.ndarray, "interests axes"]) -> float:

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from tacit import check
+from tacit.errors import BadValue
 from tacit.keys import Keys
 from tacit.mechanisms.padding import Padding
 from tacit.mechanisms.private_attention import (
@@ -67,9 +68,11 @@ class NoisyAttention:
         check.positive(temperature=self.temperature)
         check.one_of(("softplus", "regression"), reading=self.reading)
         check.one_of(("all", "sensitive"), pads=self.pads)
-        check.one_of(
-            [str(len(self.interests))], interests=str(self.attention.interests)
-        )
+        if self.attention.interests != len(self.interests):
+            raise BadValue(
+                f"noise for {self.attention.interests} interests, and there are "
+                f"{len(self.interests)}; they must agree"
+            )
 
     @classmethod
     def fitted(
