@@ -7,6 +7,7 @@ TacitError
 ├── MissingData       an archive is not here: names its home page and what to do
 ├── BadMessage        bytes on the wire that are not what was agreed
 │   └── OtherVersion     a query for another model: get the model again
+├── Unanswered        a server that cannot be reached, or that refuses
 ├── BadRun            a run directory that cannot be read, resumed or overwritten
 │   └── Damaged          a file that is not as it was written: names it, and a remedy
 ├── MissingExtra      an optional dependency is not installed: names the extra
@@ -68,6 +69,10 @@ class BadMessage(TacitError):
 
 class OtherVersion(BadMessage):
     """A query that was made for another model than the one served."""
+
+
+class Unanswered(TacitError):
+    """A server that gave no answer, or none that can be used."""
 
 
 class BadRun(TacitError):

@@ -29,6 +29,7 @@ from tacit.cli import (
     release,
     report,
     reproduce,
+    serve,
     train,
 )
 from tacit.text import lines
@@ -82,6 +83,7 @@ app.command("release")(release.release)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)
+app.add_typer(serve.app, name="serve")
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("reproduce")(reproduce.reproduce)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -171,6 +172,10 @@ class InterestResponse:
 
     def decode(self, said: Said) -> Float64[np.ndarray, "clients factors"]:
         """The posterior mean of the user vector, for each reported interest."""
-        likelihoods = self.response.likelihoods()[:, said[:, 0].astype(np.int64)].T
-        weights = likelihoods * self.interests.shares
+        return self._posterior_means[said[:, 0]]
+
+    @cached_property
+    def _posterior_means(self) -> Float64[np.ndarray, "reports factors"]:
+        """The user vector that stands for each report; a server asks for it often."""
+        weights = self.response.likelihoods().T * self.interests.shares
         return weights @ self.interests.means / weights.sum(axis=1, keepdims=True)

@@ -35,8 +35,9 @@ class QueryServer:
         check.count(count=count)
         query = message if isinstance(message, Query) else Query.decode(message)
         # The offset of an item is a factor of its own, which every user has once.
-        user = np.append(self.model.decode(query), 1.0).astype(np.float32)
-        return self._index.best(user, _NOTHING_SEEN, k=count)
+        user = np.ones(self._index.factors.shape[1], np.float32)
+        user[:-1] = self.model.decode(query)
+        return self._index.best(user, _NOTHING_SEEN, k=count, is_alone=False)
 
     @cached_property
     def _index(self) -> FactorIndex:
