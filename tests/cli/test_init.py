@@ -37,7 +37,7 @@ def test_the_file_explains_itself(tacit, table):
     text = table.with_name("exp.toml").read_text(encoding="utf-8")
     assert "min_value = 3" in text
     assert 'path = "kauf.csv"' in text
-    assert "480 lines, 60 users, 12 items" in text
+    assert "240 lines, 60 users, 12 items" in text
 
 
 def test_a_column_that_is_not_there_lists_those_that_are(tacit, table):
@@ -67,3 +67,62 @@ def test_baselines_fit_the_catalog(tacit, tmp_path, monkeypatch):
     assert made.code == 0, made.err
     text = (tmp_path / "exp.toml").read_text()
     assert 'baselines = ["random", "popularity", "item_knn"]  # EASE is dense' in text
+
+
+def test_numbers_are_those_after_the_filter(tacit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    many = "".join(f"u{i},i{i % 7},5\nu{i},i{i % 5},5\n" for i in range(600))
+    once = "".join(f"once{i},i1,5\n" for i in range(40_000))
+    (tmp_path / "t.csv").write_text("user,item,stars\n" + many + once)
+    made = tacit("init", "--csv", "t.csv", "--user", "user", "--item", "item", "--json")
+    found = made.json
+    assert found["users"] < 600  # who has one item twice is left out, too
+    assert any("have fewer than 2 items" in note for note in found["notes"])
+    assert "delta = 1e-06" in (tmp_path / "exp.toml").read_text()
+
+
+def test_a_scale_without_a_threshold_is_told(tacit, table):
+    made = tacit("init", "--csv", table, *NAMES, "--value", "Sterne")
+    assert made.code == 0, made.err
+    told = made.err.replace("\n", " ")
+    assert "every line counts as liking, also one with Sterne = 1" in told
+    assert "--min-value 3 would keep 50% of the lines" in told
+    assert "# min_value = 3 " in table.with_name("exp.toml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--min-value", "3"), "--min-value 3 needs --value"),
+        (("--group", "plan"), "--group names a column of --users"),
+        (("--encoding", "klingon"), "encoding='klingon' is not known"),
+        (("--delimiter", ""), "delimiter='' must be"),
+        (("--time", "zeitpunkt"), "did you mean 'Zeitpunkt'?"),
+        (("--items", "nowhere.csv"), "nowhere.csv is not a file"),
+    ],
+)
+def test_bad_options_write_nothing(tacit, table, options, problem):
+    made = tacit("init", "--csv", table, *NAMES, *options)
+    assert made.code == 2
+    assert problem in made.err.replace("\n", " ")
+    assert not table.with_name("exp.toml").exists()
+
+
+def test_user_and_item_must_differ(tacit, table):
+    made = tacit("init", "--csv", table, "--user", "Kunde", "--item", "Kunde")
+    assert made.code == 2
+    assert "are one column; name two" in made.err
+
+
+def test_bad_lines_are_shown_by_init_and_by_train(tacit, table):
+    with table.open("a", encoding="utf-8") as file:
+        file.write(";Produkt 1;x;1;2024-03-01\n")
+    refused = tacit("init", "--csv", table, *NAMES)
+    assert refused.code == 2
+    assert "line 482: column 'Kunde' is blank" in refused.err
+    made = tacit("init", "--csv", table, *NAMES, "--skip-bad", "--json")
+    assert made.code == 0, made.err
+    told = "1 bad lines were left out, the first: line 482: column 'Kunde' is blank"
+    assert made.json["notes"][0] == told
+    assert "skip_bad = true" in table.with_name("exp.toml").read_text("utf-8")
+    assert told in tacit("train", "exp.toml", "--out", "run").err.replace("\n", " ")

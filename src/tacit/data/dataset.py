@@ -10,6 +10,7 @@ from tacit import check
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.impressions import Impressions
 from tacit.data.interactions import Interactions
+from tacit.data.left_out import LeftOut
 from tacit.errors import BadValue
 
 
@@ -28,6 +29,7 @@ class Dataset:
     profiles: Profiles
     impressions: Impressions | None = None
     listed: Catalog | None = None
+    left_out: LeftOut | None = None  # of the table that it was read from
 
     def __post_init__(self) -> None:
         log = self.interactions
@@ -110,6 +112,7 @@ class Dataset:
             self.profiles.take(users),
             None if shown is None else shown.take_items(items),
             self.listed,
+            self.left_out,
         )
 
     def _valued(self, min_value: float) -> Interactions:

@@ -22,7 +22,7 @@ from tacit import check
 from tacit.data import sources
 from tacit.data.contribution_bounds import ContributionBounds
 from tacit.data.metadata_vectors import MetadataVectors
-from tacit.data.sources.csv import CsvTable, ItemsTable
+from tacit.data.sources.csv import CsvTable, ItemsTable, UsersTable
 from tacit.data.subset import Subset
 from tacit.data.synthetic.news_world import NewsWorld
 from tacit.data.synthetic.world import World
@@ -668,14 +668,17 @@ def _csv(
 ) -> CsvTable | None:
     if data is None or not data.csv:
         return None
-    own, items = dict(data.csv), None
-    if "items" in own:
-        items = problems.read(ItemsTable, own.pop("items"), "data.csv.items")
-        if items is None:
+    own, tables = dict(data.csv), dict[str, ItemsTable | UsersTable | None]()
+    kinds: dict[str, type[ItemsTable] | type[UsersTable]] = {
+        "items": ItemsTable,
+        "users": UsersTable,
+    }
+    for name, kind in kinds.items():
+        given = own.pop(name, None)
+        tables[name] = given and problems.read(kind, given, f"data.csv.{name}")
+        if given and tables[name] is None:
             return None
-    table = problems.read(
-        CsvTable, own, "data.csv", also=["items"], given={"items": items}
-    )
+    table = problems.read(CsvTable, own, "data.csv", also=[*tables], given=tables)
     return table and table.located(relative_to)
 
 

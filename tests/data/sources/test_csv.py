@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tacit.data.dataset import Dataset
-from tacit.data.parsing import csv_rows
-from tacit.data.sources.csv import CsvTable, ItemsTable
+from tacit.data.parsing import csv_rows, timestamps
+from tacit.data.sources.csv import CsvTable, ItemsTable, UsersTable
 from tacit.errors import BadData, BadValue, MissingData
 
 SHOP = """who,what,when,how much,name,kind
@@ -92,8 +94,20 @@ def test_the_delimiter_is_the_one_that_yields_the_columns(tmp_path):
 def test_other_delimiters_must_be_given(tmp_path):
     text = "who what\nann 1\n"
     assert events(table(tmp_path, text, delimiter=" ").parse()) == [("ann", "1")]
-    with pytest.raises(BadValue, match="one character"):
-        table(tmp_path, delimiter="::")
+    for mark in ("::", "<->"):
+        assert (
+            len(
+                events(
+                    table(
+                        tmp_path, SHOP.replace(",", mark), delimiter=mark, file="m.csv"
+                    ).parse()
+                )
+            )
+            == 4
+        )
+    for mark in ("", "x" * 9):
+        with pytest.raises(BadValue, match="one to 8 characters"):
+            table(tmp_path, delimiter=mark)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +210,9 @@ def test_batches_join(tmp_path, monkeypatch):
 
 def test_a_table_is_kept_until_it_or_the_question_changes(tmp_path, monkeypatch):
     parsed, parse = [], CsvTable.parse
-    monkeypatch.setattr(CsvTable, "parse", lambda t: (parsed.append(t), parse(t))[1])
+    monkeypatch.setattr(
+        CsvTable, "parse", lambda t, **told: (parsed.append(t), parse(t, **told))[1]
+    )
     cache = tmp_path / "cache"
     for _ in range(2):
         assert len(table(tmp_path).load(cache=cache).interactions) == 4
@@ -308,3 +324,148 @@ def test_a_change_of_the_items_table_makes_the_data_set_anew(tmp_path):
     (tmp_path / "items.csv").unlink()
     with pytest.raises(MissingData, match=r"items\.csv is not a file"):
         shop.load(cache=cache)
+
+
+ODD = """who,what,when
+ann,7,1
+,7,2
+ann,,3
+bob,x,soon
+bob,x
+bob,"x" y,4
+"bob",x,5
+"""
+
+
+def test_bad_lines_are_left_out_and_counted_if_asked_for(tmp_path):
+    found = table(tmp_path, ODD, time="when", skip_bad=True).parse()
+    assert events(found) == [("ann", "7"), ("bob", "x")]
+    assert found.interactions.times.tolist() == [1, 5]
+    assert found.left_out.bad_lines == 5
+    assert sorted(found.left_out.first) == [
+        "line 3: column 'who' is blank",
+        "line 4: column 'what' is blank",
+        f"line 5: when='soon' must be {timestamps.EXPECTED}",
+        "line 6: 2 fields, the header has 3",
+        "line 7: ',' expected after '\"'; check its quotation marks",
+    ]
+
+
+def test_the_cache_knows_what_was_left_out(tmp_path):
+    odd = table(tmp_path, ODD, time="when", skip_bad=True)
+    first = odd.load(cache=tmp_path / "cache")
+    again = odd.load(cache=tmp_path / "cache")
+    assert list(again.left_out.first) == list(first.left_out.first)
+    assert again.filtered(min_interactions=1).left_out.bad_lines == 5
+
+
+def test_a_quotation_mark_that_is_never_closed_is_never_skipped(tmp_path):
+    text = 'who,what\nann,7\nbob,"x\nann,8\nann,9\n'
+    with pytest.raises(BadData, match="unexpected end of data") as caught:
+        table(tmp_path, text, skip_bad=True).parse()
+    assert caught.value.line == 3
+
+
+def test_lines_that_are_all_bad_are_no_table(tmp_path):
+    with pytest.raises(BadData, match=r"no line that can be used; .* line 2"):
+        table(tmp_path, "who,what\n,7\n", skip_bad=True).parse()
+
+
+def test_without_a_header_columns_have_numbers(tmp_path):
+    text = "ann;7;Lamp, old\nbob;x;\n"
+    options = {"user": "1", "item": "2", "title": "3", "header": False}
+    found = table(tmp_path, text, **options).parse()
+    assert events(found) == [("ann", "7"), ("bob", "x")]
+    assert list(found.catalog.titles) == ["Lamp, old", "x"]
+    with pytest.raises(BadData, match=r"there is no column '4'; .* called 1 to 3"):
+        table(tmp_path, text, **(options | {"title": "4"})).parse()
+    with pytest.raises(BadData, match="2 fields, the first line has 3") as caught:
+        table(tmp_path, text + "bob;y\n", **options).parse()
+    assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "latin-1"])
+def test_another_encoding_is_read_if_it_is_named(tmp_path, encoding):
+    text = "who,what\nKäufer,Übung\n"
+    found = table(tmp_path, text.encode(encoding), encoding=encoding).parse()
+    assert events(found) == [("Käufer", "Übung")]
+    with pytest.raises(BadData, match=r"line [12]"):
+        table(tmp_path, text.encode(encoding)).parse()
+    with pytest.raises(BadData, match="is not UTF-16"):
+        table(tmp_path, text, encoding="utf-16").parse()
+
+
+@pytest.mark.parametrize("encoding", ["", "klingon", "rot13", "zip"])
+def test_an_encoding_that_is_none_is_refused(tmp_path, encoding):
+    with pytest.raises(BadValue, match=r"encoding=.* is not known; use 'utf-8'"):
+        table(tmp_path, encoding=encoding)
+
+
+def test_quotation_marks_may_be_escaped(tmp_path):
+    text = 'who,what,name\nann,7,"A \\"good\\" lamp"\n'
+    with pytest.raises(BadData, match="quotation marks"):
+        table(tmp_path, text, title="name").parse()
+    found = table(tmp_path, text, title="name", escape="\\").parse()
+    assert list(found.catalog.titles) == ['A "good" lamp']
+    with pytest.raises(BadValue, match="must be one character"):
+        table(tmp_path, escape="ab")
+
+
+def test_a_zip_with_one_table_is_read(tmp_path):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("shop/events.csv", SHOP)
+    assert len(events(table(tmp_path, packed.getvalue()).parse())) == 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("Who", "who"), (" who", "who"), ("howmuch", "how much"), ("hwo", "who")],
+)
+def test_a_wrong_column_gets_one_suggestion(tmp_path, asked, meant):
+    with pytest.raises(BadData, match=f"did you mean '{meant}'. the columns are"):
+        table(tmp_path, user=asked).parse()
+
+
+def test_user_and_item_are_two_columns(tmp_path):
+    with pytest.raises(BadValue, match="are one column; name two"):
+        table(tmp_path, item="who")
+
+
+def test_items_may_have_lists_and_texts(tmp_path):
+    (tmp_path / "items.csv").write_text(
+        "id,genres,story\n7,light|old ,A lamp.\nx,,\n", encoding="utf-8"
+    )
+    listed = ItemsTable(
+        tmp_path / "items.csv", "id", lists=("genres",), texts=("story",)
+    )
+    features = table(tmp_path, items=listed).parse().catalog.features
+    assert [features["genres"][0], features["genres"][1]] == [("light", "old"), ()]
+    assert list(features["story"].texts) == ["A lamp.", ""]
+    with pytest.raises(BadValue, match="'genres' is named twice"):
+        replace(listed, columns=("genres",))
+    with pytest.raises(BadValue, match="separator='' must be"):
+        replace(listed, separator="")
+
+
+def test_events_with_unlisted_items_are_counted(tmp_path):
+    (tmp_path / "items.csv").write_text("id\n7\n")
+    listed = ItemsTable(tmp_path / "items.csv", "id")
+    found = table(tmp_path, items=listed).parse()
+    assert found.left_out.unlisted == 2
+    assert not found.left_out.bad_lines
+
+
+def test_users_may_have_a_table(tmp_path):
+    (tmp_path / "users.csv").write_text("id,plan\nbob,free\nzoe,paid\n")
+    known = UsersTable(tmp_path / "users.csv", "id", columns=("plan",))
+    shop = table(tmp_path, users=known)
+    profiles = shop.parse().profiles
+    plan = profiles.features["plan"]
+    rows = {name: plan[row] for row, name in enumerate(profiles.ids)}
+    assert rows == {"ann": "", "bob": "free"}
+    before = shop.load(cache=tmp_path / "cache")
+    (tmp_path / "users.csv").write_text("id,plan\nbob,paid\n")
+    after = shop.load(cache=tmp_path / "cache")
+    assert before.profiles.features["plan"][1] == "free"
+    assert after.profiles.features["plan"][1] == "paid"
