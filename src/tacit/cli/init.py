@@ -25,7 +25,7 @@ def init(
         Path,
         typer.Option(
             metavar="FILE",
-            help="The table of events: text, or text in a gzip or zip.",
+            help="The table of events: CSV, also in a gzip or zip, Parquet or Arrow.",
             show_default=False,
             rich_help_panel=EVENTS,
         ),
@@ -40,14 +40,14 @@ def init(
         ),
     ],
     item: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="COL",
             help="The column with the item's id.",
             show_default=False,
             rich_help_panel=EVENTS,
         ),
-    ],
+    ] = None,
     time: Annotated[
         str | None,
         typer.Option(
@@ -83,6 +83,14 @@ def init(
             rich_help_panel=EVENTS,
         ),
     ] = None,
+    matrix: Annotated[
+        bool,
+        typer.Option(
+            "--matrix",
+            help="Every column but --user is an item, and each cell says how much.",
+            rich_help_panel=EVENTS,
+        ),
+    ] = False,
     delimiter: Annotated[
         str | None,
         typer.Option(
@@ -188,7 +196,12 @@ def init(
 
     if out.exists() and not force:
         raise BadValue(f"{out} is there already; choose another --out, or use --force")
-    if min_value is not None and value is None:
+    if not item and not matrix:
+        raise BadValue(
+            "--item is missing; name the column with the item's id, or use --matrix if "
+            "every column is an item"
+        )
+    if min_value is not None and value is None and not matrix:
         raise BadValue(
             f"--min-value {min_value:g} needs --value, the column that it is compared "
             "with; name it, or leave --min-value out"
@@ -201,18 +214,19 @@ def init(
         "encoding": encoding,
         "escape": escape,
     }
-    key, groups = items_id or item, tuple(group or ())
+    key, groups = items_id or item or "item", tuple(group or ())
     listed = None if items is None else ItemsTable(items, key, title, **layout)
     known = None if users is None else UsersTable(users, user, groups, **layout)
     table = CsvTable(
         csv,
         user,
-        item,
+        item or "",
         time=time,
         value=value,
         # With a table of items, titles come from it and not from the events.
         title=title if listed is None else None,
         skip_bad=skip_bad,
+        matrix=matrix,
         items=listed,
         users=known,
         **layout,

@@ -85,7 +85,7 @@ class Proposal:
     population: int | None = None
 
     def __post_init__(self) -> None:
-        if self.min_value is not None and self.table.value is None:
+        if self.min_value is not None and self.table.value_column is None:
             raise BadValue(
                 f"min_value={self.min_value:g} needs the column that it is compared "
                 "with; name it as value, or leave min_value out"
@@ -110,7 +110,7 @@ class Proposal:
 
         None if there are no values, or so many that they are amounts.
         """
-        if self.table.value is None:
+        if self.table.value_column is None:
             return None
         steps, counts = np.unique(self.dataset.interactions.values, return_counts=True)
         if not 1 < len(steps) <= _MOST_STEPS:
@@ -129,11 +129,11 @@ class Proposal:
                 f"{whole.n_users - kept.n_users:,} of {whole.n_users:,} users have "
                 f"fewer than {_LEAST} items that count, and are left out"
             )
-        if self.table.value is not None and self.min_value is None:
-            least = float(whole.values.min())
+        if self.table.value_column is not None and self.min_value is None:
+            least, column = float(whole.values.min()), self.table.value or "value"
             told.append(
-                f"every line counts as liking, also one with {self.table.value} = "
-                f"{least:g}{self._advice()}"
+                f"every line counts as liking, also one with {column} = {least:g}"
+                f"{self._advice()}"
             )
         return told
 
@@ -167,7 +167,7 @@ class Proposal:
     def _min_value(self) -> str:
         if self.min_value is not None:
             return f"min_value = {self.min_value:<11g} # lower lines are left out\n"
-        if self.table.value is None:
+        if self.table.value_column is None:
             return ""
         example = 4.0 if self.threshold is None else self.threshold
         return f"# min_value = {example:<9g} # keep only lines of at least this value\n"

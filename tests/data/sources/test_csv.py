@@ -7,6 +7,8 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from tacit.data.dataset import Dataset
@@ -469,3 +471,28 @@ def test_users_may_have_a_table(tmp_path):
     after = shop.load(cache=tmp_path / "cache")
     assert before.profiles.features["plan"][1] == "free"
     assert after.profiles.features["plan"][1] == "paid"
+
+
+def test_a_matrix_is_a_table(tmp_path):
+    text = "who,Lamp,Chair\nann,1,2\nbob,0,3\n"
+    found = table(tmp_path, text, item="", matrix=True).parse()
+    assert events(found) == [("ann", "Lamp"), ("ann", "Chair"), ("bob", "Chair")]
+    assert found.interactions.values.tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(BadData, match=r"line 3: \(value\)='x' must be a finite number"):
+        table(tmp_path, text.replace("0", "x"), item="", matrix=True).parse()
+    with pytest.raises(BadValue, match="leave out item, time, value, title"):
+        table(tmp_path, matrix=True)
+    with pytest.raises(BadValue, match="item is missing"):
+        table(tmp_path, item="")
+
+
+def test_parquet_and_csv_are_the_same_data(tmp_path):
+    options = {"time": "when", "value": "how much", "title": "name"}
+    plain = table(tmp_path, **options).parse()
+    read = pyarrow.csv.read_csv(tmp_path / "shop.csv")
+    pyarrow.parquet.write_table(read, tmp_path / "shop.parquet")
+    found = CsvTable(tmp_path / "shop.parquet", "who", "what", **options).parse()
+    assert events(found) == events(plain)
+    assert found.catalog.titles == plain.catalog.titles
+    assert found.interactions.times.tolist() == plain.interactions.times.tolist()
+    assert found.interactions.values.tolist() == plain.interactions.values.tolist()

@@ -267,6 +267,18 @@ def _of_width(batch: Batch, width: int, layout: Layout) -> Batch:
     return batch.without(problems)
 
 
+def column_names(path: Path, layout: Layout | None = None) -> list[str]:
+    """The names of all columns: by the mark that yields most, the comma first."""
+    layout = layout or Layout()
+    with _explained(path, layout), unpacked(path) as file:
+        blocks = LineBlocks(file.stream, path, most=file.most, encoding=layout.encoding)
+        first = _first_line(path, itertools.chain.from_iterable(blocks))
+    found = _cuts(path, first, layout)
+    header = max((header for header, _ in found), key=len)
+    _refuse_many(path, header)
+    return header
+
+
 def _header(
     path: Path, line: str, wanted: Sequence[str], layout: Layout
 ) -> tuple[list[str], str]:
@@ -274,18 +286,30 @@ def _header(
 
     Columns without names are numbers, and then it is the mark that yields most.
     """
-    if not line.strip():
-        raise BadData(path, 1, "is blank; the first line must name the columns")
-    found = [(_columns(path, line, mark, layout), mark) for mark in layout.marks]
+    found = _cuts(path, line, layout)
     if not layout.header:
         found.sort(key=lambda one: -len(one[0]))  # stable: the comma before others
     for header, mark in found:
         if set(wanted) <= set(header):
             _refuse_many(path, header)
-            _refuse_twins(path, header, wanted)
+            refuse_twins(path, header, wanted)
             return header, mark
     likely = max((header for header, _ in found), key=len)
-    raise BadData(path, 1, _missing(wanted, likely, layout))
+    if layout.header:
+        raise BadData(path, 1, missing_columns(wanted, likely))
+    missing = listed([name for name in wanted if name not in likely])
+    problem = (
+        f"there is no column {missing}; without a header columns are called 1 to "
+        f"{len(likely)}"
+    )
+    raise BadData(path, 1, problem)
+
+
+def _cuts(path: Path, line: str, layout: Layout) -> list[tuple[list[str], str]]:
+    """The columns of the first line by each mark that may separate them."""
+    if not line.strip():
+        raise BadData(path, 1, "is blank; the first line must name the columns")
+    return [(_columns(path, line, mark, layout), mark) for mark in layout.marks]
 
 
 def _columns(path: Path, line: str, mark: str, layout: Layout) -> list[str]:
@@ -297,17 +321,12 @@ def _columns(path: Path, line: str, mark: str, layout: Layout) -> list[str]:
     return fields if layout.header else [str(1 + n) for n in range(len(fields))]
 
 
-def _missing(wanted: Sequence[str], header: Sequence[str], layout: Layout) -> str:
+def missing_columns(wanted: Sequence[str], header: Sequence[str]) -> str:
     """Which columns are not there, which are, and which was probably meant."""
     missing = [name for name in wanted if name not in header]
-    if not layout.header:
-        return (
-            f"there is no column {listed(missing)}; without a header columns are "
-            f"called 1 to {len(header)}"
-        )
-    near = {n: check.nearest(n.strip(), header) for n in missing}
-    hints = [f"did you mean {quoted(name)}?" for name in near.values() if name]
-    told = f"there is no column {listed(missing)}; {' '.join([*hints, ''])}"
+    near = [check.nearest(name, header) for name in missing]
+    hints = [f"did you mean {quoted(name)}? " for name in near if name]
+    told = f"there is no column {listed(missing)}; {''.join(hints)}"
     return f"{told}the columns are {listed(header)}"
 
 
@@ -317,7 +336,8 @@ def _refuse_many(path: Path, header: list[str]) -> None:
         raise BadData(path, 1, problem)
 
 
-def _refuse_twins(path: Path, header: list[str], wanted: Sequence[str]) -> None:
+def refuse_twins(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a table in which two columns have a wanted name."""
     twins = [name for name in wanted if header.count(name) > 1]
     if twins:
         raise BadData(path, 1, f"there are two columns {twins[0]!r}; rename one")

@@ -8,7 +8,7 @@ Memory holds the columns of numbers and one batch of text.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,8 +25,9 @@ from tacit.data.interactions import Interactions
 from tacit.data.left_out import LeftOut
 from tacit.data.parsing import timestamps
 from tacit.data.parsing.bad_lines import BadLines
-from tacit.data.parsing.csv_rows import Batch, Layout, Progress, batches
+from tacit.data.parsing.csv_rows import Batch, Layout, Progress
 from tacit.data.parsing.quote import quoted
+from tacit.data.parsing.table_rows import ITEM, VALUE, batches, cells
 from tacit.data.strings import Strings
 from tacit.errors import BadData, BadValue, MissingData
 
@@ -131,22 +132,32 @@ class CsvTable(Layout):
     item that is not in it is left out. Without one, the catalog is collected from the
     events: `item_columns` become categories of the items, and where an item's title or
     category differs between lines, the first that is not blank counts. With `skip_bad`
-    lines that cannot be used are left out as well; all that is left out is counted.
+    lines that cannot be used are left out as well; all that is left out is counted. Of
+    a `matrix` every column but the user's is an item, and a cell that is neither blank
+    nor zero is an event with that value.
     """
 
     path: Path
     user: str
-    item: str
+    item: str = ""  # of a matrix every other column is an item
     time: str | None = None
     value: str | None = None
     title: str | None = None
     item_columns: tuple[str, ...] = ()
     skip_bad: bool = False
+    matrix: bool = False
     items: ItemsTable | None = None
     users: UsersTable | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.matrix:
+            self._check_matrix()
+        elif not self.item:
+            raise BadValue(
+                "item is missing; name the column with the item's id, or set matrix = "
+                "true if every column is an item"
+            )
         if self.user == self.item:
             raise BadValue(
                 f"user={self.user!r} and item={self.item!r} are one column; name two"
@@ -156,6 +167,24 @@ class CsvTable(Layout):
                 "title and item_columns of the events and a table of items are two "
                 "sources for one fact; name them as title and columns of the items"
             )
+
+    def _check_matrix(self) -> None:
+        named = (self.item, self.time, self.value, self.title, *self.item_columns)
+        if any(named):
+            raise BadValue(
+                "a matrix has a column for the user and one for each item; leave out "
+                "item, time, value, title and item_columns"
+            )
+
+    @property
+    def item_column(self) -> str:
+        """The column with the item's id, as batches of events call it."""
+        return ITEM if self.matrix else self.item
+
+    @property
+    def value_column(self) -> str | None:
+        """The column that says how much, as batches of events call it."""
+        return VALUE if self.matrix else self.value
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -211,11 +240,18 @@ class CsvTable(Layout):
         must_exist(self.path)
         bad = BadLines() if self.skip_bad else None
         events = _Events(self, None if self.items is None else self.items.parse(bad))
-        for batch in batches(self.path, self.columns, self, bad=bad, progress=progress):
+        for batch in self._batches(bad, progress):
             events.add(batch)
         if not events.users.numbers:
             raise _empty(self.path, self, bad)
         return events.dataset(bad)
+
+    def _batches(
+        self, bad: BadLines | None, progress: Progress | None
+    ) -> Iterator[Batch]:
+        if self.matrix:
+            return cells(self.path, self.user, self, bad=bad, progress=progress)
+        return batches(self.path, self.columns, self, bad=bad, progress=progress)
 
 
 def must_exist(path: Path) -> None:
@@ -286,7 +322,7 @@ class _Events:
             times, values = self._converted(batch)
         table = self.table
         self.users.add(batch.columns[table.user])
-        self.items.add(batch.columns[table.item])
+        self.items.add(batch.columns[table.item_column])
         self.times += [] if times is None else [times]
         self.values += [] if values is None else [values]
         for name in filter(None, (table.title, *table.item_columns)):
@@ -297,26 +333,26 @@ class _Events:
     def _converted(self, batch: Batch) -> tuple[Seconds | None, Numbers | None]:
         """Times and values of a batch; ValueError if any cell of it cannot be used."""
         table, columns = self.table, batch.columns
-        if "" in columns[table.user] or "" in columns[table.item]:
+        if "" in columns[table.user] or "" in columns[table.item_column]:
             raise ValueError("a blank id")
         times = values = None
         if table.time is not None:
             times = timestamps.seconds(columns[table.time])
-        if table.value is not None:
-            values = _finite(columns[table.value])
+        if table.value_column is not None:
+            values = _finite(columns[table.value_column])
         return times, values
 
     def _problems(self, batch: Batch) -> dict[int, str]:
         """What is wrong with each row that cannot be used."""
         table, problems = self.table, dict[int, str]()
-        for name in (table.user, table.item):
+        for name in (table.user, table.item_column):
             problems |= _blanks(batch, name)
         if table.time is not None:
             problems |= _unreadable(
                 batch, table.time, timestamps.second, timestamps.EXPECTED
             )
-        if table.value is not None:
-            problems |= _unreadable(batch, table.value, _number, "a finite number")
+        if (value := table.value_column) is not None:
+            problems |= _unreadable(batch, value, _number, "a finite number")
         return problems
 
     def dataset(self, bad: BadLines | None) -> Dataset:
