@@ -126,3 +126,41 @@ def test_bad_lines_are_shown_by_init_and_by_train(tacit, table):
     assert made.json["notes"][0] == told
     assert "skip_bad = true" in table.with_name("exp.toml").read_text("utf-8")
     assert told in tacit("train", "exp.toml", "--out", "run").err.replace("\n", " ")
+
+
+def test_a_matrix_from_file_to_report(tacit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    items = [f"film {i}" for i in range(9)]
+    lines = [
+        ",".join([f"u{u}", *("5" if (u + i) % 3 else "" for i in range(9))])
+        for u in range(60)
+    ]
+    (tmp_path / "m.csv").write_text("\n".join([",".join(["who", *items]), *lines]))
+    made = tacit("init", "--csv", "m.csv", "--user", "who", "--matrix")
+    assert made.code == 0, made.err
+    assert "360 lines, 60 users, 9 items" in made.out
+    assert tacit("train", "exp.toml", "--out", "run").code == 0
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_impressions_from_file_to_report(tacit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        f"u{u},n{(u + 3 * k + i) % 11},{u}-{k},{int(i == 0)},{1_600_000_000 + 3600 * k}"
+        for u in range(40)
+        for k in range(10)
+        for i in range(4)
+    ]
+    text = "\n".join(["who,what,slate,clicked,when", *lines])
+    (tmp_path / "shown.csv").write_text(text)
+    named = ("--user", "who", "--item", "what", "--value", "clicked")
+    shown = ("--impression", "slate", "--time", "when")
+    refused = tacit("init", "--csv", "shown.csv", *named, *shown[:2])
+    assert refused.code == 2
+    assert "needs the column with the time" in refused.err
+    made = tacit("init", "--csv", "shown.csv", *named, *shown)
+    assert made.code == 0, made.err
+    assert "400 impressions, 40 users, 11 items" in made.out
+    trained = tacit("train", "exp.toml", "--out", "run")
+    assert trained.code == 0, trained.err
+    assert "auc" in trained.out

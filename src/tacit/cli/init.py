@@ -83,6 +83,16 @@ def init(
             rich_help_panel=EVENTS,
         ),
     ] = None,
+    impression: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="What lines of one slate share: each is an item shown, not taken; "
+            "--value is above zero where it was clicked.",
+            show_default=False,
+            rich_help_panel=EVENTS,
+        ),
+    ] = None,
     matrix: Annotated[
         bool,
         typer.Option(
@@ -225,6 +235,7 @@ def init(
         value=value,
         # With a table of items, titles come from it and not from the events.
         title=title if listed is None else None,
+        impression=impression,
         skip_bad=skip_bad,
         matrix=matrix,
         items=listed,

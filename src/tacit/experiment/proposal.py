@@ -6,8 +6,10 @@ have, since that is who trains: delta follows from them, and so do the baselines
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -27,12 +29,7 @@ TEMPLATE = """\
 
 [data]
 source = "csv"
-{population}{min_value}min_interactions = {least}    # users with fewer are left out
-split = "new-users"     # evaluates on users that never trained; in a release all train
-validation = 0.1        # fraction of the users (or how many, from 1 on) to tune on
-test = 0.1              # … and to report on
-target_share = 0.2      # fraction of a held-out user's items that must be found
-
+{population}{split}
 [data.csv]              # {found}
 {columns}
 [method]
@@ -44,8 +41,20 @@ rounds = 3              # to count items, relate them, and load more on tastes
 sampler = {{ name = "everyone" }}
 
 [evaluate]
-metrics = ["ndcg@100", "recall@20", "recall@50"]
+metrics = {metrics}
 baselines = {baselines}
+"""
+NEW_USERS = """\
+{min_value}min_interactions = {least}    # users with fewer are left out
+split = "new-users"     # evaluates on users that never trained; in a release all train
+validation = 0.1        # fraction of the users (or how many, from 1 on) to tune on
+test = 0.1              # … and to report on
+target_share = 0.2      # fraction of a held-out user's items that must be found
+"""
+BY_TIME = """\
+split = "by-time"       # trains on what was shown before these moments (UTC) ...
+validation_from = "{validation}"  # ... tunes on what came after the first
+test_from = "{test}"        # ... and reports on what came after the second
 """
 PRIVATE = """\
 
@@ -72,6 +81,11 @@ _DENSE_ITEMS = 10_000  # EASE has items² numbers: 400 MB and half a minute at s
 _ENOUGH = 500  # users; with fewer, epsilon 4 leaves popularity at best
 _LEAST = 2  # items of a user who trains or is ranked for
 _MOST_STEPS = 20  # distinct values of a scale such as stars; more are amounts
+_TUNED_FROM, _TESTED_FROM = 0.8, 0.9  # of the impressions, in order of time
+_METRICS = {
+    False: '["ndcg@100", "recall@20", "recall@50"]',
+    True: '["auc", "mrr_all", "ndcg@5", "ndcg@10"]  # of impressions',
+}
 _LIKED = 0.6  # the share of lines that a threshold for liking should keep, about
 
 
@@ -90,10 +104,27 @@ class Proposal:
                 f"min_value={self.min_value:g} needs the column that it is compared "
                 "with; name it as value, or leave min_value out"
             )
+        if self.table.impression is not None:
+            self._check_impressions()
+
+    def _check_impressions(self) -> None:
+        """Impressions are divided by time and not filtered."""
+        if self.table.time is None:
+            raise BadValue(
+                f"impression={self.table.impression!r} needs the column with the time: "
+                "later impressions are held out; name it as time"
+            )
+        if self.min_value is not None:
+            raise BadValue(
+                f"min_value={self.min_value:g} would drop what was shown; leave it "
+                "out: a value above zero is a click"
+            )
 
     @cached_property
     def kept(self) -> Dataset:
         """The data set after the filter of the experiment."""
+        if self.dataset.impressions is not None:  # a filter would look at held-out days
+            return self.dataset
         has_table = self.table.items is not None
         return self.dataset.filtered(
             min_value=self.min_value, min_interactions=_LEAST, keep_items=has_table
@@ -129,7 +160,8 @@ class Proposal:
                 f"{whole.n_users - kept.n_users:,} of {whole.n_users:,} users have "
                 f"fewer than {_LEAST} items that count, and are left out"
             )
-        if self.table.value_column is not None and self.min_value is None:
+        is_scale = self.kept.impressions is None and self.table.value_column
+        if is_scale and self.min_value is None:
             least, column = float(whole.values.min()), self.table.value or "value"
             told.append(
                 f"every line counts as liking, also one with {column} = {least:g}"
@@ -151,18 +183,39 @@ class Proposal:
             out=shown(str(out)),
             user=_argument(user),
             population=_population(self.population),
-            min_value=self._min_value(),
-            least=_LEAST,
+            split=self._split(),
             found=self.found(),
             columns=_columns(self.table, out),
             privacy=_privacy(self.planned),
-            baselines=_baselines(log.n_items),
+            metrics=_METRICS[self.kept.impressions is not None],
+            baselines=self._baselines(log.n_items),
         )
+
+    def _split(self) -> str:
+        if self.kept.impressions is None:
+            return NEW_USERS.format(min_value=self._min_value(), least=_LEAST)
+        times = self.kept.impressions.slates.times
+        assert times is not None, "checked when it was made"
+        cuts = np.quantile(times, [_TUNED_FROM, _TESTED_FROM]).astype(np.int64)
+        moments = [datetime.fromtimestamp(int(c), UTC) for c in cuts]
+        validation, test = (m.strftime("%Y-%m-%dT%H:%M:%S") for m in moments)
+        return BY_TIME.format(validation=validation, test=test)
+
+    def _baselines(self, items: int) -> str:
+        if self.kept.impressions is not None:
+            return '["random", "popularity", "item_knn"]'
+        if items <= _DENSE_ITEMS:
+            return '["random", "popularity", "ease"]'
+        why = "# EASE is dense: too large for so many items"
+        return f'["random", "popularity", "item_knn"]  {why}'
 
     def found(self) -> str:
         """How much of the table counts, in one line."""
-        log = self.kept.interactions
-        return f"{len(log):,} lines, {log.n_users:,} users, {log.n_items:,} items"
+        log, shown = self.kept.interactions, self.kept.impressions
+        lines = (
+            f"{len(log):,} lines" if shown is None else f"{len(shown):,} impressions"
+        )
+        return f"{lines}, {log.n_users:,} users, {log.n_items:,} items"
 
     def _min_value(self) -> str:
         if self.min_value is not None:
@@ -188,13 +241,6 @@ def _privacy(users: int) -> str:
     return PRIVATE.format(delta=min(1e-6, 1 / (100 * users)))
 
 
-def _baselines(items: int) -> str:
-    if items <= _DENSE_ITEMS:
-        return '["random", "popularity", "ease"]'
-    why = "# EASE is dense: too large for so many items"
-    return f'["random", "popularity", "item_knn"]  {why}'
-
-
 def _population(declared: int | None) -> str:
     if declared is None:
         return (
@@ -218,8 +264,6 @@ def _columns(table: CsvTable, out: Path) -> str:
 
 def _named(table: CsvTable | ItemsTable | UsersTable, out: Path) -> dict[str, object]:
     """The fields of a table that differ from their defaults, as a file has them."""
-    import dataclasses
-
     # Paths in an experiment are read relative to its file.
     path = os.path.relpath(table.path.resolve(), out.resolve().parent)
     fields: dict[str, object] = {"path": path}

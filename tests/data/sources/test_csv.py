@@ -496,3 +496,27 @@ def test_parquet_and_csv_are_the_same_data(tmp_path):
     assert found.catalog.titles == plain.catalog.titles
     assert found.interactions.times.tolist() == plain.interactions.times.tolist()
     assert found.interactions.values.tolist() == plain.interactions.values.tolist()
+
+
+SHOWN = """who,what,slate,clicked,when
+ann,a,1,0,5
+ann,b,1,1,5
+bob,a,1,1,6
+ann,c,2,1,9
+ann,b,2,0,9
+"""
+
+
+def test_a_table_may_tell_what_was_shown(tmp_path):
+    options = {"impression": "slate", "value": "clicked", "time": "when"}
+    found = table(tmp_path, SHOWN, **options).parse()
+    assert events(found) == [("ann", "b"), ("ann", "c"), ("bob", "a")]
+    shown, ids = found.impressions, found.catalog.ids
+    rows = [[ids[i] for i in row] for row in shown.slates.shown]
+    assert rows == [["a", "b"], ["c", "b"], ["a"]]
+    assert shown.clicked.tolist() == [False, True, True, False, True]
+    assert shown.slates.times.tolist() == [5, 9, 6]
+    with pytest.raises(BadData, match="line 2: column 'slate' is blank"):
+        table(tmp_path, SHOWN.replace("ann,a,1", "ann,a,"), **options).parse()
+    with pytest.raises(BadValue, match="impression='slate' needs value"):
+        table(tmp_path, SHOWN, impression="slate")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, Int64
+from jaxtyping import Bool, Float32, Int64
 
 from tacit.data import archives
 from tacit.data import cache as cached
@@ -21,6 +21,8 @@ from tacit.data.archives import Stamp
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Categories, Category, Feature, Text
+from tacit.data.impression_lines import impressions_of_lines
+from tacit.data.impressions import Impressions, clicks
 from tacit.data.interactions import Interactions
 from tacit.data.left_out import LeftOut
 from tacit.data.parsing import timestamps
@@ -134,7 +136,8 @@ class CsvTable(Layout):
     category differs between lines, the first that is not blank counts. With `skip_bad`
     lines that cannot be used are left out as well; all that is left out is counted. Of
     a `matrix` every column but the user's is an item, and a cell that is neither blank
-    nor zero is an event with that value.
+    nor zero is an event with that value. With an `impression`, which lines of one slate
+    share, a line is an item that was shown, and clicked if its value is above zero.
     """
 
     path: Path
@@ -144,6 +147,7 @@ class CsvTable(Layout):
     value: str | None = None
     title: str | None = None
     item_columns: tuple[str, ...] = ()
+    impression: str | None = None  # a line is an item that was shown, not an event
     skip_bad: bool = False
     matrix: bool = False
     items: ItemsTable | None = None
@@ -158,6 +162,11 @@ class CsvTable(Layout):
                 "item is missing; name the column with the item's id, or set matrix = "
                 "true if every column is an item"
             )
+        if self.impression is not None and self.value is None:
+            raise BadValue(
+                f"impression={self.impression!r} needs value: the column that is above "
+                "zero where what was shown was clicked"
+            )
         if self.user == self.item:
             raise BadValue(
                 f"user={self.user!r} and item={self.item!r} are one column; name two"
@@ -169,12 +178,18 @@ class CsvTable(Layout):
             )
 
     def _check_matrix(self) -> None:
-        named = (self.item, self.time, self.value, self.title, *self.item_columns)
-        if any(named):
+        named = (self.item, self.time, self.value, self.title, self.impression)
+        if any((*named, *self.item_columns)):
             raise BadValue(
                 "a matrix has a column for the user and one for each item; leave out "
-                "item, time, value, title and item_columns"
+                "item, time, value, title, impression and item_columns"
             )
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """The columns with ids, as batches of events call them: none may be blank."""
+        shown = () if self.impression is None else (self.impression,)
+        return (self.user, self.item_column, *shown)
 
     @property
     def item_column(self) -> str:
@@ -190,7 +205,7 @@ class CsvTable(Layout):
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that are read, each once."""
         named = (self.user, self.item, self.time, self.value, self.title)
-        wanted = [name for name in named if name is not None]
+        wanted = [name for name in (*named, self.impression) if name is not None]
         return tuple(dict.fromkeys([*wanted, *self.item_columns]))
 
     def load(
@@ -309,6 +324,7 @@ class _Events:
     listed: Catalog | None  # None: the items are those that occur
     users: _Ids = field(default_factory=_Ids)
     items: _Ids = field(default_factory=_Ids)
+    slates: _Ids = field(default_factory=_Ids)
     values: list[Numbers] = field(default_factory=list)
     times: list[Seconds] = field(default_factory=list)
     texts: dict[str, dict[int, str]] = field(default_factory=dict)
@@ -323,6 +339,8 @@ class _Events:
         table = self.table
         self.users.add(batch.columns[table.user])
         self.items.add(batch.columns[table.item_column])
+        if table.impression is not None:
+            self.slates.add(batch.columns[table.impression])
         self.times += [] if times is None else [times]
         self.values += [] if values is None else [values]
         for name in filter(None, (table.title, *table.item_columns)):
@@ -333,7 +351,7 @@ class _Events:
     def _converted(self, batch: Batch) -> tuple[Seconds | None, Numbers | None]:
         """Times and values of a batch; ValueError if any cell of it cannot be used."""
         table, columns = self.table, batch.columns
-        if "" in columns[table.user] or "" in columns[table.item_column]:
+        if any("" in columns[name] for name in table.id_columns):
             raise ValueError("a blank id")
         times = values = None
         if table.time is not None:
@@ -345,7 +363,7 @@ class _Events:
     def _problems(self, batch: Batch) -> dict[int, str]:
         """What is wrong with each row that cannot be used."""
         table, problems = self.table, dict[int, str]()
-        for name in (table.user, table.item_column):
+        for name in table.id_columns:
             problems |= _blanks(batch, name)
         if table.time is not None:
             problems |= _unreadable(
@@ -362,14 +380,7 @@ class _Events:
         found = np.array([positions.get(text, -1) for text in self.items.numbers])
         items = found[np.concatenate(self.items.codes)]
         kept = items >= 0
-        log = Interactions.of_columns(
-            np.concatenate(self.users.codes)[kept],
-            items[kept],
-            values=np.concatenate(self.values)[kept] if self.values else None,
-            times=np.concatenate(self.times)[kept] if self.times else None,
-            n_users=len(self.users.numbers),
-            n_items=len(catalog),
-        )
+        log, shown = self._log(items, kept, len(catalog))
         table, ids = self.table, Strings.of(self.users.numbers)
         known = {} if table.users is None else table.users.parse(ids, bad)
         left_out = LeftOut.of(bad, unlisted=len(kept) - int(kept.sum()))
@@ -379,9 +390,44 @@ class _Events:
             log,
             catalog,
             Profiles(ids, known),
+            shown,
             listed=self.listed,
             left_out=left_out,
         )
+
+    def _log(
+        self,
+        items: Int64[np.ndarray, "lines"],
+        kept: Bool[np.ndarray, "lines"],
+        n_items: int,
+    ) -> tuple[Interactions, Impressions | None]:
+        """The events, and the impressions that they come from if lines are shown."""
+        users = np.concatenate(self.users.codes)[kept]
+        values = np.concatenate(self.values)[kept] if self.values else None
+        times = np.concatenate(self.times)[kept] if self.times else None
+        n_users = len(self.users.numbers)
+        if self.table.impression is None:
+            log = Interactions.of_columns(
+                users,
+                items[kept],
+                values=values,
+                times=times,
+                n_users=n_users,
+                n_items=n_items,
+            )
+            return log, None
+        assert values is not None, "a table of impressions has values"
+        slates = np.concatenate(self.slates.codes)[kept]
+        shown = impressions_of_lines(
+            users,
+            items[kept],
+            slates,
+            clicked=values > 0,
+            times=times,
+            n_users=n_users,
+            n_items=n_items,
+        )
+        return clicks(shown), shown
 
     def _catalog(self) -> Catalog:
         ids = list(self.items.numbers)
