@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.data.digest import content_digest
-from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.table import EventsTable
 from tacit.documents import CHECKSUM
 from tacit.experiment import build_report, exporting
 from tacit.experiment.comparison import compare
@@ -53,9 +53,9 @@ PAGES = (".html",)  # show times
 
 SETTINGS = """
 [data]
-source = "csv"
+source = "table"
 {population}
-[data.csv]
+[data.table]
 path = "table.csv"
 user = "who"
 item = "what"
@@ -75,7 +75,7 @@ metrics = ["ndcg@10"]
 baselines = []
 """
 LISTED = """
-[data.csv.items]
+[data.table.items]
 path = "items.csv"
 item = "what"
 """
@@ -293,7 +293,7 @@ def _export(world: World, folder: Path) -> None:
 
 
 def _fill_cache(world: World, folder: Path) -> None:
-    table = CsvTable(world.path / "table.csv", user="who", item="what")
+    table = EventsTable(world.path / "table.csv", user="who", item="what")
     digest = content_digest(table.load(cache=folder / "cache"))
     (folder / "digest").write_text(digest)
 

@@ -75,8 +75,8 @@ def _plain(name: str) -> str:
 def unknown(name: str, known: Collection[str]) -> str:
     """Say that `name` is not known, what is, and which one was probably meant.
 
-    >>> unknown("movilens", ["movielens", "csv"])
-    "'movilens' is not known; did you mean 'movielens'? known: csv, movielens"
+    >>> unknown("movilens", ["movielens", "table"])
+    "'movilens' is not known; did you mean 'movielens'? known: movielens, table"
     """
     near = nearest(str(name), known)
     hint = f"did you mean '{near}'? " if near else ""

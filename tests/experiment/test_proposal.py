@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.table import EventsTable
 from tacit.errors import BadValue
 from tacit.experiment.proposal import Proposal
 
@@ -16,7 +16,7 @@ def proposal(place: Path, values: str, **options) -> Proposal:
     ]
     (place / "t.csv").write_text("\n".join(["user,item,stars", *lines, ""]))
     column = options.pop("value", "stars")
-    table = CsvTable(place / "t.csv", "user", "item", value=column)
+    table = EventsTable(place / "t.csv", "user", "item", value=column)
     return Proposal(table, table.parse(), **options)
 
 
@@ -58,6 +58,6 @@ def test_numbers_follow_the_filter(tmp_path):
 )
 def test_the_user_of_the_example_can_be_pasted(tmp_path, user, shown):
     (tmp_path / "t.csv").write_text(f"user,item\n{user},1\n{user},2\n")
-    table = CsvTable(tmp_path / "t.csv", "user", "item")
+    table = EventsTable(tmp_path / "t.csv", "user", "item")
     text = Proposal(table, table.parse()).toml(tmp_path / "exp.toml")
     assert f"--user {shown}\n" in text

@@ -14,20 +14,19 @@ from tacit.text import shown
 
 if TYPE_CHECKING:
     from tacit.data.dataset import Dataset
-    from tacit.data.sources.csv import CsvTable
+    from tacit.data.sources.table import EventsTable
     from tacit.experiment.proposal import Proposal
 
 EVENTS, FORMAT, MORE = "Events", "How the file is written", "Public tables"
 
 
 def init(
-    csv: Annotated[
+    file: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE",
+        typer.Argument(
+            metavar="TABLE",
             help="The table of events: CSV, also in a gzip or zip, Parquet or Arrow.",
             show_default=False,
-            rich_help_panel=EVENTS,
         ),
     ],
     user: Annotated[
@@ -199,9 +198,10 @@ def init(
     A model may be published (`tacit release`) only if --items and --population say what
     is public; without them the experiment is good for simulations.
 
-    Example: tacit init --csv ratings.csv --user user_id --item movie_id
+    Example: tacit init ratings.csv --user user_id --item movie_id
     """
-    from tacit.data.sources.csv import CsvTable, ItemsTable, UsersTable
+    from tacit.data.sources.listed_tables import ItemsTable, UsersTable
+    from tacit.data.sources.table import EventsTable
     from tacit.experiment.proposal import Proposal
 
     if out.exists() and not force:
@@ -227,8 +227,8 @@ def init(
     key, groups = items_id or item or "item", tuple(group or ())
     listed = None if items is None else ItemsTable(items, key, title, **layout)
     known = None if users is None else UsersTable(users, user, groups, **layout)
-    table = CsvTable(
-        csv,
+    table = EventsTable(
+        file,
         user,
         item or "",
         time=time,
@@ -245,7 +245,7 @@ def init(
     _write(Proposal(table, _loaded(table), min_value, population), out, json=json)
 
 
-def _loaded(table: CsvTable) -> Dataset:
+def _loaded(table: EventsTable) -> Dataset:
     with console.Bar("init") as bar:
         return table.load(progress=lambda done, size: bar.advance(done, size, "bytes"))
 

@@ -52,7 +52,7 @@ class Dataset:
         if self.listed is None:
             raise BadValue(
                 f"{self.name} has no list of items: its catalog is collected from the "
-                "events; give one, such as a table [data.csv.items]"
+                "events; give one, such as a table [data.table.items]"
             )
         # From the index among events to the index in the whole list.
         renumbering = self.listed.indices(list(self.catalog.ids)).astype(np.int32)

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from tacit.data.dataset import Dataset
-from tacit.data.sources.csv import CsvTable, ItemsTable, UsersTable
+from tacit.data.sources.listed_tables import ItemsTable, UsersTable
+from tacit.data.sources.table import EventsTable
 from tacit.errors import BadValue
 from tacit.text import shown
 
@@ -28,9 +29,9 @@ TEMPLATE = """\
 # Make a model to publish:    tacit release {out} --out release
 
 [data]
-source = "csv"
+source = "table"
 {population}{split}
-[data.csv]              # {found}
+[data.table]            # {found}
 {columns}
 [method]
 name = "gram"           # counts items, then relates them; ranks on the device
@@ -73,7 +74,7 @@ mechanism = "none"      # {users:,} users are too few: noise that protects one o
                         # 4.0 and delta = 1e-6; `tacit plan` says what to expect.
 """
 _NO_ITEMS = """\
-# [data.csv.items]        # a release needs a table of all items, apart from the events
+# [data.table.items]      # a release needs a table of all items, apart from the events
 # path = "items.csv"
 # item = "item"
 """
@@ -93,7 +94,7 @@ _LIKED = 0.6  # the share of lines that a threshold for liking should keep, abou
 class Proposal:
     """A table, what counts as liking, and how many users may take part."""
 
-    table: CsvTable
+    table: EventsTable
     dataset: Dataset
     min_value: float | None = None
     population: int | None = None
@@ -249,20 +250,22 @@ def _population(declared: int | None) -> str:
     return f"population = {declared:<10} # users who may take part: public\n"
 
 
-def _columns(table: CsvTable, out: Path) -> str:
+def _columns(table: EventsTable, out: Path) -> str:
     import tomli_w
 
     written = tomli_w.dumps(_named(table, out))
     if table.users is not None:
-        head = "\n[data.csv.users]        # what is known of users\n"
+        head = "\n[data.table.users]      # what is known of users\n"
         written += head + tomli_w.dumps(_named(table.users, out))
     if table.items is None:
         return written + _NO_ITEMS
-    head = "\n[data.csv.items]        # the catalog: public\n"
+    head = "\n[data.table.items]      # the catalog: public\n"
     return written + head + tomli_w.dumps(_named(table.items, out))
 
 
-def _named(table: CsvTable | ItemsTable | UsersTable, out: Path) -> dict[str, object]:
+def _named(
+    table: EventsTable | ItemsTable | UsersTable, out: Path
+) -> dict[str, object]:
     """The fields of a table that differ from their defaults, as a file has them."""
     # Paths in an experiment are read relative to its file.
     path = os.path.relpath(table.path.resolve(), out.resolve().parent)

@@ -13,7 +13,8 @@ import pytest
 
 from tacit.data.dataset import Dataset
 from tacit.data.parsing import csv_rows, timestamps
-from tacit.data.sources.csv import CsvTable, ItemsTable, UsersTable
+from tacit.data.sources.listed_tables import ItemsTable, UsersTable
+from tacit.data.sources.table import EventsTable
 from tacit.errors import BadData, BadValue, MissingData
 
 SHOP = """who,what,when,how much,name,kind
@@ -24,10 +25,10 @@ ann,7,1600000002,-1,Other lamp,heavy
 """
 
 
-def table(place: Path, text: str | bytes = SHOP, **columns) -> CsvTable:
+def table(place: Path, text: str | bytes = SHOP, **columns) -> EventsTable:
     path = place / columns.pop("file", "shop.csv")
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return CsvTable(path, **({"user": "who", "item": "what"} | columns))
+    return EventsTable(path, **({"user": "who", "item": "what"} | columns))
 
 
 def events(dataset: Dataset) -> list[tuple[str, str]]:
@@ -211,9 +212,9 @@ def test_batches_join(tmp_path, monkeypatch):
 
 
 def test_a_table_is_kept_until_it_or_the_question_changes(tmp_path, monkeypatch):
-    parsed, parse = [], CsvTable.parse
+    parsed, parse = [], EventsTable.parse
     monkeypatch.setattr(
-        CsvTable, "parse", lambda t, **told: (parsed.append(t), parse(t, **told))[1]
+        EventsTable, "parse", lambda t, **told: (parsed.append(t), parse(t, **told))[1]
     )
     cache = tmp_path / "cache"
     for _ in range(2):
@@ -221,23 +222,23 @@ def test_a_table_is_kept_until_it_or_the_question_changes(tmp_path, monkeypatch)
         os.utime(tmp_path / "shop.csv", ns=(1, 1))  # touched, which is no change
     assert len(parsed) == 1
     for _ in range(2):
-        CsvTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
+        EventsTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
     assert len(parsed) == 1
     with (tmp_path / "shop.csv").open("a") as file:
         file.write("\n")  # a blank line, which is skipped: but it is another file
     os.utime(tmp_path / "shop.csv", ns=(1, 1))
     for _ in range(2):
-        CsvTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
+        EventsTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
     assert len(parsed) == 2
-    found = CsvTable(tmp_path / "shop.csv", user="who", item="kind", time="when")
+    found = EventsTable(tmp_path / "shop.csv", user="who", item="kind", time="when")
     with pytest.raises(BadData, match="line 3: column 'kind' is blank"):
         found.load(cache=cache)
 
 
 def test_a_missing_table_is_missing_data(tmp_path):
-    for ask in (CsvTable.parse, CsvTable.load):
+    for ask in (EventsTable.parse, EventsTable.load):
         with pytest.raises(MissingData, match="is not a file"):
-            ask(CsvTable(tmp_path, user="a", item="b"))
+            ask(EventsTable(tmp_path, user="a", item="b"))
 
 
 # A declared catalog
@@ -249,7 +250,7 @@ new,,light
 """
 
 
-def declared(place: Path, text: str = LIST, **columns) -> CsvTable:
+def declared(place: Path, text: str = LIST, **columns) -> EventsTable:
     (place / "items.csv").write_text(text)
     named = {"item": "id", "title": "label", "columns": ("kind",)} | columns
     return table(place, items=ItemsTable(place / "items.csv", **named))
@@ -491,7 +492,7 @@ def test_parquet_and_csv_are_the_same_data(tmp_path):
     plain = table(tmp_path, **options).parse()
     read = pyarrow.csv.read_csv(tmp_path / "shop.csv")
     pyarrow.parquet.write_table(read, tmp_path / "shop.parquet")
-    found = CsvTable(tmp_path / "shop.parquet", "who", "what", **options).parse()
+    found = EventsTable(tmp_path / "shop.parquet", "who", "what", **options).parse()
     assert events(found) == events(plain)
     assert found.catalog.titles == plain.catalog.titles
     assert found.interactions.times.tolist() == plain.interactions.times.tolist()
