@@ -444,7 +444,7 @@ def test_an_items_table_stands_below_the_table_of_events(tmp_path):
     assert made.table.items.path == tmp_path / "list" / "items.csv"
     assert made.table.items.columns == ("kind",)
     again = check_experiment(made.resolved())
-    assert again.csv == made.table
+    assert again.table == made.table
     assert again.digest == made.digest
     other = check_experiment(declared(items=ITEMS | {"title": "label"}))
     assert other.digest != made.digest
