@@ -187,7 +187,7 @@ def batches(
         if not layout.header:
             lines = itertools.chain([first], lines)
         before = 1 + layout.header  # the header is line 1 and not the reader's
-        line, reader = before, layout.cut(lines, mark)
+        line, reader, done = before, layout.cut(lines, mark), 0
         while rows := _next_rows(
             reader, blocks, path, line, read_before=before, bad=bad
         ):
@@ -195,8 +195,9 @@ def batches(
             if batch.kept:
                 yield batch.picked(picks)
             line = before + reader.line_num
-            if progress is not None:
-                progress(file.read_so_far(), file.size)
+            if progress is not None and file.read_so_far() > done:
+                done = file.read_so_far()  # a block has many batches
+                progress(done, file.size)
 
 
 def _first_line(path: Path, lines: Iterator[str]) -> str:
