@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.digest import content_digest
-from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.table import EventsTable
 from tacit.documents import CHECKSUM
 from tacit.experiment import build_report, exporting
 from tacit.experiment.comparison import compare
@@ -65,9 +65,9 @@ PAGES = (".html",)  # show times
 
 SETTINGS = """
 [data]
-source = "csv"
+source = "table"
 {population}
-[data.csv]
+[data.table]
 path = "table.csv"
 user = "who"
 item = "what"
@@ -87,7 +87,7 @@ metrics = ["ndcg@10"]
 baselines = []
 """
 LISTED = """
-[data.csv.items]
+[data.table.items]
 path = "items.csv"
 item = "what"
 """
@@ -321,7 +321,7 @@ def _export(world: World, folder: Path) -> None:
 
 
 def _fill_cache(world: World, folder: Path) -> None:
-    table = CsvTable(world.path / "table.csv", user="who", item="what")
+    table = EventsTable(world.path / "table.csv", user="who", item="what")
     digest = content_digest(table.load(cache=folder / "cache"))
     (folder / "digest").write_text(digest)
 

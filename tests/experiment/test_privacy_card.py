@@ -19,8 +19,8 @@ from tacit.statement import account
 def experiment(table: Path) -> dict[str, Any]:
     return {
         "data": {
-            "source": "csv",
-            "csv": {"path": str(table), "user": "who", "item": "what"},
+            "source": "table",
+            "table": {"path": str(table), "user": "who", "item": "what"},
             "validation": 8,
             "test": 8,
         },

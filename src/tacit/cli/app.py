@@ -41,7 +41,7 @@ app = typer.Typer(
 
     New here?  [bold]tacit demo[/] shows the whole story on an embedded data set.
 
-    Your own table?  [bold]tacit init --csv FILE --user COL --item COL[/] writes an
+    Your own table?  [bold]tacit init FILE --user COL --item COL[/] writes an
     experiment, [bold]tacit train exp.toml --out run[/] simulates it and shows what it
     is worth, [bold]tacit release exp.toml --out release[/] makes a model to publish.
     """,

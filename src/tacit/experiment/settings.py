@@ -23,7 +23,8 @@ from tacit import check
 from tacit.data import sources
 from tacit.data.contribution_bounds import ContributionBounds
 from tacit.data.metadata_vectors import MetadataVectors
-from tacit.data.sources.csv import CsvTable, ItemsTable
+from tacit.data.sources.listed_tables import ItemsTable, UsersTable
+from tacit.data.sources.table import EventsTable
 from tacit.data.subset import Subset
 from tacit.data.synthetic.news_world import NewsWorld
 from tacit.data.synthetic.world import World
@@ -85,7 +86,7 @@ class DataSettings:
     """
 
     source: str
-    csv: Mapping[str, Any] = field(default_factory=dict)
+    table: Mapping[str, Any] = field(default_factory=dict)  # of source = "table"
     world: Mapping[str, Any] = field(default_factory=dict)  # of an invented source
     archive: str | None = None  # where the archive lies, if not in the usual places
     protocol: str | None = None
@@ -112,7 +113,7 @@ class DataSettings:
     seed: int | None = None  # of the split, if not the run's
 
     def __post_init__(self) -> None:
-        check.one_of([*sources.names(), "csv"], source=self.source)
+        check.one_of([*sources.names(), "table"], source=self.source)
         check.at_least(1, min_interactions=self.min_interactions)
         check.at_least(1, min_users=self.min_users)
         check.positive(validation=self.validation, test=self.test)
@@ -146,10 +147,10 @@ class DataSettings:
                 "a table [data.world] goes with source = 'synthetic' or "
                 "'synthetic-news' only; the other worlds have their sizes"
             )
-        if (self.source == "csv") != bool(self.csv):
+        if (self.source == "table") != bool(self.table):
             raise BadValue(
-                "source = 'csv' and a table [data.csv] with path, user and item go "
-                "together; one of them is missing"
+                "source = 'table' and a section [data.table] with path, user and item "
+                "go together; one of them is missing"
             )
 
     @property
@@ -286,7 +287,7 @@ class Experiment:
     run: RunSettings
     evaluate: EvaluateSettings
     sampler: Sampler
-    csv: CsvTable | None
+    table: EventsTable | None
     world: World | NewsWorld | None
     selection: ItemSelection | None = None
     metric: ReleasedMetric | None = None  # measured on those who train, under noise
@@ -298,8 +299,8 @@ class Experiment:
     def resolved(self) -> dict[str, Any]:
         """Every setting, defaults included, as it would stand in a file."""
         data = plain_settings(self.data)
-        if self.csv is not None:
-            data["csv"] = plain_settings(self.csv)
+        if self.table is not None:
+            data["table"] = plain_settings(self.table)
         if self.world is not None:
             data["world"] = plain_settings(self.world)
         if self.subset is not None:
@@ -400,7 +401,7 @@ def check_experiment(
     if run and privacy and isinstance(privacy.groups, Mapping):
         _check_drawn_groups(privacy, privacy.groups, run, problems)
     sampler = _sampler(run.sampler, problems) if run else None
-    csv = _csv(data, relative_to, problems)
+    events = _events_table(data, relative_to, problems)
     world = _world(data, problems)
     selection = None
     if data and data.selection is not None:
@@ -431,7 +432,7 @@ def check_experiment(
     assert None not in parts  # no problem was found
     return Experiment(
         *parts,  # type: ignore[arg-type]
-        csv,
+        events,
         world,
         selection,
         metric,
@@ -672,19 +673,22 @@ def _sampler(table: Table, problems: Problems) -> Sampler | None:
     return problems.read(cls, own, "run.sampler")
 
 
-def _csv(
+def _events_table(
     data: DataSettings | None, relative_to: Path, problems: Problems
-) -> CsvTable | None:
-    if data is None or not data.csv:
+) -> EventsTable | None:
+    if data is None or not data.table:
         return None
-    own, items = dict(data.csv), None
-    if "items" in own:
-        items = problems.read(ItemsTable, own.pop("items"), "data.csv.items")
-        if items is None:
+    own, tables = dict(data.table), dict[str, ItemsTable | UsersTable | None]()
+    kinds: dict[str, type[ItemsTable] | type[UsersTable]] = {
+        "items": ItemsTable,
+        "users": UsersTable,
+    }
+    for name, kind in kinds.items():
+        given = own.pop(name, None)
+        tables[name] = given and problems.read(kind, given, f"data.table.{name}")
+        if given and tables[name] is None:
             return None
-    table = problems.read(
-        CsvTable, own, "data.csv", also=["items"], given={"items": items}
-    )
+    table = problems.read(EventsTable, own, "data.table", also=[*tables], given=tables)
     return table and table.located(relative_to)
 
 
