@@ -53,7 +53,9 @@ def described(n_items: int) -> Catalog:
     own = 0.3 * Key.from_seed(5).generator().normal(size=(n_items, 4))
     own[:, 0] += np.where(np.arange(n_items) % 2, 1.0, -1.0)
     ids = Strings.of([f"N{item}" for item in range(n_items)])
-    return Catalog(ids, ids, {"title_vector": Vectors(own.astype(np.float32))})
+    # Pairs of an odd and an even item share a word; every second one shares another.
+    titles = Strings.of([f"{['even', 'odd'][i % 2]} w{i // 4}" for i in range(n_items)])
+    return Catalog(ids, titles, {"title_vector": Vectors(own.astype(np.float32))})
 
 
 def shown_news(world: FederatedData, *, each: int = 3) -> FederatedData:
@@ -152,6 +154,15 @@ class TestPublishedGradient(TestCentral):
     def method(self) -> Method:
         privacy = PublishedGradientNoise(epsilon=1e4, theta=5.0)
         return PrivateRec(**PAPER, starts_at="content", privacy=privacy)
+
+
+@pytest.mark.slow
+class TestWords(TestCentral):
+    """NRMS with words that are learnt, without noise: FedRec."""
+
+    def method(self) -> Method:
+        pytest.importorskip("torch")
+        return PrivateRec(model="nrms", word_width=8, most_impressions=2, rate=0.03)
 
 
 class TestBare(TestCentral):
@@ -289,6 +300,24 @@ def test_reports_are_bounded_whatever_the_history(learns, privacy, bound):
     assert norms.max() <= bound * (1 + 1e-6)
     assert norms.max() > 0.99 * bound
     assert norms[0] == 0.0
+
+
+def test_the_rows_of_words_that_an_update_has_are_those_of_what_was_read():
+    """Whatever the noise on the attention: what leaves names the words of the news."""
+    pytest.importorskip("torch")
+    privacy = PublishedAttentionNoise(epsilon=0.1, padding=0.0)
+    method = PrivateRec(mode="paper", model="nrms", word_width=8, privacy=privacy)
+    made = simulation(method)
+    state, keys = made.start(), Key.from_seed(1).each(np.arange(len(made.shards)))
+    broadcast = method.broadcast(state.server)
+    _, updates = method.local_update(broadcast, state.clients, made.shards, keys)
+    batch = method._model.draws.batch(made.shards.known_impressions, keys)
+    rows = np.abs(updates.tree.leaves["news.words"].dense().values).sum(axis=2) > 0
+    numbers = broadcast.weights["input.title"]
+    for user in np.flatnonzero(batch.labels[:, 0] == 0)[:4]:
+        news = {*batch.histories[user], *batch.candidates[user].ravel()} - {-1}
+        known = {int(w) - 1 for n in news for w in numbers[n] if w}  # 0: no word
+        assert {*np.flatnonzero(rows[user]).tolist()} == known
 
 
 @pytest.mark.parametrize("own", [SMALL, {**SMALL, "model": "plm-nr"}, PAPER])

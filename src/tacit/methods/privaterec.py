@@ -84,8 +84,8 @@ from tacit.method import (
     in_turn,
 )
 from tacit.models.click_effects import click_effects, excess_clicks
+from tacit.models.news_encoders import Naml, Nrms, PlmNr, Vocabulary
 from tacit.models.news_encoders.drawn_batch import Draws, TrueLabels
-from tacit.models.news_encoders.plm_nr import PlmNr
 from tacit.models.news_models import Encoded, Encoder, NewsModel, Similarity
 from tacit.models.news_similarity import Bilinear, Head, Projection
 from tacit.models.news_vectors import described_by
@@ -100,7 +100,7 @@ _TRUSTED = 100.0
 _HEADS: dict[str, Head] = {"projection": Projection(), "bilinear": Bilinear()}
 _ENCODERS = ("plm-nr", "naml", "nrms")
 _LEARNS = ("clicks and gradients", "clicks", "gradients")
-_RATES = {"head": 0.03, "encoder": 0.003}
+_RATES = {"head": 0.03, "encoder": 0.001}  # chosen on MIND's validation day
 _SHAPES = Key.from_seed(0)  # for weights of which only the shapes are looked at
 _PUBLISHED = (PublishedAttentionNoise, PublishedGradientNoise)
 
@@ -129,6 +129,9 @@ class PrivateRec(SumMethod):
     scale: float = 5.0  # a
     popularity: float = 0.5  # m, of an effect that is one deviation from the mean
     starts_at: Literal["content", "random"] | None = None  # None: random as published
+    word_vectors: str | None = None  # a file such as GloVe's, for naml and nrms
+    word_width: int = 50  # of a vector in that file, or of one that is learnt
+    dtype: Literal["float32", "float64"] = "float64"  # of an encoder's weights
     interests: int = 3  # B, of mode="paper"
     serving: Literal["softplus", "relu"] = "softplus"  # of mode="paper"
     # a client
@@ -148,6 +151,7 @@ class PrivateRec(SumMethod):
         check.one_of((*_HEADS, *_ENCODERS), model=self.model)
         check.one_of(("content", "random"), starts_at=self._starts_at)
         check.one_of(("softplus", "relu"), serving=self.serving)
+        check.one_of(("float32", "float64"), dtype=self.dtype)
         if not self.content:
             raise BadValue(
                 "content is empty; name public features of the catalog, such as "
@@ -157,6 +161,7 @@ class PrivateRec(SumMethod):
             check.count(dimensions=self.dimensions)
         check.count(most_impressions=self._most_impressions, most_read=self.most_read)
         check.count(negatives=self.negatives, click_rounds=self.click_rounds)
+        check.count(word_width=self.word_width)
         check.at_least(2, interests=self.interests)
         check.positive(scale=self.scale)
         check.not_negative(popularity=self.popularity, rate=self._rate)
@@ -243,7 +248,7 @@ class PrivateRec(SumMethod):
         inputs, weights = self._begun(catalog, _SHAPES)
         known = {**inputs, **weights}
         if phase is None:
-            known = self._model.served(known)
+            known = self._model.served_like(known, len(catalog))
         return {
             **{name: _public_slot(value) for name, value in known.items()},
             **self._effects_shape(len(catalog)),
@@ -381,24 +386,34 @@ class PrivateRec(SumMethod):
             )
         privacy, labels = self.privacy, TrueLabels(self.negatives)
         reads = self._most_impressions, self.most_read
-        if isinstance(privacy, PublishedAttentionNoise):
-            draws = Draws(privacy.labels(self.negatives), *reads, privacy.padding)
-            noise = privacy.attention(self.interests)
-            return Encoded(self._encoder, draws, self.interests, noise, self.serving)
-        has_basis = self.mode == "paper" and not self.privacy.is_private
-        interests = self.interests if has_basis else 0
-        return Encoded(
-            self._encoder, Draws(labels, *reads), interests, serving=self.serving
+        own = Encoded(
+            self._encoder,
+            Draws(labels, *reads),
+            serving=self.serving,
+            dtype=self.dtype,
         )
+        if isinstance(privacy, PublishedAttentionNoise):
+            return replace(
+                own,
+                draws=Draws(privacy.labels(self.negatives), *reads, privacy.padding),
+                interests=self.interests,
+                attention=privacy.attention(self.interests),
+            )
+        if self.mode == "paper" and not privacy.is_private:  # ε_t = ∞
+            return replace(own, interests=self.interests)
+        return own
 
     @property
     def _encoder(self) -> Encoder:
-        return PlmNr(
-            content=self.content,
-            dimensions=self.dimensions,
-            starts_at=self._starts_at,
-            scale=self.scale,
-        )
+        if self.model == "plm-nr":
+            return PlmNr(
+                content=self.content,
+                dimensions=self.dimensions,
+                starts_at=self._starts_at,
+                scale=self.scale,
+            )
+        words = Vocabulary(self.word_vectors, self.word_width)
+        return Naml(words) if self.model == "naml" else Nrms(words)
 
     def _begun(
         self, catalog: Catalog, key: Key
