@@ -22,6 +22,7 @@ from tacit.baselines.popularity import Popularity
 from tacit.baselines.pure_svd import PureSvd
 from tacit.baselines.random import Random
 from tacit.baselines.ranker import FactorFitted, Ranker
+from tacit.baselines.recent_popularity import RecentPopularity
 from tacit.baselines.user_knn import UserKnn
 from tacit.data.shards import Shards
 from tacit.data.sources import load
@@ -52,7 +53,8 @@ def _name(ranker: object) -> str:
 
 def test_all_that_are_installed_are_tested():
     tested = {type(ranker) for ranker in ALL}
-    tested |= {LightFm, Content}  # test_lightfm.py, test_content.py
+    # test_lightfm.py, test_content.py, test_recent_popularity.py
+    tested |= {LightFm, Content, RecentPopularity}
     tested |= {PlmNrCentral, NrmsCentral, NamlCentral}  # test_news_central.py
     assert {type(baseline(name)) for name in baseline_names()} == tested
     assert {EntryPoint("", one, "").load() for one in BASELINES.values()} == tested

@@ -11,6 +11,8 @@ import pytest
 
 from tacit.baselines.content import Content
 from tacit.data.features import Vectors
+from tacit.data.sources import mind_writer
+from tacit.data.synthetic.news_world import NewsWorld
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.slate_scores import slate_scores
 from tacit.experiment import assemble as assembling
@@ -279,6 +281,90 @@ def test_a_baselines_settings_are_searched_on_validation_impressions(news):
     score = baseline_scorer(made, "item_knn", budget=2)
     found = evaluate(score, made.split.test, metrics=METRICS)
     assert found.per == "impression"
+
+
+BY_PART = """
+[data]
+source = "adressa"
+split = "by-part"
+validation_part = "valid"
+test_part = "test"
+
+[method]
+name = "privaterec"
+content = ["title", "category"]
+dimensions = 8
+
+[privacy]
+mechanism = "central"
+channel = "secure_sum"
+target_epsilon = 8.0
+delta = 1e-5
+
+[run]
+rounds = 3
+sampler = { name = "everyone" }
+
+[evaluate]
+every = 3
+baselines = ["popularity"]
+"""
+
+
+def write_parts(folder: Path) -> dict[str, int]:
+    """An invented week in Adressa's three folders, without times.
+
+    Gives the number of impressions of each part.
+    """
+    world = NewsWorld(users=60, news=150, shown=8, history=6)
+    mind_writer.write(world.dataset(), folder / "whole")
+    lines = (folder / "whole" / "behaviors.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in lines]
+    days = {"train": range(30, 35), "valid": range(35, 36), "test": range(36, 37)}
+    n_written = {}
+    for part, numbers in days.items():
+        own = [row for row in rows if _day(row[2]) in numbers]
+        (folder / part).mkdir()
+        news = (folder / "whole" / "news.tsv").read_bytes()
+        (folder / part / "news.tsv").write_bytes(news)
+        untimed = ["\t".join([*row[:2], "null", *row[3:]]) + "\n" for row in own]
+        (folder / part / "behaviors.tsv").write_text("".join(untimed))
+        n_written[part] = len(own)
+    return n_written
+
+
+def _day(written: str) -> int:
+    """The day since the end of 2022 of a time in MIND's form."""
+    month, day, _ = written.split(" ")[0].split("/")
+    return (int(month) - 1) * 31 + int(day)
+
+
+def test_published_parts_from_plan_to_a_list(tacit, tmp_path, monkeypatch):
+    """Impressions without times, in the folders train, valid and test."""
+    (tmp_path / "data" / "adressa").mkdir(parents=True)
+    n_written = write_parts(tmp_path / "data" / "adressa")
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path / "data"))
+    path = tmp_path / "parts.toml"
+    path.write_text(BY_PART)
+    assert tacit("plan", path, "--json").code == 0
+    run = tmp_path / "run"
+    trained = tacit("train", path, "--out", run, "--json")
+    assert trained.code == 0, trained.err
+    assert trained.json["simulation_only"]["metrics"]["auc"]["n"] == n_written["test"]
+    found = tacit("evaluate", run, "--users", "validation", "--json").json
+    assert found["metrics"]["auc"]["n"] == n_written["valid"]
+    assert [*found["methods"]] == ["privaterec", "popularity"]
+    user = found_user(tmp_path / "data" / "adressa" / "train" / "behaviors.tsv")
+    listed = tacit("recommend", run, "--user", user, "-k", 4, "--json").json
+    assert len(listed["items"]) == 4
+    unknown = tacit("plan", path, "--set", "data.test_part=tset")
+    assert unknown.code == 2
+    assert "tset" in unknown.err
+
+
+def found_user(behaviors: Path) -> str:
+    """The user of the first impression of a file."""
+    return behaviors.read_text().split("\t")[1]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from dp_accounting import get_epsilon_gaussian
+from onnx_device import run
 
 from tacit.audit.audit_method import audit
 from tacit.baselines.content import Content
@@ -36,6 +37,8 @@ from tacit.privacy import (
 )
 from tacit.release import Standing, Unit, View
 from tacit.runtime.simulate import Simulation
+from tacit.serving.onnx_file import to_onnx
+from tacit.serving.recommender import Recommender
 from tacit.statement import account
 from tacit.testing.contract import (
     MethodContract,
@@ -429,7 +432,7 @@ def test_steps_are_shorter_where_noise_outweighs_the_gradients():
     moves = []
     for z in (1e-3, 10.0, 1000.0):
         privacy = CentralGaussian(z, clip=1.0)
-        own = {"learns": "gradients", "dimensions": None, "rate": 0.1}
+        own = {"learns": "gradients", "dimensions": None, "rate": 0.1, "prior": 1e3}
         made = simulation(PrivateRec(**own, privacy=privacy), rounds=4)
         *_, (state, _) = made.run(made.start())
         moved = state.server.weights["head"] - made.start().server.weights["head"]
@@ -437,3 +440,44 @@ def test_steps_are_shorter_where_noise_outweighs_the_gradients():
     assert moves[0] > 0.1
     assert moves[1] < 0.02  # 13 clients, 4 rounds: 26 over 40 and over 100
     assert moves[2] < 0.0002
+
+
+def test_a_prior_holds_a_small_population_at_content():
+    """Thirteen users against a prior that weighs as much as 4, and as 400 of them."""
+    moves = []
+    for prior in (1e3, 0.5, 0.05):
+        own = {"learns": "gradients", "dimensions": None, "rate": 0.05, "prior": prior}
+        made = simulation(PrivateRec(**own), rounds=60)
+        *_, (state, _) = made.run(made.start())
+        moved = state.server.weights["head"] - made.start().server.weights["head"]
+        moves.append(np.linalg.norm(moved))
+    assert moves[0] > 2 * moves[1] > 10 * moves[2] > 0
+
+
+@pytest.fixture(scope="module")
+def served() -> Recommender:
+    """A model whose head and effects have moved, as a client has it."""
+    made = simulation(PrivateRec(**SMALL), rounds=6)
+    *_, (state, _) = made.run(made.start())
+    broadcast = made.method.broadcast(state.server)
+    assert np.abs(broadcast.weights["effects"]).max() > 0.5
+    return Recommender(made.method, broadcast, made.catalog)
+
+
+def test_an_exported_file_ranks_as_recommend_does(served):
+    formula = served.method.formula(served.broadcast)
+    ids = [*served.catalog.ids]
+    content = to_onnx(formula, n_items=len(ids), precision="float64")
+    for history in ([], ["N3"], ["N0", "N5", "N7", "N12"]):
+        x = np.array([[name in history for name in ids]], float)
+        (scores,) = run(content, x)
+        scores[x[0] > 0] = -np.inf
+        best = np.argsort(-scores, kind="stable")[:8]
+        assert [ids[i] for i in best] == [r.id for r in served.recommend(history, k=8)]
+
+
+def test_it_says_which_news_speak_for_an_item(served):
+    """Even items are like even ones, so what was read of them comes first."""
+    found = served.because(["N2", "N5", "N8"], "N4")
+    assert {reason.id for reason in found[:2]} == {"N2", "N8"}
+    assert sum(reason.share for reason in found) == pytest.approx(1.0)

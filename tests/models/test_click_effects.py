@@ -38,12 +38,13 @@ def test_excess_clicks_by_hand():
 def test_effects_are_what_is_expected_of_sparse_sums():
     """A tenth of 5,000 items have an effect of deviation 5, all of them noise of 1.
 
-    The mean squared error is below that of the sums and of the best single factor.
+    The mean squared error is below that of the sums and of the best single factor. The
+    effects are on the scale of asinh, which is undone here.
     """
     draw = np.random.default_rng(0)
     true = np.where(np.arange(5000) < 500, draw.normal(scale=5, size=5000), 0.0)
     seen = true + draw.normal(size=5000)
-    found = click_effects(seen, deviation=1.0)
+    found = np.sinh(click_effects(seen, deviation=1.0))
     usual = np.sqrt(np.mean(true[:500] ** 2))
     one_factor = seen * np.mean(true**2) / (np.mean(true**2) + 1)
     assert np.mean((found * usual - true) ** 2) < 0.5 * np.mean(
@@ -53,9 +54,22 @@ def test_effects_are_what_is_expected_of_sparse_sums():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_noise_alone_hardly_anything_is_left(seed):
+def test_of_noise_alone_nothing_is_left(seed):
     """Sums that are all noise would have effects of 1 if nothing shrank them."""
     seen = np.random.default_rng(seed).normal(size=5000)
-    found = click_effects(seen, deviation=1.0)
-    assert np.sqrt(np.mean(found**2)) < 0.3
+    assert not click_effects(seen, deviation=1.0).any()
     assert not click_effects(np.zeros(4), deviation=0.0).any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_effects_among_many_items_are_found(seed):
+    """One item in a thousand is ten deviations away: the others have no effect.
+
+    A search that starts from half of the items alone stops at small effects of many.
+    """
+    draw = np.random.default_rng(seed)
+    true = np.where(np.arange(50_000) < 50, 10 * draw.choice([-1, 1], 50_000), 0)
+    found = click_effects(true + draw.normal(size=50_000), deviation=1.0)
+    assert (np.sign(found[:50]) == true[:50] / 10).all()
+    assert np.abs(found[:50]).min() > 0.4
+    assert np.abs(found[50:]).mean() < 1e-3

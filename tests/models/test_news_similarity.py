@@ -12,6 +12,7 @@ from tacit.models.news_similarity import (
     Slated,
     gradient,
     mean_rows,
+    reasons,
 )
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 3))
@@ -72,3 +73,22 @@ def test_a_gradient_has_its_declared_shape_and_the_start_is_content(head):
     scores = head.users(start, read) @ head.news(start, VECTORS).T
     np.testing.assert_allclose(scores, read @ VECTORS.T)
     np.testing.assert_array_equal(read[1], 0.0)
+
+
+@pytest.mark.parametrize("head", [Projection(), Bilinear()])
+def test_what_was_read_adds_up_to_the_score(head):
+    """Shares of four events, one item twice, and what everyone has are the score."""
+    draws = np.random.default_rng(1)
+    weights = head.start(3) + 0.2 * draws.normal(size=head.start(3).shape)
+    read = np.array([4, 1, 4, 0], np.int32)
+    own = {"read": read, "item": 5, "scale": 2.0}
+    found = reasons(head, weights, VECTORS, **own)
+    assert found.shape == (4,)
+    assert found[0] == found[2]
+    news = head.news(weights, VECTORS)[5]
+    for_all = 2.0 * head.users(weights, np.zeros((1, 3)))[0] @ news
+    mean = mean_rows(Ragged.of_lengths([4], read), VECTORS)
+    score = 2.0 * head.users(weights, mean)[0] @ news
+    assert found.sum() + for_all == pytest.approx(score)
+    nothing = reasons(head, weights, VECTORS, **{**own, "read": read[:0]})
+    assert nothing.shape == (0,)

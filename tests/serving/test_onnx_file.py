@@ -21,6 +21,7 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
+from tacit.methods.privaterec import PrivateRec
 from tacit.methods.privrec import PrivRec
 from tacit.methods.rivals.dplcf import Dplcf
 from tacit.models.onnx_graph import HISTORIES
@@ -50,6 +51,7 @@ METHODS = {
     "factors": FmfLdp(),
     "dpvae": DpVae(head=6, latent=4),
     "fedvae": FedVae(**SMALL),
+    "privaterec": PrivateRec(content=("look", "kind")),
     "fedvae, the paper": FedVae(mode="paper", **SMALL),
     "fedvae without hidden layers": FedVae(hidden=(), latent=4),
     "fedvae, two hidden layers": FedVae(hidden=(8, 6), latent=4),

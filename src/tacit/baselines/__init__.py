@@ -20,6 +20,7 @@ BASELINES = {
     "popularity": "tacit.baselines.popularity:Popularity",
     "pure_svd": "tacit.baselines.pure_svd:PureSvd",
     "random": "tacit.baselines.random:Random",
+    "recent_popularity": "tacit.baselines.recent_popularity:RecentPopularity",
     "user_knn": "tacit.baselines.user_knn:UserKnn",
 }
 

@@ -8,6 +8,7 @@
     S, z  clip and noise multiplier                η     rate of FedAdam
     Θ     all weights of an encoder                b     B basis vectors, interests
     k, C  sampled negatives, size of a slate       p, θ  padding, sensitivity assumed
+    τ     how far W is from I, before any click
 
 sound, model = "projection" or "bilinear"
 
@@ -15,7 +16,7 @@ sound, model = "projection" or "bilinear"
     server  2  e ← what noise leaves of the sum of x_u               click_effects
     client  3  score(c) = a (W h)·(W v_c) + m e_c;
                g_u ← gradient by W of the cross-entropy of the clicked among the shown
-    server  4  W ← FedAdam(W, noisy sum of clipped g_u / planned cohort)
+    server  4  W ← FedAdam(W, (noisy sum of clipped g + (W - I) / τ²) / planned cohort)
     device  5  rank by line 3; nothing leaves to be served
 
 Lines 1 and 2 are content with private click-through counts; lines 3 and 4 are
@@ -51,10 +52,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from jaxtyping import Float64
 
 from tacit import check
 from tacit.aggregation.server_optimizers import Adam
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Refused
 from tacit.method import (
     Array,
     Arrays,
@@ -63,6 +65,7 @@ from tacit.method import (
     Catalog,
     CentralGaussian,
     Clients,
+    Formula,
     Key,
     Keys,
     LocalPrivUnit,
@@ -87,7 +90,13 @@ from tacit.models.click_effects import click_effects, excess_clicks
 from tacit.models.news_encoders import Naml, Nrms, PlmNr, Vocabulary
 from tacit.models.news_encoders.drawn_batch import Draws, TrueLabels
 from tacit.models.news_models import Encoded, Encoder, NewsModel, Similarity
-from tacit.models.news_similarity import Bilinear, Head, Projection
+from tacit.models.news_similarity import (
+    Bilinear,
+    Head,
+    Projection,
+    ranking_formula,
+    reasons,
+)
 from tacit.models.news_vectors import described_by
 from tacit.privacy import PublishedAttentionNoise, PublishedGradientNoise
 
@@ -140,6 +149,7 @@ class PrivateRec(SumMethod):
     most_read: int = 50  # news of a history that an encoder reads, the last ones
     # the server's step
     rate: float | None = None  # η, at the most; None: by the model. 0: untrained
+    prior: float = 0.1  # τ: expected deviation of a number of the head from its start
     # counting clicks
     click_rounds: int = 1
     click_share: float = 0.2  # of the budget
@@ -163,7 +173,7 @@ class PrivateRec(SumMethod):
         check.count(negatives=self.negatives, click_rounds=self.click_rounds)
         check.count(word_width=self.word_width)
         check.at_least(2, interests=self.interests)
-        check.positive(scale=self.scale)
+        check.positive(scale=self.scale, prior=self.prior)
         check.not_negative(popularity=self.popularity, rate=self._rate)
         check.fraction(click_share=self.click_share)
         self._check_mode()
@@ -314,8 +324,20 @@ class PrivateRec(SumMethod):
         rate = self._rate * self._trust(server, phase, total)
         if not rate:
             return server.after(weights=server.weights, memory=server.memory)
+        total = total if self._is_encoder else self._with_prior(server, total)
         mean = divided(total, self.planned(server.plan))
         return server.stepped(Adam.federated(rate), mean)
+
+    def _with_prior(self, server: Server, total: Arrays) -> Arrays:
+        """The sum of gradients with that of a normal prior around the start.
+
+        What is found is then the likeliest head after clicks and prior together. A
+        prior weighs as much as 1/τ² users: much in a small population, whose clicks
+        would be learnt by heart, and little in a large one.
+        """
+        _, start = self._begun(server.catalog, _SHAPES)
+        pull = (server.weights["head"] - start["head"]) / self.prior**2
+        return {"head": total["head"] + pull}
 
     # serving, on the device
 
@@ -340,6 +362,28 @@ class PrivateRec(SumMethod):
         known = {n: v for n, v in broadcast.weights.items() if n != EFFECTS}
         return self._model.served(known)
 
+    def formula(self, broadcast: Broadcast) -> Formula:
+        """Line 5 as a graph that takes histories; a repeat in a history counts once."""
+        weights = broadcast.weights
+        return ranking_formula(
+            self._head("be exported"),
+            weights["head"],
+            weights["vectors"].astype(np.float64),
+            scale=self.scale,
+            effects=self.popularity * weights["effects"],
+        )
+
+    def reasons(
+        self, broadcast: Broadcast, shards: Shards, item: int
+    ) -> Float64[np.ndarray, "events"]:
+        """How much each news that was read adds to the content term of line 5."""
+        weights = broadcast.weights
+        vectors = weights["vectors"].astype(np.float64)
+        head, read = self._head("say why it recommends a news"), shards.items
+        return reasons(
+            head, weights["head"], vectors, read=read, item=item, scale=self.scale
+        )
+
     # details
 
     def for_catalog(self, catalog: Catalog) -> Self:
@@ -349,6 +393,15 @@ class PrivateRec(SumMethod):
     @property
     def _is_encoder(self) -> bool:
         return self.model in _ENCODERS
+
+    def _head(self, wish: str) -> Head:
+        """The head of the model; refuses an encoder, which cannot do what is wished."""
+        if self._is_encoder:
+            raise Refused(
+                f"model='{self.model}' cannot {wish}; models that can: "
+                f"{', '.join(_HEADS)}"
+            )
+        return _HEADS[self.model]
 
     @property
     def _learns(self) -> str:

@@ -11,7 +11,8 @@
 
 The loss of a slate is the cross-entropy of y and p. Before any training both score by
 content similarity. The last row of A is what all users like; b is its constant input.
-Gradients are kept as factors: a client's update is never written out.
+Gradients are kept as factors: a client's update is never written out. User vectors are
+linear in h up to a constant, so every news that was read has a share in a score.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int, Int64
 
 from tacit.data.impressions import Impressions
 from tacit.data.ragged import Ragged
 from tacit.keys import Keys
+from tacit.models.onnx_graph import HISTORIES, Formula
 from tacit.tree import Factored
 
 Items = Float64[np.ndarray, "items axes"]
@@ -175,6 +177,49 @@ def gradient(
         lefts.reshape(n_clients, most * rank, rows),
         rights.reshape(n_clients, most * rank, columns),
     )
+
+
+def ranking_formula(
+    head: Head,
+    weights: Matrix,
+    vectors: Items,
+    *,
+    scale: float,
+    effects: Float64[np.ndarray, "items"],
+) -> Formula:
+    """Scores of all items as a graph that takes histories; a repeat counts once."""
+    per_item, for_all = _spoken(head, weights, vectors, scale=scale)
+    held = HISTORIES.held()
+    n_read = (held @ np.ones((len(vectors), 1))).maximum(1.0)
+    users = (held @ per_item) / n_read + for_all
+    return users @ head.news(weights, vectors).T + effects
+
+
+def reasons(
+    head: Head,
+    weights: Matrix,
+    vectors: Items,
+    *,
+    read: Int[np.ndarray, "events"],
+    item: int,
+    scale: float,
+) -> Float64[np.ndarray, "events"]:
+    """How much each event of one history adds to the score of an item."""
+    per_item, _ = _spoken(head, weights, vectors[read], scale=scale)
+    news = head.news(weights, vectors[[item]])[0]
+    return np.asarray(per_item @ news / max(len(read), 1))
+
+
+def _spoken(
+    head: Head, weights: Matrix, vectors: Items, *, scale: float
+) -> tuple[Items, Float64[np.ndarray, "axes"]]:
+    """What each item would make of a user vector by itself, and what all users have.
+
+    A user vector is the mean of the first over the history, plus the second.
+    """
+    nothing = np.zeros((1, vectors.shape[1]))
+    for_all = scale * head.users(weights, nothing)[0]
+    return scale * head.users(weights, vectors) - for_all, for_all
 
 
 def mean_rows(histories: Ragged, vectors: Items) -> Rows:

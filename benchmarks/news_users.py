@@ -1,0 +1,189 @@
+"""From how many users on private training beats content: a table and plot of a page.
+
+    python -m benchmarks.news_users [--users 5000 50000] [--epsilons 1 5 inf]
+        [--learns gradients] [--seeds 0] [--set method.prior=0.2] [--kept FILE]
+        [--plot FILE]
+
+PrivateRec on invented weeks of news that differ in nothing but their number of users,
+from `experiments/synthetic-news-privaterec.toml`. A seed makes a week and the noise.
+AUC of what was shown on Saturday (validation) and Sunday (test), and the difference to
+the untrained model, paired over impressions, with standard errors clustered by user.
+The last column is the share of what the true probabilities of a click have over .5.
+With `--kept` finished runs are not run again; delete it when the code has changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import resource
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.kept_values import KeptValues, Values
+from tacit.data.news_split import by_time
+from tacit.data.synthetic.news_world import NewsWorld
+from tacit.evaluation.impressions import evaluate_impressions
+from tacit.experiment.assemble import Assembled, assemble
+from tacit.experiment.evaluate import evaluate_method
+from tacit.experiment.settings import Experiment, check_experiment, read_table
+from tacit.reporting import plots
+from tacit.results import Evaluation, Metric
+
+EXPERIMENT = (
+    Path(__file__).parents[1] / "experiments" / "synthetic-news-privaterec.toml"
+)
+LEARNS = ("clicks and gradients", "gradients", "clicks")
+PARTS = ("validation", "test")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training: how many users, what is learnt, and the epsilon or infinity."""
+
+    users: int
+    learns: str
+    epsilon: float
+    changes: tuple[str, ...] = ()  # of the experiment's file, as with `--set`
+
+    def experiment(self, seed: int) -> Experiment:
+        """The experiment's file with these settings, on the week of this seed."""
+        table = read_table(EXPERIMENT, self.changes)
+        table["data"]["world"] |= {"users": self.users, "seed": seed}
+        table["method"]["learns"] = self.learns
+        table["run"]["seed"] = seed
+        table["evaluate"] = {"every": table["run"]["rounds"], "metrics": ["auc"]}
+        if self.learns == "clicks":  # a single release
+            table["run"]["rounds"] = table["evaluate"]["every"] = 1
+        if math.isinf(self.epsilon):
+            table["privacy"] = {"mechanism": "none"}
+        else:
+            table["privacy"]["target_epsilon"] = self.epsilon
+        return check_experiment(table)
+
+
+def main() -> None:
+    """Print the table, and draw the plot if it is asked for."""
+    asked = _options()
+    kept = KeptValues(asked.kept)
+    print("| users | learns | ε | validation | test | over content | of Bayes |")
+    print("|---|---|---|---|---|---|---|")
+    gains: dict[str, list[tuple[float, float, float]]] = {}
+    for cell in _cells(asked):
+        found = _over_seeds([kept.of(*_run(cell, seed)) for seed in asked.seeds])
+        print(_row(cell, found))
+        gains.setdefault(_label(cell), []).append((cell.users, *found["gain"]))
+    print(f"peak memory {_peak_gib():.1f} GiB", file=sys.stderr)
+    if asked.plot is not None:
+        asked.plot.write_text(_drawn(gains))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.news_users")
+    parser.add_argument("--users", type=int, nargs="+", default=[5_000, 50_000])
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 5.0])
+    parser.add_argument("--learns", nargs="+", choices=LEARNS, default=[LEARNS[0]])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--set", action="append", default=[], dest="changes")
+    parser.add_argument("--kept", type=Path, help="where finished runs are kept")
+    parser.add_argument("--plot", type=Path, help="an SVG file to write")
+    return parser.parse_args()
+
+
+def _cells(asked: argparse.Namespace) -> Iterator[Cell]:
+    for users, learns in product(asked.users, asked.learns):
+        for epsilon in asked.epsilons:
+            yield Cell(users, learns, epsilon, tuple(asked.changes))
+
+
+def _run(cell: Cell, seed: int) -> tuple[dict[str, object], Callable[[], Values]]:
+    """What a run is called, and what computes it."""
+    return {**asdict(cell), "seed": seed}, partial(measured, cell, seed)
+
+
+def measured(cell: Cell, seed: int) -> Values:
+    """Means and standard errors of one training, of content, and of their difference.
+
+    `bayes` is the AUC of the test impressions by the world's own probabilities.
+    """
+    assembled = assemble(cell.experiment(seed))
+    simulation = assembled.simulation
+    untrained = simulation.start()
+    *_, (trained, _) = simulation.run(untrained)
+    found: Values = {}
+    for part in PARTS:
+        heldout = getattr(assembled.split, part)
+        own = evaluate_method(assembled, trained, heldout)
+        content = evaluate_method(assembled, untrained, heldout)
+        found[part], found[f"content {part}"] = _pair(own), _pair(content)
+        found["gain"] = _figures(own.minus(content)["auc"])  # of the test, the last
+    return {**found, "bayes": _bayes(assembled)}
+
+
+def _bayes(assembled: Assembled) -> np.ndarray:
+    data = assembled.experiment.data
+    world = NewsWorld(**data.world)
+    assert data.validation_from is not None
+    assert data.test_from is not None
+    # As the world has numbered its news: an experiment drops those that nobody has.
+    days = {"validation_from": data.validation_from, "test_from": data.test_from}
+    test = by_time(world.load(), **days).test
+    return _pair(evaluate_impressions(world.truth, test, metrics=("auc",)))
+
+
+def _pair(found: Evaluation) -> np.ndarray:
+    return _figures(found.metrics()["auc"])
+
+
+def _figures(found: Metric) -> np.ndarray:
+    return np.array([found.mean, found.se])
+
+
+def _over_seeds(runs: Sequence[Values]) -> Values:
+    """Means over weeks, which are independent of each other, and their errors."""
+    return {
+        name: np.array(
+            [
+                np.mean([run[name][0] for run in runs]),
+                math.hypot(*(run[name][1] for run in runs)) / len(runs),
+            ]
+        )
+        for name in runs[0]
+    }
+
+
+def _row(cell: Cell, found: Values) -> str:
+    """A line of the table."""
+    scores = [f"{found[part][0]:.4f} ± {found[part][1]:.4f}" for part in PARTS]
+    gain = f"{found['gain'][0]:+.4f} ± {found['gain'][1]:.4f}"
+    share = (found["test"][0] - 0.5) / (found["bayes"][0] - 0.5)
+    named = [f"{cell.users:,}", cell.learns, f"{cell.epsilon:g}"]
+    return "| " + " | ".join([*named, *scores, gain, f"{share:.3f}"]) + " |"
+
+
+def _label(cell: Cell) -> str:
+    noise = "no noise" if math.isinf(cell.epsilon) else f"epsilon {cell.epsilon:g}"
+    return noise if cell.learns == LEARNS[0] else f"{cell.learns}, {noise}"
+
+
+def _drawn(gains: Mapping[str, Sequence[tuple[float, float, float]]]) -> str:
+    """The gains by number of users, as a file of its own."""
+    axes = {"x": "users", "y": "test AUC over content"}
+    drawn = plots.lines("news users", gains, **axes, levels={"content": 0.0})
+    if "xmlns=" not in drawn.partition(">")[0]:
+        drawn = drawn.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    return drawn + "\n"
+
+
+def _peak_gib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # from KiB
+
+
+if __name__ == "__main__":
+    main()
