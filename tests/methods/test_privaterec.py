@@ -327,11 +327,33 @@ def test_the_rows_of_words_that_an_update_has_are_those_of_what_was_read():
 def test_nobody_has_impressions(own):
     """Clients without impressions send zeros; the model stays at its start."""
     world = mixed_world()
-    world = replace(world, catalog=described(len(world.catalog)))
+    nothing = Impressions.none(len(world.shards), len(world.catalog))
+    shards = replace(world.shards, impressions=nothing)
+    world = replace(world, catalog=described(len(world.catalog)), shards=shards)
     made = simulation(PrivateRec(**own), world=world)
     *_, (state, _) = made.run(made.start())
     for name, value in made.start().server.weights.items():
         np.testing.assert_array_equal(state.server.weights[name], value)
+
+
+class TestFilms(MethodContract):
+    """Histories without impressions: clients make slates of what they hold."""
+
+    def method(self) -> Method:
+        return PrivateRec(**SMALL, privacy=QUIET)
+
+    def world(self) -> FederatedData:
+        return replace(mixed_world(), catalog=described(20))
+
+    def answer_world(self) -> FederatedData:
+        return replace(checkerboard(), catalog=described(12))
+
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
+        """Items of a user's kind stand above the others, nearly always."""
+        own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
+        scores = score(world.shards)
+        assert scores[own].min() > np.median(scores[~own])
+        assert scores[own].mean() > scores[~own].mean() + 1.0
 
 
 def test_effects_vanish_under_much_noise():

@@ -115,9 +115,13 @@ class LaplaceAttention:
 
     def privatize(self, attention: Attention, keys: Keys) -> Weights:
         """One noisy distribution over the interests per client."""
+        return to_weights(self.noisy(attention, keys))
+
+    def noisy(self, attention: Attention, keys: Keys) -> Weights:
+        """Clipped weights plus noise: unbiased, for whoever averages many of them."""
         _check_shape(attention, (len(keys), self.interests))
         noise = self.scale * laplace(keys.at("noise"), self.interests)
-        return to_weights(clip_attention(attention, theta=self.theta) + noise)
+        return clip_attention(attention, theta=self.theta) + noise
 
 
 def l2_sensitivity(theta: float) -> float:

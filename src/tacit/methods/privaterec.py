@@ -56,6 +56,7 @@ from jaxtyping import Float64
 
 from tacit import check
 from tacit.aggregation.server_optimizers import Adam
+from tacit.data.history_slates import impressions_of
 from tacit.errors import BadValue, Refused
 from tacit.method import (
     Array,
@@ -118,7 +119,8 @@ _PUBLISHED = (PublishedAttentionNoise, PublishedGradientNoise)
 class PrivateRec(SumMethod):
     """News ranked by a model that clients' impressions train.
 
-    Clients learn from impressions alone; one without any sends zeros.
+    Clients learn from impressions alone; one without any sends zeros. Where data have
+    none at all, as films, each client makes slates of its history.
     """
 
     mechanisms: ClassVar[Mechanisms] = {
@@ -273,8 +275,10 @@ class PrivateRec(SumMethod):
         keys: Keys,
     ) -> Tree:
         """Line 1 or line 3, raw."""
-        impressions = shards.known_impressions
-        if phase.name == "clicks":
+        is_count = phase.name == "clicks"
+        own, most = keys.at("slates"), None if is_count else self._most_impressions
+        impressions = impressions_of(shards, own, most=most, has_history=not is_count)
+        if is_count:
             return Tree.dense(clicks=excess_clicks(impressions))
         told = self.privacy.told_shape(phase)
         known = {n: v for n, v in broadcast.weights.items() if n not in told}
