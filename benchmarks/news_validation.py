@@ -1,18 +1,21 @@
-"""Settings of the central news models on the validation day of the MIND sample.
+"""Central news models on the MIND sample: settings by validation, then the test.
 
     TACIT_DATA=… python -m benchmarks.news_validation plm_nr epochs=6 rate=0.001
-    TACIT_DATA=… python -m benchmarks.news_validation nrms words=PATH epochs=6
+    TACIT_DATA=… python -m benchmarks.news_validation nrms words=PATH --seeds 3 --test
 
-Prints the AUC of the validation impressions before training and after every epoch. No
-test impression is looked at. Words are learnt unless a file of vectors is named.
+Prints the AUC of the validation impressions before training and after every epoch. With
+`--test` it prints that of the test impressions after the last epoch, and nothing of
+validation: for once the settings are chosen. Words are learnt unless a file of vectors
+is named.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 
+from tacit.baselines.news_central import FittedNews
+from tacit.data.impressions import Impressions
 from tacit.evaluation.impressions import evaluate_impressions
 from tacit.evaluation.slate_scores import slate_scorer
 from tacit.experiment.assemble import assemble
@@ -29,18 +32,27 @@ def main() -> None:
     parser.add_argument("model", choices=["plm_nr", "nrms", "naml"])
     parser.add_argument("settings", nargs="*", help="a field of the baseline=its value")
     parser.add_argument("--experiment", type=Path, default=EXPERIMENT)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--test", action="store_true")
     given = parser.parse_args()
     split = assemble(read_experiment(given.experiment)).split
     ranker = baseline(given.model, dict(map(_setting, given.settings)))
     read = ranker.reading(split.catalog)
-    begun = time.perf_counter()
-    course = read.course(split.train, key=Key.from_seed(given.seed))
-    for epoch, fitted in enumerate(course):
-        score = slate_scorer(scorer(fitted))
-        found = evaluate_impressions(score, split.validation, metrics=("auc",))
-        auc, took = found.metrics()["auc"], time.perf_counter() - begun
-        print(f"{epoch:3d}  {auc.mean:.4f} ± {auc.se:.4f}  {took:6.1f} s", flush=True)
+    for seed in range(given.seeds):
+        course = read.course(split.train, key=Key.from_seed(seed))
+        if given.test:
+            *_, last = course
+            print(f"seed {seed}, test  {_auc(last, split.test)}", flush=True)
+            continue
+        for epoch, fitted in enumerate(course):
+            found = _auc(fitted, split.validation)
+            print(f"seed {seed}, epoch {epoch}  {found}", flush=True)
+
+
+def _auc(fitted: FittedNews, impressions: Impressions) -> str:
+    score = slate_scorer(scorer(fitted))
+    auc = evaluate_impressions(score, impressions, metrics=("auc",)).metrics()["auc"]
+    return f"{auc.mean:.4f} ± {auc.se:.4f}"
 
 
 def _setting(text: str) -> tuple[str, float | int | str]:

@@ -101,14 +101,15 @@ class PlmNrCentral:
 
     text: str = "title"
     starts_at: Literal["content", "random"] = "content"
-    scale: float = 5.0  # of the scores at the start
-    epochs: int = 3
-    rate: float = 1e-3
+    dimensions: int | None = None  # principal axes of the vectors; None: all
+    scale: float = 20.0  # of the scores at the start
+    epochs: int = 4
+    rate: float = 3e-5  # steps are small beside the identity, where it starts
     batch: int = 64
     negatives: int = 4
     most_read: int = 50
 
-    GRID: ClassVar[Grid] = {"epochs": (1, 2, 3, 5), "rate": (3e-4, 1e-3, 3e-3)}
+    GRID: ClassVar[Grid] = {"epochs": (2, 4, 6), "rate": (1e-5, 3e-5, 1e-4)}
 
     def __post_init__(self) -> None:
         _ = self.model, self.training  # refuse what they refuse
@@ -117,7 +118,9 @@ class PlmNrCentral:
     def model(self) -> PlmNr:
         """The heads that are trained."""
         content = (vector_name(self.text),)
-        return PlmNr(content, starts_at=self.starts_at, scale=self.scale)
+        return PlmNr(
+            content, self.dimensions, starts_at=self.starts_at, scale=self.scale
+        )
 
     @property
     def training(self) -> Training:

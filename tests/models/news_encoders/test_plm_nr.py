@@ -131,6 +131,13 @@ def test_clients_without_a_slate_send_zeros_and_batches_change_nothing():
         np.testing.assert_allclose(joined, whole[name], rtol=1e-12, atol=1e-14)
 
 
+def test_factors_of_who_has_no_slate_tell_nothing_of_the_history():
+    head = MODEL.gradients(weights_of(), INPUTS, batch()).leaves[HEAD]
+    assert not head.left[3].any()
+    assert not head.right[3].any()
+    assert head.left[0].any()
+
+
 def test_the_layout_of_a_gradient_is_declared():
     weights = weights_of()
     tree = MODEL.gradients(weights, INPUTS, batch())

@@ -63,14 +63,17 @@ class Batch:
     def blocks(self, size: int) -> Iterator[Batch]:
         """The same clients, at most `size` at a time."""
         for start in range(0, len(self), size):
-            rows = slice(start, start + size)
-            yield Batch(
-                self.histories[rows],
-                self.candidates[rows],
-                self.labels[rows],
-                None if self.noise is None else self.noise[rows],
-                self.theta,
-            )
+            yield self.take(slice(start, start + size))
+
+    def take(self, rows: slice) -> Batch:
+        """Some of the clients."""
+        return Batch(
+            self.histories[rows],
+            self.candidates[rows],
+            self.labels[rows],
+            None if self.noise is None else self.noise[rows],
+            self.theta,
+        )
 
 
 class DistinctNews(NamedTuple):

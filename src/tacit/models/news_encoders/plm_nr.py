@@ -205,8 +205,6 @@ class _Clients:
         by_logit = _through_softmax(shares, (read @ by_user[:, :, None])[:, :, 0])
         by_hidden = by_logit[:, :, None] * news.slopes[places]  # by r A + a
         by_offset = by_hidden.sum(axis=1)
-        both = np.concatenate([shares[:, :, None], by_hidden], axis=2)
-        of_texts = both.swapaxes(1, 2) @ news.texts[places]  # h, then M
         leaves = {
             BIAS: by_offset @ weights[ATTENTION].T
             + by_user * shares.sum(axis=1, keepdims=True),
@@ -216,12 +214,28 @@ class _Clients:
             QUERY: (by_logit[:, None] @ news.hidden[places])[:, 0],
             **({} if by_basis is None else {BASIS: by_basis}),
         }
-        attention = weights[ATTENTION].T
-        alike = np.broadcast_to(attention, (len(users), *attention.shape))
-        left = (self._shown_sums(errors, news.texts)[:, None], of_texts)
-        right = (mixed[:, None], by_user[:, None], alike)
-        head = Factored(np.concatenate(left, axis=1), np.concatenate(right, axis=1))
+        history = np.concatenate([shares[:, :, None], by_hidden], axis=2)
+        head = self._head(errors, history, mixed, by_user)
         return Tree({HEAD: head, **{n: Dense(value) for n, value in leaves.items()}})
+
+    def _head(
+        self, errors: Array, history: Array, mixed: Array, by_user: Array
+    ) -> Factored:
+        """The outer products w ũᵀ, h vᵀ and M Aᵀ of each client.
+
+        Without a slate all factors are zero: their product is, but h alone would tell
+        what was read.
+        """
+        has_slate = (self.batch.labels != NO_SLATE).any(axis=1)[:, None, None]
+        w = self._shown_sums(errors, self.news.texts)[:, None]
+        h_and_m = history.swapaxes(1, 2) @ self.news.texts[self.local.histories]
+        attention = self.news.weights[ATTENTION].T
+        alike = np.broadcast_to(attention, (len(errors), *attention.shape))
+        left = np.concatenate([w, h_and_m], axis=1)
+        right = np.concatenate([mixed[:, None], by_user[:, None], alike], axis=1)
+        left *= has_slate
+        right *= has_slate
+        return Factored(left, right)
 
     def _shares(self) -> Float[np.ndarray, "clients read"]:
         """The attention of each client over what it has read."""
