@@ -356,6 +356,33 @@ class TestFilms(MethodContract):
         assert scores[own].mean() > scores[~own].mean() + 1.0
 
 
+def test_clicks_have_length_one_before_anything_clips_them():
+    """A clip would hide that they are longer, and the sum would count them wrongly."""
+    method = PrivateRec(**SMALL, learns="clicks")
+    made = simulation(method)
+    state, keys = made.start(), Key.from_seed(1).each(np.arange(len(made.shards)))
+    broadcast = method.broadcast(state.server)
+    _, updates = method.local_update(broadcast, state.clients, made.shards, keys)
+    norms = updates.tree.norms()
+    assert norms.max() == pytest.approx(1.0, abs=1e-6)
+    counted = excess_clicks_by_hand(made.shards.known_impressions)
+    lengths = np.linalg.norm(counted, axis=1)
+    assert lengths.max() > 1.2  # so that it matters
+    expected = counted / np.maximum(lengths, 1.0)[:, None]
+    np.testing.assert_allclose(updates.tree["clicks"], expected, atol=1e-6)
+
+
+def excess_clicks_by_hand(impressions):
+    """Clicked less expected, impression by impression."""
+    slates = impressions.slates
+    found = np.zeros((slates.n_users, slates.n_items))
+    for place, user in enumerate(slates.users):
+        shown = slates.shown[place]
+        clicked = impressions.clicked[slates.shown.places([place])]
+        found[user, shown] += clicked - clicked.mean()
+    return found
+
+
 def test_effects_vanish_under_much_noise():
     """Thirteen users under a noise of 50 say nothing that could be told from noise."""
     privacy = CentralGaussian(50.0)
