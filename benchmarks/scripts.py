@@ -17,6 +17,7 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 _GRAM = ("--experiment", str(_HERE / "smoke-gram.toml"), "--seeds", "2")
 _DPVAE = ("--experiment", str(_HERE / "smoke-dpvae.toml"), "--seeds", "2")
+_NEWS = ("--experiment", str(_HERE / "smoke-news.toml"))
 # The bars run beside a script, and both would wait for each other's threads.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
@@ -43,6 +44,7 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
     "kills": (("--times", "6"),),
     "news_users": (("--users", "300", "--learns", "clicks and gradients", "clicks"),),
+    "news_validation": (("nrms", "epochs=1", *_NEWS), ("naml", "epochs=1", *_NEWS)),
     "release_gram": (_GRAM,),
     "test_all": (("--list",),),
 }

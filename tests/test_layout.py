@@ -91,6 +91,14 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "models/feature_mlp/test_network.py",
         "torch's gradients are the network's",
     ),
+    "models/news_encoders/torch_gradients": (
+        "models/news_encoders/test_nrms.py",
+        "every word model against the literal loop",
+    ),
+    "models/news_encoders/word_encoder": (
+        "models/news_encoders/test_nrms.py",
+        "what every word model is tested for",
+    ),
     "privacy/privacy": ("privacy/test_central_gaussian.py", "the interface of all"),
     "reporting/report_data": ("reporting/test_html.py", "data that a page shows"),
     "testing/client_process": ("testing/test_contract.py", "the toy in a process"),

@@ -11,6 +11,7 @@ from dp_accounting import (
     NonPrivateDpEvent,
     PoissonSampledDpEvent,
     SelfComposedDpEvent,
+    ZCDpEvent,
 )
 from scipy.stats import skellam
 
@@ -71,6 +72,17 @@ def test_randomized_response_matches_the_library():
     huge = rdp(Part(pure_local(900.0), "zero_out"), orders)
     assert (huge <= 900).all()
     assert (huge > 850).all()
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+def test_zcdp_has_its_line_under_the_adjacency_it_is_stated_for(adjacency):
+    """rho times the order, three releases added: no doubling, unlike a Gaussian."""
+    orders = np.array([1.5, 2.0, 64.0])
+    assert rdp(Part(ZCDpEvent(0.5), adjacency), orders) == pytest.approx(orders / 2)
+    many = SelfComposedDpEvent(ZCDpEvent(0.5), 3)
+    found = rdp_epsilon(many, delta=1e-6, adjacency=adjacency)
+    gaussian = rdp_epsilon(GaussianDpEvent(3**-0.5), delta=1e-6)
+    assert found == pytest.approx(gaussian, rel=1e-9)
 
 
 def test_what_has_no_curve_is_refused():

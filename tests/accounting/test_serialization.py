@@ -30,7 +30,7 @@ EVENTS = [
     dp.dp_event.RepeatAndSelectDpEvent(GAUSSIAN, 3.0, 1.0),
     *(events.PureDpEvent(1e-3, 5), events.PaddedDpEvent(0.5, GAUSSIAN)),
     *(events.ShuffledDpEvent(2.5, 1000), events.SkellamDpEvent(100.0, 3.0, 3.0)),
-    events.FailureDpEvent(1e-7),
+    *(events.FailureDpEvent(1e-7), dp.ZCDpEvent(0.5)),
 ]
 
 
@@ -60,8 +60,8 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_an_unknown_event_is_neither_written_nor_read():
-    with pytest.raises(BadValue, match="'ZCDpEvent' is not known"):
-        event_to_json(dp.ZCDpEvent(1.0))
+    with pytest.raises(BadValue, match="'UnsupportedDpEvent' is not known"):
+        event_to_json(dp.UnsupportedDpEvent())
     with pytest.raises(BadValue, match="'Popen' is not known"):
         event_from_json({"Popen": {"args": "true"}})
 

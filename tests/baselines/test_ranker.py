@@ -17,6 +17,7 @@ from tacit.baselines.ials import Ials
 from tacit.baselines.item_knn import ItemKnn
 from tacit.baselines.lightfm import LightFm
 from tacit.baselines.mult_vae import MultVae
+from tacit.baselines.news_central import NamlCentral, NrmsCentral, PlmNrCentral
 from tacit.baselines.popularity import Popularity
 from tacit.baselines.pure_svd import PureSvd
 from tacit.baselines.random import Random
@@ -54,6 +55,7 @@ def test_all_that_are_installed_are_tested():
     tested = {type(ranker) for ranker in ALL}
     # test_lightfm.py, test_content.py, test_recent_popularity.py
     tested |= {LightFm, Content, RecentPopularity}
+    tested |= {PlmNrCentral, NrmsCentral, NamlCentral}  # test_news_central.py
     assert {type(baseline(name)) for name in baseline_names()} == tested
     assert {EntryPoint("", one, "").load() for one in BASELINES.values()} == tested
 

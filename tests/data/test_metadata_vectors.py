@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -114,3 +114,17 @@ def test_what_is_wrong_is_named(words, tmp_path):
         archive.writestr("b.txt", FILE)
     with pytest.raises(BadData, match="2 text files"):
         read_words(tmp_path / "two.zip", {"male"})
+
+
+def test_a_damaged_file_is_refused_by_name(words, tmp_path):
+    words.write_bytes(b"male 1 2 3\n\xff\xfe 1 2 3\n")
+    with pytest.raises(BadData, match=r"words.txt: is damaged"):
+        read_words(words, {"male", "female"})
+    packed = tmp_path / "words.zip"
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("words.txt", FILE * 50)
+    held = bytearray(packed.read_bytes())
+    held[45:60] = bytes(15)
+    packed.write_bytes(held)
+    with pytest.raises(BadData, match=r"words.zip: is damaged"):
+        read_words(packed, {"unheard"})

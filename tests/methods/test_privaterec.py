@@ -16,10 +16,12 @@ from tacit.data.features import Numeric, Text, Vectors
 from tacit.data.federated_data import FederatedData
 from tacit.data.impressions import Impressions
 from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
 from tacit.data.strings import Strings
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import (
+    Broadcast,
     Candidates,
     CentralGaussian,
     LocalPrivUnit,
@@ -30,6 +32,11 @@ from tacit.method import (
 from tacit.methods.privaterec import PrivateRec
 from tacit.models.news_vectors import centred
 from tacit.plan import Plan
+from tacit.privacy import (
+    PublishedAttentionNoise,
+    PublishedGradientNoise,
+    PublishedVotes,
+)
 from tacit.release import Standing, Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.serving.onnx_file import to_onnx
@@ -108,8 +115,48 @@ class TestProjection(TestCentral):
     """One matrix for both sides, all rounds on gradients."""
 
     def method(self) -> Method:
-        own = {"head": "projection", "learns": "gradients"}
+        own = {"model": "projection", "learns": "gradients"}
         return PrivateRec(**SMALL, **own, privacy=replace(QUIET, noise_multiplier=1e-3))
+
+
+class TestLocal(TestCentral):
+    """DP-FedRec with noise that proves its epsilon; here hardly any."""
+
+    def method(self) -> Method:
+        own = {"model": "projection", "learns": "gradients"}
+        return PrivateRec(
+            **SMALL, **own, privacy=LocalPrivUnit(epsilon=500.0, clip=5.0)
+        )
+
+
+class TestEncoder(TestCentral):
+    """PLM-NR under central noise, from content similarity on."""
+
+    def method(self) -> Method:
+        quiet = replace(QUIET, noise_multiplier=1e-3)
+        return PrivateRec(**SMALL, model="plm-nr", privacy=quiet)
+
+
+PAPER = {"mode": "paper", "model": "plm-nr", "dimensions": None, "rate": 0.1}
+
+
+class TestPaper(TestCentral):
+    """Algorithm 3 to the letter; its claimed epsilon is large enough to learn."""
+
+    def method(self) -> Method:
+        privacy = PublishedAttentionNoise(epsilon=60.0, padding=0.1)
+        return PrivateRec(**PAPER, serving="relu", privacy=privacy)
+
+    def answer_plan(self, world: FederatedData) -> Plan:
+        return Plan(len(world.shards), rounds=60)
+
+
+class TestPublishedGradient(TestCentral):
+    """DP-FedRec as printed, with a clip that small gradients do not feel."""
+
+    def method(self) -> Method:
+        privacy = PublishedGradientNoise(epsilon=1e4, theta=5.0)
+        return PrivateRec(**PAPER, starts_at="content", privacy=privacy)
 
 
 class TestBare(TestCentral):
@@ -152,14 +199,14 @@ def of_unit_length(catalog: Catalog) -> Catalog:
     return Catalog(ids, ids, {"title_vector": Vectors(both)})
 
 
-@pytest.mark.parametrize("head", ["projection", "bilinear"])
-def test_untrained_it_is_the_content_baseline(head):
+@pytest.mark.parametrize("model", ["projection", "bilinear"])
+def test_untrained_it_is_the_content_baseline(model):
     """To the last digits: the same vectors, all of length one, and the scale."""
     world = mixed_world()
     catalog = of_unit_length(described(len(world.catalog)))
     shards = replace(world.shards, n_items=len(catalog))
     own = replace(world, catalog=catalog, shards=shards)
-    made = simulation(PrivateRec(head=head, dimensions=None, scale=3.0), world=own)
+    made = simulation(PrivateRec(model=model, dimensions=None, scale=3.0), world=own)
     baseline = Content().reading(catalog).fit(shards, key=Key.from_seed(0))
     found = scores_of(made, made.start().server)
     np.testing.assert_allclose(found, 3.0 * baseline.score(shards), atol=3e-6)
@@ -180,7 +227,7 @@ def loss_of(method, server, shards, user):
             continue
         read = slates.histories[slates.history_of[place]]
         h = vectors[read].mean(axis=0) if len(read) else np.zeros(vectors.shape[1])
-        if method.head == "projection":
+        if method.model == "projection":
             scores = method.scale * vectors[shown] @ head.T @ (head @ h)
         else:
             scores = method.scale * vectors[shown] @ head.T @ np.append(h, 0.3)
@@ -190,11 +237,11 @@ def loss_of(method, server, shards, user):
     return total
 
 
-@pytest.mark.parametrize("head", ["projection", "bilinear"])
-def test_the_gradient_is_that_of_the_loss(head):
+@pytest.mark.parametrize("model", ["projection", "bilinear"])
+def test_the_gradient_is_that_of_the_loss(model):
     """Central differences of a loss that is written down slate by slate."""
     own = {"dimensions": None, "most_impressions": 3, "learns": "gradients"}
-    made = simulation(PrivateRec(head=head, **own))
+    made = simulation(PrivateRec(model=model, **own))
     server, draws = made.start().server, Key.from_seed(9).generator()
     moved = server.weights["head"] + 0.3 * draws.normal(
         size=server.weights["head"].shape
@@ -249,11 +296,12 @@ def test_reports_are_bounded_whatever_the_history(learns, privacy, bound):
     assert norms[0] == 0.0
 
 
-def test_nobody_has_impressions():
-    """Clients without impressions send zeros; the model stays content similarity."""
+@pytest.mark.parametrize("own", [SMALL, {**SMALL, "model": "plm-nr"}, PAPER])
+def test_nobody_has_impressions(own):
+    """Clients without impressions send zeros; the model stays at its start."""
     world = mixed_world()
     world = replace(world, catalog=described(len(world.catalog)))
-    made = simulation(PrivateRec(**SMALL), world=world)
+    made = simulation(PrivateRec(**own), world=world)
     *_, (state, _) = made.run(made.start())
     for name, value in made.start().server.weights.items():
         np.testing.assert_array_equal(state.server.weights[name], value)
@@ -303,18 +351,24 @@ def test_its_claims_survive_the_audit(learns):
 @pytest.mark.parametrize(
     ("own", "complaint"),
     [
-        ({"mode": "paper"}, "mode='paper' .* is not offered yet"),
-        ({"mode": "local"}, "mode='local' .* is not offered yet"),
-        ({"mode": "sounds"}, "mode"),
+        ({"mode": "paper"}, "model='projection' is not in the paper"),
+        ({"mode": "paper", "model": "plm-nr", "privacy": QUIET}, "'published'"),
+        ({"privacy": PublishedAttentionNoise()}, "go with mode='paper'"),
+        ({"mode": "local"}, "mode"),
+        ({"model": "plm-nr", "learns": "clicks"}, "learn from gradients alone"),
+        ({"model": "nrms", "starts_at": "content"}, "has no such start"),
+        ({"interests": 1}, "interests"),
+        ({"serving": "tanh"}, "serving"),
+        ({"negatives": 0}, "negatives"),
         ({"learns": "nothing"}, "learns"),
-        ({"head": "mlp"}, "head"),
+        ({"model": "mlp"}, "model"),
         ({"content": ()}, "content is empty"),
         ({"dimensions": 0}, "dimensions"),
         ({"most_impressions": 0}, "most_impressions"),
         ({"click_rounds": 0}, "click_rounds"),
-        ({"rate": 0.0}, "rate"),
+        ({"rate": -0.1}, "rate"),
         ({"click_share": 1.0}, "click_share"),
-        ({"privacy": LocalPrivUnit()}, "privacy"),
+        ({"privacy": PublishedVotes()}, "privacy"),
     ],
 )
 def test_refuses(own, complaint):
@@ -400,3 +454,12 @@ def test_it_says_which_news_speak_for_an_item(served):
     found = served.because(["N2", "N5", "N8"], "N4")
     assert {reason.id for reason in found[:2]} == {"N2", "N8"}
     assert sum(reason.share for reason in found) == pytest.approx(1.0)
+
+
+def test_an_encoder_is_neither_exported_nor_explained():
+    method = PrivateRec(model="plm-nr")
+    broadcast = Broadcast(0, bytes(16), {})
+    with pytest.raises(Refused, match="model='plm-nr'"):
+        method.formula(broadcast)
+    with pytest.raises(Refused, match="model='plm-nr'"):
+        method.reasons(broadcast, Shards.of_history([0], n_items=2), 1)

@@ -95,6 +95,7 @@ def _known() -> dict[type, Callable[[Any], Any]]:
         dp.TruncatedSubsampledGaussianDpEvent: _truncated,
         dp.SampledWithoutReplacementDpEvent: _without_replacement,
         dp.RepeatAndSelectDpEvent: _unchanged,
+        dp.ZCDpEvent: _concentrated,
         events.FailureDpEvent: _unchanged,
         events.PaddedDpEvent: _padded,
         events.PureDpEvent: _unchanged,
@@ -117,6 +118,12 @@ def _laplace(event: Any) -> Any:
     if event.noise_multiplier == 0:  # any positive one has the pure epsilon 1 / it
         raise NotPrivate
     return event
+
+
+def _concentrated(event: Any) -> Any:
+    """zCDP; its rho is that of the neighbours which the release's adjacency names."""
+    check.not_negative(rho=event.rho, xi=event.xi)
+    return event if event.rho or event.xi else None
 
 
 def _noisy(multiplier: float) -> float:

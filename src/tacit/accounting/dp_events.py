@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         SampledWithoutReplacementDpEvent,
         SelfComposedDpEvent,
         TruncatedSubsampledGaussianDpEvent,
+        ZCDpEvent,
     )
 else:
     _events = _loaded()
@@ -61,6 +62,7 @@ else:
     SampledWithoutReplacementDpEvent = _events.SampledWithoutReplacementDpEvent
     SelfComposedDpEvent = _events.SelfComposedDpEvent
     TruncatedSubsampledGaussianDpEvent = _events.TruncatedSubsampledGaussianDpEvent
+    ZCDpEvent = _events.ZCDpEvent
 
 __all__ = [
     "ComposedDpEvent",
@@ -75,4 +77,5 @@ __all__ = [
     "SampledWithoutReplacementDpEvent",
     "SelfComposedDpEvent",
     "TruncatedSubsampledGaussianDpEvent",
+    "ZCDpEvent",
 ]

@@ -150,6 +150,7 @@ def _refuse_central_exchanges(parts: Parts) -> None:
 
     local = (
         *(dp.GaussianDpEvent, dp.LaplaceDpEvent),  # Gaussians are merged by now
+        dp.ZCDpEvent,
         *(PureDpEvent, PaddedDpEvent, ShuffledDpEvent),
     )
     for part in parts:

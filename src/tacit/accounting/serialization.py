@@ -170,6 +170,7 @@ def _kinds() -> dict[str, type]:
         *(dp.RandomizedResponseDpEvent, dp.SelfComposedDpEvent, dp.ComposedDpEvent),
         *(dp.PoissonSampledDpEvent, dp.TruncatedSubsampledGaussianDpEvent),
         *(dp.SampledWithoutReplacementDpEvent, dp.RepeatAndSelectDpEvent),
+        dp.ZCDpEvent,
         *(events.PureDpEvent, events.PaddedDpEvent),
         *(events.ShuffledDpEvent, events.SkellamDpEvent, events.FailureDpEvent),
     )

@@ -14,6 +14,9 @@ BASELINES = {
     "item_knn": "tacit.baselines.item_knn:ItemKnn",
     "lightfm": "tacit.baselines.lightfm:LightFm",
     "mult_vae": "tacit.baselines.mult_vae:MultVae",
+    "naml": "tacit.baselines.news_central:NamlCentral",
+    "nrms": "tacit.baselines.news_central:NrmsCentral",
+    "plm_nr": "tacit.baselines.news_central:PlmNrCentral",
     "popularity": "tacit.baselines.popularity:Popularity",
     "pure_svd": "tacit.baselines.pure_svd:PureSvd",
     "random": "tacit.baselines.random:Random",
@@ -22,4 +25,4 @@ BASELINES = {
 }
 
 # Those that read vectors of texts, which `[data] text_vectors` makes.
-READ_TEXTS = frozenset({"content"})
+READ_TEXTS = frozenset({"content", "plm_nr"})

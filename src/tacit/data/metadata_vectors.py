@@ -18,11 +18,12 @@ its numbers on each line will do.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
-from zipfile import ZipFile, is_zipfile
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 from jaxtyping import Float64
@@ -36,6 +37,7 @@ from tacit.errors import BadData, BadValue, MissingData
 Words = Mapping[str, Float64[np.ndarray, "axes"]]
 
 _WORD = re.compile(r"[a-z]+|[0-9]+")
+_SOURCE = "GloVe's vectors are at https://nlp.stanford.edu/projects/glove/"
 _MEANT = {  # labels of MovieLens that are no words
     "gender": {"F": "female", "M": "male"},
 }
@@ -133,20 +135,26 @@ def read_words(path: Path, wanted: Iterable[str]) -> dict[str, np.ndarray]:
         left.discard(word)
         found[word], size = vector / norm, len(vector)
     if not found:
-        raise BadData(path.name, None, "has none of the words that metadata mean")
+        raise BadData(path.name, None, "has none of the words that are asked for")
     return found
 
 
 def _lines(path: Path) -> Iterator[str]:
     if not path.is_file():
-        raise MissingData(
-            f"there is no file of word vectors at {path}; GloVe's are at "
-            "https://nlp.stanford.edu/projects/glove/"
-        )
-    if not is_zipfile(path):
-        with path.open(encoding="utf-8") as file:
-            yield from file
-        return
+        raise MissingData(f"there is no file of word vectors at {path}; {_SOURCE}")
+    try:
+        yield from _text_lines(path) if not is_zipfile(path) else _packed_lines(path)
+    except (UnicodeDecodeError, BadZipFile, zlib.error, EOFError) as error:
+        problem = f"is damaged or no text in UTF-8: {error}; {_SOURCE}"
+        raise BadData(path.name, None, problem) from error
+
+
+def _text_lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8") as file:
+        yield from file
+
+
+def _packed_lines(path: Path) -> Iterator[str]:
     with ZipFile(path) as archive:
         names = [n for n in archive.namelist() if n.endswith(".txt")]
         if len(names) != 1:

@@ -142,7 +142,8 @@ def _forms(name: str) -> list[Subject]:
     The papers' own mechanisms have a mode and a plan of their own: audit a run of them.
     """
     cls, plan = method_class(name), _plan()
-    kinds = {n: kind() for n, kind in cls.mechanisms.items() if n != "published"}
+    own = "published"
+    kinds = {n: k() for n, k in cls.mechanisms.items() if not n.startswith(own)}
     if len(kinds) == 1:
         return [_form(name, cls(), plan)]
     is_clipped = issubclass(cls, SumMethod) and any(

@@ -1,4 +1,4 @@
-"""PrivateRec, training: news ranked by public text vectors, learnt from impressions.
+"""PrivateRec, training: news ranked by their texts, learnt from impressions.
 
     v_c   public vector of a news                  N_h   a user's history
     h     mean of v over the history               N_c   candidates that were shown
@@ -7,6 +7,10 @@
     a     scale of the scores                      m     weight of the effects
     S, z  clip and noise multiplier                η     rate of FedAdam
     τ     how far W is from I, before any click
+    Θ     all weights of an encoder                b     B basis vectors, interests
+    k, C  sampled negatives, size of a slate       p, θ  padding, sensitivity assumed
+
+sound, model = "projection" or "bilinear"
 
     client  1  x_u ← clicked - expected over what was shown, of norm 1 at most
     server  2  e ← what noise leaves of the sum of x_u               click_effects
@@ -17,11 +21,24 @@
 
 Lines 1 and 2 are content with private click-through counts; lines 3 and 4 are
 DP-FedAdam at user level (`learns` chooses). An untrained model is content similarity.
-The head may also be bilinear, with a row for what all like (`models.news_similarity`).
+With model = "plm-nr", "naml" or "nrms" line 3 is the gradient by all of Θ of a click
+beside k others. Without noise that is the paper's FedRec; under `local`, DP-FedRec
+with the noise that proves its epsilon.
 
-The paper trains on gradients through a noisy attention over B interests and claims its
-privacy for one click; no guarantee follows (docs/errata/privaterec.md). That training,
-`mode = "paper"`, the local mode and encoders of words are not offered yet.
+paper, mechanism = "published"                                    Algorithms 2 and 3
+
+    client  1  u ← Θ_U(Θ_N(n) for n in N_h, each replaced by padding with p)      2-6
+            2  α ← softmax(u·b / sqrt d), clipped to 1                            7-8
+            3  α ← α + noise of θ and ε_t, made positive by ReLU, summing to 1    9-10
+            4  k candidates not clicked; the label permuted, e^β : 1             16-18
+            5  g_u ← gradient by Θ and b of the cross-entropy, scores (α b)·r    19-21
+    server  6  Θ, b ← FedAdam(Θ, b, sum of g_u / planned cohort)                     9
+    device  7  rank by lines 1 to 3 without padding and noise (ε_s = ∞), SoftPlus
+
+Line 5 is computed from the raw history, so nothing is promised; what is claimed stands
+beside it (docs/errata/privaterec.md). mechanism = "published_gradient" is DP-FedRec as
+printed: noise on the gradient by Θ, no basis, labels as they are. "none" is either of
+them at ε_t = ∞: with interests in mode "paper", without in mode "sound".
 
 Source: Liu et al. 2022, "PrivateRec: Differentially Private Model Training and Online
 Serving for Federated News Recommendation", Section 3.3.
@@ -39,7 +56,7 @@ from jaxtyping import Float64
 
 from tacit import check
 from tacit.aggregation.server_optimizers import Adam
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Refused
 from tacit.method import (
     Array,
     Arrays,
@@ -51,6 +68,7 @@ from tacit.method import (
     Formula,
     Key,
     Keys,
+    LocalPrivUnit,
     Mechanisms,
     Phase,
     Plan,
@@ -69,70 +87,77 @@ from tacit.method import (
     in_turn,
 )
 from tacit.models.click_effects import click_effects, excess_clicks
+from tacit.models.news_encoders.drawn_batch import Draws, TrueLabels
+from tacit.models.news_encoders.plm_nr import PlmNr
+from tacit.models.news_models import Encoded, Encoder, NewsModel, Similarity
 from tacit.models.news_similarity import (
     Bilinear,
     Head,
     Projection,
-    Slated,
-    gradient,
-    mean_rows,
     ranking_formula,
     reasons,
 )
-from tacit.models.news_vectors import described_by, news_vectors
+from tacit.models.news_vectors import described_by
+from tacit.privacy import PublishedAttentionNoise, PublishedGradientNoise
 
+EFFECTS = "effects"  # of the news on clicks, among the weights of a head
 _PROOF = "docs/methods/privaterec.md"
 _LEAK = "a gradient is made of the vectors of what was read and clicked"
 # Bound of the mean gradient over the noise, both of all rounds, from which on steps are
 # whole. A mean gradient is some hundredths of its bound long.
 _TRUSTED = 100.0
 _HEADS: dict[str, Head] = {"projection": Projection(), "bilinear": Bilinear()}
-_NOT_YET = {
-    "paper": "Algorithm 3 to the letter, which has no guarantee",
-    "local": "private attention and labels that leave the device",
-}
+_ENCODERS = ("plm-nr", "naml", "nrms")
+_LEARNS = ("clicks and gradients", "clicks", "gradients")
+_RATES = {"head": 0.03, "encoder": 0.003}
+_SHAPES = Key.from_seed(0)  # for weights of which only the shapes are looked at
+_PUBLISHED = (PublishedAttentionNoise, PublishedGradientNoise)
 
 
 @dataclass(frozen=True)
 class PrivateRec(SumMethod):
-    """Content similarity of news, moved by clipped gradients and private click counts.
+    """News ranked by a model that clients' impressions train.
 
     Clients learn from impressions alone; one without any sends zeros.
     """
 
-    mechanisms: ClassVar[Mechanisms] = {"none": Unprotected, "central": CentralGaussian}
+    mechanisms: ClassVar[Mechanisms] = {
+        "none": Unprotected,
+        "central": CentralGaussian,
+        "local": LocalPrivUnit,
+        "published": PublishedAttentionNoise,
+        "published_gradient": PublishedGradientNoise,
+    }
 
-    mode: Literal["sound"] = "sound"
-    learns: Literal["clicks and gradients", "clicks", "gradients"] = (
-        "clicks and gradients"
-    )
-    # public vectors
+    mode: Literal["sound", "paper"] = "sound"
+    learns: Literal["clicks and gradients", "clicks", "gradients"] | None = None
+    # the model
+    model: Literal["projection", "bilinear", "plm-nr", "naml", "nrms"] = "projection"
     content: tuple[str, ...] = ("title_vector",)  # features; `title`: words of titles
     dimensions: int | None = 64  # principal axes that are kept; None: all
-    # the model
-    head: Literal["projection", "bilinear"] = "projection"
     scale: float = 5.0  # a
     popularity: float = 0.5  # m, of an effect that is one deviation from the mean
+    starts_at: Literal["content", "random"] | None = None  # None: random as published
+    interests: int = 3  # B, of mode="paper"
+    serving: Literal["softplus", "relu"] = "softplus"  # of mode="paper"
     # a client
-    most_impressions: int = 5  # that a client learns from in a round, drawn anew
+    most_impressions: int | None = None  # in a round; None: 5, or 1 as published
+    negatives: int = 4  # k, of an encoder
+    most_read: int = 50  # news of a history that an encoder reads, the last ones
     # the server's step
-    rate: float = 0.03  # η, at the most: noise makes it smaller
-    prior: float = 0.1  # τ: expected deviation of a number of the head from its start
+    rate: float | None = None  # η, at the most; None: by the model. 0: untrained
+    prior: float = 0.1  # τ: expected deviation of a number of a head from its start
     # counting clicks
     click_rounds: int = 1
     click_share: float = 0.2  # of the budget
 
     def __post_init__(self) -> None:
         check_offered(self)
-        if self.mode in _NOT_YET:
-            raise BadValue(
-                f"mode='{self.mode}' ({_NOT_YET[self.mode]}) is not offered yet; use "
-                "mode='sound'"
-            )
-        check.one_of(("sound",), mode=self.mode)
-        choices = ("clicks and gradients", "clicks", "gradients")
-        check.one_of(choices, learns=self.learns)
-        check.one_of(_HEADS, head=self.head)
+        check.one_of(("sound", "paper"), mode=self.mode)
+        check.one_of(_LEARNS, learns=self._learns)
+        check.one_of((*_HEADS, *_ENCODERS), model=self.model)
+        check.one_of(("content", "random"), starts_at=self._starts_at)
+        check.one_of(("softplus", "relu"), serving=self.serving)
         if not self.content:
             raise BadValue(
                 "content is empty; name public features of the catalog, such as "
@@ -140,20 +165,52 @@ class PrivateRec(SumMethod):
             )
         if self.dimensions is not None:
             check.count(dimensions=self.dimensions)
-        check.count(most_impressions=self.most_impressions)
-        check.count(click_rounds=self.click_rounds)
-        check.positive(scale=self.scale, rate=self.rate, prior=self.prior)
-        check.not_negative(popularity=self.popularity)
+        check.count(most_impressions=self._most_impressions, most_read=self.most_read)
+        check.count(negatives=self.negatives, click_rounds=self.click_rounds)
+        check.at_least(2, interests=self.interests)
+        check.positive(scale=self.scale, prior=self.prior)
+        check.not_negative(popularity=self.popularity, rate=self._rate)
         check.fraction(click_share=self.click_share)
+        self._check_mode()
+
+    def _check_mode(self) -> None:
+        is_published = isinstance(self.privacy, _PUBLISHED)
+        if self.mode == "sound" and is_published:
+            raise BadValue(
+                f"mode='sound' with {type(self.privacy).__name__}: the paper's own "
+                "noises go with mode='paper'"
+            )
+        if self.mode == "paper" and self.privacy.is_private and not is_published:
+            raise BadValue(
+                f"mode='paper' with {type(self.privacy).__name__}: the paper has "
+                "mechanism 'published', its rival 'published_gradient', and 'none' "
+                "without noise"
+            )
+        if self.mode == "paper" and not self._is_encoder:
+            raise BadValue(
+                f"model='{self.model}' is not in the paper; use one of "
+                f"{', '.join(_ENCODERS)}, or mode='sound'"
+            )
+        if self._is_encoder and self._learns != "gradients":
+            raise BadValue(
+                f"learns='{self.learns}' with model='{self.model}': encoders learn "
+                "from gradients alone; use learns='gradients', or a model of "
+                f"{', '.join(_HEADS)}"
+            )
+        if self.starts_at == "content" and self.model in ("naml", "nrms"):
+            raise BadValue(
+                f"starts_at='content' with model='{self.model}': an encoder of words "
+                "has no such start; use 'random', or model='plm-nr'"
+            )
 
     # what leaves
 
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
         """Clicks for a share of the budget, then gradients; or one of the two."""
         everything = range(plan.rounds)
-        if self.learns == "clicks":
+        if self._learns == "clicks":
             return (self._counting(everything, share=1.0),)
-        if self.learns == "gradients":
+        if self._learns == "gradients":
             return (self._training(everything, share=1.0),)
         counting, training = in_turn(
             ("clicks", self.click_rounds, "PrivateRec counts clicks"),
@@ -183,21 +240,23 @@ class PrivateRec(SumMethod):
         )
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
-        """One number per news while counting; then the factors of the head."""
+        """One number per news while counting; then the gradient by every weight."""
         if phase.name == "clicks":
             return {"clicks": Slot("float32", (len(catalog),))}
-        rank = self._head.rank * self.most_impressions
-        return {"head": Slot("float64", self._start(catalog).shape, rank)}
+        _, weights = self._begun(catalog, _SHAPES)
+        return self._model.slots(weights)
 
     def public_shape(
         self, phase: Phase | None, catalog: Catalog
     ) -> Mapping[str, PublicSlot]:
-        """The vectors of the news, the head, and the effects."""
-        vectors = self._vectors(catalog)
+        """Public inputs, weights and effects; at the end what ranking needs."""
+        inputs, weights = self._begun(catalog, _SHAPES)
+        known = {**inputs, **weights}
+        if phase is None:
+            known = self._model.served(known)
         return {
-            "vectors": PublicSlot("float32", vectors.shape),
-            "head": PublicSlot("float64", self._start(catalog).shape),
-            "effects": PublicSlot("float64", (len(catalog),)),
+            **{name: _public_slot(value) for name, value in known.items()},
+            **self._effects_shape(len(catalog)),
         }
 
     def update(
@@ -212,90 +271,109 @@ class PrivateRec(SumMethod):
         impressions = shards.known_impressions
         if phase.name == "clicks":
             return Tree.dense(clicks=excess_clicks(impressions))
-        vectors = broadcast.weights["vectors"].astype(np.float64)
-        most = self.most_impressions
-        found = gradient(
-            self._head,
-            broadcast.weights["head"],
-            Slated.of(impressions, vectors, most=most, keys=keys),
-            vectors,
-            scale=self.scale,
-            effects=self.popularity * broadcast.weights["effects"],
-            n_clients=len(shards),
-            most=most,
-        )
-        return Tree({"head": found})
+        told = self.privacy.told_shape(phase)
+        known = {n: v for n, v in broadcast.weights.items() if n not in told}
+        effects = self.popularity * known.pop(EFFECTS, np.zeros(shards.n_items))
+        return self._model.gradients(known, impressions, keys, effects=effects)
 
     # server
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
-        """Content similarity: the head at its start, no effect of any news."""
+        """The model at its start, and no effect of any news."""
+        inputs, weights = self._begun(catalog, key)
         nothing = np.zeros(len(catalog))
-        weights: dict[str, Array] = {
-            "vectors": self._vectors(catalog),
-            "head": self._start(catalog),
-            "effects": nothing,
-        }
-        memory = Adam.federated(self.rate).start({"head": weights["head"]})
-        return Server(plan, catalog, 0, weights, {**memory, "clicks": nothing})
+        effects = dict.fromkeys(self._effects_shape(len(catalog)), nothing)
+        memory = Adam.federated(1.0).start(weights)
+        return Server(
+            plan,
+            catalog,
+            0,
+            {**inputs, **weights, **effects},
+            {**memory, "clicks": nothing},
+        )
+
+    def public(self, server: Server, phase: Phase | None) -> Arrays:
+        """All of it while training; at the end what ranking needs."""
+        if phase is not None:
+            return server.weights
+        known = dict(server.weights)
+        effects = {n: known.pop(n) for n in (EFFECTS,) if n in known}
+        return {**self._model.served(known), **effects}
 
     def learn(self, server: Server, phase: Phase, total: Arrays) -> Server:
         """Line 2, from all clicks counted so far, or line 4."""
         if phase.name == "gradients":
-            mean = divided(self._with_prior(server, total), self.planned(server.plan))
-            optimizer = Adam.federated(self.rate * self._trust(server, phase))
-            return server.stepped(optimizer, mean)
+            return self._stepped(server, phase, total)
         clicks = server.memory["clicks"] + total["clicks"]
         users, size = server.plan.cohort_size, len(clicks)
         noise = self.privacy.variance(phase, users=users, size=size)
         deviation = math.sqrt(noise * (server.round + 1))
         effects = click_effects(clicks, deviation=deviation)
         return server.after(
-            weights={**server.weights, "effects": effects},
+            weights={**server.weights, EFFECTS: effects},
             memory={**server.memory, "clicks": clicks},
         )
+
+    def _stepped(self, server: Server, phase: Phase, total: Arrays) -> Server:
+        """Line 4; at a rate of zero the model stays at its start."""
+        rate = self._rate * self._trust(server, phase, total)
+        if not rate:
+            return server.after(weights=server.weights, memory=server.memory)
+        mean = divided(self._with_prior(server, total), self.planned(server.plan))
+        return server.stepped(Adam.federated(rate), mean)
 
     # serving, on the device
 
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """The user vector of each history, times the scale."""
-        vectors = broadcast.weights["vectors"].astype(np.float64)
-        read = mean_rows(shards.histories, vectors)
-        users = self._head.users(broadcast.weights["head"], read)
-        return Tastes(Tree.dense(user=self.scale * users))
+        """The user vector of each history."""
+        served = self._served(broadcast)
+        return Tastes(Tree.dense(user=self._model.users(served, shards.histories)))
 
     def score(
         self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
-        """Line 5: content as the head sees it, and the effects of the news."""
-        weights, items = broadcast.weights, candidates.items
-        vectors = weights["vectors"][items].astype(np.float64)
-        news = self._head.news(weights["head"], vectors)
-        return user.tree["user"] @ news.T + self.popularity * weights["effects"][items]
+        """Line 5: inner products of users and news, and the effects of the news."""
+        news = self._model.news(self._served(broadcast), candidates.items)
+        scores = user.tree["user"] @ news.T
+        if EFFECTS not in broadcast.weights:
+            return scores
+        return scores + self.popularity * broadcast.weights[EFFECTS][candidates.items]
+
+    def _served(self, broadcast: Broadcast) -> Arrays:
+        known = {n: v for n, v in broadcast.weights.items() if n != EFFECTS}
+        return self._model.served(known)
 
     def formula(self, broadcast: Broadcast) -> Formula:
         """Line 5 as a graph that takes histories; a repeat in a history counts once."""
-        weights = broadcast.weights
+        head, weights = self._exact_head("a file for devices"), broadcast.weights
         return ranking_formula(
-            self._head,
+            head,
             weights["head"],
             weights["vectors"].astype(np.float64),
             scale=self.scale,
-            effects=self.popularity * weights["effects"],
+            effects=self.popularity * weights[EFFECTS],
         )
 
     def reasons(
         self, broadcast: Broadcast, shards: Shards, item: int
     ) -> Float64[np.ndarray, "events"]:
         """How much each news that was read adds to the content term of line 5."""
-        weights = broadcast.weights
-        vectors = weights["vectors"].astype(np.float64)
-        head, read = self._head, shards.items
+        head, weights = self._exact_head("a reason"), broadcast.weights
+        vectors, read = weights["vectors"].astype(np.float64), shards.items
         return reasons(
             head, weights["head"], vectors, read=read, item=item, scale=self.scale
         )
+
+    def _exact_head(self, wanted: str) -> Head:
+        """The head, whose scores are linear in what was read; encoders are refused."""
+        if self._is_encoder:
+            raise Refused(
+                f"model='{self.model}' has attention over what was read, and {wanted} "
+                f"needs scores that are linear in it; train one of {', '.join(_HEADS)}"
+            )
+        return _HEADS[self.model]
 
     # details
 
@@ -304,8 +382,75 @@ class PrivateRec(SumMethod):
         return replace(self, content=described_by(catalog))
 
     @property
-    def _head(self) -> Head:
-        return _HEADS[self.head]
+    def _is_encoder(self) -> bool:
+        return self.model in _ENCODERS
+
+    @property
+    def _learns(self) -> str:
+        if self.learns is not None:
+            return self.learns
+        return "gradients" if self._is_encoder else "clicks and gradients"
+
+    @property
+    def _starts_at(self) -> Literal["content", "random"]:
+        if self.starts_at is not None:
+            return self.starts_at
+        return "random" if self.mode == "paper" else "content"
+
+    @property
+    def _most_impressions(self) -> int:
+        if self.most_impressions is not None:
+            return self.most_impressions
+        return 1 if self.mode == "paper" else 5
+
+    @property
+    def _rate(self) -> float:
+        if self.rate is not None:
+            return self.rate
+        return _RATES["encoder" if self._is_encoder else "head"]
+
+    @property
+    def _model(self) -> NewsModel:
+        if not self._is_encoder:
+            return Similarity(
+                _HEADS[self.model],
+                self.content,
+                self.dimensions,
+                self.scale,
+                self._most_impressions,
+            )
+        privacy, labels = self.privacy, TrueLabels(self.negatives)
+        reads = self._most_impressions, self.most_read
+        if isinstance(privacy, PublishedAttentionNoise):
+            draws = Draws(privacy.labels(self.negatives), *reads, privacy.padding)
+            noise = privacy.attention(self.interests)
+            return Encoded(self._encoder, draws, self.interests, noise, self.serving)
+        has_basis = self.mode == "paper" and not self.privacy.is_private
+        interests = self.interests if has_basis else 0
+        return Encoded(
+            self._encoder, Draws(labels, *reads), interests, serving=self.serving
+        )
+
+    @property
+    def _encoder(self) -> Encoder:
+        return PlmNr(
+            content=self.content,
+            dimensions=self.dimensions,
+            starts_at=self._starts_at,
+            scale=self.scale,
+        )
+
+    def _begun(
+        self, catalog: Catalog, key: Key
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """The public inputs, and the weights before training."""
+        inputs = self._model.inputs(catalog)
+        return inputs, self._model.start(key, inputs)
+
+    def _effects_shape(self, n_items: int) -> dict[str, PublicSlot]:
+        if self._is_encoder:
+            return {}
+        return {EFFECTS: PublicSlot("float64", (n_items,))}
 
     def _with_prior(self, server: Server, total: Arrays) -> Arrays:
         """The sum of gradients with that of a normal prior around the start.
@@ -314,26 +459,32 @@ class PrivateRec(SumMethod):
         prior weighs as much as 1/τ² users: much in a small population, whose clicks
         would be learnt by heart, and little in a large one.
         """
-        head = server.weights["head"]
-        pull = (head - self._start(server.catalog)) / self.prior**2
-        return {"head": total["head"] + pull}
+        if self._is_encoder:  # a random start is nothing to stay near
+            return total
+        _, start = self._begun(server.catalog, _SHAPES)
+        return {
+            name: value + (server.weights[name] - start[name]) / self.prior**2
+            for name, value in total.items()
+        }
 
-    def _trust(self, server: Server, phase: Phase) -> float:
+    def _trust(self, server: Server, phase: Phase, total: Arrays) -> float:
         """How much of the rate is used: less where noise outweighs the gradients.
 
         Adam's steps are as long under noise as without it. Of all rounds together the
         mean gradient, of norm S at the most, stands against noise of norm
-        z S sqrt(numbers of the head) / (clients sqrt(rounds)).
+        z S sqrt(numbers of the model) / (clients sqrt(rounds)).
         """
-        if not isinstance(self.privacy, CentralGaussian):
-            return 1.0
-        head = server.weights["head"]
-        clients = self.planned(server.plan) * math.sqrt(len(phase.rounds))
-        noise = self.privacy.noise_of(phase) * math.sqrt(head.size)
-        return min(1.0, clients / noise / _TRUSTED)
+        if not isinstance(self.privacy, CentralGaussian | LocalPrivUnit):
+            return 1.0  # without noise, or as the paper has it
+        size = sum(value.size for value in total.values())
+        clients = self.planned(server.plan)
+        variance = self.privacy.variance(phase, users=clients, size=size)
+        noise = math.sqrt(variance * size) / phase.bounded_by(self.privacy.clip)
+        return min(1.0, clients * math.sqrt(len(phase.rounds)) / noise / _TRUSTED)
 
-    def _vectors(self, catalog: Catalog) -> Array:
-        return news_vectors(catalog, self.content, dimensions=self.dimensions)
 
-    def _start(self, catalog: Catalog) -> Array:
-        return self._head.start(self._vectors(catalog).shape[1])
+def _public_slot(value: Array) -> PublicSlot:
+    """The layout of a public array; whole numbers are in the range that they have."""
+    if value.dtype.kind == "f":
+        return PublicSlot(str(value.dtype), value.shape)
+    return PublicSlot(str(value.dtype), value.shape, 0, int(value.max(initial=0)))

@@ -128,7 +128,7 @@ class Slated:
         cls, impressions: Impressions, vectors: Items, *, most: int, keys: Keys
     ) -> Slated:
         """At most `most` slates of each client, all of them equally likely to stay."""
-        kept, places = _chosen(impressions, most, keys)
+        kept, places = chosen_slates(impressions, most, keys)
         slates = impressions.slates
         shown = slates.shown.take(kept)
         clicked = impressions.clicked[slates.shown.places(kept)]
@@ -234,7 +234,7 @@ def _sums(rows: Ragged, values: Float64[np.ndarray, "total"], vectors: Items) ->
     return np.asarray(sp.csr_array(cells, shape=(len(rows), len(vectors))) @ vectors)
 
 
-def _chosen(
+def chosen_slates(
     impressions: Impressions, most: int, keys: Keys
 ) -> tuple[Int64[np.ndarray, "slates"], Int64[np.ndarray, "slates"]]:
     """The slates to learn from, and the place of each among its client's."""

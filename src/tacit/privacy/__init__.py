@@ -9,6 +9,7 @@
     local_flips       every client flips the bits of its history
     published         the papers' own, for mode = "paper"
     published_personal  the same, where clients add noise for epsilons of their own
+    published_news    the same, for PrivateRec and its rival
     budgets           a plan's target -> the noise of each phase
     guarantees        the event of a round -> the six cells of a release
 
@@ -27,6 +28,10 @@ from tacit.privacy.local_item import LocalItem
 from tacit.privacy.local_priv_unit import LocalPrivUnit
 from tacit.privacy.privacy import Privacy
 from tacit.privacy.published import PublishedClippedSum, PublishedVotes
+from tacit.privacy.published_news import (
+    PublishedAttentionNoise,
+    PublishedGradientNoise,
+)
 from tacit.privacy.published_personal import PublishedPersonalNoise
 from tacit.privacy.unprotected import UNPROTECTED, Unprotected
 
@@ -38,7 +43,9 @@ __all__ = [
     "LocalItem",
     "LocalPrivUnit",
     "Privacy",
+    "PublishedAttentionNoise",
     "PublishedClippedSum",
+    "PublishedGradientNoise",
     "PublishedPersonalNoise",
     "PublishedVotes",
     "Unprotected",

@@ -6,6 +6,8 @@
     PublishedAttention   PrivateRec, Alg. 2  the event of its actual noise: weights can
                                              be sqrt(2) theta apart, not theta
     PublishedLabels      PrivateRec, Alg. 3  nothing: the click is always a candidate
+    PublishedGradient    DP-FedRec           eps sqrt(d) for d numbers at delta 0; with
+                                             a delta eps² / 2-zCDP, at the user level
     PublishedClipping    DP-PrivRec, Alg. 2  a bit that is always 1, a bound that falls
                                              whatever happens, noise that the step size
                                              does not scale
@@ -30,13 +32,18 @@ from tacit.mechanisms.published.dpvae import (
     optimal_clip,
 )
 from tacit.mechanisms.published.fmf_ldp import PublishedBits
-from tacit.mechanisms.published.privaterec import PublishedAttention, PublishedLabels
+from tacit.mechanisms.published.privaterec import (
+    PublishedAttention,
+    PublishedGradient,
+    PublishedLabels,
+)
 from tacit.mechanisms.published.privrec import PublishedClipping, PublishedSum
 
 __all__ = [
     "PublishedAttention",
     "PublishedBits",
     "PublishedClipping",
+    "PublishedGradient",
     "PublishedLabels",
     "PublishedSum",
     "bisected",

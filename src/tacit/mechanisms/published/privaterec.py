@@ -1,8 +1,10 @@
-"""PrivateRec (Liu et al. 2022): noisy attention and permuted labels, as printed."""
+"""PrivateRec (Liu et al. 2022): noisy attention, permuted labels, noisy gradients.
+
+All three as printed: the first two are PrivateRec's, the last is its rival DP-FedRec's.
+"""
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from numpy.typing import ArrayLike
 from tacit import check
 from tacit.data.ragged import Ragged
 from tacit.keys import Keys
+from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.label_choice import impression_sizes, negatives, with_labels
 from tacit.mechanisms.padding import Padding
 from tacit.mechanisms.private_attention import (
@@ -26,6 +29,7 @@ from tacit.mechanisms.private_attention import (
 )
 from tacit.mechanisms.published.classic import classic_sigma
 from tacit.mechanisms.randomized_response import one_of_each
+from tacit.tree import Array, Dense, Tree
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -37,8 +41,9 @@ class PublishedAttention:
 
     Guarantee: `event`, at the user level. The claimed `epsilon`, at the item level,
         rests on a sensitivity of theta: "attention scores are always positive".
-    Assumes: line 8 clips to theta, as section 3.2.1 does. As printed it clips to 1,
-        which changes nothing, and vectors are sqrt(2) apart for any theta.
+    Assumes: line 8 clips to theta, as section 3.2.1 does, unless `clip` is given. As
+        printed it is 1, which changes nothing, and vectors are sqrt(2) apart for any
+        theta.
     Source: Liu et al. 2022, Algorithm 2, lines 7 to 10.
     """
 
@@ -48,9 +53,10 @@ class PublishedAttention:
     theta: float
     delta: float
     padding: float = 0.0
+    clip: float | None = None  # of line 8; None: theta
 
     def __post_init__(self) -> None:
-        check.positive(epsilon=self.epsilon, theta=self.theta)
+        check.positive(epsilon=self.epsilon, theta=self.theta, clip=self.bound)
         check.count(interests=self.interests)
         check.at_least(2, interests=self.interests)
         check.not_negative(delta=self.delta, padding=self.padding)
@@ -73,21 +79,29 @@ class PublishedAttention:
         return classic_sigma(eps0, delta=delta0, sensitivity=self.theta)
 
     @property
+    def bound(self) -> float:
+        """The largest length of an attention vector after line 8."""
+        return self.theta if self.clip is None else self.clip
+
+    @property
     def event(self) -> DpEvent:
         """The event of its actual noise, for a whole user under replace_one."""
         from tacit.accounting.events import local_gaussian, pure_local
 
         if self.delta:
-            return local_gaussian(self.noise, diameter=l2_sensitivity(self.theta))
-        apart = l1_sensitivity(self.theta, interests=self.interests)
+            return local_gaussian(self.noise, diameter=l2_sensitivity(self.bound))
+        apart = l1_sensitivity(self.bound, interests=self.interests)
         return pure_local(apart / self.noise)
+
+    def drawn(self, keys: Keys) -> Weights:
+        """Line 9: the noise on each weight of each client."""
+        key, n = keys.at("noise"), self.interests
+        return self.noise * (key.normal(n) if self.delta else laplace(key, n))
 
     def privatize(self, attention: Attention, keys: Keys) -> Weights:
         """One noisy distribution over the interests per client."""
-        clipped = clip_attention(attention, theta=self.theta)
-        key, n = keys.at("noise"), self.interests
-        drawn = key.normal(n) if self.delta else laplace(key, n)
-        return to_weights(clipped + self.noise * drawn)
+        clipped = clip_attention(attention, theta=self.bound)
+        return to_weights(clipped + self.drawn(keys))
 
 
 @dataclass(frozen=True)
@@ -96,7 +110,9 @@ class PublishedLabels:
 
     Guarantee: none. The candidates are the click and `negatives` other items, so an
         item that is missing from them was certainly not clicked: the loss is infinite.
-    Assumes: every impression has more than `negatives` items.
+    Assumes: every impression has two items or more. Where fewer than `negatives` were
+        not clicked, all of them are candidates, and k is their number: the paper does
+        not say what happens then.
     Source: Liu et al. 2022, Algorithm 3, lines 16 to 18.
     """
 
@@ -120,22 +136,86 @@ class PublishedLabels:
         b = max(0, log(k e^epsilon / (C - 1))).
         """
         others = np.maximum(np.asarray(sizes, np.float64) - 1.0, 1.0)
-        beta = np.maximum(0.0, math.log(self.negatives) + self.epsilon - np.log(others))
-        return 1.0 / (1.0 + self.negatives * np.exp(-beta))
+        drawn = np.minimum(self.negatives, others)
+        beta = np.maximum(0.0, np.log(drawn) + self.epsilon - np.log(others))
+        return 1.0 / (1.0 + drawn * np.exp(-beta))
 
     def privatize(self, clicks: ArrayLike, keys: Keys, *, sizes: ArrayLike) -> Ragged:
         """Positions in each client's impression: the drawn label, then the rest."""
         size = impression_sizes(sizes, len(keys))
-        check.at_least(self.negatives + 1, smallest_impression=int(size.min()))
+        if len(size):
+            check.at_least(2, smallest_impression=int(size.min()))
         clicked = one_of_each(clicks, size)
         others = negatives(
             clicked, keys.at("negatives"), sizes=size, count=self.negatives
         )
-        shown = with_labels(clicked, others).values.reshape(len(keys), -1)
+        shown = with_labels(clicked, others)
         lies = keys.at("lie").uniform(1)[:, 0] >= self.keep(size)
-        drawn = keys.at("another").integers(1, below=self.negatives)[:, 0] + 1
-        label, row = np.where(lies, drawn, 0), np.arange(len(keys))
+        share = keys.at("another").uniform(1)[:, 0]
+        drawn = 1 + (share * others.lengths).astype(np.int64)
         # The drawn label changes places with the click, so that it stands first.
-        first = shown[row, label]
-        shown[row, label], shown[:, 0] = shown[:, 0].copy(), first
-        return Ragged.of_lengths(np.full(len(keys), shown.shape[1]), shown.ravel())
+        first = shown.offsets[:-1]
+        label = first + np.where(lies, drawn, 0)
+        values = shown.values.copy()
+        values[first], values[label] = shown.values[label], shown.values[first]
+        return Ragged(shown.offsets, values)
+
+
+@dataclass(frozen=True)
+class PublishedGradient:
+    """DP-FedRec's gradient: clipped to length theta, with noise on every number.
+
+    Laplace noise of scale 2 theta / epsilon, or Gaussian noise if delta is above 0.
+
+    Guarantee: `event` for the whole user, whatever the number d of weights. Laplace
+        noise would need an L1 sensitivity, which after a clip in L2 is
+        2 theta sqrt(d): at delta 0 the epsilon is sqrt(d) times the claimed one. With a
+        delta it is smaller: number i of the gradient moves by t_i times the scale, so
+        that it is t_i-DP and t_i² / 2-zCDP (Bun and Steinke 2016, Proposition 3.3), and
+        the t_i² add up to epsilon² at the most.
+    Assumes: nothing of the gradient. Noise is float64, so its low bits are not covered
+        (Mironov 2012).
+    Source: Liu et al. 2022, Section 4, with the mechanism of Section 3.2.1.
+    """
+
+    epsilon: float
+    _: KW_ONLY
+    theta: float = 0.005
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check.positive(epsilon=self.epsilon, theta=self.theta)
+        check.not_negative(delta=self.delta)
+
+    @property
+    def noise(self) -> float:
+        """The mean size of Laplace noise, or the deviation of Gaussian noise."""
+        if not self.delta:
+            return 2 * self.theta / self.epsilon
+        return classic_sigma(self.epsilon, delta=self.delta, sensitivity=2 * self.theta)
+
+    @property
+    def event(self) -> DpEvent:
+        """The event of one gradient, for a whole user under replace_one."""
+        from tacit.accounting.dp_events import ZCDpEvent
+        from tacit.accounting.events import local_gaussian
+
+        if self.delta:
+            return local_gaussian(self.noise, diameter=2 * self.theta)
+        return ZCDpEvent(self.epsilon**2 / 2)
+
+    def privatize(self, tree: Tree, keys: Keys) -> Tree:
+        """Each client's whole gradient clipped jointly, then noise; dense."""
+        clipped = clip_by_norm(tree, self.theta)
+        return Tree(
+            {
+                name: Dense(self._noisy(leaf.dense().values, keys.at(name)))
+                for name, leaf in clipped.leaves.items()
+            }
+        )
+
+    def _noisy(self, values: Array, keys: Keys) -> Array:
+        flat = values.reshape(len(values), -1)
+        n = flat.shape[1]
+        drawn = keys.normal(n) if self.delta else laplace(keys, n)
+        return (flat + self.noise * drawn).reshape(values.shape)

@@ -1,0 +1,57 @@
+"""NRMS against torch's own attention, news by news.
+
+Also tests `tacit.models.news_encoders.word_encoder` and
+`tacit.models.news_encoders.torch_gradients`, which it shares with NAML.
+"""
+
+import pytest
+
+from tacit.errors import BadValue
+from tacit.models.news_encoders import Nrms, Vocabulary
+from tests.models.news_encoders.small import attended
+from tests.models.news_encoders.word_models import WordModelContract
+
+
+def heads_by_hand(theta, name, rows, heads):
+    """Self-attention as torch has it."""
+    from torch.nn.functional import scaled_dot_product_attention
+
+    kinds = ("queries", "keys", "values")
+    three = (
+        (rows @ theta[f"{name}.{kind}"]).reshape(len(rows), heads, -1).transpose(0, 1)
+        for kind in kinds
+    )
+    return scaled_dot_product_attention(*three).transpose(0, 1).reshape(len(rows), -1)
+
+
+def attended_by_hand(theta, name, rows):
+    names = (f"{name}.attention", f"{name}.offset", f"{name}.query")
+    return attended(rows, *(theta[own] for own in names))
+
+
+class TestNrms(WordModelContract):
+    def model(self, file=None):
+        vocabulary = Vocabulary(file, width=5, is_trained=file is None)
+        return Nrms(vocabulary, title=6, heads=2, width=4, attention=3)
+
+    def news_by_hand(self, theta, words, row):
+        import torch
+
+        rows = words[torch.tensor(row["title"]).long()]
+        return attended_by_hand(theta, "news", heads_by_hand(theta, "news", rows, 2))
+
+    def user_by_hand(self, theta, read):
+        return attended_by_hand(theta, "user", heads_by_hand(theta, "user", read, 2))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"width": 9}, "multiple of heads=8"),
+        ({"heads": 0}, "heads"),
+        ({"title": 0}, "t"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(wrong, said):
+    with pytest.raises(BadValue, match=said):
+        Nrms(**wrong)
