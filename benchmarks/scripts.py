@@ -43,8 +43,8 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
     "kills": (("--times", "6"),),
-    "news_validation": (("nrms", "epochs=1", *_NEWS), ("naml", "epochs=1", *_NEWS)),
     "news_users": (("--users", "300", "--learns", "clicks and gradients", "clicks"),),
+    "news_validation": (("nrms", "epochs=1", *_NEWS), ("naml", "epochs=1", *_NEWS)),
     "release_gram": (_GRAM,),
     "test_all": (("--list",),),
 }

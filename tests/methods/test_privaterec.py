@@ -16,10 +16,12 @@ from tacit.data.features import Numeric, Text, Vectors
 from tacit.data.federated_data import FederatedData
 from tacit.data.impressions import Impressions
 from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
 from tacit.data.strings import Strings
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import (
+    Broadcast,
     Candidates,
     CentralGaussian,
     LocalPrivUnit,
@@ -530,3 +532,12 @@ def test_it_says_which_news_speak_for_an_item(served):
     found = served.because(["N2", "N5", "N8"], "N4")
     assert {reason.id for reason in found[:2]} == {"N2", "N8"}
     assert sum(reason.share for reason in found) == pytest.approx(1.0)
+
+
+def test_an_encoder_is_neither_exported_nor_explained():
+    method = PrivateRec(model="plm-nr")
+    broadcast = Broadcast(0, bytes(16), {})
+    with pytest.raises(Refused, match="model='plm-nr'"):
+        method.formula(broadcast)
+    with pytest.raises(Refused, match="model='plm-nr'"):
+        method.reasons(broadcast, Shards.of_history([0], n_items=2), 1)

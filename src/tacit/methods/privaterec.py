@@ -151,7 +151,7 @@ class PrivateRec(SumMethod):
     most_read: int = 50  # news of a history that an encoder reads, the last ones
     # the server's step
     rate: float | None = None  # η, at the most; None: by the model. 0: untrained
-    prior: float = 0.1  # τ: expected deviation of a number of the head from its start
+    prior: float = 0.1  # τ: expected deviation of a number of a head from its start
     # counting clicks
     click_rounds: int = 1
     click_share: float = 0.2  # of the budget
@@ -328,20 +328,8 @@ class PrivateRec(SumMethod):
         rate = self._rate * self._trust(server, phase, total)
         if not rate:
             return server.after(weights=server.weights, memory=server.memory)
-        total = total if self._is_encoder else self._with_prior(server, total)
-        mean = divided(total, self.planned(server.plan))
+        mean = divided(self._with_prior(server, total), self.planned(server.plan))
         return server.stepped(Adam.federated(rate), mean)
-
-    def _with_prior(self, server: Server, total: Arrays) -> Arrays:
-        """The sum of gradients with that of a normal prior around the start.
-
-        What is found is then the likeliest head after clicks and prior together. A
-        prior weighs as much as 1/τ² users: much in a small population, whose clicks
-        would be learnt by heart, and little in a large one.
-        """
-        _, start = self._begun(server.catalog, _SHAPES)
-        pull = (server.weights["head"] - start["head"]) / self.prior**2
-        return {"head": total["head"] + pull}
 
     # serving, on the device
 
@@ -368,25 +356,33 @@ class PrivateRec(SumMethod):
 
     def formula(self, broadcast: Broadcast) -> Formula:
         """Line 5 as a graph that takes histories; a repeat in a history counts once."""
-        weights = broadcast.weights
+        head, weights = self._exact_head("a file for devices"), broadcast.weights
         return ranking_formula(
-            self._head("be exported"),
+            head,
             weights["head"],
             weights["vectors"].astype(np.float64),
             scale=self.scale,
-            effects=self.popularity * weights["effects"],
+            effects=self.popularity * weights[EFFECTS],
         )
 
     def reasons(
         self, broadcast: Broadcast, shards: Shards, item: int
     ) -> Float64[np.ndarray, "events"]:
         """How much each news that was read adds to the content term of line 5."""
-        weights = broadcast.weights
-        vectors = weights["vectors"].astype(np.float64)
-        head, read = self._head("say why it recommends a news"), shards.items
+        head, weights = self._exact_head("a reason"), broadcast.weights
+        vectors, read = weights["vectors"].astype(np.float64), shards.items
         return reasons(
             head, weights["head"], vectors, read=read, item=item, scale=self.scale
         )
+
+    def _exact_head(self, wanted: str) -> Head:
+        """The head, whose scores are linear in what was read; encoders are refused."""
+        if self._is_encoder:
+            raise Refused(
+                f"model='{self.model}' has attention over what was read, and {wanted} "
+                f"needs scores that are linear in it; train one of {', '.join(_HEADS)}"
+            )
+        return _HEADS[self.model]
 
     # details
 
@@ -397,15 +393,6 @@ class PrivateRec(SumMethod):
     @property
     def _is_encoder(self) -> bool:
         return self.model in _ENCODERS
-
-    def _head(self, wish: str) -> Head:
-        """The head of the model; refuses an encoder, which cannot do what is wished."""
-        if self._is_encoder:
-            raise Refused(
-                f"model='{self.model}' cannot {wish}; models that can: "
-                f"{', '.join(_HEADS)}"
-            )
-        return _HEADS[self.model]
 
     @property
     def _learns(self) -> str:
@@ -483,6 +470,21 @@ class PrivateRec(SumMethod):
         if self._is_encoder:
             return {}
         return {EFFECTS: PublicSlot("float64", (n_items,))}
+
+    def _with_prior(self, server: Server, total: Arrays) -> Arrays:
+        """The sum of gradients with that of a normal prior around the start.
+
+        What is found is then the likeliest head after clicks and prior together. A
+        prior weighs as much as 1/τ² users: much in a small population, whose clicks
+        would be learnt by heart, and little in a large one.
+        """
+        if self._is_encoder:  # a random start is nothing to stay near
+            return total
+        _, start = self._begun(server.catalog, _SHAPES)
+        return {
+            name: value + (server.weights[name] - start[name]) / self.prior**2
+            for name, value in total.items()
+        }
 
     def _trust(self, server: Server, phase: Phase, total: Arrays) -> float:
         """How much of the rate is used: less where noise outweighs the gradients.
