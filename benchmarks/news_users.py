@@ -1,14 +1,17 @@
-"""From how many users on private training beats content: a table and plot of a page.
+"""From how many users on private training beats content: tables and plot of a page.
 
-    python -m benchmarks.news_users [--users 5000 50000] [--epsilons 1 5 inf]
+    python -m benchmarks.news_users --users 5000 50000 [--epsilons 1 5 inf]
         [--learns gradients] [--seeds 0] [--set method.prior=0.2] [--kept FILE]
         [--plot FILE]
+    python -m benchmarks.news_users --experiment experiments/mind-privaterec.toml
 
 PrivateRec on invented weeks of news that differ in nothing but their number of users,
-from `experiments/synthetic-news-privaterec.toml`. A seed makes a week and the noise.
-AUC of what was shown on Saturday (validation) and Sunday (test), and the difference to
-the untrained model, paired over impressions, with standard errors clustered by user.
-The last column is the share of what the true probabilities of a click have over .5.
+from `experiments/synthetic-news-privaterec.toml`: a seed makes a week and the noise. Or
+on the data of another experiment: there a seed makes the noise.
+AUC of what was shown on the days of validation and of the test, and the difference to
+the untrained model on the latter, paired over impressions, with standard errors
+clustered by user. The last column is the share of what the true probabilities of a
+click have over .5, where these are known.
 With `--kept` finished runs are not run again; delete it when the code has changed.
 """
 
@@ -47,15 +50,17 @@ PARTS = ("validation", "test")
 class Cell:
     """One training: how many users, what is learnt, and the epsilon or infinity."""
 
-    users: int
+    file: str
+    users: int | None  # of an invented world; None: as the experiment has it
     learns: str
     epsilon: float
     changes: tuple[str, ...] = ()  # of the experiment's file, as with `--set`
 
     def experiment(self, seed: int) -> Experiment:
         """The experiment's file with these settings, on the week of this seed."""
-        table = read_table(EXPERIMENT, self.changes)
-        table["data"]["world"] |= {"users": self.users, "seed": seed}
+        table = read_table(Path(self.file), self.changes)
+        if self.users is not None:
+            table["data"]["world"] |= {"users": self.users, "seed": seed}
         table["method"]["learns"] = self.learns
         table["run"]["seed"] = seed
         table["evaluate"] = {"every": table["run"]["rounds"], "metrics": ["auc"]}
@@ -76,9 +81,10 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     gains: dict[str, list[tuple[float, float, float]]] = {}
     for cell in _cells(asked):
-        found = _over_seeds([kept.of(*_run(cell, seed)) for seed in asked.seeds])
-        print(_row(cell, found))
-        gains.setdefault(_label(cell), []).append((cell.users, *found["gain"]))
+        runs = [kept.of(*_run(cell, seed)) for seed in asked.seeds]
+        found = _over_seeds(runs, is_same=cell.users is None)
+        print(_row(cell, found), flush=True)
+        gains.setdefault(_label(cell), []).append((cell.users or 0, *found["gain"]))
     print(f"peak memory {_peak_gib():.1f} GiB", file=sys.stderr)
     if asked.plot is not None:
         asked.plot.write_text(_drawn(gains))
@@ -86,20 +92,25 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.news_users")
-    parser.add_argument("--users", type=int, nargs="+", default=[5_000, 50_000])
+    parser.add_argument("--experiment", type=Path, default=EXPERIMENT)
+    parser.add_argument("--users", type=int, nargs="+", default=[None])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 5.0])
     parser.add_argument("--learns", nargs="+", choices=LEARNS, default=[LEARNS[0]])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--set", action="append", default=[], dest="changes")
     parser.add_argument("--kept", type=Path, help="where finished runs are kept")
     parser.add_argument("--plot", type=Path, help="an SVG file to write")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.plot is not None and None in asked.users:
+        parser.error("--plot is by number of users and needs --users")
+    return asked
 
 
 def _cells(asked: argparse.Namespace) -> Iterator[Cell]:
     for users, learns in product(asked.users, asked.learns):
         for epsilon in asked.epsilons:
-            yield Cell(users, learns, epsilon, tuple(asked.changes))
+            file, changes = str(asked.experiment), tuple(asked.changes)
+            yield Cell(file, users, learns, epsilon, changes)
 
 
 def _run(cell: Cell, seed: int) -> tuple[dict[str, object], Callable[[], Values]]:
@@ -110,7 +121,8 @@ def _run(cell: Cell, seed: int) -> tuple[dict[str, object], Callable[[], Values]
 def measured(cell: Cell, seed: int) -> Values:
     """Means and standard errors of one training, of content, and of their difference.
 
-    `bayes` is the AUC of the test impressions by the world's own probabilities.
+    `bayes` is the AUC of the test impressions by the world's own probabilities, if it
+    has them.
     """
     assembled = assemble(cell.experiment(seed))
     simulation = assembled.simulation
@@ -123,7 +135,7 @@ def measured(cell: Cell, seed: int) -> Values:
         content = evaluate_method(assembled, untrained, heldout)
         found[part], found[f"content {part}"] = _pair(own), _pair(content)
         found["gain"] = _figures(own.minus(content)["auc"])  # of the test, the last
-    return {**found, "bayes": _bayes(assembled)}
+    return found if cell.users is None else {**found, "bayes": _bayes(assembled)}
 
 
 def _bayes(assembled: Assembled) -> np.ndarray:
@@ -145,26 +157,34 @@ def _figures(found: Metric) -> np.ndarray:
     return np.array([found.mean, found.se])
 
 
-def _over_seeds(runs: Sequence[Values]) -> Values:
-    """Means over weeks, which are independent of each other, and their errors."""
+def _over_seeds(runs: Sequence[Values], *, is_same: bool) -> Values:
+    """Means over seeds and their errors: of the same users, or of independent weeks."""
     return {
         name: np.array(
             [
                 np.mean([run[name][0] for run in runs]),
-                math.hypot(*(run[name][1] for run in runs)) / len(runs),
+                _joint_error([run[name][1] for run in runs], is_same=is_same),
             ]
         )
         for name in runs[0]
     }
 
 
+def _joint_error(errors: Sequence[float], *, is_same: bool) -> float:
+    together = sum(errors) if is_same else math.hypot(*errors)
+    return together / len(errors)
+
+
 def _row(cell: Cell, found: Values) -> str:
     """A line of the table."""
     scores = [f"{found[part][0]:.4f} ± {found[part][1]:.4f}" for part in PARTS]
     gain = f"{found['gain'][0]:+.4f} ± {found['gain'][1]:.4f}"
-    share = (found["test"][0] - 0.5) / (found["bayes"][0] - 0.5)
-    named = [f"{cell.users:,}", cell.learns, f"{cell.epsilon:g}"]
-    return "| " + " | ".join([*named, *scores, gain, f"{share:.3f}"]) + " |"
+    share = ""
+    if "bayes" in found:
+        share = f"{(found['test'][0] - 0.5) / (found['bayes'][0] - 0.5):.3f}"
+    users = "" if cell.users is None else f"{cell.users:,}"
+    named = [users, cell.learns, f"{cell.epsilon:g}"]
+    return "| " + " | ".join([*named, *scores, gain, share]) + " |"
 
 
 def _label(cell: Cell) -> str:

@@ -103,7 +103,7 @@ PARTS = (
         f"no audit of a method in any form raises an alarm, with {SEEDS} seeds",
         _python(f"{AUDITS} --seeds 0 --honest-seeds {SEEDS}"),
     ),
-    *map(_study, ("fmf-ldp", "fedvae", "privrec", "dpvae")),
+    *map(_study, ("fmf-ldp", "fedvae", "privrec", "dpvae", "privaterec")),
 )
 
 

@@ -53,9 +53,9 @@ def _name(ranker: object) -> str:
 
 def test_all_that_are_installed_are_tested():
     tested = {type(ranker) for ranker in ALL}
-    # test_lightfm.py, test_content.py, test_recent_popularity.py, test_news_central.py
+    # test_lightfm.py, test_content.py, test_recent_popularity.py
     tested |= {LightFm, Content, RecentPopularity}
-    tested |= {PlmNrCentral, NrmsCentral, NamlCentral}
+    tested |= {PlmNrCentral, NrmsCentral, NamlCentral}  # test_news_central.py
     assert {type(baseline(name)) for name in baseline_names()} == tested
     assert {EntryPoint("", one, "").load() for one in BASELINES.values()} == tested
 

@@ -16,10 +16,12 @@ from tacit.data.features import Numeric, Text, Vectors
 from tacit.data.federated_data import FederatedData
 from tacit.data.impressions import Impressions
 from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
 from tacit.data.strings import Strings
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import (
+    Broadcast,
     Candidates,
     CentralGaussian,
     LocalPrivUnit,
@@ -56,7 +58,9 @@ def described(n_items: int) -> Catalog:
     own = 0.3 * Key.from_seed(5).generator().normal(size=(n_items, 4))
     own[:, 0] += np.where(np.arange(n_items) % 2, 1.0, -1.0)
     ids = Strings.of([f"N{item}" for item in range(n_items)])
-    return Catalog(ids, ids, {"title_vector": Vectors(own.astype(np.float32))})
+    # Pairs of an odd and an even item share a word; every second one shares another.
+    titles = Strings.of([f"{['even', 'odd'][i % 2]} w{i // 4}" for i in range(n_items)])
+    return Catalog(ids, titles, {"title_vector": Vectors(own.astype(np.float32))})
 
 
 def shown_news(world: FederatedData, *, each: int = 3) -> FederatedData:
@@ -155,6 +159,15 @@ class TestPublishedGradient(TestCentral):
     def method(self) -> Method:
         privacy = PublishedGradientNoise(epsilon=1e4, theta=5.0)
         return PrivateRec(**PAPER, starts_at="content", privacy=privacy)
+
+
+@pytest.mark.slow
+class TestWords(TestCentral):
+    """NRMS with words that are learnt, without noise: FedRec."""
+
+    def method(self) -> Method:
+        pytest.importorskip("torch")
+        return PrivateRec(model="nrms", word_width=8, most_impressions=2, rate=0.03)
 
 
 class TestBare(TestCentral):
@@ -294,6 +307,24 @@ def test_reports_are_bounded_whatever_the_history(learns, privacy, bound):
     assert norms[0] == 0.0
 
 
+def test_the_rows_of_words_that_an_update_has_are_those_of_what_was_read():
+    """Whatever the noise on the attention: what leaves names the words of the news."""
+    pytest.importorskip("torch")
+    privacy = PublishedAttentionNoise(epsilon=0.1, padding=0.0)
+    method = PrivateRec(mode="paper", model="nrms", word_width=8, privacy=privacy)
+    made = simulation(method)
+    state, keys = made.start(), Key.from_seed(1).each(np.arange(len(made.shards)))
+    broadcast = method.broadcast(state.server)
+    _, updates = method.local_update(broadcast, state.clients, made.shards, keys)
+    batch = method._model.draws.batch(made.shards.known_impressions, keys)
+    rows = np.abs(updates.tree.leaves["news.words"].dense().values).sum(axis=2) > 0
+    numbers = broadcast.weights["input.title"]
+    for user in np.flatnonzero(batch.labels[:, 0] == 0)[:4]:
+        news = {*batch.histories[user], *batch.candidates[user].ravel()} - {-1}
+        known = {int(w) - 1 for n in news for w in numbers[n] if w}  # 0: no word
+        assert {*np.flatnonzero(rows[user]).tolist()} == known
+
+
 @pytest.mark.parametrize("own", [SMALL, {**SMALL, "model": "plm-nr"}, PAPER])
 def test_nobody_has_impressions(own):
     """Clients without impressions send zeros; the model stays at its start."""
@@ -325,6 +356,33 @@ class TestFilms(MethodContract):
         scores = score(world.shards)
         assert scores[own].min() > np.median(scores[~own])
         assert scores[own].mean() > scores[~own].mean() + 1.0
+
+
+def test_clicks_have_length_one_before_anything_clips_them():
+    """A clip would hide that they are longer, and the sum would count them wrongly."""
+    method = PrivateRec(**SMALL, learns="clicks")
+    made = simulation(method)
+    state, keys = made.start(), Key.from_seed(1).each(np.arange(len(made.shards)))
+    broadcast = method.broadcast(state.server)
+    _, updates = method.local_update(broadcast, state.clients, made.shards, keys)
+    norms = updates.tree.norms()
+    assert norms.max() == pytest.approx(1.0, abs=1e-6)
+    counted = excess_clicks_by_hand(made.shards.known_impressions)
+    lengths = np.linalg.norm(counted, axis=1)
+    assert lengths.max() > 1.2  # so that it matters
+    expected = counted / np.maximum(lengths, 1.0)[:, None]
+    np.testing.assert_allclose(updates.tree["clicks"], expected, atol=1e-6)
+
+
+def excess_clicks_by_hand(impressions):
+    """Clicked less expected, impression by impression."""
+    slates = impressions.slates
+    found = np.zeros((slates.n_users, slates.n_items))
+    for place, user in enumerate(slates.users):
+        shown = slates.shown[place]
+        clicked = impressions.clicked[slates.shown.places([place])]
+        found[user, shown] += clicked - clicked.mean()
+    return found
 
 
 def test_effects_vanish_under_much_noise():
@@ -474,3 +532,12 @@ def test_it_says_which_news_speak_for_an_item(served):
     found = served.because(["N2", "N5", "N8"], "N4")
     assert {reason.id for reason in found[:2]} == {"N2", "N8"}
     assert sum(reason.share for reason in found) == pytest.approx(1.0)
+
+
+def test_an_encoder_is_neither_exported_nor_explained():
+    method = PrivateRec(model="plm-nr")
+    broadcast = Broadcast(0, bytes(16), {})
+    with pytest.raises(Refused, match="model='plm-nr'"):
+        method.formula(broadcast)
+    with pytest.raises(Refused, match="model='plm-nr'"):
+        method.reasons(broadcast, Shards.of_history([0], n_items=2), 1)

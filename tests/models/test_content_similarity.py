@@ -1,5 +1,9 @@
 """How alike items are, by hand."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -115,3 +119,24 @@ def test_a_correlation_has_ones_and_no_common_part():
     assert found[0, 1] == pytest.approx(0.5)
     assert found[0, 2] < 0
     assert np.linalg.eigvalsh(found)[0] > 0
+
+
+def test_words_have_the_same_weights_in_every_process():
+    """Python orders a set of words by a hash of its own in each process."""
+    program = (
+        "from tacit.data.features import Text\n"
+        "from tacit.data.strings import Strings\n"
+        "from tacit.models.content_similarity import bag_of_words\n"
+        "texts = [' '.join(f'w{i * k % 997}' for i in range(300)) for k in (3, 5, 7)]\n"
+        "print(bag_of_words(Text(Strings.of(texts))).tobytes().hex())\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1

@@ -262,6 +262,7 @@ class EvaluateSettings:
     every: int = 1  # rounds between looks at the validation users
     baselines: tuple[str, ...] = ("popularity",)
     baseline_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    untrained: bool = False  # rank by the method's start as well, beside it
     release: Mapping[str, Any] | None = None  # a hit rate under the budget
 
     def __post_init__(self) -> None:

@@ -89,8 +89,8 @@ from tacit.method import (
     in_turn,
 )
 from tacit.models.click_effects import click_effects, excess_clicks
+from tacit.models.news_encoders import Naml, Nrms, PlmNr, Vocabulary
 from tacit.models.news_encoders.drawn_batch import Draws, TrueLabels
-from tacit.models.news_encoders.plm_nr import PlmNr
 from tacit.models.news_models import Encoded, Encoder, NewsModel, Similarity
 from tacit.models.news_similarity import (
     Bilinear,
@@ -111,7 +111,7 @@ _TRUSTED = 100.0
 _HEADS: dict[str, Head] = {"projection": Projection(), "bilinear": Bilinear()}
 _ENCODERS = ("plm-nr", "naml", "nrms")
 _LEARNS = ("clicks and gradients", "clicks", "gradients")
-_RATES = {"head": 0.03, "encoder": 0.003}
+_RATES = {"head": 0.03, "encoder": 0.001}  # chosen on MIND's validation day
 _SHAPES = Key.from_seed(0)  # for weights of which only the shapes are looked at
 _PUBLISHED = (PublishedAttentionNoise, PublishedGradientNoise)
 
@@ -141,6 +141,9 @@ class PrivateRec(SumMethod):
     scale: float = 5.0  # a
     popularity: float = 0.5  # m, of an effect that is one deviation from the mean
     starts_at: Literal["content", "random"] | None = None  # None: random as published
+    word_vectors: str | None = None  # a file such as GloVe's, for naml and nrms
+    word_width: int = 50  # of a vector in that file, or of one that is learnt
+    dtype: Literal["float32", "float64"] = "float64"  # of an encoder's weights
     interests: int = 3  # B, of mode="paper"
     serving: Literal["softplus", "relu"] = "softplus"  # of mode="paper"
     # a client
@@ -161,6 +164,7 @@ class PrivateRec(SumMethod):
         check.one_of((*_HEADS, *_ENCODERS), model=self.model)
         check.one_of(("content", "random"), starts_at=self._starts_at)
         check.one_of(("softplus", "relu"), serving=self.serving)
+        check.one_of(("float32", "float64"), dtype=self.dtype)
         if not self.content:
             raise BadValue(
                 "content is empty; name public features of the catalog, such as "
@@ -170,6 +174,7 @@ class PrivateRec(SumMethod):
             check.count(dimensions=self.dimensions)
         check.count(most_impressions=self._most_impressions, most_read=self.most_read)
         check.count(negatives=self.negatives, click_rounds=self.click_rounds)
+        check.count(word_width=self.word_width)
         check.at_least(2, interests=self.interests)
         check.positive(scale=self.scale, prior=self.prior)
         check.not_negative(popularity=self.popularity, rate=self._rate)
@@ -256,7 +261,7 @@ class PrivateRec(SumMethod):
         inputs, weights = self._begun(catalog, _SHAPES)
         known = {**inputs, **weights}
         if phase is None:
-            known = self._model.served(known)
+            known = self._model.served_like(known, len(catalog))
         return {
             **{name: _public_slot(value) for name, value in known.items()},
             **self._effects_shape(len(catalog)),
@@ -348,32 +353,31 @@ class PrivateRec(SumMethod):
 
     def formula(self, broadcast: Broadcast) -> Formula:
         """Line 5 as a graph that takes histories; a repeat in a history counts once."""
-        head, weights = self._served_head, broadcast.weights
+        head, weights = self._exact_head("a file for devices"), broadcast.weights
         return ranking_formula(
             head,
             weights["head"],
             weights["vectors"].astype(np.float64),
             scale=self.scale,
-            effects=self.popularity * weights["effects"],
+            effects=self.popularity * weights[EFFECTS],
         )
 
     def reasons(
         self, broadcast: Broadcast, shards: Shards, item: int
     ) -> Float64[np.ndarray, "events"]:
         """How much each news that was read adds to the content term of line 5."""
-        weights = broadcast.weights
-        vectors = weights["vectors"].astype(np.float64)
-        head, read = self._served_head, shards.items
+        head, weights = self._exact_head("a reason"), broadcast.weights
+        vectors, read = weights["vectors"].astype(np.float64), shards.items
         return reasons(
             head, weights["head"], vectors, read=read, item=item, scale=self.scale
         )
 
-    @property
-    def _served_head(self) -> Head:
+    def _exact_head(self, wanted: str) -> Head:
+        """The head, whose scores are linear in what was read; encoders are refused."""
         if self._is_encoder:
             raise Refused(
-                f"model='{self.model}' can be neither exported nor explained; models "
-                f"of {', '.join(_HEADS)} can"
+                f"model='{self.model}' has attention over what was read, and {wanted} "
+                f"needs scores that are linear in it; train one of {', '.join(_HEADS)}"
             )
         return _HEADS[self.model]
 
@@ -437,24 +441,34 @@ class PrivateRec(SumMethod):
             )
         privacy, labels = self.privacy, TrueLabels(self.negatives)
         reads = self._most_impressions, self.most_read
-        if isinstance(privacy, PublishedAttentionNoise):
-            draws = Draws(privacy.labels(self.negatives), *reads, privacy.padding)
-            noise = privacy.attention(self.interests)
-            return Encoded(self._encoder, draws, self.interests, noise, self.serving)
-        has_basis = self.mode == "paper" and not self.privacy.is_private
-        interests = self.interests if has_basis else 0
-        return Encoded(
-            self._encoder, Draws(labels, *reads), interests, serving=self.serving
+        own = Encoded(
+            self._encoder,
+            Draws(labels, *reads),
+            serving=self.serving,
+            dtype=self.dtype,
         )
+        if isinstance(privacy, PublishedAttentionNoise):
+            return replace(
+                own,
+                draws=Draws(privacy.labels(self.negatives), *reads, privacy.padding),
+                interests=self.interests,
+                attention=privacy.attention(self.interests),
+            )
+        if self.mode == "paper" and not privacy.is_private:  # ε_t = ∞
+            return replace(own, interests=self.interests)
+        return own
 
     @property
     def _encoder(self) -> Encoder:
-        return PlmNr(
-            content=self.content,
-            dimensions=self.dimensions,
-            starts_at=self._starts_at,
-            scale=self.scale,
-        )
+        if self.model == "plm-nr":
+            return PlmNr(
+                content=self.content,
+                dimensions=self.dimensions,
+                starts_at=self._starts_at,
+                scale=self.scale,
+            )
+        words = Vocabulary(self.word_vectors, self.word_width)
+        return Naml(words) if self.model == "naml" else Nrms(words)
 
     def _begun(
         self, catalog: Catalog, key: Key
@@ -469,17 +483,19 @@ class PrivateRec(SumMethod):
         return {EFFECTS: PublicSlot("float64", (n_items,))}
 
     def _with_prior(self, server: Server, total: Arrays) -> Arrays:
-        """The sum of gradients with that of a normal prior around the start of a head.
+        """The sum of gradients with that of a normal prior around the start.
 
         What is found is then the likeliest head after clicks and prior together. A
         prior weighs as much as 1/τ² users: much in a small population, whose clicks
         would be learnt by heart, and little in a large one.
         """
-        if self._is_encoder:
+        if self._is_encoder:  # a random start is nothing to stay near
             return total
-        head, axes = server.weights["head"], server.weights["vectors"].shape[1]
-        pull = (head - _HEADS[self.model].start(axes)) / self.prior**2
-        return {"head": total["head"] + pull}
+        _, start = self._begun(server.catalog, _SHAPES)
+        return {
+            name: value + (server.weights[name] - start[name]) / self.prior**2
+            for name, value in total.items()
+        }
 
     def _trust(self, server: Server, phase: Phase, total: Arrays) -> float:
         """How much of the rate is used: less where noise outweighs the gradients.

@@ -112,8 +112,8 @@ class PrivateRecLocal(Method):
     # the model
     scale: float = 5.0  # a
     passes: int = 30  # steps over the stored reports; 0: untrained
-    head_deviation: float = 0.1  # priors: how far W, g and e usually are from 1, 0, 0
-    taste_deviation: float = 0.15
+    head_deviation: float = 0.03  # priors: how far W, g and e usually are from 1, 0, 0
+    taste_deviation: float = 0.05
     effect_deviation: float = 0.25
     _: KW_ONLY
     privacy: Unprotected | LocalClicks = UNPROTECTED

@@ -154,7 +154,7 @@ def bag_of_words(column: Text) -> Float32[np.ndarray, "items words"]:
     having = Counter(word for row in words for word in set(row))
     out = np.zeros((len(words), _WORD_COLUMNS), np.float32)
     for item, row in enumerate(words):
-        for word in set(row):
+        for word in sorted(set(row)):  # sums of float32 depend on their order
             out[item, _column(word)] += np.log(len(words) / having[word])
     return out
 
