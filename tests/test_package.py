@@ -28,7 +28,17 @@ from tacit.version import DISTRIBUTION
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-PINNED_EXTRAS = ("train", "baselines", "text", "tables", "onnx", "serve", "bench", "dev", "docs")
+PINNED_EXTRAS = (
+    "train",
+    "baselines",
+    "text",
+    "tables",
+    "onnx",
+    "serve",
+    "bench",
+    "dev",
+    "docs",
+)
 PIN = re.compile(r"[a-z]")
 
 RATINGS = """\
