@@ -19,11 +19,13 @@ import multiprocessing
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -36,7 +38,7 @@ from tacit.service.answer import Answer
 from tacit.service.application import application
 from tacit.service.offer import JSON, Offer, Ranking, Resource
 from tacit.service.server import Address, listen, serve
-from tacit.serving.query import Mode, Query
+from tacit.serving.query import Mode
 from tacit.serving.query_server import QueryServer
 from tacit.serving.served_model import ServedModel
 from tacit.serving.settings import ServingSettings
@@ -87,7 +89,7 @@ class World:
 
     def sorted_list(self, query: bytes) -> list[int]:
         """The best items by a full sort of all scores."""
-        user = self.model.decode(Query.decode(query))
+        user = self.model.decode(query)
         scores = self.model.space.scores(user[None].astype(np.float64))[0]
         return np.argsort(-scores, kind="stable")[:COUNT].tolist()
 
@@ -117,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _mode(mode: Mode, asked: argparse.Namespace) -> bool:
     """Whether the lists of a mode are right, and the target holds if it is timed."""
     world = World.drawn(asked.items, asked.factors, mode)
-    with served(lambda: application(world.offer())) as ours:
+    with served(partial(_application, world)) as ours:
         wrong = different(world, ours.url)
         size = world.model.query_bytes
         print(f"{mode}: queries of {size} bytes; ", end="")
@@ -150,6 +152,10 @@ def _judged(loads: Sequence[Load]) -> bool:
     return holds
 
 
+def _application(world: World) -> ASGIApp:
+    return application(world.offer())
+
+
 # --- Servers -------------------------------------------------------------------------
 
 
@@ -172,9 +178,11 @@ def served(app: Callable[[], ASGIApp]) -> Iterator[Served]:
     """A server of this application on a free port, until the end of the block."""
     listening = listen(Address(port=0))
     url = Address(port=listening.getsockname()[1]).url
-    fork = multiprocessing.get_context("fork")
-    process = fork.Process(target=lambda: serve(app(), listening))
+    # As a command starts: kernels do not use all cores in a forked process.
+    spawn = multiprocessing.get_context("spawn")
+    process = spawn.Process(target=_serve, args=(app, listening))
     process.start()
+    listening.close()
     try:
         httpx.get(f"{url}/v1/health", timeout=120)  # answered once it is ready
         assert process.pid is not None
@@ -184,19 +192,21 @@ def served(app: Callable[[], ASGIApp]) -> Iterator[Served]:
         process.join(30)
 
 
+def _serve(app: Callable[[], ASGIApp], listening: socket.socket) -> None:
+    serve(app(), listening)
+
+
 def empty() -> ASGIApp:
     """Reads a query and gives ten bytes, as cheaply as this stack can."""
 
-    class Nothing:
-        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            while (await receive()).get("more_body"):
-                pass
-            headers = [(b"content-length", b"10")]
-            start = {"type": "http.response.start", "status": 200, "headers": headers}
-            await send(start)
-            await send({"type": "http.response.body", "body": b"0123456789"})
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        headers = [(b"content-length", b"10")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"0123456789"})
 
-    return Nothing()
+    return app
 
 
 def different(world: World, url: str) -> int:

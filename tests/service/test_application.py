@@ -141,8 +141,8 @@ def test_numbers_that_are_not_finite_are_refused(number):
     """By whatever the ranker of numbers says; the status is the application's."""
 
     class Numbers:
-        def answer(self, message, count):
-            if not np.isfinite(np.frombuffer(message, "<f4")).all():
+        def answers(self, messages, count):
+            if not np.isfinite(np.frombuffer(b"".join(messages), "<f4")).all():
                 raise BadMessage("a payload with a number that is not finite")
 
     ranking = offer().ranking
@@ -297,8 +297,8 @@ def until_open(url, count):
 class Careless:
     """A ranker with a bug whose message has the query in it."""
 
-    def answer(self, message, count):
-        raise ZeroDivisionError(f"cannot rank {message!r} {message.hex()}")
+    def answers(self, messages, count):
+        raise ZeroDivisionError(f"cannot rank {messages!r} {messages[0].hex()}")
 
 
 def test_nothing_of_a_query_remains(tmp_path, caplog, capfd, monkeypatch):

@@ -5,6 +5,7 @@
     basis             the mechanism of queries, as bytes
     model_document    what `GET /v1/model` says, as a type that both sides check
     metrics           counts of requests, as text for Prometheus
+    batches           queries that arrive together are ranked together
     application       the endpoints
     server            a port, uvicorn, and an end that finishes what was begun
     run_offer         the offer of a run directory

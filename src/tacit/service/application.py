@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -42,6 +42,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tacit.errors import BadMessage, OtherVersion
 from tacit.service.answer import Answer
+from tacit.service.batches import Batches
 from tacit.service.metrics import Metrics
 from tacit.service.offer import BINARY, JSON, Offer, RankedItems, Ranking, Resource
 
@@ -128,6 +129,7 @@ class TopK:
         self, ranking: Ranking | None, limits: Limits, metrics: Metrics
     ) -> None:
         self.ranking, self.limits, self.metrics = ranking, limits, metrics
+        self.batches = None if ranking is None else Batches(ranking.ranker, metrics)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; whatever happens, nothing of the query remains."""
@@ -163,21 +165,18 @@ class TopK:
     async def _reply(self, scope: Scope, receive: Receive) -> _Reply:
         if scope["method"] != "POST":
             raise _bad_method(scope["method"], "topk", "POST")
-        if (ranking := self.ranking) is None:
+        if (ranking := self.ranking) is None or self.batches is None:
             raise Failure(404, "NotFound", _RANKS_NOTHING)
         if self.metrics.open > self.limits.open:
             raise Failure(503, "Busy", _BUSY.format(self.limits.open), retry_after=1)
         count = _count(scope["query_string"], ranking.most)
         message = await self._body(receive, ranking.query_bytes)
-        began = time.perf_counter()
         try:
-            best = ranking.ranker.answer(message, count)
+            best = await self.batches.best(message, count)
         except OtherVersion as error:
             raise Failure(409, "OtherVersion", str(error)) from None
         except BadMessage as error:
             raise Failure(400, "BadMessage", str(error)) from None
-        finally:
-            self.metrics.ranking_seconds += time.perf_counter() - began
         if _wants_json(scope):
             return _Reply(200, _readable(ranking, best))
         answer = Answer(ranking.version, best.items, best.scores)
@@ -185,10 +184,17 @@ class TopK:
 
     async def _body(self, receive: Receive, size: int) -> bytes:
         """The body of a request, of exactly this size."""
+        found = b""
         # As `asyncio.timeout` does, which takes four times as long to set up.
         timer = _Timer(self.limits.seconds)
         try:
-            found = await _read(receive, size)
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _Gone
+                found += message.get("body", b"")
+                if len(found) > size or not message.get("more_body"):
+                    break
         except asyncio.CancelledError:
             if not timer.has_rung or timer.task.uncancel():
                 raise
@@ -196,7 +202,11 @@ class TopK:
             raise Failure(408, "TooLate", said, connection="close") from None
         finally:
             timer.stop()
-        if len(found) != size:
+        if len(found) > size:
+            # Closed, so that the rest of it is not read either.
+            said = _TOO_LONG.format(size)
+            raise Failure(413, "TooLong", said, connection="close")
+        if len(found) < size:
             raise Failure(400, "BadMessage", _SIZE.format(len(found), size))
         return found
 
@@ -223,21 +233,7 @@ class _Gone(Exception):
     """Whoever asked has closed the connection."""
 
 
-async def _read(receive: Receive, size: int) -> bytes:
-    found = b""
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Gone
-        found += message.get("body", b"")
-        if len(found) > size:
-            # Closed, so that the rest of it is not read either.
-            said = _TOO_LONG.format(size)
-            raise Failure(413, "TooLong", said, connection="close")
-        if not message.get("more_body", False):
-            return found
-
-
+@lru_cache(maxsize=64)  # most clients ask for one of a few numbers
 def _count(query_string: bytes, most: int) -> int:
     """How many items are asked for; the only parameter there is."""
     if not query_string:
@@ -251,9 +247,10 @@ def _count(query_string: bytes, most: int) -> int:
 
 
 def _wants_json(scope: Scope) -> bool:
-    return any(
-        name == b"accept" and JSON.encode() in value for name, value in scope["headers"]
-    )
+    for name, value in scope["headers"]:
+        if name == b"accept":
+            return JSON.encode() in value
+    return False
 
 
 def _readable(ranking: Ranking, best: RankedItems) -> bytes:

@@ -6,6 +6,7 @@ bytes, and the kernels that rank are compiled. Nothing in it depends on who asks
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -29,14 +30,22 @@ class RankedItems(Protocol):
         """The score of each item."""
 
 
-class Ranker(Protocol):
-    """Ranks the whole pool for the user vector that a query stands for.
+class RankedLists(Protocol):
+    """One list per query, in the order of the queries."""
 
-    It refuses a query with `BadMessage`, and one of another model with `OtherVersion`.
+    def __getitem__(self, query: int, /) -> RankedItems:
+        """The list of one query."""
+
+
+class Ranker(Protocol):
+    """Ranks the whole pool for the user vectors that queries stand for.
+
+    It refuses queries with `BadMessage`, and those of another model with
+    `OtherVersion`: all of them if one is refused.
     """
 
-    def answer(self, message: bytes, count: int) -> RankedItems:
-        """The best `count` items; they depend on the query and on nothing else."""
+    def answers(self, messages: Sequence[bytes], count: int) -> RankedLists:
+        """The best `count` items for each query; they depend on it and nothing else."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,17 +11,19 @@ A server keeps no query.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from tacit import check
+from tacit.data.ragged import Ragged
 from tacit.serving.query import Query
 from tacit.serving.served_model import ServedModel
-from tacit.serving.topk import Best, FactorIndex
+from tacit.serving.topk import Best, FactorIndex, Lists
 
-_NOTHING_SEEN = np.zeros(0, np.int32)
+_NOTHING = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +34,16 @@ class QueryServer:
 
     def answer(self, message: bytes | Query, count: int) -> Best:
         """The best `count` items for the user vector that the query stands for."""
+        return self.answers([message], count)[0]
+
+    def answers(self, messages: Sequence[bytes | Query], count: int) -> Lists:
+        """One list per query; many together take less time than one by one."""
         check.count(count=count)
-        query = message if isinstance(message, Query) else Query.decode(message)
         # The offset of an item is a factor of its own, which every user has once.
-        user = np.ones(self._index.factors.shape[1], np.float32)
-        user[:-1] = self.model.decode(query)
-        return self._index.best(user, _NOTHING_SEEN, k=count, is_alone=False)
+        users = np.ones((len(messages), self._index.factors.shape[1]), np.float32)
+        users[:, :-1] = self.model.decode_all(messages)
+        nothing_seen = Ragged.of_lengths(np.zeros(len(users), np.int64), _NOTHING)
+        return self._index.top_k(users, nothing_seen, k=count)
 
     @cached_property
     def _index(self) -> FactorIndex:

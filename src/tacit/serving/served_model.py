@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NoReturn
 
 import numpy as np
 from jaxtyping import Float64
@@ -48,36 +50,55 @@ class ServedModel:
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.digest()[:VERSION_BYTES]
 
-    @property
+    @cached_property
     def query_bytes(self) -> int:
         """The length of every query of this model."""
-        one = np.dtype(self.mechanism.dtype).itemsize
-        return HEADER_BYTES + self.mechanism.width * one
+        return HEADER_BYTES + self.mechanism.width * self._kind.itemsize
 
     def release(self, users: Users, keys: Keys) -> list[Query]:
         """One query per client; what it costs is the mechanism's event."""
         said = self.mechanism.release(users, keys).astype(self.mechanism.dtype)
         return [Query(self.version, self.mechanism.mode, row.tobytes()) for row in said]
 
-    def decode(self, query: Query) -> Float64[np.ndarray, "factors"]:
+    def decode(self, query: Query | bytes) -> Float64[np.ndarray, "factors"]:
         """The user vector of a query; refuses one of another version, mode or size."""
+        return self.decode_all([query])[0]
+
+    def decode_all(
+        self, queries: Sequence[Query | bytes]
+    ) -> Float64[np.ndarray, "queries factors"]:
+        """The user vector of each query; refuses all of them if one is refused."""
+        said = b"".join(map(self._payload, queries))
+        numbers = np.frombuffer(said, self._kind).reshape(len(queries), -1)
+        if self._kind.kind == "f" and not np.isfinite(numbers).all():
+            raise BadMessage("a payload with a number that is not finite")
+        self.mechanism.check(numbers)
+        return self.mechanism.decode(numbers)
+
+    def _payload(self, query: Query | bytes) -> bytes:
+        message = query.encode() if isinstance(query, Query) else query
+        # At once, because a server does it often; what is wrong is found out later.
+        if len(message) == self.query_bytes and message.startswith(self._header):
+            return message[HEADER_BYTES:]
+        self._refuse(Query.decode(message))
+
+    @cached_property
+    def _kind(self) -> np.dtype[Any]:
+        return np.dtype(self.mechanism.dtype)
+
+    @cached_property
+    def _header(self) -> bytes:
+        """The first bytes of every query of this model."""
+        return Query(self.version, self.mechanism.mode, b"").encode()
+
+    def _refuse(self, query: Query) -> NoReturn:
+        """Say what is wrong with a query that is not of this model."""
         if query.version != self.version:
             raise OtherVersion(
                 f"a query for model {query.version.hex()}; this is "
                 f"{self.version.hex()}: get the model again"
             )
-        mechanism, kind = self.mechanism, np.dtype(self.mechanism.dtype)
-        if query.mode != mechanism.mode:
-            raise BadMessage(
-                f"a query of mode {query.mode}; {mechanism.mode} is served"
-            )
-        if len(query.payload) != mechanism.width * kind.itemsize:
-            raise BadMessage(
-                f"a payload of {len(query.payload)} bytes; it has "
-                f"{mechanism.width * kind.itemsize}"
-            )
-        said = np.frombuffer(query.payload, kind)[None]
-        if kind.kind == "f" and not np.isfinite(said).all():
-            raise BadMessage("a payload with a number that is not finite")
-        mechanism.check(said)
-        return mechanism.decode(said)[0]
+        mode, size = self.mechanism.mode, self.query_bytes - HEADER_BYTES
+        if query.mode != mode:
+            raise BadMessage(f"a query of mode {query.mode}; {mode} is served")
+        raise BadMessage(f"a payload of {len(query.payload)} bytes; it has {size}")

@@ -118,25 +118,15 @@ class FactorIndex:
         return cls(exact, tiles, sizes, errors, _lengths(scaled))
 
     def best(
-        self,
-        user: Float32[np.ndarray, "factors"],
-        seen: ArrayLike,
-        *,
-        k: int = 10,
-        is_alone: bool = True,
+        self, user: Float32[np.ndarray, "factors"], seen: ArrayLike, *, k: int = 10
     ) -> Best:
-        """The best k items of one user, as a client asks for them.
-
-        Nobody else waits for a processor if the user `is_alone`, and the scan takes
-        several; for one of many users it takes one.
-        """
+        """The best k items of one user, as a client asks for them."""
         if k < 1 or user.shape != self.factors.shape[1:]:
             self._check(np.atleast_2d(user), k)  # says what is wrong
         held = np.array(seen, np.int32)
         held.sort()
         query = np.asarray(user, np.float32)
-        scan = self._scan if is_alone else _kernels().scan_codes
-        found = scan(query, self._index, held, min(k, len(self.factors)))
+        found = self._scan(query, self._index, held, min(k, len(self.factors)))
         if not len(found[0]):  # everything is seen, or
             self._check(np.atleast_2d(user), k)  # the query is not finite
         return Best(*found)
