@@ -1,7 +1,8 @@
 """Bar 20: Gram's third sum, from histories to the noisy sum, against a bare product.
 
 As bar 18, with loadings q tᵀ: 2,000 items on 40 tastes. So thin a product reads every
-row once and computes little, and ours writes each row and measures it twice.
+row once and computes little. Ours makes each q and t, bounds their product twice and
+adds it up, all from the few items of a history: q is never written out.
 """
 
 from __future__ import annotations

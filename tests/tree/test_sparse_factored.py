@@ -199,3 +199,9 @@ def test_a_right_side_for_everyone():
         SparseFactored(rests, np.ones((2, 1, 3)))
     with pytest.raises(REFUSED):
         SparseFactored(rests, np.ones((1, 2, 3)))
+
+
+def test_a_matrix_has_no_more_rows_than_there_are_columns():
+    leaf = leaf_of([[0]], np.ones((1, 2)), weights=np.ones(4), common=np.ones(4))
+    with pytest.raises(BadValue, match="5 rows for 4 columns"):
+        leaf.rests.times(np.ones((5, 2)))

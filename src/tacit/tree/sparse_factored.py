@@ -71,6 +71,11 @@ class SparseRests:
         """The product with a matrix whose rows belong to the first columns."""
         from tacit.kernels.rows import rests_times
 
+        if len(matrix) > len(self.common):
+            raise BadValue(
+                f"a matrix of {len(matrix)} rows for {len(self.common)} columns; "
+                "needed is at most one row for each"
+            )
         out = np.empty((len(self), matrix.shape[1]))
         whole = np.ascontiguousarray(matrix)
         rests_times(self._items, self.factors, self.common, whole, out)
