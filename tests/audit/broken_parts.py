@@ -37,6 +37,8 @@ from tacit.mechanisms.sum_mechanism import add_noise
 from tacit.method import SumMethod
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
+from tacit.methods.privaterec import EFFECTS, PrivateRec
+from tacit.models.click_effects import click_effects
 from tacit.models.item_relations import head_of
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
@@ -251,8 +253,7 @@ def _single_sum(leaf):
 # --- Servers that know more than they were told ---------------------------------------
 
 
-@dataclass(frozen=True)
-class SeesBareSums(Gram):
+class SeesBareSums:
     """Adds up, beside the channel, what clients report in one of the phases."""
 
     phase_seen: ClassVar[str]
@@ -275,7 +276,7 @@ class SeesBareSums(Gram):
 
 
 @dataclass(frozen=True)
-class BareDirection(SeesBareSums):
+class BareDirection(SeesBareSums, Gram):
     """Takes the direction of popularity from counts without noise."""
 
     phase_seen: ClassVar[str] = "counts"
@@ -287,7 +288,7 @@ class BareDirection(SeesBareSums):
 
 
 @dataclass(frozen=True)
-class BareTastes(SeesBareSums):
+class BareTastes(SeesBareSums, Gram):
     """Takes the directions that clients are loaded on from relations without noise."""
 
     phase_seen: ClassVar[str] = "relations"
@@ -297,6 +298,16 @@ class BareTastes(SeesBareSums):
         # world of one seed in twenty has none, and nothing would be taken.
         n = server.weights["tastes"].shape[1]
         return {"tastes": np.linalg.eigh(mirrored(bare))[1][:, -n:]}
+
+
+@dataclass(frozen=True)
+class BareEffects(SeesBareSums, PrivateRec):
+    """Takes the effects of news from clicks that were counted without noise."""
+
+    phase_seen: ClassVar[str] = "clicks"
+
+    def from_bare(self, server, bare):
+        return {EFFECTS: click_effects(bare, deviation=0.0)}
 
 
 @dataclass(frozen=True)

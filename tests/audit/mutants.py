@@ -46,6 +46,7 @@ from tacit.mechanisms.sum_mechanism import add_noise, filled
 from tacit.method import SumMethod
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
+from tacit.methods.privaterec import PrivateRec
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalItem, LocalPrivUnit, guarantees
 from tacit.privacy.guarantees import summed
@@ -122,6 +123,9 @@ class LateBits(ClippedSumWithBits):
 
 
 CENTRAL = GaussianSum(1.0, 1.5)
+# 68 axes: a head with the 4,500 numbers that an audit of noise needs.
+NEWS = {"content": ("title", "topics")}  # what the audit's catalog says of an item
+GRADIENTS = {"learns": "gradients", "dimensions": 68, **NEWS}
 
 # --- Methods --------------------------------------------------------------------------
 
@@ -457,6 +461,16 @@ MUTANTS = (
         partial(parts.replay_of, parts.BareTastes(**parts.LOADED)),
     ),
     Mutant(
+        "PrivateRec's effects from bare clicks",
+        partial(
+            parts.replay_of, parts.BareEffects(**NEWS, privacy=CentralGaussian(1.5))
+        ),
+    ),
+    Mutant(
+        "PrivateRec's gradients without a clip",
+        _sums(PrivateRec(**GRADIENTS, privacy=Broken(broken=Unclipped(1.5, 1.5)))),
+    ),
+    Mutant(
         "a server that keeps sums from before the noise",
         partial(
             parts.replay_of, parts.ReadsBeforeTheNoise(privacy=CentralGaussian(1.5))
@@ -587,6 +601,10 @@ BY_TESTS = {  # variants that a test of its own catches; the audit need not see 
     ),
     "a group that follows from events at enrolment": (
         "tests/experiment/test_assemble.py::test_no_group_follows_from_events"
+    ),
+    "PrivateRec's clicks at their whole length": (
+        "tests/methods/test_privaterec.py::"
+        "test_clicks_have_length_one_before_anything_clips_them"
     ),
     "a paper's figure counted as if it were proven": (
         "tests/test_release.py::test_only_what_is_proven_is_counted"

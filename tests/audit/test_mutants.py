@@ -62,6 +62,8 @@ CATCHES = {  # the check that is there for it; others may fail too
     "floating-point sums in a release": "low bits",
     "Gram's popularity direction from bare counts": REPLAY,
     "Gram's tastes from bare relations": REPLAY,
+    "PrivateRec's effects from bare clicks": REPLAY,
+    "PrivateRec's gradients without a clip": "largest contribution",
     "a server that keeps sums from before the noise": REPLAY,
     "an object that remembers who came": REPLAY,
     "a report that depends on who else is asked": "who else is asked",

@@ -58,7 +58,9 @@ def described(n_items: int) -> Catalog:
     own = 0.3 * Key.from_seed(5).generator().normal(size=(n_items, 4))
     own[:, 0] += np.where(np.arange(n_items) % 2, 1.0, -1.0)
     ids = Strings.of([f"N{item}" for item in range(n_items)])
-    return Catalog(ids, ids, {"title_vector": Vectors(own.astype(np.float32))})
+    # Pairs of an odd and an even item share a word; every second one shares another.
+    titles = Strings.of([f"{['even', 'odd'][i % 2]} w{i // 4}" for i in range(n_items)])
+    return Catalog(ids, titles, {"title_vector": Vectors(own.astype(np.float32))})
 
 
 def shown_news(world: FederatedData, *, each: int = 3) -> FederatedData:
@@ -157,6 +159,15 @@ class TestPublishedGradient(TestCentral):
     def method(self) -> Method:
         privacy = PublishedGradientNoise(epsilon=1e4, theta=5.0)
         return PrivateRec(**PAPER, starts_at="content", privacy=privacy)
+
+
+@pytest.mark.slow
+class TestWords(TestCentral):
+    """NRMS with words that are learnt, without noise: FedRec."""
+
+    def method(self) -> Method:
+        pytest.importorskip("torch")
+        return PrivateRec(model="nrms", word_width=8, most_impressions=2, rate=0.03)
 
 
 class TestBare(TestCentral):
@@ -296,15 +307,82 @@ def test_reports_are_bounded_whatever_the_history(learns, privacy, bound):
     assert norms[0] == 0.0
 
 
+def test_the_rows_of_words_that_an_update_has_are_those_of_what_was_read():
+    """Whatever the noise on the attention: what leaves names the words of the news."""
+    pytest.importorskip("torch")
+    privacy = PublishedAttentionNoise(epsilon=0.1, padding=0.0)
+    method = PrivateRec(mode="paper", model="nrms", word_width=8, privacy=privacy)
+    made = simulation(method)
+    state, keys = made.start(), Key.from_seed(1).each(np.arange(len(made.shards)))
+    broadcast = method.broadcast(state.server)
+    _, updates = method.local_update(broadcast, state.clients, made.shards, keys)
+    batch = method._model.draws.batch(made.shards.known_impressions, keys)
+    rows = np.abs(updates.tree.leaves["news.words"].dense().values).sum(axis=2) > 0
+    numbers = broadcast.weights["input.title"]
+    for user in np.flatnonzero(batch.labels[:, 0] == 0)[:4]:
+        news = {*batch.histories[user], *batch.candidates[user].ravel()} - {-1}
+        known = {int(w) - 1 for n in news for w in numbers[n] if w}  # 0: no word
+        assert {*np.flatnonzero(rows[user]).tolist()} == known
+
+
 @pytest.mark.parametrize("own", [SMALL, {**SMALL, "model": "plm-nr"}, PAPER])
 def test_nobody_has_impressions(own):
     """Clients without impressions send zeros; the model stays at its start."""
     world = mixed_world()
-    world = replace(world, catalog=described(len(world.catalog)))
+    nothing = Impressions.none(len(world.shards), len(world.catalog))
+    shards = replace(world.shards, impressions=nothing)
+    world = replace(world, catalog=described(len(world.catalog)), shards=shards)
     made = simulation(PrivateRec(**own), world=world)
     *_, (state, _) = made.run(made.start())
     for name, value in made.start().server.weights.items():
         np.testing.assert_array_equal(state.server.weights[name], value)
+
+
+class TestFilms(MethodContract):
+    """Histories without impressions: clients make slates of what they hold."""
+
+    def method(self) -> Method:
+        return PrivateRec(**SMALL, privacy=QUIET)
+
+    def world(self) -> FederatedData:
+        return replace(mixed_world(), catalog=described(20))
+
+    def answer_world(self) -> FederatedData:
+        return replace(checkerboard(), catalog=described(12))
+
+    def check_learnt(self, score: ScoreFunction, world: FederatedData) -> None:
+        """Items of a user's kind stand above the others, nearly always."""
+        own = np.arange(12) % 2 == (np.arange(24) % 2)[:, None]
+        scores = score(world.shards)
+        assert scores[own].min() > np.median(scores[~own])
+        assert scores[own].mean() > scores[~own].mean() + 1.0
+
+
+def test_clicks_have_length_one_before_anything_clips_them():
+    """A clip would hide that they are longer, and the sum would count them wrongly."""
+    method = PrivateRec(**SMALL, learns="clicks")
+    made = simulation(method)
+    state, keys = made.start(), Key.from_seed(1).each(np.arange(len(made.shards)))
+    broadcast = method.broadcast(state.server)
+    _, updates = method.local_update(broadcast, state.clients, made.shards, keys)
+    norms = updates.tree.norms()
+    assert norms.max() == pytest.approx(1.0, abs=1e-6)
+    counted = excess_clicks_by_hand(made.shards.known_impressions)
+    lengths = np.linalg.norm(counted, axis=1)
+    assert lengths.max() > 1.2  # so that it matters
+    expected = counted / np.maximum(lengths, 1.0)[:, None]
+    np.testing.assert_allclose(updates.tree["clicks"], expected, atol=1e-6)
+
+
+def excess_clicks_by_hand(impressions):
+    """Clicked less expected, impression by impression."""
+    slates = impressions.slates
+    found = np.zeros((slates.n_users, slates.n_items))
+    for place, user in enumerate(slates.users):
+        shown = slates.shown[place]
+        clicked = impressions.clicked[slates.shown.places([place])]
+        found[user, shown] += clicked - clicked.mean()
+    return found
 
 
 def test_effects_vanish_under_much_noise():

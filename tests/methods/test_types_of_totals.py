@@ -21,6 +21,7 @@ SMALL = {  # few rounds of every phase; precision as it is by default
     "fedvae": {"hidden": (4,), "latent": 2, "count_rounds": 1},
     "gram": {"head": 5, "count_rounds": 1},
     "privaterec": {"content": ("title",), "dimensions": 4},
+    "privaterec_local": {"content": ("title",), "dimensions": 4},
     "privrec": {"embedding": 3, "widths": (5,), "count_rounds": 1},
     "fmf_ldp": {"factors": 2},
 }

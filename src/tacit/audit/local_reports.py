@@ -1,7 +1,9 @@
 """A method's own reports, where clients protect them: extreme histories, two rounds.
 
-The catalog is small, so that reports are short or of few kinds. The rounds before the
-one that is looked at are played, so that what clients are told is what a run tells.
+The catalog is small, so that reports are short or of few kinds. Everyone was shown all
+of it and clicked what they hold, for methods that read that: slates are public and the
+same for all. The rounds before the one that is looked at are played, so that what
+clients are told is what a run tells.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from tacit.audit.likelihood_ratios import (
 )
 from tacit.audit.small_world import small_data
 from tacit.data.federated_data import FederatedData
+from tacit.data.impressions import Impressions
+from tacit.data.ragged import Ragged
 from tacit.keys import Key, Keys
 from tacit.method import Method, Server, Unmetered, enrol, participate
 from tacit.plan import Plan
@@ -55,7 +59,7 @@ def check_local_reports(
         yield replace(found, name=found.name + when)
         tick()
     # The same clients in two rounds: keys that forget the round repeat their noise.
-    keys, same = key.at("twice").each(np.arange(PILOT)), data.all_holding([0], PILOT)
+    keys, same = key.at("twice").each(np.arange(PILOT)), _holding(data, [0], PILOT)
     yield check_fresh(*(_said(method, one, same, keys) for one in servers[-2:]))
     tick()
 
@@ -91,9 +95,25 @@ def _layout(method: Method, server: Server) -> Layout:
 
 def _speaker(method: Method, server: Server, data: FederatedData) -> Say:
     def say(items: list[int], keys: Keys) -> Said:
-        return _said(method, server, data.all_holding(items, len(keys)), keys)
+        return _said(method, server, _holding(data, items, len(keys)), keys)
 
     return say
+
+
+def _holding(data: FederatedData, items: list[int], n: int) -> FederatedData:
+    """`n` clients who hold these items, were shown all and clicked what they hold."""
+    every, own = np.arange(len(data.catalog), dtype=np.int32), np.array(items, np.int32)
+    shown = Impressions.of_columns(
+        np.arange(n),
+        Ragged.of_lengths([len(every)] * n, np.tile(every, n)),
+        clicked=np.tile(np.isin(every, own), n),
+        histories=Ragged.of_lengths([len(own)], own),
+        history_of=np.zeros(n, np.int64),
+        n_users=n,
+        n_items=len(every),
+    )
+    found = data.all_holding(items, n)
+    return replace(found, shards=replace(found.shards, impressions=shown))
 
 
 def _said(method: Method, server: Server, data: FederatedData, keys: Keys) -> Said:

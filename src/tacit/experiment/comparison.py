@@ -25,6 +25,7 @@ from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.experiment.assemble import assemble
 from tacit.experiment.comparison_grid import Contest, Grid, measured
 from tacit.experiment.evaluate import (
+    UNTRAINED,
     baseline_scorer,
     evaluate_among_all,
     evaluate_scores,
@@ -142,7 +143,7 @@ def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
     experiments = [draws[0] for draws in contests[0].runs]
     runs = grid.seeds * (grid.draws * len(contests) + len(baselines))
     progress = Progress(watch or Nobody(), runs)
-    lines = [_played(contest, out, progress) for contest in contests]
+    lines = [one for contest in contests for one in _played(contest, out, progress)]
     lines += [
         _judged(name, experiments, out, progress, budget=grid.budget)
         for name in baselines
@@ -186,7 +187,8 @@ class _OnlyTexts(Nobody):
         self.watch.texts(done, total)
 
 
-def _played(contest: Contest, out: Path, progress: Progress) -> Line:
+def _played(contest: Contest, out: Path, progress: Progress) -> list[Line]:
+    """The line of a contest, and that of its untrained start if it was ranked for."""
     documents = [
         [
             _result(experiment, out / contest.folder, draw, progress)
@@ -202,7 +204,7 @@ def _played(contest: Contest, out: Path, progress: Progress) -> Line:
     evaluations = tuple(
         _averaged([_evaluation(d) for d in of_seed]) for of_seed in documents
     )
-    return Line(
+    own = Line(
         contest.name,
         contest.label,
         contest.target,
@@ -210,6 +212,13 @@ def _played(contest: Contest, out: Path, progress: Progress) -> Line:
         evaluations,
         by_group=_by_group(every, evaluations, provable),
     )
+    if not all(UNTRAINED in _evaluated(document) for document in every):
+        return [own]
+    begun = tuple(
+        _averaged([_evaluation(d, UNTRAINED) for d in of_seed]) for of_seed in documents
+    )
+    label = f"{contest.label}, {UNTRAINED}"
+    return [own, Line(contest.name, label, None, None, begun, is_baseline=True)]
 
 
 def _by_group(
@@ -290,9 +299,14 @@ def _published(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ]
 
 
-def _evaluation(document: Mapping[str, Any]) -> Evaluation:
-    judged = document["simulation_only"]["evaluations"]
-    return Evaluation.from_json(judged[document["method"]])
+def _evaluation(document: Mapping[str, Any], name: str | None = None) -> Evaluation:
+    """The evaluation of this name; by default that of the method."""
+    return Evaluation.from_json(_evaluated(document)[name or document["method"]])
+
+
+def _evaluated(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = document["simulation_only"]["evaluations"]
+    return found
 
 
 def _averaged(draws: Sequence[Evaluation]) -> Evaluation:

@@ -212,9 +212,8 @@ def measured(experiment: Experiment) -> dict[str, Any]:
     """All that decides who is held out and what is measured."""
     settings = experiment.resolved()
     data = {k: v for k, v in settings["data"].items() if k not in ("archive", "seed")}
-    evaluate = {
-        k: v for k, v in settings["evaluate"].items() if k not in ("every", "baselines")
-    }
+    others = ("every", "baselines", "untrained")
+    evaluate = {k: v for k, v in settings["evaluate"].items() if k not in others}
     return {f"data.{k}": v for k, v in data.items()} | {
         f"evaluate.{k}": v for k, v in evaluate.items()
     }

@@ -31,6 +31,8 @@ from tacit.serving.recommender import Recommender
 Users = Int64[np.ndarray, "users"]
 Items = Int64[np.ndarray, "items"]
 
+UNTRAINED = "untrained"  # the name of a method before its first round
+
 
 def evaluate_method(
     assembled: Assembled, state: State, heldout: HeldoutPart
@@ -40,9 +42,11 @@ def evaluate_method(
 
 
 def scorers(assembled: Assembled, state: State) -> Iterator[tuple[str, Scorer]]:
-    """Names and scorers: the method first, then each baseline of the experiment."""
+    """Names and scorers: the method, its start if asked for, then each baseline."""
     experiment = assembled.experiment
     yield experiment.method_name, method_scorer(assembled, state)
+    if experiment.evaluate.untrained:
+        yield UNTRAINED, method_scorer(assembled, assembled.simulation.start())
     for name in experiment.evaluate.baselines:
         yield name, baseline_scorer(assembled, name)
 

@@ -19,5 +19,6 @@ METHODS = {
     "gram": "tacit.methods.gram:Gram",
     "nn_self": "tacit.methods.rivals.nn_self:NnSelf",
     "privaterec": "tacit.methods.privaterec:PrivateRec",
+    "privaterec_local": "tacit.methods.privaterec_local:PrivateRecLocal",
     "privrec": "tacit.methods.privrec:PrivRec",
 }

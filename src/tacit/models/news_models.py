@@ -16,7 +16,9 @@ is the finished model.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, Protocol
 
 import numpy as np
@@ -39,6 +41,7 @@ from tacit.tree import Array, Arrays, Tree
 
 NEWS = "news"  # vectors of all news, of a model that is served
 INPUT, USER = "input.", "user."  # begin the names of inputs, and of a user encoder
+_USER_ATTENTION = "user.attention"  # a weight that every user encoder has
 Rows = Float[np.ndarray, "some axes"]
 Effects = Float64[np.ndarray, "items"]
 Activation = Literal["softplus", "relu"]
@@ -63,6 +66,9 @@ class NewsModel(Protocol):
 
     def served(self, known: Arrays) -> dict[str, Array]:
         """What ranking needs; of arrays that are served already, the same."""
+
+    def served_like(self, known: Arrays, n_news: int) -> dict[str, Array]:
+        """Arrays of the types and shapes that are served; their values say nothing."""
 
     def users(self, served: Arrays, histories: Ragged) -> Rows:
         """The vector of each user, from what they have read."""
@@ -116,6 +122,10 @@ class Similarity:
         """The vectors and the head."""
         return {name: known[name] for name in ("vectors", "head")}
 
+    def served_like(self, known: Arrays, n_news: int) -> dict[str, Array]:
+        """The vectors and the head, of whatever values."""
+        return self.served(known)
+
     def users(self, served: Arrays, histories: Ragged) -> Rows:
         """The mean of what was read as the head sees it, times the scale."""
         read = mean_rows(histories, served["vectors"].astype(np.float64))
@@ -127,7 +137,7 @@ class Similarity:
         return self.head.news(served["head"], vectors)
 
 
-class Encoder(Protocol):
+class Encoder(Hashable, Protocol):
     """A network of `news_encoders`."""
 
     def inputs(self, catalog: Catalog) -> dict[str, Array]:
@@ -164,16 +174,16 @@ class Encoded:
     interests: int = 0  # B; 0: the user vector as it is
     attention: PublishedAttention | None = None
     serving: Activation = "softplus"  # makes the weights of a mixture positive
+    dtype: str = "float64"
 
     def inputs(self, catalog: Catalog) -> dict[str, Array]:
         """What the encoder reads of each news."""
-        found = self.encoder.inputs(catalog)
-        return {INPUT + name: value for name, value in found.items()}
+        return {INPUT + n: v for n, v in _read(self.encoder, catalog).items()}
 
     def start(self, key: Key, inputs: Arrays) -> dict[str, Array]:
         """The encoder's weights, and a basis if there are interests."""
         _, read = _apart(inputs)
-        return self.encoder.start(key, read, interests=self.interests)
+        return self.encoder.start(key, read, interests=self.interests, dtype=self.dtype)
 
     def slots(self, weights: Arrays) -> dict[str, Slot]:
         """The layout of one client's gradient by every weight."""
@@ -199,8 +209,13 @@ class Encoded:
             return dict(known)
         weights, inputs = _apart(known)
         vectors = self.encoder.news(weights, inputs).astype(np.float32)
-        own = {n: v for n, v in weights.items() if n.startswith(USER) or n == BASIS}
-        return {**own, NEWS: vectors}
+        return {**_of_users(weights), NEWS: vectors}
+
+    def served_like(self, known: Arrays, n_news: int) -> dict[str, Array]:
+        """Unset vectors for all news, one more for padding, and the user encoder."""
+        width = len(known[_USER_ATTENTION])  # reads vectors of news
+        vectors = np.empty((n_news + 1, width), np.float32)
+        return {**_of_users(known), NEWS: vectors}
 
     def users(self, served: Arrays, histories: Ragged) -> Rows:
         """The vector of each user, as a mixture of the basis if there is one."""
@@ -217,6 +232,16 @@ class Encoded:
 
 
 _POSITIVE = {"softplus": to_weights, "relu": normalized}
+
+
+@lru_cache(maxsize=2)  # the layouts of a run need them as well as its start
+def _read(encoder: Encoder, catalog: Catalog) -> dict[str, Array]:
+    return encoder.inputs(catalog)
+
+
+def _of_users(weights: Arrays) -> dict[str, Array]:
+    """The weights that make a user vector of vectors of news."""
+    return {n: v for n, v in weights.items() if n.startswith(USER) or n == BASIS}
 
 
 def _apart(known: Arrays) -> tuple[dict[str, Array], dict[str, Array]]:

@@ -7,6 +7,7 @@
     local_bits        every client votes about a few coordinates
     local_item        every client names one randomised item
     local_flips       every client flips the bits of its history
+    local_clicks      every client names an interest and clicks, at random
     published         the papers' own, for mode = "paper"
     published_personal  the same, where clients add noise for epsilons of their own
     published_news    the same, for PrivateRec and its rival
@@ -23,6 +24,7 @@ layout, the noise and the releases of its rounds from the value chosen here.
 
 from tacit.privacy.central_gaussian import CentralGaussian
 from tacit.privacy.local_bits import LocalBits
+from tacit.privacy.local_clicks import LocalClicks, LocalNoisyClicks
 from tacit.privacy.local_flips import LocalFlips
 from tacit.privacy.local_item import LocalItem
 from tacit.privacy.local_priv_unit import LocalPrivUnit
@@ -39,8 +41,10 @@ __all__ = [
     "UNPROTECTED",
     "CentralGaussian",
     "LocalBits",
+    "LocalClicks",
     "LocalFlips",
     "LocalItem",
+    "LocalNoisyClicks",
     "LocalPrivUnit",
     "Privacy",
     "PublishedAttentionNoise",

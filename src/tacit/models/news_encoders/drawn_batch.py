@@ -87,7 +87,7 @@ class Draws:
     ) -> Batch:
         """One row per key; a client without a usable slate has none."""
         most = self.most_impressions
-        kept, places = chosen_slates(impressions, most, keys.at("slates"))
+        kept, places = chosen_slates(impressions, most, keys.at("chosen"))
         clients = impressions.users[kept].astype(np.int64)
         own = keys[clients].at("candidates").at_each(places)
         drawn = self._candidates(impressions, kept, own)

@@ -1,0 +1,150 @@
+"""Every client names an interest and a click of some slates, each by a random response.
+
+    client   1  interest   the public interest nearest to the history, or any other
+             2  labels     the clicked place of each slate, or any other of the slate
+
+`epsilon` is that of a whole report: the interest has its share of it, and the labels
+divide the rest among them. Slates are public: a server knows what it has shown to whom.
+What is protected is the history, what was clicked, and whether anything was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from jaxtyping import Float, Float32
+from numpy import ndarray
+
+from tacit import check
+from tacit.errors import Refused
+from tacit.keys import Keys
+from tacit.mechanisms.label_choice import LabelChoice
+from tacit.mechanisms.private_attention import LaplaceAttention
+from tacit.mechanisms.randomized_response import RandomizedResponse
+from tacit.models.public_interests import (
+    Attention,
+    expected_after_noise,
+    expected_after_response,
+    marked,
+)
+from tacit.phase import Phase
+from tacit.plan import Plan
+from tacit.privacy.budgets import LocalBudget, given
+from tacit.privacy.guarantees import local
+from tacit.privacy.privacy import Codes, Privacy, release
+from tacit.release import EVERYONE, Release
+from tacit.tree import Arrays, Tree
+
+Interests = Float32[ndarray, "clients interests"]
+
+_SLATES = "what each user was shown is public"
+
+
+@dataclass(frozen=True)
+class LocalClicks(Privacy):
+    """Randomised response on an interest and on clicks; `epsilon` is of all of them."""
+
+    is_releasable: ClassVar[bool] = True
+
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            check.positive(epsilon=self.epsilon)
+
+    # account
+
+    def calibrated(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> Self:
+        """A copy with the largest epsilon per report that meets the plan's target."""
+        if self.epsilon is not None:
+            return self
+        return replace(self, epsilon=LocalBudget(plan).epsilon())
+
+    def releases(
+        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
+    ) -> tuple[Release, ...]:
+        """One release per part of a report; a part has the share of its phase."""
+        from tacit.accounting.events import pure_local
+
+        made = []
+        for phase in phases:
+            # Labels of several slates divide it: together they cost no more.
+            event = pure_local(self._share(phase.share))
+            cells = local(plan, event, reason=f"{phase.proof}; pure local privacy")
+            public = {name: replace(c, assumes=_SLATES) for name, c in cells.items()}
+            what = f"randomised {phase.what}"
+            made.append(release(what, public, None, group=EVERYONE))
+        return tuple(made)
+
+    # client
+
+    def interests(self, attention: Attention, keys: Keys, *, share: float) -> Interests:
+        """Line 1: a one at the reported interest of each client."""
+        mechanism = self._response(share, attention.shape[1])
+        said = mechanism.privatize(attention.argmax(axis=1), keys)
+        return marked(said, attention.shape[1])
+
+    def labels(self, *, share: float, slates: int, negatives: int) -> LabelChoice:
+        """Line 2: the mechanism of each of so many slates."""
+        # Rounded down, so that the parts never add up to more than the whole.
+        each = math.nextafter(self._share(share) / slates, 0.0)
+        return LabelChoice(each, negatives)
+
+    def report(
+        self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
+    ) -> Tree:
+        """Refused: interests and clicks are no sum; see `interests` and `labels`."""
+        raise Refused(
+            "interests and clicks are for methods that read single reports; see "
+            "privaterec_local"
+        )
+
+    # server
+
+    def expected(
+        self, said: Float[ndarray, "reports interests"], *, share: float
+    ) -> Attention:
+        """The attention to expect of each client, given what all have said."""
+        how = self._response(share, said.shape[1])
+        return expected_after_response(said, keep=how.keep, other=how.other)
+
+    # details
+
+    def _share(self, share: float) -> float:
+        """The epsilon of a part that has this share."""
+        whole = given(self.epsilon, "epsilon")
+        return whole if share == 1 else math.nextafter(share * whole, 0.0)
+
+    def _response(self, share: float, interests: int) -> RandomizedResponse:
+        return RandomizedResponse(self._share(share), interests)
+
+
+@dataclass(frozen=True)
+class LocalNoisyClicks(LocalClicks):
+    """The same, with Laplace noise on the attention over all interests.
+
+    Its noise is in floats, whose low bits are not covered: it is there to compare.
+    """
+
+    is_releasable: ClassVar[bool] = False
+
+    def interests(self, attention: Attention, keys: Keys, *, share: float) -> Interests:
+        """The attention with noise on every weight."""
+        noisy = self._laplace(share, attention.shape[1]).noisy(attention, keys)
+        return noisy.astype("float32")
+
+    def expected(
+        self, said: Float[ndarray, "reports interests"], *, share: float
+    ) -> Attention:
+        """The best linear estimate of each client's attention."""
+        scale = self._laplace(share, said.shape[1]).scale
+        return expected_after_noise(said, variance=2 * scale**2)
+
+    def _laplace(self, share: float, interests: int) -> LaplaceAttention:
+        # An attention sums to one, so its norm is 1 at most: nothing is clipped.
+        return LaplaceAttention(self._share(share), interests, theta=1.0)
