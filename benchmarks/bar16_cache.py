@@ -18,8 +18,8 @@ from benchmarks.bar import Bar, Case
 from benchmarks.timing import fastest
 from tacit.data.dataset import Dataset
 from tacit.data.sources import load
-from tacit.data.sources.csv import CsvTable
 from tacit.data.sources.movielens import SOURCES
+from tacit.data.sources.table import EventsTable
 
 EVENTS, USERS, ITEMS = 1_000_000, 6_000, 4_000
 
@@ -46,7 +46,7 @@ def _movielens(place: Path, archive: Path) -> Case:
 def _table(place: Path, events: int) -> Case:
     path = place / "events.csv"
     path.write_text("".join(_lines(events)))
-    table = CsvTable(path, user="user", item="item", time="time")
+    table = EventsTable(path, user="user", item="item", time="time")
     return _case(
         f"a table of {events} lines", table.parse, lambda: table.load(cache=place)
     )

@@ -40,7 +40,8 @@ from tacit.data import cache
 from tacit.data.columns import Columns, describe, restore
 from tacit.data.shards import Shards
 from tacit.data.sources import mind_writer, source
-from tacit.data.sources.csv import CsvTable, ItemsTable
+from tacit.data.sources.listed_tables import ItemsTable
+from tacit.data.sources.table import EventsTable
 from tacit.data.strings import Strings
 from tacit.data.synthetic.checkerboard import checkerboard
 from tacit.data.synthetic.news_world import NewsWorld
@@ -277,7 +278,7 @@ def _looked(found: Any) -> object:
 def _csv(path: Path, raw: bytes) -> object:
     path.write_bytes(raw)
     columns = {"time": "when", "value": "how much", "title": "name"}
-    return CsvTable(path, "who", "what", item_columns=("kind",), **columns).parse()
+    return EventsTable(path, "who", "what", item_columns=("kind",), **columns).parse()
 
 
 def _items(path: Path, raw: bytes) -> object:
@@ -396,11 +397,11 @@ def _zipped(path: Path, raw: bytes) -> object:
 
 _EXPERIMENT = """
 [data]
-source = "csv"
+source = "table"
 split = "new-users"
 validation = 4
 test = 4
-[data.csv]
+[data.table]
 path = "events.csv"
 user = "u"
 item = "i"

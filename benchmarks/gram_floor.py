@@ -159,7 +159,7 @@ def _assembled(name: str, seed: int) -> Assembled:
 
 def _world(world: World, seed: int) -> Split:
     held = min(500, world.users // 5)
-    dataset = replace(world, seed=seed).dataset().filtered(min_interactions=5)
+    dataset = replace(world, seed=seed).load().filtered(min_interactions=5)
     key = Key.from_seed(seed)
     return new_users(dataset, n_validation=held, n_test=held, key=key)
 

@@ -1,14 +1,17 @@
-"""`python -m benchmarks.kills [--times 1000] [--seed 0]`: killed, and nothing is lost.
+"""`python -m benchmarks.kills [--times 1400] [--seed 0]`: killed, and nothing is lost.
 
-Processes that train, release, compare, export, fill the cache or answer with a ledger
-are killed with SIGKILL at random moments, often several times in the same folder, and
-then left to finish. What is there in the end must be what an undisturbed process makes,
-and no file more. One process imports everything and forks the others, and no charts are
-drawn, so that a life takes a fraction of a second.
+Processes that train, release, compare, export, fill the cache, answer with a ledger or
+send a private query are killed with SIGKILL at random moments, often several times in
+the same folder, and then left to finish. What is there in the end must be what an
+undisturbed process makes, and no file more. One process imports everything and forks
+the others, and no charts are drawn, so that a life takes a fraction of a second.
 
     train, compare, export, cache   the same bytes; but times are left out
     release                         the same files; in no round two different models
     ledger                          what was said stands in it, and was said once
+    query                           killed between the entry in the ledger and the end
+                                    of sending: never more said than is entered, and of
+                                    each day the same bytes
 """
 
 from __future__ import annotations
@@ -31,8 +34,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tacit.data.digest import content_digest
-from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.table import EventsTable
 from tacit.documents import CHECKSUM
 from tacit.experiment import build_report, exporting
 from tacit.experiment.comparison import compare
@@ -40,11 +45,18 @@ from tacit.experiment.comparison_grid import Grid
 from tacit.experiment.saved_run import SavedRun, load
 from tacit.experiment.settings import read_experiment
 from tacit.experiment.training import train
+from tacit.keys import Key
 from tacit.ledger.durable import ClientLedger
+from tacit.method import ItemSpace
 from tacit.runtime.simulate import Simulation
+from tacit.serving.interests import find_interests
+from tacit.serving.query import Query
+from tacit.serving.query_mechanism import InterestResponse
+from tacit.serving.served_model import ServedModel
+from tacit.serving.serving_client import ServingClient
 
 HANDSET = Path(__file__).parents[1] / "tests" / "runtime" / "handset.py"
-USERS, ITEMS, ROUND = 40, 15, 3
+USERS, ITEMS, ROUND, DAYS = 40, 15, 3, 2
 IMPORTED_LATE = ("onnx.checker", "tacit.methods.federated_popularity", "tacit.kernels")
 MOST_KILLS = 4  # in one folder
 LATER = 1.05  # lives that a killer waits for at most
@@ -53,9 +65,9 @@ PAGES = (".html",)  # show times
 
 SETTINGS = """
 [data]
-source = "csv"
+source = "table"
 {population}
-[data.csv]
+[data.table]
 path = "table.csv"
 user = "who"
 item = "what"
@@ -75,7 +87,7 @@ metrics = ["ndcg@10"]
 baselines = []
 """
 LISTED = """
-[data.csv.items]
+[data.table.items]
 path = "items.csv"
 item = "what"
 """
@@ -109,13 +121,18 @@ class World:
 
 @dataclass(frozen=True)
 class Task:
-    """A command: what one life of it does, and what is wrong with what it left."""
+    """A command: what one life of it does, and what is wrong with what it left.
+
+    If it has points, a life kills itself at one of them; else it is killed at a random
+    moment.
+    """
 
     name: str
     live: Callable[[World, Path], None]
     wrong: Callable[
         [Path, Path], list[str]
     ]  # in a folder, compared with the model of it
+    points: tuple[str, ...] = ()
 
 
 @dataclass
@@ -131,7 +148,7 @@ class Tally:
 def main() -> int:
     """Kill as often as asked, print a table; 1 if anything was wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kills")
-    parser.add_argument("--times", type=int, default=1000)
+    parser.add_argument("--times", type=int, default=1400)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +168,7 @@ def kill(place: Path, *, times: int, seed: int) -> list[Tally]:
     for module in IMPORTED_LATE:
         importlib.import_module(module)
     world, draws = World.made_in(place), random.Random(seed)
-    tasks = [TRAIN, RELEASE, COMPARE, EXPORT, CACHE, LEDGER]
+    tasks = [TRAIN, RELEASE, COMPARE, EXPORT, CACHE, LEDGER, QUERY]
     tallies = []
     for number, task in enumerate(tasks):
         share = times * (number + 1) // len(tasks) - times * number // len(tasks)
@@ -172,8 +189,12 @@ def _kill_one(task: Task, world: World, times: int, draws: random.Random) -> Tal
         folder.mkdir(parents=True)
         number += 1
         for _ in range(min(draws.randint(1, MOST_KILLS), times - tally.kills)):
-            after = LATER * usual * draws.random()
-            tally.kills += _life(task, world, folder, after=after) is None
+            if task.points:
+                point = draws.choice(task.points)
+                tally.kills += _life(task, world, folder, point=point) is None
+            else:
+                after = LATER * usual * draws.random()
+                tally.kills += _life(task, world, folder, after=after) is None
         try:
             _life(task, world, folder)
             tally.resumed += 1
@@ -195,7 +216,12 @@ def _erase(folder: Path) -> None:
 
 
 def _life(
-    task: Task, world: World, folder: Path, *, after: float | None = None
+    task: Task,
+    world: World,
+    folder: Path,
+    *,
+    after: float | None = None,
+    point: str | None = None,
 ) -> float | None:
     """How long a process lived that did the task; None if it was killed.
 
@@ -204,6 +230,8 @@ def _life(
     sys.stdout.flush()
     began, child = time.monotonic(), os.fork()
     if not child:
+        global last_point
+        last_point = point
         _be_born(task, world, folder)
     if after is not None:
         time.sleep(after)
@@ -293,7 +321,7 @@ def _export(world: World, folder: Path) -> None:
 
 
 def _fill_cache(world: World, folder: Path) -> None:
-    table = CsvTable(world.path / "table.csv", user="who", item="what")
+    table = EventsTable(world.path / "table.csv", user="who", item="what")
     digest = content_digest(table.load(cache=folder / "cache"))
     (folder / "digest").write_text(digest)
 
@@ -315,6 +343,89 @@ def _wrong_ledger(folder: Path, model: Path) -> list[str]:
         found.append(f"the ledger has rounds {entries}, and {waiting} reports wait")
     if len(said) != 1:
         found.append(f"{len(said)} different reports were sent")
+    return found
+
+
+# --- query ---------------------------------------------------------------------------
+
+
+def _ask(_: World, folder: Path) -> None:
+    """A client makes a query on each of two days and sends it to a file."""
+    path = folder / "ledger.db"
+    if (folder / "received").exists():
+        _check_entered(folder)
+    for day in range(DAYS):
+        now = 86_400.0 * (1000 + day)
+        with ServingClient(path, SERVED, now=lambda now=now: now) as client:
+            keep = client.ledger.keep
+
+            def kept(*names: Any, keep: Any = keep, **values: Any) -> Any:
+                _die_at("made")
+                found = keep(*names, **values)
+                _die_at("kept")
+                return found
+
+            client.ledger.keep = kept  # type: ignore[method-assign]
+            query = client.query(_vector)
+            assert isinstance(query, Query), query
+            _send(folder, f"\n{day}:{query.encode().hex()}".encode())
+            client.delivered(query)
+
+
+def _vector() -> Any:
+    _die_at("charged")
+    return np.array([1.0, 0.0])
+
+
+def _send(folder: Path, line: bytes) -> None:
+    """Send in two halves, as a network may."""
+    handle = os.open(folder / "received", os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    half = len(line) // 2
+    os.write(handle, line[:half])
+    _die_at("half sent")
+    os.write(handle, line[half:])
+    _die_at("sent")
+    os.close(handle)
+
+
+def _die_at(point: str) -> None:
+    if point == last_point:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _received(folder: Path) -> dict[str, set[str]]:
+    """What arrived on each day; beginnings of what also arrived whole are left out."""
+    found: dict[str, set[str]] = {}
+    for line in (folder / "received").read_text().split():
+        day, _, said = line.partition(":")
+        found.setdefault(day, set()).add(said)
+    return {
+        day: {one for one in said if not any(_begins(one, o) for o in said)}
+        for day, said in found.items()
+    }
+
+
+def _begins(one: str, other: str) -> bool:
+    return len(one) < len(other) and other.startswith(one)
+
+
+def _check_entered(folder: Path) -> None:
+    with ClientLedger(folder / "ledger.db", create=False) as ledger:
+        entries = len(ledger.entries())
+    said = sum(map(len, _received(folder).values()))
+    assert said <= entries, f"{said} queries left, and {entries} are entered"
+
+
+def _wrong_query(folder: Path, model: Path) -> list[str]:
+    os.environ["TACIT_STATE"] = _anchors(folder)
+    with ClientLedger(folder / "ledger.db", create=False) as ledger:
+        entries, waiting = len(ledger.entries()), ledger.waiting()
+    found = _other_files(folder, model)
+    if (entries, waiting) != (DAYS, 0):
+        found.append(f"{entries} entries of {DAYS} days, and {waiting} wait")
+    for day, said in _received(folder).items():
+        if len(said) != 1:
+            found.append(f"day {day}: {len(said)} different queries left")
     return found
 
 
@@ -362,6 +473,16 @@ def _without_times(value: Any) -> Any:
 
 
 handset = runpy.run_path(str(HANDSET))
+last_point: str | None = None  # where the next life ends by its own hand
+
+SPACE = ItemSpace(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), np.zeros(3))
+CORNERS = np.array([[2.0, 0.0], [0.0, 2.0], [-2.0, -2.0]] * 5)
+SERVED = ServedModel(
+    SPACE,
+    InterestResponse(
+        1.0, find_interests(SPACE, CORNERS, count=3, key=Key.from_seed(0))
+    ),
+)
 
 TRAIN = Task("train", _train, _wrong_run)
 RELEASE = Task("release", _release, _wrong_release)
@@ -369,6 +490,9 @@ COMPARE = Task("compare", _compare, _differences)
 EXPORT = Task("export", _export, _differences)
 CACHE = Task("cache", _fill_cache, _differences)
 LEDGER = Task("ledger", _answer, _wrong_ledger)
+QUERY = Task(
+    "query", _ask, _wrong_query, ("charged", "made", "kept", "half sent", "sent")
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -42,10 +42,15 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
         (*_GRAM, "--epsilons", "4", "--variants", "none", "others", "titles by words"),
     ),
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
-    "kills": (("--times", "6"),),
-    "news_users": (("--users", "300", "--learns", "clicks and gradients", "clicks"),),
+    "kills": (("--times", "7"),),
     "news_validation": (("nrms", "epochs=1", *_NEWS), ("naml", "epochs=1", *_NEWS)),
+    "news_users": (("--users", "300", "--learns", "clicks and gradients", "clicks"),),
+    "private_serving": (("--sets", "smoke", "--epsilons", "2", "--draws", "1"),),
+    "privaterec_figures": (("--set", "smoke", "--draws", "1"),),
     "release_gram": (_GRAM,),
+    "service_cost": (("--items", "200", "300"),),
+    "serving": (("--check", "--items", "300", "--factors", "8"),),
+    "serving_cost": (("--items", "300", "--accuracy", "smoke"),),
     "test_all": (("--list",),),
 }
 """For each script the arguments of its smallest real runs."""

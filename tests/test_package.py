@@ -28,7 +28,17 @@ from tacit.version import DISTRIBUTION
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-PINNED_EXTRAS = ("train", "baselines", "text", "onnx", "bench", "dev", "docs")
+PINNED_EXTRAS = (
+    "train",
+    "baselines",
+    "text",
+    "tables",
+    "onnx",
+    "serve",
+    "bench",
+    "dev",
+    "docs",
+)
 PIN = re.compile(r"[a-z]")
 
 RATINGS = """\
@@ -160,7 +170,7 @@ def test_plan_works_from_the_base_install(installed: Path, tmp_path: Path) -> No
     assert "plan" in run([command, "--help"], where=tmp_path)
     assert tacit.__version__ in run([command, "--version"], where=tmp_path)
     columns = ["--user", "customer", "--item", "product", "--out", "shop.toml"]
-    run([command, "init", "--csv", "ratings.csv", *columns], where=tmp_path)
+    run([command, "init", "ratings.csv", *columns], where=tmp_path)
     said = json.loads(run([command, "plan", "shop.toml", "--json"], where=tmp_path))
     assert said["releases"], "a plan has at least one release"
     for entry in (*said["releases"], *said["totals"]):

@@ -57,14 +57,29 @@ def one_of(allowed: Collection[str], *, remedy: str = "", **values: str) -> None
             raise BadValue(f"{name}={unknown(value, allowed)}{_tail(remedy)}")
 
 
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The name that was probably meant, if there is one; case and blanks do not count.
+
+    >>> nearest("User ID", ["user_id", "item_id"])
+    'user_id'
+    """
+    plain = {_plain(one): one for one in known}
+    found = difflib.get_close_matches(_plain(name), plain, n=1)
+    return plain[found[0]] if found else None
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.casefold() if c.isalnum()) or name
+
+
 def unknown(name: str, known: Collection[str]) -> str:
     """Say that `name` is not known, what is, and which one was probably meant.
 
-    >>> unknown("movilens", ["movielens", "csv"])
-    "'movilens' is not known; did you mean 'movielens'? known: csv, movielens"
+    >>> unknown("movilens", ["movielens", "table"])
+    "'movilens' is not known; did you mean 'movielens'? known: movielens, table"
     """
-    near = difflib.get_close_matches(str(name), known, n=1)
-    hint = f"did you mean '{near[0]}'? " if near else ""
+    near = nearest(str(name), known)
+    hint = f"did you mean '{near}'? " if near else ""
     shown = sorted(known)
     if len(shown) > _MOST_NAMED:
         shown = [*shown[:_MOST_NAMED], f"… ({len(known)} in all)"]

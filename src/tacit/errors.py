@@ -6,6 +6,8 @@ TacitError
 ├── BadData           a data file is malformed: names file and line
 ├── MissingData       an archive is not here: names its home page and what to do
 ├── BadMessage        bytes on the wire that are not what was agreed
+│   └── OtherVersion     a query for another model: get the model again
+├── Unanswered        a server that cannot be reached, or that refuses
 ├── BadRun            a run directory that cannot be read, resumed or overwritten
 │   └── Damaged          a file that is not as it was written: names it, and a remedy
 ├── MissingExtra      an optional dependency is not installed: names the extra
@@ -63,6 +65,14 @@ class MissingData(TacitError):
 
 class BadMessage(TacitError):
     """Bytes that do not decode to the agreed message."""
+
+
+class OtherVersion(BadMessage):
+    """A query that was made for another model than the one served."""
+
+
+class Unanswered(TacitError):
+    """A server that gave no answer, or none that can be used."""
 
 
 class BadRun(TacitError):

@@ -108,6 +108,7 @@ __all__ = [
     "Exportable",
     "Factored",
     "Formula",
+    "ItemSpace",
     "Key",
     "Keys",
     "Ledger",
@@ -237,6 +238,25 @@ class Candidates:
     def all_of(cls, catalog: Catalog) -> Candidates:
         """Every item of the catalog, in its order."""
         return cls(np.arange(len(catalog)), catalog)
+
+
+@dataclass(frozen=True, eq=False)
+class ItemSpace:
+    """Public vectors of items: the score of an item is user · vector + offset."""
+
+    vectors: Float[np.ndarray, "items factors"]
+    offsets: Float[np.ndarray, "items"]
+
+    def __post_init__(self) -> None:
+        if len(self.vectors) != len(self.offsets):
+            raise BadValue(
+                f"vectors of {len(self.vectors)} items and offsets of "
+                f"{len(self.offsets)}; they must agree"
+            )
+
+    def scores(self, users: Float[np.ndarray, "users factors"]) -> Scores:
+        """The score of every item for each user vector."""
+        return users @ self.vectors.T + self.offsets
 
 
 Scores = Float[np.ndarray, "users candidates"]
@@ -805,12 +825,21 @@ class Explainable(Protocol):
 
 @runtime_checkable
 class Queryable(Protocol):
-    """A method whose ranking can run at the server, from a private query."""
+    """A method that scores by an inner product, so that a server can rank for a client.
 
-    def ask(
-        self, broadcast: Broadcast, clients: Clients, tastes: Tastes, keys: Keys
-    ) -> Queries:
-        """All that leaves a client to be served."""
+    `score` must order items as `user · vector + offset` does. The item space is public:
+    it follows from the broadcast alone. What a client sends instead of its user vector,
+    and under which guarantee, is decided in `tacit.serving`.
+    """
+
+    def item_space(self, broadcast: Broadcast, candidates: Candidates) -> ItemSpace:
+        """The public vectors and offsets of the candidates."""
+        ...
+
+    def user_vectors(
+        self, broadcast: Broadcast, tastes: Tastes
+    ) -> Float[np.ndarray, "users factors"]:
+        """The private vector of each user, from what its client knows; stays there."""
         ...
 
 

@@ -44,12 +44,12 @@ def tacit(capsys, monkeypatch, tmp_path_factory):
 
 EXPERIMENT = """
 [data]
-source = "csv"
+source = "table"
 min_interactions = 2
 validation = 8
 test = 8
 
-[data.csv]
+[data.table]
 path = "table.csv"
 user = "who"
 item = "what"

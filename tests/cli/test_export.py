@@ -24,7 +24,7 @@ METHODS = {
     "dplcf": {},
 }
 EXPERIMENT = {
-    "data": {"source": "csv", "min_interactions": 2, "validation": 8, "test": 8},
+    "data": {"source": "table", "min_interactions": 2, "validation": 8, "test": 8},
     "run": {"rounds": 1},
     "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
 }
@@ -52,7 +52,7 @@ def runs(tmp_path_factory):
         train(
             {
                 **EXPERIMENT,
-                "data": {**EXPERIMENT["data"], "csv": table},
+                "data": {**EXPERIMENT["data"], "table": table},
                 "method": {"name": name, **METHODS[name]},
                 "privacy": PRIVACY.get(name, {}),
             },

@@ -70,12 +70,12 @@ def test_places_that_cannot_be(tacit, experiment, tmp_path):
     spoken(tacit("train", experiment, "--out", tmp_path / "file"), str(tmp_path))
     spoken(tacit("train", experiment, "--out", tmp_path / "file" / "run"), "no folder")
     spoken(tacit("train", experiment, "--out", tmp_path / ("n" * 300)), "too long")
-    spoken(tacit("init", "--csv", tmp_path, "--user", "a", "--item", "b"))
+    spoken(tacit("init", tmp_path, "--user", "a", "--item", "b"))
     table = tmp_path / "table.csv"
     columns = ("--user", "who", "--item", "what")
     place = tmp_path / "folder"
     place.mkdir()
-    answer = tacit("init", "--csv", table, *columns, "--out", place, "--force")
+    answer = tacit("init", table, *columns, "--out", place, "--force")
     spoken(answer, "it is a folder, and a file is needed")
 
 

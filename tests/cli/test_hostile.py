@@ -28,11 +28,11 @@ TITLES = [
 ]
 EXPERIMENT = """
 [data]
-source = "csv"
+source = "table"
 split = "new-users"
 validation = 6
 test = 8
-[data.csv]
+[data.table]
 path = "events.csv"
 user = "who\\u001b[1m"
 item = "what"
@@ -93,7 +93,7 @@ def assert_clean(output: bytes) -> None:
         ("report", "run"),
         ("plan", "hostile.toml"),
         ("data", "describe", "synthetic"),
-        ("init", "--csv", "events.csv", "--user", "who\x1b[1m", "--item", "what"),
+        ("init", "events.csv", "--user", "who\x1b[1m", "--item", "what"),
     ],
     ids=lambda words: " ".join(words).encode("unicode_escape").decode(),
 )
@@ -129,7 +129,7 @@ def test_json_has_the_exact_titles(tacit, place):
         ("recommend", "run", "--history", "no\x1b[1m\nerror: fine \u202e"),
         ("recommend", "no\x1b[1m\nerror: fine \udcff", "--user", "u1"),
         ("train", "no\x1b[1m\nerror: fine.toml", "--out", "other"),
-        ("init", "--csv", "events.csv", "--user", "no\x1b", "--item", "what"),
+        ("init", "events.csv", "--user", "no\x1b", "--item", "what"),
     ],
     ids=["user", "history", "run", "experiment", "column"],
 )
@@ -157,7 +157,8 @@ def test_pages_have_no_markup_of_the_data(place):
 
 def test_init_writes_no_line_of_the_data(tacit, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "e.csv").write_text('u,i\n"x\n[run]\nseed = 7",1\ny,2\n', "utf-8")
-    done = tacit("init", "--csv", "e.csv", "--user", "u", "--item", "i")
+    odd = '"x\n[run]\nseed = 7"'
+    (tmp_path / "e.csv").write_text(f"u,i\n{odd},1\n{odd},2\ny,2\ny,3\n", "utf-8")
+    done = tacit("init", "e.csv", "--user", "u", "--item", "i")
     assert done.code == 0, done.err
     assert "\nseed = 7" not in (tmp_path / "exp.toml").read_text("utf-8")

@@ -30,7 +30,7 @@ def test_show(tacit, file):
     assert "What left this device" in answer.out
     assert "monday" in answer.out
     assert "Gaussian 5" in answer.out
-    assert "odds change at most" in answer.out
+    assert "a belief of 1 in 2" in answer.out
     assert "PROVEN" in answer.out
 
 

@@ -77,7 +77,10 @@ def test_noise_for_a_target(tacit, experiment):
     assert document["privacy"]["mechanism"] == "central"
     assert abs(document["privacy"]["noise_multiplier"]["votes"] - 2.2305) < 1e-3
     assert "privacy" not in document["method"]
-    assert "7.39 times" in document["words"][0]
+    assert (
+        "a belief of 1 in 2 that a user took part can grow to 89.1 %"
+        in document["words"][0]
+    )
 
 
 def test_retraining_is_composed(tacit, experiment):

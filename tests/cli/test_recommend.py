@@ -73,3 +73,91 @@ def test_why(tacit, experiment, tmp_path):
     assert any(line["because"] for line in listed["items"])
     said = tacit("recommend", out, "--user", "user 3", "--why").out
     assert "because of" in said
+
+
+@pytest.fixture
+def vectors(tacit, experiment, tmp_path):
+    """A run of a method that a server can rank for."""
+    out = tmp_path / "gram"
+    gram = ("--set", "method.name=gram", "--set", "run.rounds=2")
+    everyone = ("--set", 'run.sampler={name="everyone"}')
+    assert tacit("train", experiment, "--out", out, *gram, *everyone).code == 0
+    return out
+
+
+def test_on_the_device_nothing_is_sent(tacit, run):
+    answer = tacit("recommend", run, "--history", "item 1")
+    assert "on_device: nothing is sent: epsilon 0" in answer.out
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        ("krr",),
+        ("dpa", "--interests", "4", "--padding", "0.5"),
+        ("dpa", "--delta", "1e-6"),
+        ("vdp",),
+        ("vdp", "--axes", "2"),
+    ],
+    ids=" ".join,
+)
+def test_each_mode_shows_its_list_and_what_it_costs(tacit, vectors, mode):
+    ask = ("recommend", vectors, "--history", "item 1", "-k", "3", "--epsilon", "2")
+    answer = tacit(*ask, "--serve", *mode)
+    assert answer.code == 0, answer.err
+    assert "one query: epsilon 2 (user, replace_one, server" in answer.out
+    assert "365 queries: epsilon" in answer.out
+    assert "a trial" in answer.out
+    listed = tacit(*ask, "--serve", *mode, "--json").json
+    assert len(listed["items"]) == 3
+    [first] = [
+        line["epsilon"]
+        for line in listed["privacy"]["statements"]
+        if (line["what"], line["unit"], line["view"]) == ("one query", "user", "server")
+    ]
+    assert first == pytest.approx(2.0, abs=5e-3)
+
+
+def test_a_query_is_entered_once_a_day_and_a_cap_is_kept(tacit, vectors, tmp_path):
+    ledger = tmp_path / "ledger"
+    ask = ("recommend", vectors, "--history", "item 1", "--serve", "krr")
+    for _ in range(2):
+        answer = tacit(*ask, "--epsilon", "2", "--ledger", ledger)
+        assert "entered in" in answer.out, answer.err
+    assert tacit("ledger", "cap", ledger, "--epsilon", "2.5").code == 0
+    refused = tacit(*ask, "--epsilon", "1", "--ledger", ledger, "--json").json
+    assert refused["privacy"]["ranked_by"] == "client"
+    assert "cap" in refused["privacy"]["why"]
+    assert refused["items"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--epsilon", "1"), "on_device sends nothing"),
+        (("--serve", "krr"), "needs --epsilon"),
+        (("--serve", "krr", "--epsilon", "1", "--axes", "2"), "axes=2 is for vdp"),
+        (("--serve", "krr", "--epsilon", "0"), "epsilon=0"),
+    ],
+)
+def test_settings_of_serving_that_do_not_fit(tacit, vectors, arguments, problem):
+    answer = tacit("recommend", vectors, "--history", "item 1", *arguments)
+    assert answer.code == 2
+    assert problem in answer.err
+
+
+def test_a_method_without_vectors_is_served_on_the_device_only(tacit, run):
+    ask = ("--history", "item 1", "--serve", "krr", "--epsilon", "1")
+    answer = tacit("recommend", run, *ask)
+    assert answer.code == 2
+    assert "serve it on_device" in answer.err
+
+
+def test_marks_need_categories_that_the_catalog_has(tacit, vectors):
+    ask = ("recommend", vectors, "--history", "item 1", "--serve", "krr")
+    answer = tacit(*ask, "--epsilon", "1", "--sensitive", "genre=Horror")
+    assert answer.code == 2
+    assert "have no categories" in answer.err
+    answer = tacit(*ask, "--epsilon", "1", "--protection", "leave_out")
+    assert answer.code == 2
+    assert "needs --sensitive" in answer.err

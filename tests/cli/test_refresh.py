@@ -14,7 +14,7 @@ from tacit.runtime.checkpoint import checksum
 
 GRAM = """
 [data]
-source = "csv"
+source = "table"
 validation = 8
 test = 8
 csv = { path = "table.csv", user = "who", item = "what" }

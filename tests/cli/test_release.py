@@ -20,10 +20,10 @@ USERS, ITEMS = 60, 12
 
 SETTINGS = """
 [data]
-source = "csv"
+source = "table"
 population = 100
 
-[data.csv]
+[data.table]
 path = "{events}"
 user = "user"
 item = "item"
@@ -45,7 +45,7 @@ metrics = ["ndcg@10"]
 baselines = ["popularity"]
 """
 ITEMS_TABLE = """
-[data.csv.items]
+[data.table.items]
 path = "{items}"
 item = "item"
 columns = ["topic"]
@@ -164,7 +164,7 @@ def test_a_catalog_collected_from_histories_is_refused(tacit, table, tmp_path):
     bare = table.experiment("with-alice.csv", more='item_columns = ["topic"]')
     said = tacit("release", bare, "--out", tmp_path / "run")
     assert said.code == 2
-    assert "[data.csv.items]" in said.err
+    assert "[data.table.items]" in said.err
     simulated = tmp_path / "simulated"
     assert tacit("train", bare, "--out", simulated).code == 0
     assert b"letter-from-the-clinic" in model(simulated)  # so it is caught

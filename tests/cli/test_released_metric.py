@@ -16,15 +16,15 @@ from tacit.runtime import run as runs
 USERS, ITEMS = 300, 30
 SETTINGS = """
 [data]
-source = "csv"
+source = "table"
 population = 320
 
-[data.csv]
+[data.table]
 path = "events.csv"
 user = "user"
 item = "item"
 
-[data.csv.items]
+[data.table.items]
 path = "items.csv"
 item = "item"
 

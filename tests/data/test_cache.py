@@ -17,7 +17,7 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Categories, Category, Numeric, Text
 from tacit.data.interactions import Interactions
-from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.table import EventsTable
 from tacit.data.splits import leave_one_out, new_users
 from tacit.data.strings import Strings
 from tacit.data.synthetic.world import World
@@ -226,7 +226,7 @@ def test_what_changes_while_it_is_read_is_not_kept(tmp_path):
 def test_a_table_of_the_same_size_and_time_is_read_again(tmp_path):
     """What an editor, `cp -p` or a version control may leave."""
     path = tmp_path / "table.csv"
-    table = CsvTable(path, user="who", item="what")
+    table = EventsTable(path, user="who", item="what")
     for item in "ab":
         path.write_text(f"who,what\nann,{item}\n")
         os.utime(path, ns=(1, 1))

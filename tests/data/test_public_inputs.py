@@ -35,7 +35,7 @@ def test_everything_that_would_not_be_public_is_named():
     for sentence, word, remedy in zip(
         found,
         ("collected from the events", "counts over users", "counted", "5 users"),
-        ("[data.csv.items]", "data.min_value", "data.population", "data.split"),
+        ("[data.table.items]", "data.min_value", "data.population", "data.split"),
         strict=True,
     ):
         assert word in sentence

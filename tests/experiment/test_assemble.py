@@ -206,7 +206,7 @@ def shop(tmp_path, **csv):
     )
     (tmp_path / "items.csv").write_text("id,kind\nplum,a\npear,b\nfig,a\napple,b\n")
     table = {"path": "events.csv", "user": "who", "item": "what", **csv}
-    data = {"source": "csv", "csv": table, "validation": 5, "test": 5}
+    data = {"source": "table", "table": table, "validation": 5, "test": 5}
     return check_experiment(
         {"data": data, "method": {"name": "federated_popularity"}},
         relative_to=tmp_path,
@@ -248,10 +248,10 @@ def selecting(tmp_path, **changes):
     (tmp_path / "events.csv").write_text(text + "\n")
     selection = {"most": 4, "noise_multiplier": 3.0, "failure": 1e-7}
     data = {
-        **{"source": "csv", "csv": {"path": "events.csv"}, "split": "none"},
+        **{"source": "table", "table": {"path": "events.csv"}, "split": "none"},
         **{"population": 1000, "selection": selection | changes},
     }
-    data["csv"] |= {"user": "who", "item": "what"}
+    data["table"] |= {"user": "who", "item": "what"}
     privacy = {"mechanism": "central", "channel": "secure_sum", "delta": 1e-6}
     table = {
         "data": data,

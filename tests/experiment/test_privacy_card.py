@@ -19,8 +19,8 @@ from tacit.statement import account
 def experiment(table: Path) -> dict[str, Any]:
     return {
         "data": {
-            "source": "csv",
-            "csv": {"path": str(table), "user": "who", "item": "what"},
+            "source": "table",
+            "table": {"path": str(table), "user": "who", "item": "what"},
             "validation": 8,
             "test": 8,
         },
@@ -136,3 +136,26 @@ def test_a_damaged_audit_is_not_taken_for_none(run: RunDirectory, text: str) -> 
 def test_a_directory_without_a_card_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadRun, match=r"privacy-card\.json cannot be read"):
         current_card(RunDirectory(tmp_path))
+
+
+def test_the_card_adds_being_served_to_taking_part(table: Path) -> None:
+    settings = experiment(table) | {
+        "serve": {"mode": "dpa", "epsilon": 1.0, "delta": 1e-6, "refresh_days": 10}
+    }
+    card = draw_card(assemble(check_experiment(settings)))
+    serving = card["serving"]
+    mine = [
+        line
+        for line in serving["statements"]
+        if (line["unit"], line["view"]) == ("user", "server")
+    ]
+    assert [(line["days"], line["what"]) for line in mine] == [
+        (30, "training and 3 queries"),
+        (365, "training and 37 queries"),
+    ]
+    assert mine[0]["epsilon"] < mine[1]["epsilon"]
+
+
+def test_without_queries_the_card_says_that_nothing_leaves(run: RunDirectory) -> None:
+    page = run.privacy_card.with_suffix(".html").read_text()
+    assert "nothing leaves it to be served" in page

@@ -88,7 +88,7 @@ def test_a_sampler_that_cannot_be(sampler, problem):
 
 
 def test_a_csv_source_needs_its_table_and_the_other_way_round():
-    for data in ({"source": "csv"}, {"source": "synthetic", "csv": {"path": "x"}}):
+    for data in ({"source": "table"}, {"source": "synthetic", "table": {"path": "x"}}):
         with pytest.raises(BadExperiment, match="go together"):
             check_experiment(with_section(data=data))
 
@@ -435,16 +435,16 @@ ITEMS = {"path": "list/items.csv", "item": "id", "title": "name", "columns": ["k
 
 
 def declared(**csv):
-    return with_section(data={"source": "csv", "csv": CSV | csv})
+    return with_section(data={"source": "table", "table": CSV | csv})
 
 
 def test_an_items_table_stands_below_the_table_of_events(tmp_path):
     made = check_experiment(declared(items=ITEMS), relative_to=tmp_path)
-    assert made.csv.path == tmp_path / "events.csv"
-    assert made.csv.items.path == tmp_path / "list" / "items.csv"
-    assert made.csv.items.columns == ("kind",)
+    assert made.table.path == tmp_path / "events.csv"
+    assert made.table.items.path == tmp_path / "list" / "items.csv"
+    assert made.table.items.columns == ("kind",)
     again = check_experiment(made.resolved())
-    assert again.csv == made.csv
+    assert again.table == made.table
     assert again.digest == made.digest
     other = check_experiment(declared(items=ITEMS | {"title": "label"}))
     assert other.digest != made.digest
@@ -453,8 +453,8 @@ def test_an_items_table_stands_below_the_table_of_events(tmp_path):
 @pytest.mark.parametrize(
     ("csv", "problem"),
     [
-        ({"items": "items.csv"}, "data.csv.items must be a table, not 'items.csv'"),
-        ({"items": {"path": "x"}}, "data.csv.items.item is missing"),
+        ({"items": "items.csv"}, "data.table.items must be a table, not 'items.csv'"),
+        ({"items": {"path": "x"}}, "data.table.items.item is missing"),
         ({"items": ITEMS | {"titel": "x"}}, "did you mean 'title'"),
         ({"items": ITEMS, "title": "name"}, "two sources for one fact"),
         ({"itmes": ITEMS}, "did you mean 'items'"),

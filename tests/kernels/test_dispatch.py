@@ -14,6 +14,7 @@ from tacit.kernels.dispatch import TABLE, Twin
 PACKAGE = Path(tacit.__file__).parent
 ALWAYS_COMPILED = {  # no twin is chosen there
     "models/feature_mlp/compiled_pass.py": "training.py has asked before it is built",
+    "tree/sparse_factored.py": "models.item_relations has asked before it is built",
 }
 
 

@@ -5,12 +5,14 @@ import pytest
 import scipy.sparse as sp
 
 from tacit.kernels.rows import (
+    add_rests_outer,
     add_touched,
     outer_sum,
-    rests_outer_sum,
+    rests_squares,
     rests_times,
     unit_rests,
     weighted_rows,
+    write_rests,
 )
 
 
@@ -38,7 +40,9 @@ def test_unit_rests_by_hand():
     offsets, columns = np.array([0, 4, 6, 6]), np.array([0, 1, 1, 0, 0, -1])
     p, weights = np.array([1.0, 0.0, 0.0]), np.array([2.0, 2.0, 1.0])
     x, factors = np.full((3, 3), np.nan), np.full((3, 2), np.nan)
-    unit_rests(offsets, columns, weights, p, (1e-5, 1.0), x, factors)
+    items = offsets, columns, weights
+    unit_rests(items, p, (1e-5, 1.0), factors)
+    write_rests(items, factors, p, x)
     np.testing.assert_allclose(x, [[0, 1, 0], [0, 0, 0], [0, 0, 0]], atol=1e-15)
     assert columns.tolist() == [0, 1, -1, -1, 0, -1]
     np.testing.assert_allclose(factors, [[0.5, 1], [0, 0], [0, 0]])
@@ -51,14 +55,19 @@ def test_products_with_unit_rests_are_those_of_the_rows_written_out():
     weights, p = draws.random(6), draws.random(6)
     p /= np.linalg.norm(p)
     x, factors = np.empty((4, 6)), np.empty((4, 2))
-    unit_rests(offsets, columns, weights, p, (1e-5, 1.0), x, factors)
     items = offsets, columns, weights
+    unit_rests(items, p, (1e-5, 1.0), factors)
+    write_rests(items, factors, p, x)
     matrix, out = draws.normal(size=(4, 2)), np.full((4, 2), np.nan)
-    rests_times(items, factors, p[:4] @ matrix, matrix, out)
+    rests_times(items, factors, p, matrix, out)
     np.testing.assert_allclose(out, x[:, :4] @ matrix, atol=1e-12)
-    right, total = draws.normal(size=(4, 3)), np.full((6, 3), np.nan)
-    rests_outer_sum(items, factors, p, right, total)
-    np.testing.assert_allclose(total, x.T @ right, atol=1e-12)
+    right, total = draws.normal(size=(4, 3)), np.ones((6, 3))
+    add_rests_outer(items, factors, p, right, total)
+    np.testing.assert_allclose(total, 1 + x.T @ right, atol=1e-12)
+    for cancelled in (1.0, 64.0):  # always adds up the other columns; hardly ever
+        squares = np.full(4, np.nan)
+        rests_squares(items, factors, p, cancelled, squares)
+        np.testing.assert_allclose(squares, (x**2).sum(1), atol=1e-12)
 
 
 def test_touched_rows_are_added_once_each_and_only_where_there_is_one():

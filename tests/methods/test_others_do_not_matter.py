@@ -38,6 +38,11 @@ EXACT = {
     "votes": FmfLdp(factors=3, privacy=LocalBits(1.0, votes=20)),
     "fmf": FmfLdp(factors=3, privacy=LocalPrivUnit(5.0)),
     "dpmf": Dpmf(factors=5, head=1000, most_items=20, privacy=CENTRAL),
+    "gram's loadings": Gram(
+        **{"head": 600, "load_items": 700, "load_rank": 8, "load_rounds": 1},
+        count_rounds=1,
+        privacy=CENTRAL,
+    ),
     "small dpmf": Dpmf(factors=5, head=100, most_items=20, privacy=CENTRAL),
 }
 STACKED = {  # products of all clients' rows at once; their rounding is that of BLAS
@@ -88,10 +93,10 @@ def reports(played: Simulation, state, chosen):
 
 
 def training(method, users: int):
-    """A simulation whose next round trains."""
+    """A simulation whose next round is of the last phase: it trains."""
     played = simulation(method, users)
-    state = played.start()
-    while method.next_phase(state.server).name == "counts":
+    state, last = played.start(), method.phases(played.plan)[-1]
+    while method.next_phase(state.server) != last:
         state, _ = played.step(state)
     return played, state
 

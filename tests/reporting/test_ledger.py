@@ -31,8 +31,8 @@ def told(terms, *, rounds=3, **more) -> Told:
 def test_a_lay_person_reads_odds_and_who_might_look():
     page = render(told(gaussian(20.0), waiting=1))
     assert "What left this device, and how much it says about me" in page
-    assert "odds change at most 1.4" in page
-    assert "The server: whatever they guess" in page
+    assert "a belief of 1 in 2" in page
+    assert "The server: a very strong promise" in page
     assert "2026-05-04 03:02" in page
     assert page.count("<td>not yet known</td>") == 1
     assert "I have set no limit" in page
@@ -61,7 +61,7 @@ def test_a_limit_stands_beside_what_is_spent():
     item = Cap(2.0, unit=Unit.ITEM, view=View.RELEASE)
     made = told(gaussian(20.0), caps=(Cap(1.0), item))
     page = render(made)
-    assert "odds may change at most 2.72 times; so far: 1.4" in page
+    assert "epsilon 1 (a belief of 1 in 2 about me can grow to 73.2 %" in page
     assert "any single thing I did" in page
     shown = to_plain(caps_table(made.caps, made.totals))
     assert "user  server" in shown

@@ -21,7 +21,16 @@ from tacit.transport import exact_total as module
 from tacit.transport.channels import Each, RoundContext, SecureSum, bare_sum, summed
 from tacit.transport.exact_total import check_exact, exact_total
 from tacit.transport.messages import Layout, Reports, Slot
-from tacit.tree import Dense, Factored, Grouped, Symmetric, TouchedRows, Tree
+from tacit.tree import (
+    Dense,
+    Factored,
+    Grouped,
+    SparseFactored,
+    SparseRests,
+    Symmetric,
+    TouchedRows,
+    Tree,
+)
 
 SECRET = bytes(range(32))
 FALSE_ALARM = 1e-9
@@ -98,6 +107,12 @@ def worlds():
     touched = TouchedRows(numbers, draws(n, 4, 3), 8)
     rows = Slot.touched_rows("float64", (8, 3), most=4)
     yield "touched rows", Tree({"V": touched}), {"V": rows}, GaussianSum(1.5, 1.0)
+    rests = SparseRests(
+        *(np.arange(0, 3 * n + 1, 3), np.arange(3 * n) % 8, draws(8), draws(8, seed=1)),
+        draws(n, 2, seed=2),
+    )
+    few = Tree({"S": SparseFactored(rests, draws(n, 1, 5))})
+    yield "few items", few, {"S": Slot("float64", (8, 5), 1)}, GaussianSum(1.0, 1.0)
     placed = Tree({"V": Grouped(touched, in_groups(n))})
     yield "groups of rows", placed, {"V": rows.grouped(3)}, GaussianSum(1.5, 1.0)
 

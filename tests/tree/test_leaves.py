@@ -118,18 +118,3 @@ def test_scaling_changes_the_shorter_side(shape):
     assert same is (leaf.right if shape[0] < 8 else leaf.left)
     assert other[:, 0, 0].tolist() == [2.0, 3.0]
     np.testing.assert_array_equal(scaled.sum(), np.full(shape, 5.0))
-
-
-def test_a_faster_sum_is_forgotten_once_the_left_side_changes():
-    """It belongs to the left side as it was made, which clips and mutants replace."""
-    left, right = np.ones((2, 1, 3)), np.ones((2, 1, 2))
-    leaf = Factored(left, right, outer_sum=lambda r: np.full((3, 2), 7.0))
-    assert (leaf.sum() == 7).all()
-    assert leaf.scale(np.array([0.5, 2.0])).outer_sum is not None
-    wider = Factored(left[:, :, :1], right, outer_sum=leaf.outer_sum)
-    for changed in (
-        leaf.map(lambda stored: stored[:1]),
-        leaf.with_parts(leaf.parts),
-        wider.scale(np.array([0.5, 2.0])),  # on the left, the shorter side here
-    ):
-        assert changed.outer_sum is None

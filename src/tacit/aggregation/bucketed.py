@@ -65,7 +65,7 @@ class Bucketed:
         leaves = {}
         for name, leaf in tree.leaves.items():
             assert not isinstance(leaf, Grouped), "a leaf is placed once"
-            dtype = next(iter(leaf.parts.values())).dtype
+            dtype, _ = next(iter(leaf.stored.values()))
             # Stays factored: g - 1 groups of zeros are never written out.
             leaves[name] = Grouped(leaf, chosen.astype(dtype))
         return Tree({**leaves})

@@ -21,6 +21,7 @@
     closed_forms      the exact epsilon of a few releases, in formulas of its own
     likelihood_ratios  ratios of what clients say for two inputs
     local_reports     the same for a method's own reports, and whether they are fresh
+    served_queries    the same for queries, and whether each is in the ledger
     one_shot          an estimate to watch a run by; never a guarantee
     audit_method      all that a method claims, in one call: `audit`
 

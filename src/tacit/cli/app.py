@@ -29,6 +29,7 @@ from tacit.cli import (
     release,
     report,
     reproduce,
+    serve,
     train,
 )
 from tacit.text import lines
@@ -40,7 +41,7 @@ app = typer.Typer(
 
     New here?  [bold]tacit demo[/] shows the whole story on an embedded data set.
 
-    Your own table?  [bold]tacit init --csv FILE --user COL --item COL[/] writes an
+    Your own table?  [bold]tacit init FILE --user COL --item COL[/] writes an
     experiment, [bold]tacit train exp.toml --out run[/] simulates it and shows what it
     is worth, [bold]tacit release exp.toml --out release[/] makes a model to publish.
     """,
@@ -82,6 +83,7 @@ app.command("release")(release.release)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)
+app.add_typer(serve.app, name="serve")
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("reproduce")(reproduce.reproduce)

@@ -101,7 +101,7 @@ def _make_room(out: Path) -> None:
 def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None:
     from tacit.experiment.build_report import contenders
     from tacit.experiment.training import plan_account
-    from tacit.reporting import plain_words, tables
+    from tacit.reporting import guarantees, plain_words, tables
 
     out, assembled = console.out(), outcome.assembled
     log = assembled.dataset.interactions
@@ -111,10 +111,8 @@ def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None
         f"{len(log):,} ratings. {assembled.plan.population:,} clients trained; "
         f"{len(assembled.split.test.users):,} users were never seen.\n"
     )
-    totals = plan_account(assembled).totals
-    out.print(tables.to_rich(tables.privacy(totals)))
-    for sentence in plain_words.in_words(totals):
-        out.print(f"- {sentence}", markup=False)
+    for line in guarantees.in_short(plan_account(assembled).totals):
+        out.print(line, markup=False)
     out.print()
     own = outcome.document["method"]
     out.print(tables.to_rich(tables.comparison(contenders(judged, own))))

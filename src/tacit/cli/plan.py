@@ -26,12 +26,15 @@ def plan(
         int,
         typer.Option(min=1, help="The number of trainings to compose in the totals."),
     ] = 1,
+    long: Annotated[
+        bool, typer.Option("--long", help="Every release, with all fields of its line.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Show every release of an experiment, its guarantee and its cost to a client.
+    """Show what an experiment would reveal, to whom, and what it costs a client.
 
-    Nothing is trained and nothing leaves this machine. A line without a provable
-    epsilon says NONE and why.
+    Nothing is trained and nothing leaves this machine. Where nothing can be proven it
+    says NONE and why.
 
     Example: tacit plan exp.toml --target-epsilon 2
     """
@@ -70,7 +73,7 @@ def plan(
             }
         )
         return
-    _print(told, cost, assembled)
+    _print(told, cost, assembled, long=long)
 
 
 def _most_rounds(assembled: Any) -> int:
@@ -114,9 +117,9 @@ def _cost(assembled: Any) -> dict[str, Any]:
     }
 
 
-def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
-    from tacit.reporting.plain_words import groups_as_one, in_words, purpose
-    from tacit.reporting.tables import privacy, to_rich
+def _print(told: Any, cost: dict[str, Any], assembled: Any, *, long: bool) -> None:
+    from tacit.reporting.guarantees import in_full, in_short
+    from tacit.reporting.plain_words import groups_as_one, purpose
 
     out = console.out()
     is_release = assembled.experiment.is_release
@@ -143,12 +146,23 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any) -> None:
     if one is not None:
         out.print(groups_as_one(assembled.plan.groups, one), markup=False)
     out.print()
-    out.print(to_rich(privacy(told.releases, caption="Each release")))
-    out.print(to_rich(privacy(told.totals, caption="All of them together")))
-    for sentence in in_words(told.totals):
-        out.print(f"- {sentence}", markup=False)
+    for line in in_short(told.totals):
+        out.print(line, markup=False)
     if told.both:
-        out.print(to_rich(privacy(told.earlier, caption="The earlier runs alone")))
-        out.print(to_rich(privacy(told.both, caption="The earlier runs and this one")))
-        for sentence in in_words(told.both):
-            out.print(f"- With the earlier runs: {sentence}", markup=False)
+        out.print("\nwith the earlier runs", style="bold")
+        for line in in_short(told.both):
+            out.print(line, markup=False)
+    if not long:
+        out.print("\nall fields of every release: --long; for programs: --json")
+        return
+    parts = {
+        "each release": told.releases,
+        "all of them together": told.totals,
+        "the earlier runs alone": told.earlier,
+        "the earlier runs and this one": told.both,
+    }
+    for title, statements in parts.items():
+        if statements:
+            out.print(f"\n{title}", style="bold")
+        for line in in_full(statements):
+            out.print(line, markup=False)

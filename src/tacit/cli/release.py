@@ -28,8 +28,8 @@ def release(
     Randomness comes from the operating system and is forgotten round by round, sums and
     noise are whole numbers, and everyone trains. Nothing is measured on them but a hit
     rate under the same budget, if [evaluate] release asks for it. What is public must
-    be declared: the items in a table of their own ([data.csv.items]) and the number of
-    users (data.population). The experiment's seed is not used.
+    be declared: the items in a table of their own ([data.table.items]) and the number
+    of users (data.population). The experiment's seed is not used.
 
     Example: tacit release exp.toml --out release
     """

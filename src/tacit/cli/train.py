@@ -73,7 +73,8 @@ def run(
 
 def _print(document: Mapping[str, Any], path: Path) -> None:
     from tacit.experiment.build_report import contenders, statement_of
-    from tacit.reporting.plain_words import in_words, purpose, released
+    from tacit.reporting.guarantees import in_short
+    from tacit.reporting.plain_words import purpose, released
     from tacit.reporting.tables import comparison, to_rich
 
     is_release = not document["simulation"]
@@ -84,11 +85,12 @@ def _print(document: Mapping[str, Any], path: Path) -> None:
         out.print(to_rich(comparison(contenders(judged, document["method"]))))
     for metric in document.get("released_metrics", ()):
         out.print(released(metric), markup=False)
-    for sentence in in_words([statement_of(line) for line in document["epsilons"]]):
-        out.print(f"- {sentence}", markup=False)
-    both = [statement_of(line) for line in document["epsilons_with_earlier"]]
-    for sentence in in_words(both):
-        out.print(f"- With the earlier runs: {sentence}", markup=False)
+    for line in in_short(map(statement_of, document["epsilons"])):
+        out.print(line, markup=False)
+    if both := document["epsilons_with_earlier"]:
+        out.print("with the earlier runs", style="bold")
+        for line in in_short(map(statement_of, both)):
+            out.print(line, markup=False)
     if is_release:
         _say_what_to_publish(path)
     out.print(f"report: {shown(str(path / 'report.html'))}")

@@ -14,6 +14,7 @@ from tacit.data.dataset import Dataset
 from tacit.data.features import Categories, Category, Numeric, Text, Vectors
 from tacit.data.impressions import Impressions, Slates
 from tacit.data.interactions import Interactions
+from tacit.data.left_out import LeftOut
 from tacit.data.ragged import Ragged
 from tacit.data.strings import Strings
 from tacit.errors import BadValue
@@ -25,6 +26,7 @@ _PARTS = {
     part.__name__: part
     for part in (
         *(Dataset, Interactions, Impressions, Slates, Catalog, Profiles),
+        LeftOut,
         *(Ragged, Strings),
         *(Category, Categories, Numeric, Vectors, Text),
     )

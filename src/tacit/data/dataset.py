@@ -10,6 +10,7 @@ from tacit import check
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.impressions import Impressions
 from tacit.data.interactions import Interactions
+from tacit.data.left_out import LeftOut
 from tacit.errors import BadValue
 
 
@@ -28,6 +29,7 @@ class Dataset:
     profiles: Profiles
     impressions: Impressions | None = None
     listed: Catalog | None = None
+    left_out: LeftOut | None = None  # of the table that it was read from
 
     def __post_init__(self) -> None:
         log = self.interactions
@@ -50,7 +52,7 @@ class Dataset:
         if self.listed is None:
             raise BadValue(
                 f"{self.name} has no list of items: its catalog is collected from the "
-                "events; give one, such as a table [data.csv.items]"
+                "events; give one, such as a table [data.table.items]"
             )
         # From the index among events to the index in the whole list.
         renumbering = self.listed.indices(list(self.catalog.ids)).astype(np.int32)
@@ -110,6 +112,7 @@ class Dataset:
             self.profiles.take(users),
             None if shown is None else shown.take_items(items),
             self.listed,
+            self.left_out,
         )
 
     def _valued(self, min_value: float) -> Interactions:

@@ -119,8 +119,8 @@ def _catalog(dataset: Dataset, split: Split) -> Iterator[str]:
         yield (
             f"The catalog of {dataset.name} is collected from the events, so it names "
             "each item that a single user has, with its title and features; declare "
-            "the items in a table [data.csv.items], or have them selected under noise "
-            "with [data.selection]."
+            "the items in a table [data.table.items], or have them selected under "
+            "noise with [data.selection]."
         )
     elif catalog.ids != listed.ids:
         yield (

@@ -255,8 +255,8 @@ def load_dataset(
 ) -> Dataset:
     """The data set, filtered as the experiment says, without vectors of texts."""
     data = experiment.data
-    if experiment.csv is not None:
-        whole = experiment.csv.load()
+    if experiment.table is not None:
+        whole = experiment.table.load()
     elif experiment.world is not None:
         whole = experiment.world.load()
     else:
@@ -266,7 +266,7 @@ def load_dataset(
     if data.protocol is not None:
         kept = named(data.protocol, data.source).kept(whole)
         return kept if experiment.subset is None else experiment.subset.of(kept)
-    has_table = experiment.csv is not None and experiment.csv.items is not None
+    has_table = experiment.table is not None and experiment.table.items is not None
     if data.items == "declared":
         whole = whole.declared()
     kept = whole.filtered(

@@ -21,6 +21,7 @@ from tacit.errors import BadRun, Damaged
 from tacit.experiment.assemble import Assembled
 from tacit.experiment.settings import (
     method_settings,
+    plain_settings,
     privacy_settings,
     read_table,
 )
@@ -77,6 +78,21 @@ def draw_card(assembled: Assembled) -> Json:
                 if line.unit is Unit.USER
             ],
         },
+        "serving": _serving(assembled),
+    }
+
+
+def _serving(assembled: Assembled) -> Json:
+    """How users will be served, and what that costs with taking part."""
+    serve = assembled.experiment.serve
+    found = serve.statements(assembled.method, assembled.plan)
+    return {
+        **plain_settings(serve),
+        "statements": [
+            asdict(line) | {"days": days}
+            for days, told in found.items()
+            for line in told
+        ],
     }
 
 

@@ -114,6 +114,9 @@ def train(
         assembled = assemble(
             experiment, selected=_selected(directory), progress=watch.texts
         )
+        if (left_out := assembled.dataset.left_out) is not None:
+            for sentence in left_out.sentences():
+                watch.say(sentence)
         _refuse_past_target(assembled)
         if experiment.is_release:
             _refuse_unproven(assembled)

@@ -67,8 +67,8 @@ TABLE: dict[str, Twin] = {
     "ragged.gather": Twin(
         "values to copy",
         5_000_000,
-        "below, numpy needs less than loading numba; loaded: a few milliseconds",
-        loaded=300_000,
+        "below, numpy needs less than loading numba; loaded: tens of microseconds",
+        loaded=1_000,
     ),
     "ragged.firsts": Twin(
         "events",

@@ -57,19 +57,21 @@ def outer_sum(left, right, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def unit_rests(offsets, columns, weights, p, limits, x, factors):  # type: ignore[no-untyped-def]
-    """Write weighted histories without what is along p, as unit vectors, into x.
+def unit_rests(items, p, limits, factors):  # type: ignore[no-untyped-def]
+    """How weighted histories without what is along p become unit vectors.
 
-    `columns` has the column of every event, or -1; one that comes twice counts once,
-    and is -1 from then on. `p` has norm 1. With `limits` (least, longer), rows and
-    rests shorter than `least` are zero and all others 1 / `longer` long. A row is then
-    factors[0] * weights, where the history has an item, minus factors[1] * p.
+    `items` are offsets, columns and weights: the column of every event, or -1, and the
+    weight of every column. A column that comes twice counts once, and is -1 from then
+    on. `p` has norm 1. With `limits` (least, longer), rows and rests shorter than
+    `least` are zero and all others 1 / `longer` long. A row is then factors[0] *
+    weights, where the history has an item, minus factors[1] * p.
 
-    The twin of `Relations._unit_rest`: one pass over a row, all else by its few items.
+    The twin of `Relations._unit_rest`, by the few items of a row.
     """
+    offsets, columns, weights = items
     least, longer = limits
     owner = np.full(len(p), -1)
-    for user in range(len(x)):
+    for user in range(len(factors)):
         square, popular = 0.0, 0.0
         for event in range(offsets[user], offsets[user + 1]):
             j = columns[event]
@@ -83,9 +85,15 @@ def unit_rests(offsets, columns, weights, p, limits, x, factors):  # type: ignor
         popular /= norm
         left = math.sqrt(max(1 - popular * popular, 0.0)) * longer
         scale = 1 / left if left > least and norm > least else 0.0
-        shrink, shift = scale / norm, popular * scale
-        factors[user, 0], factors[user, 1] = shrink, shift
-        row = x[user]
+        factors[user, 0], factors[user, 1] = scale / norm, popular * scale
+
+
+@njit(cache=True, nogil=True)
+def write_rests(items, factors, p, out):  # type: ignore[no-untyped-def]
+    """Write the rows of `unit_rests` out."""
+    offsets, columns, weights = items
+    for user in range(len(out)):
+        row, shrink, shift = out[user], factors[user, 0], factors[user, 1]
         for j in range(len(row)):
             row[j] = -shift * p[j]
         for event in range(offsets[user], offsets[user + 1]):
@@ -95,13 +103,46 @@ def unit_rests(offsets, columns, weights, p, limits, x, factors):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def rests_times(items, factors, along, matrix, out):  # type: ignore[no-untyped-def]
-    """The rows of `unit_rests` times a matrix whose rows belong to the first columns.
+def rests_squares(items, factors, p, cancelled, out):  # type: ignore[no-untyped-def]
+    """The squared norms of the rows of `unit_rests`, by their few items.
 
-    `items` are its offsets, columns and weights; `along` is p times the matrix. The
-    twin of `out = x[:, : len(matrix)] @ matrix`.
+    What p has in all other columns is |p|² less what it has in these. Where that is
+    less than |p|² / `cancelled` the difference would have too few digits, and the
+    other columns are added up. A row that names a column twice has no norm but NaN.
     """
     offsets, columns, weights = items
+    whole = 0.0
+    for j in range(len(p)):
+        whole += p[j] * p[j]
+    owner = np.full(len(p), -1)
+    for user in range(len(out)):
+        shrink, shift = factors[user, 0], factors[user, 1]
+        square, others = 0.0, whole
+        for event in range(offsets[user], offsets[user + 1]):
+            j = columns[event]
+            if j >= 0:
+                value = shrink * weights[j] - shift * p[j]
+                square += value * value if owner[j] != user else np.nan
+                others -= p[j] * p[j]
+                owner[j] = user
+        if others < whole / cancelled:
+            others = 0.0
+            for j in range(len(p)):
+                others += p[j] * p[j] if owner[j] != user else 0.0
+        out[user] = square + shift * shift * others
+
+
+@njit(cache=True, nogil=True)
+def rests_times(items, factors, p, matrix, out):  # type: ignore[no-untyped-def]
+    """The rows of `unit_rests` times a matrix whose rows belong to the first columns.
+
+    The twin of `out = x[:, : len(matrix)] @ matrix`.
+    """
+    offsets, columns, weights = items
+    along = np.zeros(matrix.shape[1])
+    for j in range(len(matrix)):
+        for k in range(len(along)):
+            along[k] += p[j] * matrix[j, k]
     for user in range(len(out)):
         mine, shrink, shift = out[user], factors[user, 0], factors[user, 1]
         for k in range(len(mine)):
@@ -115,13 +156,12 @@ def rests_times(items, factors, along, matrix, out):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def rests_outer_sum(items, factors, p, right, out):  # type: ignore[no-untyped-def]
-    """The sum over clients of x rightᵀ, where x has the rows of `unit_rests`.
+def add_rests_outer(items, factors, p, right, total):  # type: ignore[no-untyped-def]
+    """Add to a total the sum over clients of x rightᵀ, x a row of `unit_rests`.
 
-    The twin of `out = x.T @ right`. Nobody's row is read: p is taken off once for all.
+    The twin of `total += x.T @ right`. p is taken off once for all.
     """
     offsets, columns, weights = items
-    out[:] = 0.0
     along = np.zeros(right.shape[1])
     for user in range(len(right)):
         theirs, shrink, shift = right[user], factors[user, 0], factors[user, 1]
@@ -132,10 +172,10 @@ def rests_outer_sum(items, factors, p, right, out):  # type: ignore[no-untyped-d
             if j >= 0:
                 value = shrink * weights[j]
                 for k in range(len(theirs)):
-                    out[j, k] += value * theirs[k]
+                    total[j, k] += value * theirs[k]
     for j in range(len(p)):
         for k in range(len(along)):
-            out[j, k] -= p[j] * along[k]
+            total[j, k] -= p[j] * along[k]
 
 
 @njit(cache=True, nogil=True)

@@ -20,9 +20,19 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from tacit.errors import BadValue
-from tacit.tree import Array, Dense, Factored, Grouped, Leaf, Tree
+from tacit.tree import (
+    Array,
+    Dense,
+    Factored,
+    Grouped,
+    Leaf,
+    SparseFactored,
+    Tree,
+)
+from tacit.tree.sparse_factored import CANCELLED
 from tacit.tree.touched_rows import ROWS
 
+_EPS = float(np.finfo(np.float64).eps)
 SLACK = 1e-6  # by how much, relatively, rounding may leave a norm above its clip
 
 Norms = Float64[np.ndarray, "clients"]
@@ -91,13 +101,12 @@ def _clipped(tree: Tree, clip: Clip, norms_of: Callable[[Tree], Norms]) -> Tree:
 
 def _is_float(tree: Tree) -> bool:
     """Whether scaling would leave the types as they are."""
-    parts = (
-        part
-        for leaf in tree.leaves.values()
-        for suffix, part in leaf.parts.items()
-        if suffix != ROWS  # numbers of rows are never scaled
+    kinds = (
+        np.dtype(dtype).kind
+        for name, (dtype, _) in tree.stored().items()
+        if not name.endswith(ROWS)  # numbers of rows are never scaled
     )
-    return all(part.dtype.kind == "f" for part in parts)
+    return all(kind == "f" for kind in kinds)
 
 
 def _limits(clip: Clip, clients: int) -> Norms:
@@ -113,14 +122,25 @@ def _largest_norms(leaf: Leaf) -> Norms:
     if isinstance(leaf, Grouped):
         return _largest_norms(Dense(leaf.shares)) * _largest_norms(leaf.inner)
     norms = np.sqrt(leaf.squared_norms())
+    if isinstance(leaf, SparseFactored):
+        return _largest_sparse_norms(leaf, norms)
     if not isinstance(leaf, Factored):
         return norms  # squares do not cancel
     # Terms may cancel, their rounding errors do not (Higham 2002, section 3.1): those
     # of the norm, which is computed in float64, and those of the stored factors.
     terms = norms if leaf.left.shape[1] == 1 else _sizes_of_terms(leaf)
     steps = sum(leaf.shape) + leaf.left.shape[1]
-    lost = steps * np.finfo(np.float64).eps * terms**2
+    lost = steps * _EPS * terms**2
     return np.sqrt(norms**2 + lost) + 4 * _precision(leaf) * terms
+
+
+def _largest_sparse_norms(leaf: SparseFactored, norms: Norms) -> Norms:
+    """The same where the left side is not written out.
+
+    A sum takes the common row off after the rest was added, and rounds by both.
+    """
+    lost = (sum(leaf.shape) + 1) * _EPS * CANCELLED * norms**2
+    return np.sqrt(norms**2 + lost) + 4 * _EPS * (norms + 2 * leaf.common_norms())
 
 
 def _sizes_of_terms(leaf: Factored) -> Norms:
@@ -141,8 +161,7 @@ def _without_halves(tree: Tree) -> Tree:
     def widened(stored: Array) -> Array:
         return stored.astype(np.float32) if stored.dtype == np.float16 else stored
 
-    parts = (part for leaf in tree.leaves.values() for part in leaf.parts.values())
-    if not any(part.dtype == np.float16 for part in parts):
+    if not any(dtype == "float16" for dtype, _ in tree.stored().values()):
         return tree
     return Tree({name: leaf.map(widened) for name, leaf in tree.leaves.items()})
 

@@ -73,12 +73,20 @@ class GaussianAttention:
 
         return local_gaussian(self.sigma, diameter=l2_sensitivity(self.theta))
 
+    @property
+    def variance(self) -> float:
+        """The variance of the noise on each weight."""
+        return self.sigma**2
+
     def privatize(self, attention: Attention, keys: Keys) -> Weights:
         """One noisy distribution over the interests per client."""
+        return to_weights(self.noisy(attention, keys))
+
+    def noisy(self, attention: Attention, keys: Keys) -> Weights:
+        """The clipped attention with its noise; what follows is post-processing."""
         _check_shape(attention, (len(keys), self.interests))
-        # Clip, then noise; what comes after the noise is post-processing.
         noise = self.sigma * keys.at("noise").normal(self.interests)
-        return to_weights(clip_attention(attention, theta=self.theta) + noise)
+        return clip_attention(attention, theta=self.theta) + noise
 
 
 @dataclass(frozen=True)
@@ -113,12 +121,17 @@ class LaplaceAttention:
 
         return pure_local(self.epsilon)
 
+    @property
+    def variance(self) -> float:
+        """The variance of the noise on each weight."""
+        return 2.0 * self.scale**2
+
     def privatize(self, attention: Attention, keys: Keys) -> Weights:
         """One noisy distribution over the interests per client."""
         return to_weights(self.noisy(attention, keys))
 
     def noisy(self, attention: Attention, keys: Keys) -> Weights:
-        """Clipped weights plus noise: unbiased, for whoever averages many of them."""
+        """The clipped attention with its noise; what follows is post-processing."""
         _check_shape(attention, (len(keys), self.interests))
         noise = self.scale * laplace(keys.at("noise"), self.interests)
         return clip_attention(attention, theta=self.theta) + noise

@@ -40,6 +40,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from jaxtyping import Float
 
 from tacit import check
 from tacit.aggregation.server_optimizers import Adam, ServerOptimizer, Sgd
@@ -53,6 +54,7 @@ from tacit.method import (
     CentralGaussian,
     Clients,
     Formula,
+    ItemSpace,
     Key,
     Keys,
     Mechanisms,
@@ -81,6 +83,7 @@ from tacit.models.mult_vae.counted_head import (
     formula_with_tail,
     most_counted,
     output_bias,
+    space_with_tail,
     with_tail,
 )
 from tacit.models.mult_vae.gradients import example_gradients, gradients
@@ -358,6 +361,28 @@ class DpVae(SumMethod):
         if not self._is_paper:
             found = with_tail(found, head, weights["counts"])
         return found[:, candidates.items]
+
+    def item_space(self, broadcast: Broadcast, candidates: Candidates) -> ItemSpace:
+        """The decoder's last layer; items outside the head follow, by their counts."""
+        weights, head = broadcast.weights, broadcast.weights["head"]
+        network = self._network(len(head))
+        vectors, offsets = network.last_layer(weights)
+        if not self._is_paper:
+            vectors, offsets = space_with_tail(
+                vectors,
+                offsets,
+                head=head,
+                counts=weights["counts"],
+                reach=network.reach(weights),
+            )
+        return ItemSpace(vectors[candidates.items], offsets[candidates.items])
+
+    def user_vectors(
+        self, broadcast: Broadcast, tastes: Tastes
+    ) -> Float[np.ndarray, "users inputs"]:
+        """What the decoder's last layer is handed."""
+        network = self._network(len(broadcast.weights["head"]))
+        return network.before_last(broadcast.weights, tastes.tree["latent"])
 
     def formula(self, broadcast: Broadcast) -> Formula:
         """Line 5 as a graph that takes histories."""

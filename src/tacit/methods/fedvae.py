@@ -30,7 +30,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 
 from tacit import check
 from tacit.aggregation.bucketed import Bucketed, Statistic
@@ -47,6 +47,7 @@ from tacit.method import (
     CentralGaussian,
     Clients,
     Formula,
+    ItemSpace,
     Key,
     Keys,
     Mechanisms,
@@ -73,6 +74,7 @@ from tacit.models.mult_vae.counted_head import (
     formula_with_tail,
     most_counted,
     output_bias,
+    space_with_tail,
     with_tail,
 )
 from tacit.models.mult_vae.gradients import gradients
@@ -307,6 +309,28 @@ class FedVae(SumMethod):
             return found[:, candidates.items]
         scores = with_tail(found, head, broadcast.weights["counts"])
         return scores[:, candidates.items]
+
+    def item_space(self, broadcast: Broadcast, candidates: Candidates) -> ItemSpace:
+        """The decoder's last layer; items outside the head follow, by their counts."""
+        weights, head = broadcast.weights, broadcast.weights["head"]
+        network = self._network(len(head))
+        vectors, offsets = network.last_layer(weights)
+        if "counts" in weights:
+            vectors, offsets = space_with_tail(
+                vectors,
+                offsets,
+                head=head,
+                counts=weights["counts"],
+                reach=network.reach(weights),
+            )
+        return ItemSpace(vectors[candidates.items], offsets[candidates.items])
+
+    def user_vectors(
+        self, broadcast: Broadcast, tastes: Tastes
+    ) -> Float[np.ndarray, "users inputs"]:
+        """What the decoder's last layer is handed."""
+        network = self._network(len(broadcast.weights["head"]))
+        return network.before_last(broadcast.weights, tastes.tree["latent"])
 
     def formula(self, broadcast: Broadcast) -> Formula:
         """Encoder and decoder in one; items outside the head follow, by count."""

@@ -44,6 +44,7 @@ from tacit.method import (
     Catalog,
     Clients,
     Formula,
+    ItemSpace,
     Key,
     Keys,
     LocalPrivUnit,
@@ -182,6 +183,17 @@ class FmfLdp(SumMethod):
         """Line 7: the inner products of user and item factors."""
         items = broadcast.weights["items"].astype(np.float64)
         return user.tree["user"] @ items[candidates.items].T
+
+    def item_space(self, broadcast: Broadcast, candidates: Candidates) -> ItemSpace:
+        """The item factors of line 7."""
+        items = broadcast.weights["items"].astype(np.float64)[candidates.items]
+        return ItemSpace(items, np.zeros(len(items)))
+
+    def user_vectors(
+        self, broadcast: Broadcast, tastes: Tastes
+    ) -> Float64[np.ndarray, "users factors"]:
+        """The user factors of line 2."""
+        return tastes.tree["user"]
 
     def formula(self, broadcast: Broadcast) -> Formula:
         """Lines 2 and 7 as a graph that takes histories."""

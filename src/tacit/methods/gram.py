@@ -72,6 +72,7 @@ from tacit.method import (
     CentralGaussian,
     Clients,
     Formula,
+    ItemSpace,
     Key,
     Keys,
     Method,
@@ -106,7 +107,7 @@ from tacit.models.noisy_counts import (
     items_per_history,
 )
 from tacit.sampling import Everyone
-from tacit.tree import Factored, mirrored
+from tacit.tree import Factored, SparseFactored, mirrored
 
 Refresh = Literal["relations", "all"]
 
@@ -765,6 +766,23 @@ class Gram(SumMethod):
         parts = (taste["loads"], taste["popular"], taste["alike"])
         return known.score(*parts, weight=self.content_weight)[:, candidates.items]
 
+    def item_space(self, broadcast: Broadcast, candidates: Candidates) -> ItemSpace:
+        """Line 7 as inner products: directions and popularity; the tail by offsets."""
+        if self.content:
+            raise Refused(
+                f"content={self.content} makes the likeness of every item a number of "
+                "the user's own, so no server can rank; serve it on_device"
+            )
+        known = Relations.from_broadcast(broadcast.weights)
+        vectors, offsets = known.item_space()
+        return ItemSpace(vectors[candidates.items], offsets[candidates.items])
+
+    def user_vectors(
+        self, broadcast: Broadcast, tastes: Tastes
+    ) -> Float64[np.ndarray, "users factors"]:
+        """The loads on each direction, then the load on popularity."""
+        return np.concatenate([tastes.tree["loads"], tastes.tree["popular"]], axis=1)
+
     def formula(self, broadcast: Broadcast) -> Formula:
         """Line 7 as a graph that takes histories."""
         known, weight = Relations.from_broadcast(broadcast.weights), self.content_weight
@@ -896,7 +914,7 @@ class Gram(SumMethod):
 
     def _loadings(
         self, known: Relations, shards: Shards, tastes: Float64[np.ndarray, "first few"]
-    ) -> Factored:
+    ) -> Factored | SparseFactored:
         if self._counts_once:
             return known.loadings_of(shards, tastes)
         q, t = known.loadings(self._rows(shards, known.head), tastes)

@@ -67,6 +67,7 @@ from tacit.method import (
     CentralGaussian,
     Clients,
     Formula,
+    ItemSpace,
     Key,
     Keys,
     LocalPrivUnit,
@@ -344,11 +345,7 @@ class PrivateRec(SumMethod):
         self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
     ) -> Scores:
         """Line 5: inner products of users and news, and the effects of the news."""
-        news = self._model.news(self._served(broadcast), candidates.items)
-        scores = user.tree["user"] @ news.T
-        if EFFECTS not in broadcast.weights:
-            return scores
-        return scores + self.popularity * broadcast.weights[EFFECTS][candidates.items]
+        return self.item_space(broadcast, candidates).scores(user.tree["user"])
 
     def _served(self, broadcast: Broadcast) -> Arrays:
         known = {n: v for n, v in broadcast.weights.items() if n != EFFECTS}
@@ -383,6 +380,20 @@ class PrivateRec(SumMethod):
                 f"needs scores that are linear in it; train one of {', '.join(_HEADS)}"
             )
         return _HEADS[self.model]
+
+    def item_space(self, broadcast: Broadcast, candidates: Candidates) -> ItemSpace:
+        """The news as the model sees them, and the effects as offsets."""
+        items = candidates.items
+        news = self._model.news(self._served(broadcast), items)
+        if EFFECTS not in broadcast.weights:
+            return ItemSpace(news, np.zeros(len(items)))
+        return ItemSpace(news, self.popularity * broadcast.weights[EFFECTS][items])
+
+    def user_vectors(
+        self, broadcast: Broadcast, tastes: Tastes
+    ) -> Float64[np.ndarray, "users axes"]:
+        """The user vector of each history."""
+        return tastes.tree["user"]
 
     # details
 

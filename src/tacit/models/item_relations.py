@@ -27,10 +27,11 @@ from tacit.models.histories import column_of, rows
 from tacit.models.item_bucketing import Fold
 from tacit.models.noisy_counts import expected_counts
 from tacit.models.onnx_graph import Formula
-from tacit.tree import Arrays, Factored
+from tacit.tree import Arrays, Factored, SparseFactored, SparseRests
 
 _NEARLY_NOTHING = 1e-5  # norm of what is left of a unit vector; less is rounding
 _TIES = 1e-9  # weight of the order by count in a score: it decides ties only
+_BELOW_THE_HEAD = -2.0  # |loads| <= 1, |popular| <= 1, and directions have norm 1
 _HAIR_MORE = 1 + 1e-12  # rounding must not leave a norm above 1, the phase's bound
 _BLOCK = 128  # rows of a history matrix that stay in the cache between two passes
 
@@ -129,7 +130,7 @@ class Relations:
 
     def loadings_of(
         self, shards: Shards, directions: Float64[np.ndarray, "first few"]
-    ) -> Factored:
+    ) -> Factored | SparseFactored:
         """The products q tᵀ of histories in which an item counts once.
 
         Which twin makes them follows from the broadcast's layout alone.
@@ -137,20 +138,25 @@ class Relations:
         if not dispatch.pays("rows.unit_rests", len(self.head)):
             q, t = self.loadings(rows(shards, items=self.head), directions)
             return Factored(q[:, None], t[:, None])
-        sparse = self._sparse_rests(shards)
-        t = unit(sparse.times(directions))
-        return Factored(sparse.dense[:, None], t[:, None], outer_sum=sparse.outer_sum)
+        rests = self._sparse_rests(shards)
+        return SparseFactored(rests, unit(rests.times(directions))[:, None])
 
     def roots_of(self, shards: Shards, *, smoothing: float) -> Folded:
         """`roots` of histories in which an item counts once."""
         is_plain = self.fold is None and not smoothing
         if is_plain and dispatch.pays("rows.unit_rests", len(self.head)):
-            return self._sparse_rests(shards).dense
+            return self._sparse_rests(shards).written()
         return self.roots(rows(shards, items=self.head), smoothing=smoothing)
 
     def _sparse_rests(self, shards: Shards) -> SparseRests:
+        """The unit vectors of histories, by their few items."""
+        from tacit.kernels.rows import unit_rests  # loads numba
+
         columns = column_of(self.head, n_items=shards.n_items)[shards.items]
-        return SparseRests.of(shards.offsets, columns, self.weights, self._direction)
+        p, factors = self._direction, np.empty((len(shards), 2))
+        limits = _NEARLY_NOTHING, _HAIR_MORE
+        unit_rests((shards.offsets, columns, self.weights), p, limits, factors)
+        return SparseRests(shards.offsets, columns, self.weights, p, factors)
 
     def parted(self, x: Rows) -> tuple[Rows, Float64[np.ndarray, "users"]]:
         """The rest r of each history without popularity, and the load y·p on it.
@@ -237,6 +243,22 @@ class Relations:
         scores[:, self.head] = head
         return scores
 
+    def item_space(
+        self,
+    ) -> tuple[Float64[np.ndarray, "items factors"], Float64[np.ndarray, "items"]]:
+        """Vectors and offsets that order items as `score` does without content.
+
+        Factors are the directions, then popularity. The offsets of the tail are below
+        any score of the head, which is at least -2 for histories of norm 1.
+        """
+        vectors = np.zeros((len(self.counts), self.vectors.shape[1] + 1))
+        vectors[self.head, :-1] = self._unfolded(self.vectors.T).T
+        vectors[self.head, -1] = self.popularity
+        by_count = -1 - self._places() / len(self.counts)
+        offsets = _BELOW_THE_HEAD + by_count
+        offsets[self.head] = _TIES * by_count[self.head]
+        return vectors, offsets
+
     def formula(self, x: Formula, *, content_weight: float | None) -> Formula:
         """`parted`, `loads` and `score` as a graph that takes weighted histories.
 
@@ -286,65 +308,6 @@ class Relations:
 
     def _places(self) -> Int64[np.ndarray, "items"]:
         return places_by_count(self.counts)
-
-
-@dataclass(frozen=True, eq=False)
-class SparseRests:
-    """Unit vectors that are a few weighted items minus a multiple of popularity.
-
-    They are written out, which the clip and the noise's account need, and what they
-    were made from is kept beside: products with them then touch these few items only.
-    """
-
-    offsets: Int64[np.ndarray, "users_and_one"]
-    columns: Int64[np.ndarray, "events"]  # -1: not of the head, or a repeat
-    weights: Float64[np.ndarray, "columns"]
-    popularity: Float64[np.ndarray, "columns"]
-    factors: Float64[np.ndarray, "users 2"]  # of the items, and of popularity
-    dense: Rows
-
-    @classmethod
-    def of(
-        cls,
-        offsets: Int64[np.ndarray, "users_and_one"],
-        columns: Int64[np.ndarray, "events"],
-        weights: Float64[np.ndarray, "columns"],
-        popularity: Float64[np.ndarray, "columns"],
-    ) -> SparseRests:
-        """The rests of histories, given as columns; popularity has norm 1.
-
-        It overwrites `columns`.
-        """
-        from tacit.kernels.rows import unit_rests  # loads numba
-
-        n = len(offsets) - 1
-        factors, dense = np.empty((n, 2)), np.empty((n, len(weights)))
-        limits = _NEARLY_NOTHING, _HAIR_MORE
-        unit_rests(offsets, columns, weights, popularity, limits, dense, factors)
-        return cls(offsets, columns, weights, popularity, factors, dense)
-
-    def times(
-        self, matrix: Float64[np.ndarray, "first few"]
-    ) -> Float64[np.ndarray, "users few"]:
-        """The product with a matrix whose rows belong to the first columns."""
-        from tacit.kernels.rows import rests_times
-
-        out = np.empty((len(self.dense), matrix.shape[1]))
-        items = self.offsets, self.columns, self.weights
-        along = self.popularity[: len(matrix)] @ matrix
-        rests_times(items, self.factors, along, np.ascontiguousarray(matrix), out)
-        return out
-
-    def outer_sum(
-        self, right: Float64[np.ndarray, "users few"]
-    ) -> Float64[np.ndarray, "columns few"]:
-        """The sum over users of the outer products with rows of `right`."""
-        from tacit.kernels.rows import rests_outer_sum
-
-        out = np.empty((len(self.weights), right.shape[1]))
-        items = self.offsets, self.columns, self.weights
-        rests_outer_sum(items, self.factors, self.popularity, right, out)
-        return out
 
 
 def places_by_count(

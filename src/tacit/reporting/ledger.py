@@ -10,7 +10,7 @@ from tacit.ledger.budget import Cap
 from tacit.ledger.records import Entry
 from tacit.release import Adjacency, Release, Unit, View
 from tacit.reporting import elements, tables
-from tacit.reporting.plain_words import WHO, in_words, times
+from tacit.reporting.plain_words import WHO, beliefs, in_words
 from tacit.statement import Statement
 
 _SHORT_RUN = 12  # characters of a run's name that a terminal shows
@@ -128,10 +128,10 @@ def _limits(told: Told) -> str:
 def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
     whole = "everything about me" if cap.unit is Unit.USER else "any single thing I did"
     said = _total(cap, totals)
-    so_far = "no bound is known" if said.epsilon is None else times(said.epsilon)
+    so_far = "no bound is known" if said.epsilon is None else f"{said.epsilon:.3g}"
     return (
-        f"{WHO[cap.view]}, for {whole}: odds may change at most "
-        f"{times(cap.epsilon)}; so far: {so_far}."
+        f"{WHO[cap.view]}, for {whole}: epsilon {cap.epsilon:g} ("
+        f"{beliefs(cap.epsilon, 'about me')}); so far: {so_far}."
     )
 
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
+from tacit.errors import BadValue
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.statement import Statement
 from tacit.text import shown
 
-_LARGEST = 20.0  # epsilon whose factor, half a billion, is still written out
+# Up to which epsilon a promise is called so. Above the last nothing is reassuring.
+_STRENGTHS = (
+    (0.5, "a very strong promise"),
+    (1.0, "a strong promise"),
+    (3.0, "a moderate promise"),
+    (8.0, "a weak promise"),
+)
+_HARDLY = "hardly a promise"
+_MARGIN = 0.1  # above epsilon, so that the chance of more is bounded, see `meaning`
 
 WHO = {
     View.RELEASE: "Other users, who see what is published",
@@ -45,8 +55,7 @@ def released(metric: Mapping[str, Any]) -> str:
 def in_words(totals: Sequence[Statement]) -> list[str]:
     """One sentence per observer, about a user's whole history.
 
-    A guarantee says: whatever somebody believed about a user before, the odds change at
-    most by the factor e^epsilon, except with probability delta.
+    A guarantee bounds what an observer can come to believe (`meaning`).
     """
     # The user is what readers ask about; lines about one interaction are left out.
     mine = [line for line in totals if line.unit is Unit.USER]
@@ -89,35 +98,79 @@ def targets(target: float | Mapping[str, float] | None) -> str:
 def _verdict(line: Statement) -> str:
     if line.standing is not Standing.PROVEN or line.epsilon is None:
         return f"no promise; {line.reason}."
-    without = (
-        "if that user had not taken part"
-        if line.adjacency is Adjacency.ZERO_OUT
-        else "if that user had any other history"
-    )
     assumed = "" if line.assumes == "nothing" else f" This assumes: {line.assumes}."
+    return f"{meaning(line)}.{assumed}"
+
+
+def meaning(line: Statement) -> str:
+    """What a proven line means: how far a belief of 1 in 2 and of 1 in 100 can grow.
+
+    Without a delta odds grow by e^epsilon at most, always. With one, let L be the log
+    of the odds' growth. Then delta >= E[max(0, 1 - e^(epsilon - L))], so L is above
+    epsilon + a with a probability of delta / (1 - e^-a) at most, for every a > 0. The
+    sentence has a = 0.1.
+    """
+    if line.epsilon is None:
+        raise BadValue(f"'{line.what}' has no epsilon, so nothing bounds a belief")
+    about = (
+        "that a user took part"
+        if line.adjacency is Adjacency.ZERO_OUT
+        else "that a user's history is this one and not another"
+    )
+    worth = strength(line.epsilon)
+    if not line.delta:
+        return f"{worth}: {beliefs(line.epsilon, about)}"
+    chance = line.delta / -math.expm1(-_MARGIN)
+    grown = beliefs(line.epsilon + _MARGIN, about)
+    return f"{worth}: {grown}, except with probability {_up(chance)}"
+
+
+def _up(chance: float) -> str:
+    """A small probability with two digits, rounded up.
+
+    >>> _up(1.0508e-05), _up(0.9)
+    ('1.1e-05', '0.9')
+    """
+    digits = Context(prec=2, rounding=ROUND_CEILING)
+    return f"{float(digits.create_decimal(repr(chance))):g}"
+
+
+def strength(epsilon: float) -> str:
+    """What an epsilon is worth, in one of five degrees.
+
+    >>> strength(0.1), strength(4.0), strength(8.5)
+    ('a very strong promise', 'a weak promise', 'hardly a promise')
+    """
+    return next((word for most, word in _STRENGTHS if epsilon <= most), _HARDLY)
+
+
+def beliefs(epsilon: float, about: str) -> str:
+    """How far a belief can grow, by the rule of Bayes, rounded up.
+
+    >>> beliefs(1.0, "in rain")
+    'a belief of 1 in 2 in rain can grow to 73.2 % at most, one of 1 in 100 to 2.7 %'
+    """
+    half, rare = (percent(believed(prior, epsilon)) for prior in (0.5, 0.01))
     return (
-        f"whatever they guess about one user from this, they would guess almost as "
-        f"well {without}: odds change at most {times(line.epsilon)}"
-        f"{_except(line.delta)}.{assumed}"
+        f"a belief of 1 in 2 {about} can grow to {half} at most, one of 1 in 100 to "
+        f"{rare}"
     )
 
 
-def times(epsilon: float) -> str:
-    """The factor on the odds, rounded up.
+def believed(prior: float, epsilon: float) -> float:
+    """The largest probability that a belief of `prior` can become.
 
-    >>> times(1.0), times(8.0)
-    ('2.72 times', '2,981 times, which is a weak promise')
-    >>> times(5000.0)
-    'e^5,000 times, which is a weak promise'
+    >>> round(believed(0.5, 0.0), 3), round(believed(0.01, 4.0), 3)
+    (0.5, 0.355)
     """
-    if epsilon > _LARGEST:
-        return f"e^{math.ceil(epsilon):,} times, which is a weak promise"
-    factor = math.exp(epsilon)
-    # From epsilon 6.9 on no decimals are shown, and the sentence says what it is worth.
-    if factor >= 1000:
-        return f"{math.ceil(factor):,} times, which is a weak promise"
-    return f"{math.ceil(factor * 100) / 100:g} times"
+    return prior / (prior + (1 - prior) * math.exp(-epsilon))
 
 
-def _except(delta: float | None) -> str:
-    return f", except with probability {delta:g}" if delta else ""
+def percent(share: float) -> str:
+    """A share in percent, rounded up, and never to all where something is missing.
+
+    >>> percent(0.5), percent(0.98201), percent(0.9999999), percent(1.0)
+    ('50.0 %', '98.3 %', 'more than 99.9 %', 'more than 99.9 %')
+    """
+    up = math.ceil(round(share * 1000, 6)) / 10
+    return f"{up:.1f} %" if up < 100 else "more than 99.9 %"

@@ -80,6 +80,7 @@ def _rendered(card: Json) -> str:
         elements.section("cells", "The promises in full", _cells(card)),
         elements.section("assumed", "What has to be true", _assumed(card)),
         elements.section("budget", "The budget", _budget(card)),
+        elements.section("serving", "What being served costs", _serving(card)),
         elements.section("audit", "Has it been tested?", _audit(card)),
         elements.section("beyond", "What is not covered", _beyond(card)),
         elements.section("contact", "Whom to ask", _contact(card)),
@@ -209,6 +210,35 @@ def _budget(card: Json) -> str:
     caption = "What training so many times composes to"
     table = tables.Table(caption, header, tuple(again))
     return elements.listing(facts) + elements.table(table, heads=1)
+
+
+def _serving(card: Json) -> str:
+    """Taking part and being served, in one account; cards of before have none."""
+    serving = card.get("serving")
+    if serving is None:
+        return ""
+    if not serving["statements"]:
+        return elements.paragraph(
+            "Lists are ranked on the device from public candidates: nothing leaves it "
+            "to be served, which costs nothing."
+        )
+    lead = (
+        f"A server ranks, from a query in mode '{serving['mode']}' of epsilon "
+        f"{serving['epsilon']:g}. A fresh one leaves every {serving['refresh_days']} "
+        "days at most, and is used until the next. Queries add to what taking part "
+        "costs. Nobody but the server that ranks sees them; that readers of the model "
+        "are given the same figure is an upper bound."
+    )
+    rows = [
+        (str(line["days"]), said.what, str(said.unit), str(said.view), figure)
+        for line in serving["statements"]
+        for said in _lines([{k: v for k, v in line.items() if k != "days"}])
+        for figure in [tables.epsilon(said)]
+    ]
+    header = ("days", "what", "unit", "view", "epsilon")
+    caption = "Taking part and being served, together"
+    table = tables.Table(caption, header, tuple(rows))
+    return elements.paragraph(lead) + elements.table(table, heads=1)
 
 
 def _groups(budget: Json) -> tuple[str, ...]:

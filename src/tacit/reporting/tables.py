@@ -154,7 +154,7 @@ def privacy(statements: Sequence[Statement], *, caption: str = PRIVACY) -> Table
             str(said.standing),
             why(said),
         )
-        for said, units, views in _merged(statements)
+        for said, units, views in merged(statements)
     )
     return Table(caption, header, rows)
 
@@ -249,7 +249,7 @@ def to_markdown(table: Table) -> str:
 # --- Details -------------------------------------------------------------------------
 
 
-def _merged(
+def merged(
     statements: Sequence[Statement],
 ) -> Iterator[tuple[Statement, list[str], list[str]]]:
     """Statements that differ in unit and view only, with the units and views they hold.

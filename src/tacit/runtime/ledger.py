@@ -4,11 +4,13 @@ terms_of(method, plan)     before: what a client agrees to
 caps_of(plan, group)       the group's target, as a cap that clients keep
 statements(ledger)         after: what a real client's releases amount to
 run_statements(terms, …)   the same for a client that took part in these rounds
+statements_of(taken, …)    the same for several runs, such as training and serving
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from tacit import check
 from tacit.errors import BadValue
@@ -91,6 +93,25 @@ def run_statements(
     often as any can, they are the plan's own.
     """
     return [_line([(terms, rounds)], name, delta=delta) for name in CELLS]
+
+
+def statements_of(taken: Taken, *, what: str) -> tuple[Statement, ...]:
+    """The statements of a client that took part in these rounds of several runs.
+
+    They are at a usual delta, or without one where that costs next to nothing.
+    """
+    return tuple(
+        replace(
+            _line(
+                taken,
+                name,
+                delta=_shown_delta(taken, name, None),
+                prefers_pure=False,
+            ),
+            what=what,
+        )
+        for name in CELLS
+    )
 
 
 def _group(plan: Plan, group: str | None) -> str:

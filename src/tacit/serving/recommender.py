@@ -76,7 +76,7 @@ class Recommender:
         if isinstance(history, Taste):
             self._refuse_others(history)
             return self._best(history.tastes, history.histories, k)
-        held = self._holding(history)
+        held = self.holding(history)
         return self._best(self._represent(held), held.shard.histories, k)
 
     def taste(
@@ -88,7 +88,7 @@ class Recommender:
         client: if it has the taste of this model and history, that one is read; else it
         is computed and replaces what was there.
         """
-        held = self._holding(history)
+        held = self.holding(history)
         tastes = self._represent(held) if keep is None else self._stored(keep, held)
         return Taste(tastes, held.shard.histories, self.digest)
 
@@ -139,7 +139,7 @@ class Recommender:
             found.append(self.method.score(self.broadcast, tastes, every))
         return np.concatenate(found)
 
-    def _holding(self, history: Sequence[str] | Holding) -> Holding:
+    def holding(self, history: Sequence[str] | Holding) -> Holding:
         """What a client holds; a list of items has neither a profile nor values."""
         if isinstance(history, Holding):
             return history

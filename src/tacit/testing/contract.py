@@ -35,6 +35,7 @@ from tacit.method import (
     Clients,
     Ledger,
     Method,
+    Queryable,
     Scores,
     Unmetered,
     Updates,
@@ -384,6 +385,29 @@ class MethodContract(ABC):
         while state.server.round < plan.rounds:
             state, _ = simulation.step(state)
         self.check_learnt(_scorer(self.method(), state, world), world)
+
+    def test_a_server_could_rank_as_a_client_does(self) -> None:
+        """Where items have public vectors, products with them order as scores do."""
+        simulation = self._simulation()
+        method, state = simulation.method, simulation.start()
+        while not method.is_over(state.server):
+            state, _ = simulation.step(state)
+        if not isinstance(method, Queryable):
+            return
+        broadcast = method.broadcast(state.server)
+        every = Candidates.all_of(simulation.catalog)
+        try:
+            space = method.item_space(broadcast, every)
+        except Refused:
+            return  # some settings of a method make a score that is no inner product
+        keys = Key.from_seed(9).each(np.arange(len(simulation.shards)))
+        tastes = method.represent(broadcast, state.clients, simulation.shards, keys)
+        scores = method.score(broadcast, tastes, every)
+        inner = space.scores(method.user_vectors(broadcast, tastes))
+        apart = scores[:, :, None] - scores[:, None]
+        is_clear = apart > 1e-6 * np.abs(scores).max()
+        others = inner[:, :, None] - inner[:, None]
+        assert (others[is_clear] > 0).all()
 
     # account
 

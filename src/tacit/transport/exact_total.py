@@ -41,6 +41,7 @@ from tacit.tree import (
     Factored,
     Grouped,
     Leaf,
+    SparseFactored,
     Symmetric,
     TouchedRows,
     Tree,
@@ -303,7 +304,7 @@ def _twice_squares(leaf: Leaf) -> Squares:
     """Twice each client's squared norm: exact up to 2⁵³, and so up to any limit."""
     if isinstance(leaf, Grouped):
         return _squares(leaf.shares) * _twice_squares(leaf.inner)
-    if isinstance(leaf, Factored):
+    if isinstance(leaf, Factored | SparseFactored):
         return 2 * _squares(leaf.left) * _squares(leaf.right)
     if isinstance(leaf, Symmetric):
         return _squares(leaf.root) ** 2

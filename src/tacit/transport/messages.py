@@ -261,12 +261,7 @@ class Layout:
         """Refuse reports that are not as declared."""
         if not len(reports):
             return
-        found = {
-            name + suffix: (str(part.dtype), part.shape[1:])
-            for name, leaf in reports.tree.leaves.items()
-            for suffix, part in leaf.parts.items()
-        }
-        self.check_stored(found)
+        self.check_stored(reports.tree.stored())
 
     def check_stored(self, found: Mapping[str, tuple[str, tuple[int, ...]]]) -> None:
         """Refuse arrays whose names, dtypes or shapes are not as declared."""

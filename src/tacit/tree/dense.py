@@ -14,7 +14,9 @@ from tacit.tree.stored import (
     Array,
     Arrays,
     Change,
+    Stored,
     as_float,
+    described,
     is_whole,
     squared_rows,
 )
@@ -42,6 +44,11 @@ class Dense:
     def parts(self) -> dict[str, Array]:
         """The stored arrays by the suffix of their names: here the array itself."""
         return {"": self.values}
+
+    @property
+    def stored(self) -> Stored:
+        """The types and shapes of `parts`, without the client axis."""
+        return described(self.parts)
 
     def with_parts(self, parts: Arrays) -> Dense:
         """A leaf of the same kind with other stored arrays."""

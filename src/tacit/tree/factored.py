@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,13 @@ from tacit.tree.stored import (
     Array,
     Arrays,
     Change,
+    Stored,
     as_float,
+    described,
     flat_rank,
     is_whole,
     squared_rows,
 )
-
-# From (clients * rank, columns) to (rows, columns): leftᵀ @ right.
-OuterSum = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +32,11 @@ class Factored:
     `is_sparse` says that nearly all of the left side is zero, whoever the client is:
     sums then pass over zeros. It is declared and not looked up, so that what computes a
     sum follows from the model and not from the clients' data.
-
-    Whoever made the left side may know a faster way to the sum of its outer products
-    with any right side, `outer_sum`. It says nothing that the left side does not say,
-    and is forgotten as soon as anything touches the left side.
     """
 
     left: Shaped[np.ndarray, "clients rank rows"]
     right: Shaped[np.ndarray, "clients rank columns"]
     is_sparse: bool = False
-    outer_sum: OuterSum | None = None
 
     def __post_init__(self) -> None:
         left, right = self.left.shape, self.right.shape
@@ -66,6 +59,11 @@ class Factored:
         """The stored arrays by the suffix of their names: the two factors."""
         return {"#left": self.left, "#right": self.right}
 
+    @property
+    def stored(self) -> Stored:
+        """The types and shapes of `parts`, without the client axis."""
+        return described(self.parts)
+
     def with_parts(self, parts: Arrays) -> Factored:
         """A leaf of the same kind with other stored arrays."""
         return Factored(parts["#left"], parts["#right"], self.is_sparse)
@@ -85,7 +83,7 @@ class Factored:
         """Each client's array times that client's factor, on the shorter side."""
         if self.left.shape[2] <= self.right.shape[2]:
             return Factored(_times(self.left, factors), self.right, self.is_sparse)
-        return replace(self, right=_times(self.right, factors))
+        return Factored(self.left, _times(self.right, factors), self.is_sparse)
 
     @property
     def total_type(self) -> np.dtype[Any]:
@@ -113,8 +111,6 @@ class Factored:
         left, right = (
             flat_rank(f.astype(self.total_type, copy=False)) for f in self._both
         )
-        if self.outer_sum is not None:
-            return self.outer_sum(right)
         out = empty(self.shape, self.total_type)
         if not self.is_sparse or not dispatch.pays("rows.outer_sum", self.shape[0]):
             np.matmul(left.T, right, out=out)

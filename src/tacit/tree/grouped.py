@@ -11,11 +11,12 @@ from jaxtyping import Float64, Shaped
 from tacit.errors import BadValue
 from tacit.tree.dense import Dense
 from tacit.tree.factored import Factored
-from tacit.tree.stored import Array, Arrays, Change, as_float
+from tacit.tree.sparse_factored import SparseFactored
+from tacit.tree.stored import Array, Arrays, Change, Stored, as_float, described
 from tacit.tree.symmetric import Symmetric
 from tacit.tree.touched_rows import TouchedRows
 
-Whole = Dense | Factored | Symmetric | TouchedRows
+Whole = Dense | Factored | SparseFactored | Symmetric | TouchedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,11 @@ class Grouped:
     def parts(self) -> dict[str, Array]:
         """The stored arrays by suffix: those of the inner leaf, and the shares."""
         return {**self.inner.parts, "#shares": self.shares}
+
+    @property
+    def stored(self) -> Stored:
+        """The types and shapes of `parts`, without the client axis."""
+        return {**self.inner.stored, **described({"#shares": self.shares})}
 
     def with_parts(self, parts: Arrays) -> Grouped:
         """A leaf of the same kind with other stored arrays."""
@@ -99,4 +105,4 @@ class Grouped:
         return self.inner.map(lambda stored: stored[rows]).scale(share[rows])
 
 
-Leaf = Dense | Factored | Symmetric | TouchedRows | Grouped
+Leaf = Whole | Grouped

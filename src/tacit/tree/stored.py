@@ -14,6 +14,12 @@ from tacit.kernels import dispatch
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Change = Callable[[Array], Array]
+Stored = Mapping[str, tuple[str, tuple[int, ...]]]  # type, and shape of one client's
+
+
+def described(parts: Arrays) -> Stored:
+    """The types of stored arrays, and their shapes without the client axis."""
+    return {name: (str(part.dtype), part.shape[1:]) for name, part in parts.items()}
 
 
 def as_float(factors: Array, like: Array) -> Array:

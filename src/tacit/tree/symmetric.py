@@ -12,7 +12,16 @@ from jaxtyping import Float64, Int64, Shaped
 
 from tacit.errors import BadValue
 from tacit.tree.dense import Dense
-from tacit.tree.stored import Array, Arrays, Change, as_float, flat_rank, is_whole
+from tacit.tree.stored import (
+    Array,
+    Arrays,
+    Change,
+    Stored,
+    as_float,
+    described,
+    flat_rank,
+    is_whole,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +54,11 @@ class Symmetric:
     def parts(self) -> dict[str, Array]:
         """The stored arrays by the suffix of their names: the roots."""
         return {"#root": self.root}
+
+    @property
+    def stored(self) -> Stored:
+        """The types and shapes of `parts`, without the client axis."""
+        return described(self.parts)
 
     def with_parts(self, parts: Arrays) -> Symmetric:
         """A leaf of the same kind with other stored arrays."""

@@ -13,7 +13,16 @@ from jaxtyping import Bool, Float64, Int32, Shaped
 from tacit.errors import BadValue
 from tacit.kernels import dispatch
 from tacit.tree.dense import Dense
-from tacit.tree.stored import Array, Arrays, Change, as_float, is_whole, squared_rows
+from tacit.tree.stored import (
+    Array,
+    Arrays,
+    Change,
+    Stored,
+    as_float,
+    described,
+    is_whole,
+    squared_rows,
+)
 
 ROWS = "#rows"  # the suffix of the stored array that says which rows were touched
 ROW_DTYPE = "int32"
@@ -61,6 +70,11 @@ class TouchedRows:
     def parts(self) -> dict[str, Array]:
         """The stored arrays by the suffix of their names: row numbers and values."""
         return {ROWS: self.rows, "#values": self.values}
+
+    @property
+    def stored(self) -> Stored:
+        """The types and shapes of `parts`, without the client axis."""
+        return described(self.parts)
 
     def with_parts(self, parts: Arrays) -> TouchedRows:
         """A leaf of the same kind with other stored arrays."""

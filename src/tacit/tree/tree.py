@@ -22,7 +22,7 @@ from tacit.buffers import empty
 from tacit.errors import BadValue
 from tacit.tree.dense import Dense
 from tacit.tree.grouped import Leaf
-from tacit.tree.stored import Array, Arrays
+from tacit.tree.stored import Array, Arrays, Stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,14 @@ class Tree:
         if not isinstance(leaf, Dense):
             raise BadValue(f"leaf '{name}' is factored; read it from .leaves")
         return leaf.values
+
+    def stored(self) -> Stored:
+        """The type and shape of every stored array, without the client axis."""
+        return {
+            name + suffix: kind
+            for name, leaf in self.leaves.items()
+            for suffix, kind in leaf.stored.items()
+        }
 
     def norms(self) -> Float64[np.ndarray, "clients"]:
         """The joint L2 norm of each client's whole tree."""
@@ -184,8 +192,4 @@ def _zip(change: Callable[..., Array], trees: Sequence[Tree]) -> Tree:
 
 def _layout(tree: Tree) -> dict[str, tuple[int, ...]]:
     """The shape of one client's stored arrays, by name and suffix."""
-    return {
-        name + suffix: stored.shape[1:]
-        for name, leaf in tree.leaves.items()
-        for suffix, stored in leaf.parts.items()
-    }
+    return {name: shape for name, (_, shape) in tree.stored().items()}

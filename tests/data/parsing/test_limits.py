@@ -9,7 +9,7 @@ import pytest
 
 from tacit.data.parsing import csv_rows, limits
 from tacit.data.parsing.csv_rows import batches
-from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.table import EventsTable
 from tacit.errors import BadData, BadValue
 
 MEGABYTE = 1 << 20
@@ -129,13 +129,13 @@ def test_a_limit_that_is_no_number_is_refused(monkeypatch, text):
 LOAD = """
 import resource, sys
 from pathlib import Path
-from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.table import EventsTable
 from tacit.errors import BadData
 
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20),) * 2)
 try:
-    CsvTable(Path(sys.argv[1]), user="a", item="b").parse()
+    EventsTable(Path(sys.argv[1]), user="a", item="b").parse()
 except BadData as error:
     print(error.problem)
 """
@@ -162,4 +162,4 @@ def test_three_megabytes_of_gzip_do_not_become_three_gigabytes(tmp_path):
 def test_a_table_of_own_says_the_limit(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1," + "x" * MEGABYTE * 2)
     with pytest.raises(BadData, match="line 2: a row of more than 1,048,576"):
-        CsvTable(tmp_path / "t.csv", user="a", item="b").parse()
+        EventsTable(tmp_path / "t.csv", user="a", item="b").parse()

@@ -22,7 +22,7 @@ from quick import some_or_all
 from tacit.data import cache
 from tacit.data.dataset import Dataset
 from tacit.data.sources import load, names, source
-from tacit.data.sources.csv import CsvTable
+from tacit.data.sources.table import EventsTable
 from tacit.errors import BadData
 from tacit.keys import Key
 
@@ -38,7 +38,7 @@ SHOP: Files = {
         "bob,x,2020-09-13T12:26:40,2.5,Café,\nann,x,1599999999,1e1,,seat\n"
     ).encode()
 }
-FILES = {"csv": SHOP} | {n: r.files for n, r in RELEASES.items() if n not in TWINS}
+FILES = {"table": SHOP} | {n: r.files for n, r in RELEASES.items() if n not in TWINS}
 WHOLE_FILE = re.compile(
     r"is empty|is missing|has no |not a sound|no lines after|nobody keeps|"
     r"is packed by|unpack"
@@ -47,11 +47,11 @@ WHOLE_FILE = re.compile(
 
 def opened(name: str, place: Path, files: Files) -> Dataset:
     """A release, or the table, with these files; kept in the cache of `place`."""
-    if name != "csv":
+    if name != "table":
         return load(name, where=write(name, place, files), cache=place / "cache")
     (place / "shop.csv").write_bytes(files["shop.csv"])
     columns = {"time": "when", "value": "how much", "title": "name"}
-    table = CsvTable(
+    table = EventsTable(
         place / "shop.csv", user="who", item="what", **columns, item_columns=("kind",)
     )
     return table.load(cache=place / "cache")
@@ -88,7 +88,7 @@ def harmed(name: str, member: str, how: harm.Harm, turn: int) -> Files:
 
 def test_every_source_that_reads_files_takes_part():
     reading = {name for name in names() if source(name).archives}
-    assert reading - TWINS == set(FILES) - {"csv"}
+    assert reading - TWINS == set(FILES) - {"table"}
 
 
 @pytest.mark.parametrize("name", FILES)

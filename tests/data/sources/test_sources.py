@@ -27,7 +27,7 @@ def test_an_unknown_name_lists_the_known_ones_and_the_table():
     with pytest.raises(BadValue, match="did you mean 'movielens-1m'") as caught:
         load("movilens-1m")
     assert all(name in str(caught.value) for name in names())
-    assert "CsvTable" in str(caught.value)
+    assert "EventsTable" in str(caught.value)
 
 
 def test_listing_imports_no_parser():

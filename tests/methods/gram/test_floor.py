@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue
+from tacit.kernels import dispatch
 from tacit.keys import Key
 from tacit.method import CentralGaussian, LocalPrivUnit
 from tacit.methods import gram
@@ -69,6 +70,27 @@ class TestChosen(MethodContract):
 
     def check_learnt(self, score, world):
         assert_checkerboard_learnt(score, world.shards)
+
+
+class TestChosenByFewItems(TestChosen):
+    """The same where loadings are made by the kernels, and not written out."""
+
+    @pytest.fixture(autouse=True)
+    def compiled(self, monkeypatch):
+        twin = dispatch.TABLE["rows.unit_rests"]
+        monkeypatch.setitem(dispatch.TABLE, "rows.unit_rests", twin.at(1))
+
+
+def test_loadings_by_few_items_are_those_of_rows_written_out(monkeypatch):
+    """Up to the rounding of sums; the noise is the same."""
+    plan, found = plan_of(DENSE, epsilon=8.0), []
+    for smallest in (1, 10_000):
+        twin = dispatch.TABLE["rows.unit_rests"].at(smallest)
+        monkeypatch.setitem(dispatch.TABLE, "rows.unit_rests", twin)
+        _, _, state = trained(CENTRAL, DENSE, plan)
+        found.append(state.server.memory["loadings"])
+    few, written = found
+    np.testing.assert_allclose(few, written, atol=1e-12 * np.abs(written).max())
 
 
 DENSE = world_of(1500, 60, length=12, power=0.8)

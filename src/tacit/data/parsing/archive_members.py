@@ -18,7 +18,7 @@ from tacit.data.parsing.quote import quoted
 from tacit.errors import BadData, TacitError
 
 # What the standard library raises on bytes that are no zip, or one that it cannot read.
-_NO_ZIP = (
+NO_ZIP = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
     *(RuntimeError, ValueError, OverflowError),  # encrypted, unknown packing, odd sizes
 )
@@ -92,7 +92,7 @@ class Members:
                 yield stream
         except TacitError:  # of whoever reads the file; some are ValueErrors
             raise
-        except _NO_ZIP as error:
+        except NO_ZIP as error:
             problem = f"is not a sound zip file ({quoted(str(error))}); get it again"
             raise BadData(self.archive, None, problem) from error
 

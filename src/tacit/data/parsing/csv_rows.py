@@ -1,35 +1,37 @@
 """Lines of a delimited text file in batches of columns, with exact line numbers.
 
-UTF-8 with or without a byte order mark, any line ends, quoted fields that may span
-lines, plain or gzip. The first line is the header; blank lines are skipped. Memory
-holds one batch, whatever the file unpacks to: rows are bounded (`limits`).
+Any encoding and line ends, quoted fields that may span lines, plain, gzip or a zip with
+one file. The first line is the header unless the `Layout` says that there is none;
+blank lines are skipped. Memory holds one batch, whatever the file unpacks to: rows are
+bounded (`limits`).
 """
 
 from __future__ import annotations
 
-import codecs
 import csv
-import gzip
 import io
 import itertools
-import os
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
+from tacit import check
+from tacit.data.parsing.bad_lines import BadLines
 from tacit.data.parsing.limits import (
     LONGEST_ROW,
     MOST_COLUMNS,
     LineBlocks,
     RowTooLong,
     ZeroByte,
-    most_unpacked,
+    text_decoder,
 )
-from tacit.data.parsing.quote import listed
-from tacit.errors import BadData
+from tacit.data.parsing.quote import listed, quoted
+from tacit.data.parsing.unpacked import unpacked
+from tacit.errors import BadData, BadValue
+
+Progress = Callable[[int, int], None]  # bytes read, bytes in all
 
 DELIMITERS = ",;\t|"
 
@@ -37,54 +39,165 @@ _BATCH = 1 << 9  # rows; with more, rows fall out of the processor's cache
 _BATCH_BYTES = 1 << 22  # of a batch of long rows, about
 _STEP = 32  # rows between two looks at how much was read
 _BLOCK = 1 << 16  # bytes read at once when a bad line is looked for
-_GZIP = b"\x1f\x8b"
+_LONGEST_DELIMITER = 8
+_STAND_IN = "\x1f"  # for a delimiter of several characters; a separator nobody types
 _TOO_LONG = (
     f"a row of more than {LONGEST_ROW:,} characters; "
     "check its line ends and quotation marks"
 )
 
 
+class Rows(Protocol):
+    """The rows of a text, and how many lines they have taken so far."""
+
+    @property
+    def line_num(self) -> int:
+        """How many lines were read."""
+
+    def __iter__(self) -> Iterator[list[str]]: ...
+
+    def __next__(self) -> list[str]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How a table is written as text; the defaults suit most files.
+
+    Without a header the columns are called by number: `"1"` is the first.
+    """
+
+    delimiter: str | None = None  # found among , ; tab | where not given
+    header: bool = True
+    encoding: str = "utf-8"
+    escape: str | None = None  # before a quotation mark that is part of a field
+
+    def __post_init__(self) -> None:
+        mark = self.delimiter
+        if mark is not None and not 1 <= len(mark) <= _LONGEST_DELIMITER:
+            raise BadValue(
+                f"delimiter={mark[:40]!r} must be one to {_LONGEST_DELIMITER} "
+                "characters, such as ';' or '::'"
+            )
+        if self.escape is not None and len(self.escape) != 1:
+            raise BadValue(
+                f"escape={self.escape[:40]!r} must be one character, such as a "
+                "backslash; leave it out if quotation marks are doubled"
+            )
+        if not _is_encoding(self.encoding):
+            raise BadValue(
+                f"encoding={self.encoding[:40]!r} is not known; use 'utf-8', 'cp1252' "
+                "(Western Windows), 'latin-1' or 'utf-16'"
+            )
+
+    @property
+    def marks(self) -> list[str]:
+        """The delimiters that may separate the columns."""
+        return [*DELIMITERS] if self.delimiter is None else [self.delimiter]
+
+    def cut(self, lines: Iterator[str], mark: str, *, strict: bool = True) -> Rows:
+        """The rows of these lines; `strict` refuses odd quotation marks."""
+        if len(mark) > 1:  # the library takes one character
+            lines, mark = _replaced(lines, mark), _STAND_IN
+        return csv.reader(lines, delimiter=mark, escapechar=self.escape, strict=strict)
+
+
+def _replaced(lines: Iterator[str], mark: str) -> Iterator[str]:
+    return (line.replace(mark, _STAND_IN) for line in lines)
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        "".encode(name)  # refuses what does not make bytes of text, such as rot13
+        return bool(name)
+    except (LookupError, ValueError):
+        return False
+
+
 @dataclass(frozen=True)
 class Batch:
-    """Some consecutive rows, by column."""
+    """Some rows of consecutive lines, by column."""
 
     file: Path
     first_line: int
     rows: Sequence[Sequence[str]]  # as parsed; a blank line is an empty row
+    kept: Sequence[int]  # which of the rows are left: none that is blank or bad
     columns: Mapping[str, Sequence[str]]
+    bad: BadLines | None = None  # where bad rows are noted; None: they are refused
+
+    @classmethod
+    def of(
+        cls,
+        file: Path,
+        first_line: int,
+        rows: Sequence[Sequence[str]],
+        bad: BadLines | None = None,
+    ) -> Batch:
+        """All rows that are not blank, of no column yet."""
+        kept = [place for place, row in enumerate(rows) if row]
+        return cls(file, first_line, rows, kept, {}, bad)
 
     def refuse(self, row: int, problem: str) -> NoReturn:
-        """Raise `BadData` for one of the rows that are not blank."""
+        """Raise `BadData` for one of the rows that are left."""
         raise BadData(self.file, self._line(row), problem)
 
+    def without(self, problems: Mapping[int, str]) -> Batch:
+        """The batch without some of the rows, which are noted or else refused."""
+        if self.bad is None:
+            first = min(problems)
+            self.refuse(first, problems[first])
+        for row in sorted(problems):
+            self.bad.note(self._line(row), problems[row])
+        left = [row for row in range(len(self.kept)) if row not in problems]
+        kept = [self.kept[row] for row in left]
+        columns = {n: [c[row] for row in left] for n, c in self.columns.items()}
+        return replace(self, kept=kept, columns=columns)
+
+    def picked(self, picks: Mapping[str, int]) -> Batch:
+        """The batch with these columns, each by its place in a row."""
+        full = [self.rows[k] for k in self.kept]
+        columns = {name: [row[k] for row in full] for name, k in picks.items()}
+        return replace(self, columns=columns)
+
     def _line(self, row: int) -> int:
-        line = self.first_line
-        for fields in self.rows:
-            if fields and row == 0:
-                break
-            row -= bool(fields)
-            line += _height(fields)
-        return line
+        before = self.rows[: self.kept[row]]
+        return self.first_line + sum(map(_height, before))
 
 
 def batches(
-    path: Path, wanted: Sequence[str], delimiter: str | None
+    path: Path,
+    wanted: Sequence[str],
+    layout: Layout | None = None,
+    *,
+    bad: BadLines | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Batch]:
-    """The wanted columns, in batches of consecutive lines."""
-    with _explained(path), _opened(path) as blocks:
+    """The wanted columns, in batches of consecutive lines.
+
+    Rows of another width than the header, and lines that cannot be cut, are noted in
+    `bad`; without it the first of them is refused. `progress` is told how many bytes of
+    the file have been read, and how many it has.
+    """
+    layout = layout or Layout()
+    with _explained(path, layout), unpacked(path) as file:
+        blocks = LineBlocks(file.stream, path, most=file.most, encoding=layout.encoding)
         lines = itertools.chain.from_iterable(blocks)
-        header, mark = _header(path, _first_line(path, lines), wanted, delimiter)
+        first = _first_line(path, lines)
+        header, mark = _header(path, first, wanted, layout)
         picks = {name: header.index(name) for name in wanted}
-        line = 2
-        reader = csv.reader(lines, delimiter=mark, strict=True)
-        while rows := _next_rows(reader, blocks, path, line):
-            batch = Batch(path, line, rows, {})
-            full = [row for row in rows if row]  # blank lines count for numbers only
-            _check_widths(batch, full, len(header))
-            if full:
-                columns = {n: [row[k] for row in full] for n, k in picks.items()}
-                yield Batch(path, line, rows, columns)
-            line = 2 + reader.line_num  # the header is line 1 and not the reader's
+        if not layout.header:
+            lines = itertools.chain([first], lines)
+        before = 1 + layout.header  # the header is line 1 and not the reader's
+        line, reader, done = before, layout.cut(lines, mark), 0
+        while rows := _next_rows(
+            reader, blocks, path, line, read_before=before, bad=bad
+        ):
+            batch = _of_width(Batch.of(path, line, rows, bad), len(header), layout)
+            if batch.kept:
+                yield batch.picked(picks)
+            line = before + reader.line_num
+            if progress is not None and file.read_so_far() > done:
+                done = file.read_so_far()  # a block has many batches
+                progress(done, file.size)
 
 
 def _first_line(path: Path, lines: Iterator[str]) -> str:
@@ -98,7 +211,13 @@ def _first_line(path: Path, lines: Iterator[str]) -> str:
 
 
 def _next_rows(
-    reader: Iterator[list[str]], blocks: LineBlocks, path: Path, line: int
+    reader: Rows,
+    blocks: LineBlocks,
+    path: Path,
+    line: int,
+    *,
+    read_before: int,
+    bad: BadLines | None,
 ) -> list[list[str]]:
     """The next rows of a batch, fewer where they are long; none at the end."""
     rows: list[list[str]] = []
@@ -112,53 +231,104 @@ def _next_rows(
                 break
             read = _STEP * LONGEST_ROW - blocks.allowed
             if read > LONGEST_ROW // 2:  # the rest may have been read before
-                _refuse_long(Batch(path, line, rows, {}))
+                _refuse_long(Batch.of(path, line, rows))
             size += read
     except csv.Error as error:
         line += sum(map(_height, rows))  # where the row that failed begins
-        raise BadData(path, line, f"{error}; check its quotation marks") from None
+        problem = f"{error}; check its quotation marks"
+        # A mark that is never closed takes all lines that follow: never skipped.
+        if bad is None or read_before + reader.line_num > line + 1:
+            raise BadData(path, line, problem) from None
+        bad.note(line, problem)
+        rows.append([])  # a blank line in its place: numbers of lines stay right
     except RowTooLong:
         raise BadData(path, line + sum(map(_height, rows)), _TOO_LONG) from None
     return rows
 
 
 def _refuse_long(batch: Batch) -> None:
-    full = [row for row in batch.rows if row]
-    for number, row in enumerate(full):
-        if sum(map(len, row)) + len(row) > LONGEST_ROW + 1:  # marks between, line end
-            batch.refuse(number, _TOO_LONG)
+    for row, place in enumerate(batch.kept):
+        fields = batch.rows[place]
+        # Marks between the fields, and the line end.
+        if sum(map(len, fields)) + len(fields) > LONGEST_ROW + 1:
+            batch.refuse(row, _TOO_LONG)
 
 
-def _check_widths(batch: Batch, rows: list[list[str]], width: int) -> None:
-    if set(map(len, rows)) <= {width}:
-        return
-    row = next(i for i, fields in enumerate(rows) if len(fields) != width)
-    batch.refuse(row, f"{len(rows[row])} fields, the header has {width}")
+def _of_width(batch: Batch, width: int, layout: Layout) -> Batch:
+    """The batch without rows that have another number of fields."""
+    found = [len(batch.rows[place]) for place in batch.kept]
+    if set(found) <= {width}:
+        return batch
+    first = "header" if layout.header else "first line"
+    problems = {
+        row: f"{fields} fields, the {first} has {width}"
+        for row, fields in enumerate(found)
+        if fields != width
+    }
+    return batch.without(problems)
+
+
+def column_names(path: Path, layout: Layout | None = None) -> list[str]:
+    """The names of all columns: by the mark that yields most, the comma first."""
+    layout = layout or Layout()
+    with _explained(path, layout), unpacked(path) as file:
+        blocks = LineBlocks(file.stream, path, most=file.most, encoding=layout.encoding)
+        first = _first_line(path, itertools.chain.from_iterable(blocks))
+    found = _cuts(path, first, layout)
+    header = max((header for header, _ in found), key=len)
+    _refuse_many(path, header)
+    return header
 
 
 def _header(
-    path: Path, line: str, wanted: Sequence[str], delimiter: str | None
+    path: Path, line: str, wanted: Sequence[str], layout: Layout
 ) -> tuple[list[str], str]:
-    """The columns and what separates them: the first mark that yields all wanted."""
-    if not line.strip():
-        raise BadData(path, 1, "is blank; the first line must name the columns")
-    found = [(_cut(path, line, mark), mark) for mark in delimiter or DELIMITERS]
-    for header, mark in found:  # in the order of DELIMITERS: the comma first
+    """The columns and what separates them: the first mark that yields all wanted.
+
+    Columns without names are numbers, and then it is the mark that yields most.
+    """
+    found = _cuts(path, line, layout)
+    if not layout.header:
+        found.sort(key=lambda one: -len(one[0]))  # stable: the comma before others
+    for header, mark in found:
         if set(wanted) <= set(header):
             _refuse_many(path, header)
-            _refuse_twins(path, header, wanted)
+            refuse_twins(path, header, wanted)
             return header, mark
     likely = max((header for header, _ in found), key=len)
+    if layout.header:
+        raise BadData(path, 1, missing_columns(wanted, likely))
     missing = listed([name for name in wanted if name not in likely])
-    problem = f"there is no column {missing}; the columns are {listed(likely)}"
+    problem = (
+        f"there is no column {missing}; without a header columns are called 1 to "
+        f"{len(likely)}"
+    )
     raise BadData(path, 1, problem)
 
 
-def _cut(path: Path, line: str, mark: str) -> list[str]:
+def _cuts(path: Path, line: str, layout: Layout) -> list[tuple[list[str], str]]:
+    """The columns of the first line by each mark that may separate them."""
+    if not line.strip():
+        raise BadData(path, 1, "is blank; the first line must name the columns")
+    return [(_columns(path, line, mark, layout), mark) for mark in layout.marks]
+
+
+def _columns(path: Path, line: str, mark: str, layout: Layout) -> list[str]:
     try:
-        return next(csv.reader([line], delimiter=mark))
+        # Not strict: with another mark than its own a sound header may look odd.
+        fields: list[str] = next(layout.cut(iter([line]), mark, strict=False))
     except csv.Error as error:
         raise BadData(path, 1, str(error)) from None
+    return fields if layout.header else [str(1 + n) for n in range(len(fields))]
+
+
+def missing_columns(wanted: Sequence[str], header: Sequence[str]) -> str:
+    """Which columns are not there, which are, and which was probably meant."""
+    missing = [name for name in wanted if name not in header]
+    near = [check.nearest(name, header) for name in missing]
+    hints = [f"did you mean {quoted(name)}? " for name in near if name]
+    told = f"there is no column {listed(missing)}; {''.join(hints)}"
+    return f"{told}the columns are {listed(header)}"
 
 
 def _refuse_many(path: Path, header: list[str]) -> None:
@@ -167,7 +337,8 @@ def _refuse_many(path: Path, header: list[str]) -> None:
         raise BadData(path, 1, problem)
 
 
-def _refuse_twins(path: Path, header: list[str], wanted: Sequence[str]) -> None:
+def refuse_twins(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a table in which two columns have a wanted name."""
     twins = [name for name in wanted if header.count(name) > 1]
     if twins:
         raise BadData(path, 1, f"there are two columns {twins[0]!r}; rename one")
@@ -180,49 +351,43 @@ def _height(fields: Sequence[str]) -> int:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[LineBlocks]:
-    with path.open("rb") as file:
-        if file.peek(2)[:2] != _GZIP:  # by content: a name may say anything
-            yield LineBlocks(file, path, most=None)
-            return
-        most = most_unpacked(os.fstat(file.fileno()).st_size)
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            yield LineBlocks(unpacked, path, most=most)  # type: ignore[arg-type]
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Say what is wrong with bytes that cannot be unpacked or decoded."""
+def _explained(path: Path, layout: Layout) -> Iterator[None]:
+    """Say what is wrong with bytes that cannot be decoded."""
     try:
         yield
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise BadData(path, None, f"is not a sound gzip file ({error})") from error
-    except (UnicodeDecodeError, ZeroByte) as error:
-        raise BadData(path, *_first_odd_line(path)) from error
+    except BadData:
+        raise
+    except (UnicodeError, ZeroByte) as error:
+        raise BadData(path, *_first_odd_line(path, layout)) from error
 
 
-def _first_odd_line(path: Path) -> tuple[int, str]:
-    """The first line with a zero byte or other bytes than UTF-8, and which it has."""
-    decoder = io.IncrementalNewlineDecoder(
-        codecs.getincrementaldecoder("utf-8")(), translate=True
-    )
+def _first_odd_line(path: Path, layout: Layout) -> tuple[int, str]:
+    """The first line with a zero or with bytes of another encoding, and which."""
+    decoder = io.IncrementalNewlineDecoder(text_decoder(layout.encoding), True)
     line, text, is_odd = 1, "", False
-    with path.open("rb") as file:
-        is_packed = file.peek(2)[:2] == _GZIP
-        raw = gzip.GzipFile(fileobj=file) if is_packed else file
+    with unpacked(path) as file:
+        raw = file.stream
         while not is_odd and "\0" not in text and (block := raw.read(_BLOCK)):
             line += text.count("\n")
-            text, is_odd = _decoded(decoder, block)
+            text, is_odd = _decoded(decoder, block, layout.encoding)
     line += text.partition("\0")[0].count("\n")
     if "\0" in text:
         return line, "holds a zero byte; save the table as UTF-8 text"
-    return line, "is not UTF-8; save the table as UTF-8"
+    name = layout.encoding.upper()
+    return line, (
+        f"is not {name}; save the table as UTF-8, or name its encoding, such as "
+        "'cp1252' (Western Windows)"
+    )
 
 
-def _decoded(decoder: io.IncrementalNewlineDecoder, block: bytes) -> tuple[str, bool]:
-    """The text of a block, and whether it ends before something that is not UTF-8."""
+def _decoded(
+    decoder: io.IncrementalNewlineDecoder, block: bytes, encoding: str
+) -> tuple[str, bool]:
+    """The text of a block, and whether it ends before bytes of another encoding."""
     try:
         return decoder.decode(block), False
     except UnicodeDecodeError as error:
-        before = bytes(error.object[: error.start]).decode()
+        before = bytes(error.object[: error.start]).decode(encoding, errors="ignore")
         return io.IncrementalNewlineDecoder(None, translate=True).decode(before), True
+    except UnicodeError:  # the first bytes are not those of this encoding
+        return "", True

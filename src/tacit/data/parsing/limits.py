@@ -45,23 +45,33 @@ def refuse_unpacked(file: str | Path, most: int) -> BadData:
 
 
 class LineBlocks:
-    r"""The lines of a UTF-8 text in blocks, with their ends: \n, \r or \r\n.
+    r"""The lines of a text in blocks, with their ends: \n, \r or \r\n.
 
     Whoever makes rows of them sets `allowed` to the bytes that the next rows may need
     at most, so that a row without an end is given up before it fills the memory.
     """
 
-    def __init__(self, raw: IO[bytes], file: Path, *, most: int | None) -> None:
+    def __init__(
+        self,
+        raw: IO[bytes],
+        file: Path,
+        *,
+        most: int | None,
+        encoding: str = "utf-8",
+    ) -> None:
         self.allowed = LONGEST_ROW
         self._raw, self._file = raw, file
         self._most, self._read = most, 0
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._decoder = text_decoder(encoding)
         self._rest = ""  # a line whose end was not seen yet
 
     def __iter__(self) -> Iterator[list[str]]:
         while block := self._raw.read(_BLOCK):
             self._count(block)
-            text = self._rest + self._decoder.decode(block)
+            decoded = self._decoder.decode(block)
+            if "\0" in decoded:
+                raise ZeroByte
+            text = self._rest + decoded
             lines = io.StringIO(text, newline="").readlines()
             is_whole = text.endswith("\n")  # after \r there may follow \n
             self._rest = "" if is_whole or not lines else lines.pop()
@@ -77,8 +87,12 @@ class LineBlocks:
         self._read += len(block)
         if self._most is not None and self._read > self._most:
             raise refuse_unpacked(self._file, self._most)
-        if b"\0" in block:
-            raise ZeroByte
+
+
+def text_decoder(encoding: str) -> codecs.IncrementalDecoder:
+    """A decoder of bytes that come in pieces; a byte order mark is no text."""
+    name = codecs.lookup(encoding).name
+    return codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)()
 
 
 class RowTooLong(Exception):
@@ -86,4 +100,4 @@ class RowTooLong(Exception):
 
 
 class ZeroByte(Exception):
-    """A byte is zero; whoever counts lines says where."""
+    """A character is zero; whoever counts lines says where."""

@@ -59,7 +59,7 @@ def source(name: str) -> Source:
     if name not in _MODULES:
         raise BadValue(
             f"data set {check.unknown(name, _MODULES)}; for a table of your own use "
-            "tacit.data.sources.csv.CsvTable"
+            "tacit.data.sources.table.EventsTable"
         )
     found: dict[str, Source] = import_module(_MODULES[name]).SOURCES
     return found[name]

@@ -44,6 +44,25 @@ def with_tail(
     return scores
 
 
+def space_with_tail(
+    vectors: Float[np.ndarray, "head inputs"],
+    offsets: Float[np.ndarray, "head"],
+    *,
+    head: Head,
+    counts: Counts,
+    reach: float,
+) -> tuple[Float[np.ndarray, "items inputs"], Float[np.ndarray, "items"]]:
+    """Vectors and offsets that order the whole catalog as `with_tail` does.
+
+    `reach` is the largest norm of a user vector: the tail lies below any score of it.
+    """
+    lowest = float((offsets - reach * np.linalg.norm(vectors, axis=1)).min())
+    everything = np.zeros((len(counts), vectors.shape[1]))
+    below = lowest + _after(counts)
+    everything[head], below[head] = vectors, offsets
+    return everything, below
+
+
 def formula_with_tail(found: Formula, head: Head, counts: Counts) -> Formula:
     """`with_tail` as a graph."""
     after = found.smallest() + _after(counts)

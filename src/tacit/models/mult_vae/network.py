@@ -111,13 +111,33 @@ class Network:
         self, weights: Arrays, z: Float[np.ndarray, "users latent"]
     ) -> Float[np.ndarray, "users items"]:
         """A score for every item; their softmax is the predicted distribution."""
+        items, offsets = self.last_layer(weights)
+        return self.before_last(weights, z) @ items.T + offsets
+
+    def before_last(
+        self, weights: Arrays, z: Float[np.ndarray, "users latent"]
+    ) -> Float[np.ndarray, "users inputs"]:
+        """The inputs of the decoder's last layer."""
         out: Array = z
         for name in self.decoder[:-1]:
             out = np.tanh(_through(weights[name], out))
+        return out
+
+    def last_layer(
+        self, weights: Arrays
+    ) -> tuple[Float[np.ndarray, "items inputs"], Float[np.ndarray, "items"]]:
+        """A vector and an offset for every item: the decoder's last layer."""
         last = weights[self.decoder[-1]]
-        if self.is_tied:
-            return out @ weights[self.encoder[0]][:-1].T + last[-1]
-        return _through(last, out)
+        matrix = weights[self.encoder[0]] if self.is_tied else last.T
+        return (matrix[:-1] if self.is_tied else matrix[:, :-1]), last[-1]
+
+    def reach(self, weights: Arrays) -> float:
+        """The largest norm that an input of the last layer can have for any history."""
+        if self.hidden:
+            return math.sqrt(self.hidden[0])  # numbers between -1 and 1
+        layer = weights[self.encoder[-1]][:, : self.latent]
+        # Histories have norm 1, so means are no longer than the matrix and the bias.
+        return float(np.linalg.norm(layer[:-1], 2) + np.linalg.norm(layer[-1]))
 
     def formula(self, weights: Arrays, x: Formula) -> Formula:
         """`encode`, then `decode`, as a graph that takes histories."""

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from tacit.data.dataset import Dataset
-from tacit.data.parsing import csv_rows
-from tacit.data.sources.csv import CsvTable, ItemsTable
+from tacit.data.parsing import csv_rows, timestamps
+from tacit.data.sources.listed_tables import ItemsTable, UsersTable
+from tacit.data.sources.table import EventsTable
 from tacit.errors import BadData, BadValue, MissingData
 
 SHOP = """who,what,when,how much,name,kind
@@ -20,10 +25,10 @@ ann,7,1600000002,-1,Other lamp,heavy
 """
 
 
-def table(place: Path, text: str | bytes = SHOP, **columns) -> CsvTable:
+def table(place: Path, text: str | bytes = SHOP, **columns) -> EventsTable:
     path = place / columns.pop("file", "shop.csv")
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return CsvTable(path, **({"user": "who", "item": "what"} | columns))
+    return EventsTable(path, **({"user": "who", "item": "what"} | columns))
 
 
 def events(dataset: Dataset) -> list[tuple[str, str]]:
@@ -92,8 +97,20 @@ def test_the_delimiter_is_the_one_that_yields_the_columns(tmp_path):
 def test_other_delimiters_must_be_given(tmp_path):
     text = "who what\nann 1\n"
     assert events(table(tmp_path, text, delimiter=" ").parse()) == [("ann", "1")]
-    with pytest.raises(BadValue, match="one character"):
-        table(tmp_path, delimiter="::")
+    for mark in ("::", "<->"):
+        assert (
+            len(
+                events(
+                    table(
+                        tmp_path, SHOP.replace(",", mark), delimiter=mark, file="m.csv"
+                    ).parse()
+                )
+            )
+            == 4
+        )
+    for mark in ("", "x" * 9):
+        with pytest.raises(BadValue, match="one to 8 characters"):
+            table(tmp_path, delimiter=mark)
 
 
 @pytest.mark.parametrize(
@@ -195,31 +212,33 @@ def test_batches_join(tmp_path, monkeypatch):
 
 
 def test_a_table_is_kept_until_it_or_the_question_changes(tmp_path, monkeypatch):
-    parsed, parse = [], CsvTable.parse
-    monkeypatch.setattr(CsvTable, "parse", lambda t: (parsed.append(t), parse(t))[1])
+    parsed, parse = [], EventsTable.parse
+    monkeypatch.setattr(
+        EventsTable, "parse", lambda t, **told: (parsed.append(t), parse(t, **told))[1]
+    )
     cache = tmp_path / "cache"
     for _ in range(2):
         assert len(table(tmp_path).load(cache=cache).interactions) == 4
         os.utime(tmp_path / "shop.csv", ns=(1, 1))  # touched, which is no change
     assert len(parsed) == 1
     for _ in range(2):
-        CsvTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
+        EventsTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
     assert len(parsed) == 1
     with (tmp_path / "shop.csv").open("a") as file:
         file.write("\n")  # a blank line, which is skipped: but it is another file
     os.utime(tmp_path / "shop.csv", ns=(1, 1))
     for _ in range(2):
-        CsvTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
+        EventsTable(tmp_path / "shop.csv", user="who", item="what").load(cache=cache)
     assert len(parsed) == 2
-    found = CsvTable(tmp_path / "shop.csv", user="who", item="kind", time="when")
+    found = EventsTable(tmp_path / "shop.csv", user="who", item="kind", time="when")
     with pytest.raises(BadData, match="line 3: column 'kind' is blank"):
         found.load(cache=cache)
 
 
 def test_a_missing_table_is_missing_data(tmp_path):
-    for ask in (CsvTable.parse, CsvTable.load):
+    for ask in (EventsTable.parse, EventsTable.load):
         with pytest.raises(MissingData, match="is not a file"):
-            ask(CsvTable(tmp_path, user="a", item="b"))
+            ask(EventsTable(tmp_path, user="a", item="b"))
 
 
 # A declared catalog
@@ -231,7 +250,7 @@ new,,light
 """
 
 
-def declared(place: Path, text: str = LIST, **columns) -> CsvTable:
+def declared(place: Path, text: str = LIST, **columns) -> EventsTable:
     (place / "items.csv").write_text(text)
     named = {"item": "id", "title": "label", "columns": ("kind",)} | columns
     return table(place, items=ItemsTable(place / "items.csv", **named))
@@ -308,3 +327,197 @@ def test_a_change_of_the_items_table_makes_the_data_set_anew(tmp_path):
     (tmp_path / "items.csv").unlink()
     with pytest.raises(MissingData, match=r"items\.csv is not a file"):
         shop.load(cache=cache)
+
+
+ODD = """who,what,when
+ann,7,1
+,7,2
+ann,,3
+bob,x,soon
+bob,x
+bob,"x" y,4
+"bob",x,5
+"""
+
+
+def test_bad_lines_are_left_out_and_counted_if_asked_for(tmp_path):
+    found = table(tmp_path, ODD, time="when", skip_bad=True).parse()
+    assert events(found) == [("ann", "7"), ("bob", "x")]
+    assert found.interactions.times.tolist() == [1, 5]
+    assert found.left_out.bad_lines == 5
+    assert sorted(found.left_out.first) == [
+        "line 3: column 'who' is blank",
+        "line 4: column 'what' is blank",
+        f"line 5: when='soon' must be {timestamps.EXPECTED}",
+        "line 6: 2 fields, the header has 3",
+        "line 7: ',' expected after '\"'; check its quotation marks",
+    ]
+
+
+def test_the_cache_knows_what_was_left_out(tmp_path):
+    odd = table(tmp_path, ODD, time="when", skip_bad=True)
+    first = odd.load(cache=tmp_path / "cache")
+    again = odd.load(cache=tmp_path / "cache")
+    assert list(again.left_out.first) == list(first.left_out.first)
+    assert again.filtered(min_interactions=1).left_out.bad_lines == 5
+
+
+def test_a_quotation_mark_that_is_never_closed_is_never_skipped(tmp_path):
+    text = 'who,what\nann,7\nbob,"x\nann,8\nann,9\n'
+    with pytest.raises(BadData, match="unexpected end of data") as caught:
+        table(tmp_path, text, skip_bad=True).parse()
+    assert caught.value.line == 3
+
+
+def test_lines_that_are_all_bad_are_no_table(tmp_path):
+    with pytest.raises(BadData, match=r"no line that can be used; .* line 2"):
+        table(tmp_path, "who,what\n,7\n", skip_bad=True).parse()
+
+
+def test_without_a_header_columns_have_numbers(tmp_path):
+    text = "ann;7;Lamp, old\nbob;x;\n"
+    options = {"user": "1", "item": "2", "title": "3", "header": False}
+    found = table(tmp_path, text, **options).parse()
+    assert events(found) == [("ann", "7"), ("bob", "x")]
+    assert list(found.catalog.titles) == ["Lamp, old", "x"]
+    with pytest.raises(BadData, match=r"there is no column '4'; .* called 1 to 3"):
+        table(tmp_path, text, **(options | {"title": "4"})).parse()
+    with pytest.raises(BadData, match="2 fields, the first line has 3") as caught:
+        table(tmp_path, text + "bob;y\n", **options).parse()
+    assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "latin-1"])
+def test_another_encoding_is_read_if_it_is_named(tmp_path, encoding):
+    text = "who,what\nKäufer,Übung\n"
+    found = table(tmp_path, text.encode(encoding), encoding=encoding).parse()
+    assert events(found) == [("Käufer", "Übung")]
+    with pytest.raises(BadData, match=r"line [12]"):
+        table(tmp_path, text.encode(encoding)).parse()
+    with pytest.raises(BadData, match="is not UTF-16"):
+        table(tmp_path, text, encoding="utf-16").parse()
+
+
+@pytest.mark.parametrize("encoding", ["", "klingon", "rot13", "zip"])
+def test_an_encoding_that_is_none_is_refused(tmp_path, encoding):
+    with pytest.raises(BadValue, match=r"encoding=.* is not known; use 'utf-8'"):
+        table(tmp_path, encoding=encoding)
+
+
+def test_quotation_marks_may_be_escaped(tmp_path):
+    text = 'who,what,name\nann,7,"A \\"good\\" lamp"\n'
+    with pytest.raises(BadData, match="quotation marks"):
+        table(tmp_path, text, title="name").parse()
+    found = table(tmp_path, text, title="name", escape="\\").parse()
+    assert list(found.catalog.titles) == ['A "good" lamp']
+    with pytest.raises(BadValue, match="must be one character"):
+        table(tmp_path, escape="ab")
+
+
+def test_a_zip_with_one_table_is_read(tmp_path):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("shop/events.csv", SHOP)
+    assert len(events(table(tmp_path, packed.getvalue()).parse())) == 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("Who", "who"), (" who", "who"), ("howmuch", "how much"), ("hwo", "who")],
+)
+def test_a_wrong_column_gets_one_suggestion(tmp_path, asked, meant):
+    with pytest.raises(BadData, match=f"did you mean '{meant}'. the columns are"):
+        table(tmp_path, user=asked).parse()
+
+
+def test_user_and_item_are_two_columns(tmp_path):
+    with pytest.raises(BadValue, match="are one column; name two"):
+        table(tmp_path, item="who")
+
+
+def test_items_may_have_lists_and_texts(tmp_path):
+    (tmp_path / "items.csv").write_text(
+        "id,genres,story\n7,light|old ,A lamp.\nx,,\n", encoding="utf-8"
+    )
+    listed = ItemsTable(
+        tmp_path / "items.csv", "id", lists=("genres",), texts=("story",)
+    )
+    features = table(tmp_path, items=listed).parse().catalog.features
+    assert [features["genres"][0], features["genres"][1]] == [("light", "old"), ()]
+    assert list(features["story"].texts) == ["A lamp.", ""]
+    with pytest.raises(BadValue, match="'genres' is named twice"):
+        replace(listed, columns=("genres",))
+    with pytest.raises(BadValue, match="separator='' must be"):
+        replace(listed, separator="")
+
+
+def test_events_with_unlisted_items_are_counted(tmp_path):
+    (tmp_path / "items.csv").write_text("id\n7\n")
+    listed = ItemsTable(tmp_path / "items.csv", "id")
+    found = table(tmp_path, items=listed).parse()
+    assert found.left_out.unlisted == 2
+    assert not found.left_out.bad_lines
+
+
+def test_users_may_have_a_table(tmp_path):
+    (tmp_path / "users.csv").write_text("id,plan\nbob,free\nzoe,paid\n")
+    known = UsersTable(tmp_path / "users.csv", "id", columns=("plan",))
+    shop = table(tmp_path, users=known)
+    profiles = shop.parse().profiles
+    plan = profiles.features["plan"]
+    rows = {name: plan[row] for row, name in enumerate(profiles.ids)}
+    assert rows == {"ann": "", "bob": "free"}
+    before = shop.load(cache=tmp_path / "cache")
+    (tmp_path / "users.csv").write_text("id,plan\nbob,paid\n")
+    after = shop.load(cache=tmp_path / "cache")
+    assert before.profiles.features["plan"][1] == "free"
+    assert after.profiles.features["plan"][1] == "paid"
+
+
+def test_a_matrix_is_a_table(tmp_path):
+    text = "who,Lamp,Chair\nann,1,2\nbob,0,3\n"
+    found = table(tmp_path, text, item="", matrix=True).parse()
+    assert events(found) == [("ann", "Lamp"), ("ann", "Chair"), ("bob", "Chair")]
+    assert found.interactions.values.tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(BadData, match=r"line 3: \(value\)='x' must be a finite number"):
+        table(tmp_path, text.replace("0", "x"), item="", matrix=True).parse()
+    with pytest.raises(BadValue, match="leave out item, time, value, title"):
+        table(tmp_path, matrix=True)
+    with pytest.raises(BadValue, match="item is missing"):
+        table(tmp_path, item="")
+
+
+def test_parquet_and_csv_are_the_same_data(tmp_path):
+    options = {"time": "when", "value": "how much", "title": "name"}
+    plain = table(tmp_path, **options).parse()
+    read = pyarrow.csv.read_csv(tmp_path / "shop.csv")
+    pyarrow.parquet.write_table(read, tmp_path / "shop.parquet")
+    found = EventsTable(tmp_path / "shop.parquet", "who", "what", **options).parse()
+    assert events(found) == events(plain)
+    assert found.catalog.titles == plain.catalog.titles
+    assert found.interactions.times.tolist() == plain.interactions.times.tolist()
+    assert found.interactions.values.tolist() == plain.interactions.values.tolist()
+
+
+SHOWN = """who,what,slate,clicked,when
+ann,a,1,0,5
+ann,b,1,1,5
+bob,a,1,1,6
+ann,c,2,1,9
+ann,b,2,0,9
+"""
+
+
+def test_a_table_may_tell_what_was_shown(tmp_path):
+    options = {"impression": "slate", "value": "clicked", "time": "when"}
+    found = table(tmp_path, SHOWN, **options).parse()
+    assert events(found) == [("ann", "b"), ("ann", "c"), ("bob", "a")]
+    shown, ids = found.impressions, found.catalog.ids
+    rows = [[ids[i] for i in row] for row in shown.slates.shown]
+    assert rows == [["a", "b"], ["c", "b"], ["a"]]
+    assert shown.clicked.tolist() == [False, True, True, False, True]
+    assert shown.slates.times.tolist() == [5, 9, 6]
+    with pytest.raises(BadData, match="line 2: column 'slate' is blank"):
+        table(tmp_path, SHOWN.replace("ann,a,1", "ann,a,"), **options).parse()
+    with pytest.raises(BadValue, match="impression='slate' needs value"):
+        table(tmp_path, SHOWN, impression="slate")

@@ -1,0 +1,118 @@
+"""Tables that list something once: all items there are, or what is known of users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.data.catalog import Catalog
+from tacit.data.features import Categories, Category, Feature, Text
+from tacit.data.parsing.bad_lines import BadLines
+from tacit.data.parsing.csv_rows import Layout
+from tacit.data.parsing.numbered_ids import Ids
+from tacit.data.parsing.table_rows import batches
+from tacit.data.strings import Strings
+from tacit.errors import BadData, BadValue, MissingData
+
+
+@dataclass(frozen=True)
+class ItemsTable(Layout):
+    """The declared catalog: a table with a line for each item.
+
+    `columns` become categories of the items, `lists` columns of several labels such as
+    genres, and `texts` free text. An item without a title shows its id.
+    """
+
+    path: Path
+    item: str
+    title: str | None = None
+    columns: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    separator: str = "|"  # between the labels of a list
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        described = (*self.columns, *self.lists, *self.texts)
+        twice = [name for name in described if described.count(name) > 1]
+        if twice:
+            raise BadValue(
+                f"column {twice[0]!r} is named twice among columns, lists and texts; "
+                "it can be one of them"
+            )
+        if not self.separator:
+            raise BadValue("separator='' must be at least one character, such as '|'")
+
+    def parse(self, bad: BadLines | None = None) -> Catalog:
+        """The catalog of every row, in the order of the file."""
+        titles = filter(None, [self.title])
+        named = [self.item, *titles, *self.columns, *self.lists, *self.texts]
+        ids, columns = _listed(self, self.path, self.item, named, bad)
+        titled = ids if self.title is None else columns[self.title]
+        shown = [title or text for title, text in zip(titled, ids, strict=True)]
+        features: dict[str, Feature] = {
+            n: Category.of(columns[n]) for n in self.columns
+        }
+        for name in self.lists:
+            rows = (text.split(self.separator) for text in columns[name])
+            features[name] = Categories.of([label.strip() for label in r] for r in rows)
+        features |= {name: Text(Strings.of(columns[name])) for name in self.texts}
+        return Catalog(Strings.of(ids), Strings.of(shown), features)
+
+
+@dataclass(frozen=True)
+class UsersTable(Layout):
+    """What is known of users: a table with a line for each.
+
+    `columns` become categories of their profiles, which may name public groups. Who is
+    not listed has none of them, and who is listed without an event is left out.
+    """
+
+    path: Path
+    user: str
+    columns: tuple[str, ...] = ()
+
+    def parse(
+        self, users: Strings, bad: BadLines | None = None
+    ) -> Mapping[str, Category]:
+        """The columns for these users, in this order."""
+        named = [self.user, *self.columns]
+        ids, columns = _listed(self, self.path, self.user, named, bad)
+        place = {text: number for number, text in enumerate(ids)}
+        rows = [place.get(text, -1) for text in users]
+        return {
+            name: Category.of([columns[name][row] if row >= 0 else "" for row in rows])
+            for name in self.columns
+        }
+
+
+def _listed(
+    layout: Layout, path: Path, key: str, named: Sequence[str], bad: BadLines | None
+) -> tuple[list[str], dict[str, list[str]]]:
+    """The ids of a table that lists each once, and its columns."""
+    must_exist(path)
+    columns: dict[str, list[str]] = {name: [] for name in named}
+    ids = Ids()
+    for batch in batches(path, [*columns], layout, bad=bad):
+        read = ids.add_once(batch, key)
+        for name, texts in read.columns.items():
+            columns[name] += texts
+    if not ids.numbers:
+        raise no_lines(path, layout, bad)
+    return list(ids.numbers), columns
+
+
+def must_exist(path: Path) -> None:
+    """Refuse a path that is not a file."""
+    if not path.is_file():
+        raise MissingData(f"{path} is not a file; give the path of a table")
+
+
+def no_lines(path: Path, layout: Layout, bad: BadLines | None) -> BadData:
+    """The error for a table without a line that can be used."""
+    if bad and bad.count:
+        problem = f"has no line that can be used; the first bad one is {bad.first[0]}"
+        return BadData(path, None, problem)
+    problem = "has a header and no lines after it" if layout.header else "has no lines"
+    return BadData(path, None, problem)

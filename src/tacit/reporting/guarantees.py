@@ -1,0 +1,122 @@
+"""The account as lines for a terminal: a head for each observer, and what it rests on.
+
+    server, and everyone through the model    epsilon 4.00  PROVEN
+        a whole history, delta 1e-06, each round, 3 rounds planned
+        ...
+
+No line is wider than 80 columns, and no word is broken.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, Decimal
+
+from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
+from tacit.reporting.plain_words import meaning
+from tacit.reporting.tables import merged
+from tacit.statement import Statement
+from tacit.text import shown
+
+WIDTH = 79
+_HEAD = 46  # of the observer; then the figure and the standing
+
+_SEEN_BY = {
+    (View.RELEASE, View.SERVER): "server, and everyone through the model",
+    (View.RELEASE,): "everyone through the model",
+    (View.SERVER,): "server",
+    (View.COLLUSION,): "server together with whoever relays or adds",
+    (View.SERVER, View.COLLUSION): "server, also together with whoever relays",
+    (View.RELEASE, View.SERVER, View.COLLUSION): "everyone, whoever works together",
+}
+_UNITS = {
+    (Unit.USER,): "a whole history",
+    (Unit.ITEM,): "one item of a history",
+    (Unit.USER, Unit.ITEM): "a whole history",  # and so also any item of it
+}
+_NEIGHBOURS = {
+    Adjacency.ZERO_OUT: "there or not",
+    Adjacency.REPLACE_ONE: "this or any other",
+}
+
+
+def in_short(statements: Iterable[Statement]) -> list[str]:
+    """One block for each group of observers: figure, standing, and what it means."""
+    return [line for said, *who in merged([*statements]) for line in _block(said, *who)]
+
+
+def in_full(statements: Sequence[Statement]) -> list[str]:
+    """Every field of every statement, one below the other."""
+    lines: list[str] = []
+    for said, units, views in merged(statements):
+        lines += [*_wrapped(shown(said.what, longest=None), "", "  ")]
+        fields = {
+            "seen by": said.seen_by,
+            "group": said.group,
+            "unit": ", ".join(units),
+            "view": ", ".join(views),
+            "epsilon": _exact(said.epsilon),
+            "standing": str(said.standing),
+            "delta": "none" if said.delta is None else f"{said.delta:g}",
+            "adjacency": str(said.adjacency),
+            "horizon": said.horizon,
+            "accountant": said.accountant,
+            "assumes": said.assumes,
+            "reason": said.reason,
+            "published": _exact(said.published_epsilon),
+        }
+        for name, value in fields.items():
+            start = f"    {name:<11} "
+            lines += _wrapped(shown(value, longest=None), start, " " * len(start))
+    return lines
+
+
+def _block(said: Statement, units: list[str], views: list[str]) -> Iterable[str]:
+    observers = _SEEN_BY.get(tuple(View(v) for v in views), ", ".join(views))
+    if said.group != EVERYONE:
+        observers += f", group '{shown(said.group)}'"
+    is_proven = said.standing is Standing.PROVEN and said.epsilon is not None
+    figure = f"epsilon {rounded_up(said.epsilon or 0.0)}" if is_proven else "no promise"
+    yield from _head(observers, f"{figure:<14}{said.standing}")
+    if not is_proven:
+        yield from _wrapped(shown(said.reason, longest=None))
+        return
+    unit = _UNITS.get(tuple(Unit(u) for u in units), ", ".join(units))
+    delta = f"delta {said.delta:g}" if said.delta else "delta 0"
+    neighbours = _NEIGHBOURS[said.adjacency]
+    yield from _wrapped(f"{unit} ({neighbours}), {delta}, {said.horizon}")
+    assumes = "" if said.assumes == "nothing" else f"; assumes {said.assumes}"
+    yield from _wrapped(shown(f"{said.reason}{assumes}", longest=None))
+    yield from _wrapped(meaning(said))
+
+
+def _head(observers: str, figure: str) -> list[str]:
+    """The observers on the left, the figure on the right, on two lines if need be."""
+    if len(observers) < _HEAD:
+        return [f"{observers:<{_HEAD}}{figure}"]
+    return [observers, f"{'':<{_HEAD}}{figure}"]
+
+
+def _wrapped(text: str, first: str = "    ", later: str = "    ") -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def rounded_up(figure: float) -> str:
+    """An epsilon with two decimals, rounded up: rounded down it would not hold.
+
+    >>> rounded_up(3.999999), rounded_up(0.501)
+    ('4.00', '0.51')
+    """
+    return str(Decimal(figure).quantize(Decimal("0.01"), ROUND_CEILING))
+
+
+def _exact(figure: float | None) -> str:
+    return "none" if figure is None else repr(figure)

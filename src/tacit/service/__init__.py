@@ -1,0 +1,19 @@
+"""Recommendations over HTTP: a server that ranks for private queries, and its client.
+
+    answer            the bytes of an answer, of one length for all users
+    offer             all that a server gives away: model, candidates, basis, lists
+    basis             the mechanism of queries, as bytes
+    model_document    what `GET /v1/model` says, as a type that both sides check
+    metrics           counts of requests, as text for Prometheus
+    batches           queries that arrive together are ranked together
+    application       the endpoints
+    server            a port, uvicorn, and an end that finishes what was begun
+    run_offer         the offer of a run directory
+    client            fetches, checks digests, ranks by itself or sends its query
+
+The server knows queries and nothing else of users: it is handed an offer, keeps no
+query and writes none into a log. What a query says and costs is decided in
+`tacit.serving`, which knows nothing of HTTP.
+
+All of it comes with the extra `serve`; without it nothing else is missing.
+"""

@@ -1,0 +1,103 @@
+"""What being served costs a user: the release of one query, and many over time.
+
+release_of(queries, times)      the release, as plans, ledgers and cards read it
+serving_terms(queries, times)   what a client agrees to: so many fresh queries
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from tacit import check
+from tacit.ledger.budget import Taken
+from tacit.ledger.terms import Terms, write_terms
+from tacit.release import CELLS, Adjacency, Cell, Release, Standing, Unit
+from tacit.runtime.ledger import statements_of
+from tacit.sampling import composed
+from tacit.serving.query import Mode
+from tacit.statement import Statement
+
+if TYPE_CHECKING:
+    from tacit.accounting.dp_events import DpEvent
+
+HORIZONS = (1, 30, 365)  # fresh queries: one, and a daily one for a month or a year
+
+
+class Queries(Protocol):
+    """What an account needs to know of queries: a mechanism, or settings of one."""
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the queries."""
+
+    @property
+    def reason(self) -> str:
+        """Why their guarantee holds."""
+
+    @property
+    def assumes(self) -> str:
+        """What it rests on besides the client, or `nothing`."""
+
+    def event(self, unit: Unit) -> DpEvent:
+        """What one of them costs."""
+
+
+def release_of(queries: Queries, times: int = 1) -> Release:
+    """The release of so many fresh queries, with its six cells.
+
+    Every client protects its own query, so whoever looks sees the same.
+    """
+    check.count(times=times)
+    cells = {}
+    for unit, view in CELLS:
+        each = queries.event(unit)
+        cells[unit, view] = Cell(
+            Standing.PROVEN,
+            f"{queries.reason} (docs/serving.md)",
+            composed(each, times),
+            Adjacency.REPLACE_ONE,
+            queries.assumes,
+            each=each,
+            is_local=True,
+        )
+    return Release(
+        f"query for a list ({queries.mode})",
+        "the server that ranks",
+        "once per refresh period",
+        cells,
+    )
+
+
+def serving_terms(queries: Queries, times: int) -> Terms:
+    """What a client agrees to that is served with so many fresh queries at the most."""
+    return Terms((release_of(queries, times),), rounds=times, most=times)
+
+
+def run_name(queries: Queries) -> str:
+    """A name for a ledger: queries that cost the same are counted under one."""
+    text = write_terms(serving_terms(queries, 1))
+    return f"serving {queries.mode} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def outlook(
+    queries: Queries, *, before: Taken = (), horizons: Sequence[int] = HORIZONS
+) -> tuple[Statement, ...]:
+    """One statement per horizon, unit and view: so many queries, and what was before.
+
+    `before` is what the user took part in, such as the rounds of a training.
+    """
+    return tuple(
+        line
+        for times in horizons
+        for line in statements_of(
+            [*before, (serving_terms(queries, times), range(times))],
+            what=_said(times, has_trained=bool(before)),
+        )
+    )
+
+
+def _said(times: int, *, has_trained: bool) -> str:
+    queries = "one query" if times == 1 else f"{times} queries"
+    return f"training and {queries}" if has_trained else queries

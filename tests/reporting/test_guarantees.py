@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from dp_accounting import GaussianDpEvent
+
+from tacit.accounting.events import pure_local
+from tacit.plan import Plan
+from tacit.privacy.guarantees import local, summed, unprotected
+from tacit.release import Release
+from tacit.reporting.guarantees import in_full, in_short, rounded_up
+from tacit.statement import Statement, account
+
+PLAN = Plan(1000, channel="secure_sum", delta=1e-6)
+LONG = "a reason with many words, " * 12
+
+
+def totals(cells) -> tuple[Statement, ...]:
+    return account(PLAN, (Release("x", "server", "once", cells),)).totals
+
+
+def test_a_sum_is_two_blocks():
+    lines = in_short(totals(summed(PLAN, GaussianDpEvent(4.2247), reason="noise")))
+    assert lines[0] == (
+        "server, and everyone through the model        epsilon 1.00  PROVEN"
+    )
+    assert (
+        lines[1]
+        == "    a whole history (there or not), delta 1e-06, once, 1 rounds planned"
+    )
+    assert lines[2] == "    noise; assumes trusted aggregator"
+    assert lines[-2].endswith("no promise    NONE")
+
+
+def test_local_reports_hold_against_everyone():
+    lines = in_short(totals(local(PLAN, pure_local(1.0), reason="coins")))
+    assert lines[0].startswith("everyone, whoever works together")
+    assert (
+        lines[1]
+        == "    a whole history (this or any other), delta 0, once, 1 rounds planned"
+    )
+    assert lines[2] == "    coins"
+
+
+@pytest.mark.parametrize("show", [in_short, in_full])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        summed(PLAN, GaussianDpEvent(4.2247), reason=LONG),
+        local(PLAN, pure_local(1.0), reason=LONG),
+        unprotected(LONG),
+    ],
+)
+def test_no_line_is_wider_than_a_terminal_and_no_word_is_lost(show, cells):
+    lines = show(totals(cells))
+    assert max(map(len, lines)) <= 79
+    words = " ".join(" ".join(lines).split())
+    assert " ".join(LONG.split()) in words
+
+
+def test_every_field_of_a_statement_is_in_full():
+    (line, *_) = totals(summed(PLAN, GaussianDpEvent(4.2247), reason="noise"))
+    shown = " ".join(" ".join(in_full([line])).split())
+    for field in dataclasses.fields(Statement):
+        value = getattr(line, field.name)
+        assert f"{value:g}" if field.name == "delta" else str(value or "none") in shown
+
+
+def test_a_group_is_named():
+    (line, *_) = totals(local(PLAN, pure_local(1.0), reason="x"))
+    lines = in_short([dataclasses.replace(line, group="strict")])
+    assert "group 'strict'" in lines[0]
+
+
+def test_figures_are_rounded_up():
+    assert rounded_up(1.0001) == "1.01"
