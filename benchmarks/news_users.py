@@ -193,12 +193,9 @@ def _label(cell: Cell) -> str:
 
 
 def _drawn(gains: Mapping[str, Sequence[tuple[float, float, float]]]) -> str:
-    """The gains by number of users, as a file of its own."""
+    """The gains by number of users, as an SVG."""
     axes = {"x": "users", "y": "test AUC over content"}
-    drawn = plots.lines("news users", gains, **axes, levels={"content": 0.0})
-    if "xmlns=" not in drawn.partition(">")[0]:
-        drawn = drawn.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
-    return drawn + "\n"
+    return plots.lines("news users", gains, **axes, levels={"content": 0.0}) + "\n"
 
 
 def _peak_gib() -> float:

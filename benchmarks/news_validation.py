@@ -1,17 +1,18 @@
 """Central news models on the MIND sample: settings by validation, then the test.
 
     TACIT_DATA=… python -m benchmarks.news_validation plm_nr epochs=6 rate=0.001
-    TACIT_DATA=… python -m benchmarks.news_validation nrms words=PATH --seeds 3 --test
+    TACIT_DATA=… python -m benchmarks.news_validation nrms words=PATH --test best
 
 Prints the AUC of the validation impressions before training and after every epoch. With
-`--test` it prints that of the test impressions after the last epoch, and nothing of
-validation: for once the settings are chosen. Words are learnt unless a file of vectors
-is named.
+`--test last` it prints instead that of the test impressions after the last epoch, and
+with `--test best` also that after the epoch that was best on validation: once, when all
+settings are chosen. Words are learnt unless a file of vectors is named.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 from tacit.baselines.news_central import FittedNews
@@ -23,6 +24,7 @@ from tacit.experiment.registry import baseline
 from tacit.experiment.scorer import scorer
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
+from tacit.results import Metric
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "mind-gram.toml"
 
@@ -33,31 +35,52 @@ def main() -> None:
     parser.add_argument("settings", nargs="*", help="a field of the baseline=its value")
     parser.add_argument("--experiment", type=Path, default=EXPERIMENT)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--test", action="store_true")
+    parser.add_argument("--test", choices=["last", "best"])
     given = parser.parse_args()
     split = assemble(read_experiment(given.experiment)).split
     ranker = baseline(given.model, dict(map(_setting, given.settings)))
     read = ranker.reading(split.catalog)
     for seed in range(given.seeds):
-        course = read.course(split.train, key=Key.from_seed(seed))
+        course = enumerate(read.course(split.train, key=Key.from_seed(seed)))
+        if given.test == "last":
+            *_, (epoch, fitted) = course
+        else:
+            epoch, fitted = _best(course, split.validation, seed)
         if given.test:
-            *_, last = course
-            print(f"seed {seed}, test  {_auc(last, split.test)}", flush=True)
-            continue
-        for epoch, fitted in enumerate(course):
-            found = _auc(fitted, split.validation)
-            print(f"seed {seed}, epoch {epoch}  {found}", flush=True)
+            found = _auc(fitted, split.test)
+            print(f"seed {seed}, test after epoch {epoch}  {_shown(found)}", flush=True)
 
 
-def _auc(fitted: FittedNews, impressions: Impressions) -> str:
+def _best(
+    course: Iterator[tuple[int, FittedNews]], validation: Impressions, seed: int
+) -> tuple[int, FittedNews]:
+    """The epoch that is best on validation impressions; all of them are printed."""
+    chosen, highest = None, -1.0
+    for epoch, fitted in course:
+        found = _auc(fitted, validation)
+        print(
+            f"seed {seed}, validation after epoch {epoch}  {_shown(found)}", flush=True
+        )
+        if found.mean > highest:
+            chosen, highest = (epoch, fitted), found.mean
+    assert chosen is not None  # a course has the untrained model at least
+    return chosen
+
+
+def _auc(fitted: FittedNews, impressions: Impressions) -> Metric:
     score = slate_scorer(scorer(fitted))
-    auc = evaluate_impressions(score, impressions, metrics=("auc",)).metrics()["auc"]
+    return evaluate_impressions(score, impressions, metrics=("auc",)).metrics()["auc"]
+
+
+def _shown(auc: Metric) -> str:
     return f"{auc.mean:.4f} ± {auc.se:.4f}"
 
 
-def _setting(text: str) -> tuple[str, float | int | str]:
-    """A field and its value: a number where it is one."""
+def _setting(text: str) -> tuple[str, float | int | bool | str]:
+    """A field and its value: a number, true or false where it is one."""
     name, _, value = text.partition("=")
+    if value in ("true", "false"):
+        return name, value == "true"
     for kind in (int, float):
         try:
             return name, kind(value)

@@ -307,6 +307,79 @@ def test_reports_are_bounded_whatever_the_history(learns, privacy, bound):
     assert norms[0] == 0.0
 
 
+def algorithm_3(weights, batch, noise, user):
+    """The loss of lines 14 to 21, written down for one client."""
+    vectors, padding = weights["input.vectors"].astype(float), weights["news.padding"]
+    texts = np.concatenate([vectors, padding[None]])
+    news = texts @ weights["news.head"] + weights["news.bias"]
+    read = batch.histories[user][batch.histories[user] >= 0]
+    hidden = np.tanh(news[read] @ weights["user.attention"] + weights["user.offset"])
+    shares = np.exp(hidden @ weights["user.query"])
+    u = shares / shares.sum() @ news[read]
+    basis = weights["basis"]
+    alpha = np.exp(basis @ u / np.sqrt(len(u)))
+    alpha /= alpha.sum()
+    alpha /= max(1.0, np.linalg.norm(alpha))  # line 8: never longer than 1
+    noisy = np.maximum(alpha + noise[user], 0.0)
+    shown = batch.candidates[user, 0][batch.candidates[user, 0] >= 0]
+    scores = news[shown] @ (noisy / noisy.sum() @ basis)
+    return np.log(np.exp(scores).sum()) - scores[0]
+
+
+def test_the_papers_gradient_is_that_of_algorithm_3():
+    """Along a random direction of all weights, by central differences."""
+    privacy = PublishedAttentionNoise(epsilon=5.0, padding=0.3)
+    method = PrivateRec(**PAPER, privacy=privacy)
+    made = simulation(method)
+    state, draws = made.start(), Key.from_seed(9).generator()
+    weights = {
+        name: value
+        if name.startswith("input.")
+        else value + draws.normal(size=value.shape)
+        for name, value in state.server.weights.items()
+    }
+    server = replace(state.server, weights=weights)
+    keys = Key.from_seed(1).each(np.arange(len(made.shards)))
+    _, updates = method.local_update(
+        method.broadcast(server), state.clients, made.shards, keys
+    )
+    batch = method._model.draws.batch(made.shards.known_impressions, keys)
+    assert (batch.histories == len(made.catalog)).any()  # padding news are among them
+    noise = privacy.attention(3).drawn(keys)
+    step = {
+        name: draws.normal(size=weights[name].shape) for name in updates.tree.leaves
+    }
+    users = [
+        u for u in np.flatnonzero(batch.labels[:, 0] == 0) if batch.histories[u, 0] >= 0
+    ]
+    for user in users[:4]:
+        sides = [
+            algorithm_3(
+                {**weights, **{n: weights[n] + h * d for n, d in step.items()}},
+                batch,
+                noise,
+                user,
+            )
+            for h in (1e-6, -1e-6)
+        ]
+        found = sum(
+            (updates.tree.leaves[n].dense().values[user] * d).sum()
+            for n, d in step.items()
+        )
+        assert found == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-4, abs=1e-6)
+
+
+def test_over_direct_the_server_is_promised_nothing():
+    """It has every gradient; the leak `news_gradient` reads histories from them."""
+    plan = Plan(5000, 11, channel="direct", delta=1e-6, target_epsilon=5.0)
+    method = PrivateRec(privacy=CentralGaussian()).calibrated(plan)
+    told = account(plan, method.releases(plan))
+    assert told.worst(view=View.SERVER) is None
+    reasons = {line.reason for line in told.totals if line.view is View.SERVER}
+    assert all("the server sees every report bare" in reason for reason in reasons)
+    assert told.worst(view=View.RELEASE) == pytest.approx(5.0, abs=5e-3)
+
+
 def test_the_rows_of_words_that_an_update_has_are_those_of_what_was_read():
     """Whatever the noise on the attention: what leaves names the words of the news."""
     pytest.importorskip("torch")

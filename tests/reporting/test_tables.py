@@ -107,6 +107,9 @@ def test_what_a_guarantee_assumes_stands_beside_it() -> None:
 def test_a_claimed_figure_is_not_an_epsilon() -> None:
     claimed = replace(proven(2.0), standing=Standing.CLAIMED)
     assert tables.epsilon(claimed) == "none"
+    beside = replace(said(), published_epsilon=5.0)
+    assert tables.epsilon(beside) == "none"
+    assert tables.why(beside) == "sent as they are; the paper's own figure is 5"
 
 
 @pytest.mark.parametrize("missing", ["epsilon", "delta"])

@@ -188,7 +188,8 @@ class PrivateRecLocal(Method):
         memory = StoredReports().added(server.memory, delivery)
         weights = server.weights
         if server.round + 1 == server.plan.rounds:
-            vectors = weights["vectors"].astype(np.float64)
+            # Sums are rounded by the order of memory, which a checkpoint does not keep.
+            vectors = weights["vectors"].astype(np.float64, order="C")
             prior = Prior(
                 self.head_deviation, self.taste_deviation, self.effect_deviation
             )
@@ -214,7 +215,7 @@ class PrivateRecLocal(Method):
         if self.attention_share and len(clients):
             said, place = np.unique(clients, return_inverse=True)
             expected = self._expected(memory["interests"][said])
-            users = (expected @ weights["interests"])[place]
+            users = (expected @ np.ascontiguousarray(weights["interests"]))[place]
         sizes = memory["sizes"][clients, places].astype(np.int64)
         return ReportedClicks(users, candidates, self._lies(sizes, counts))
 
@@ -439,7 +440,9 @@ class StoredReports:
             name: np.concatenate([old, *(chunk[name] for chunk in chunks)])
             for name, old in memory.items()
         }
-        wide = np.concatenate([v.reshape(len(v), -1) for v in found.values()], axis=1)
+        # By name: the order of a table is not what a checkpoint keeps.
+        columns = [found[name].reshape(len(found[name]), -1) for name in sorted(found)]
+        wide = np.concatenate(columns, axis=1)
         some = np.flatnonzero(wide.any(axis=1))
         order = some[np.lexsort(wide[some].T)]
         kept = {name: np.zeros_like(old) for name, old in memory.items()}

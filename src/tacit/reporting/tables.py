@@ -181,10 +181,13 @@ def _rounded_up(figure: float) -> str:
 
 
 def why(said: Statement) -> str:
-    """What the standing rests on: theorem and assumption, or the lack of them."""
+    """What the standing rests on, or why there is none; and what a paper claims."""
+    claim = ""
+    if said.published_epsilon is not None:
+        claim = f"; the paper's own figure is {said.published_epsilon:g}"
     if said.standing is Standing.NONE:
-        return said.reason
-    return f"{said.reason}; assumes {said.assumes}"
+        return said.reason + claim
+    return f"{said.reason}; assumes {said.assumes}{claim}"
 
 
 # --- How they are written ------------------------------------------------------------

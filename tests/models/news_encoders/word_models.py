@@ -89,6 +89,15 @@ class WordModelContract:
             np.testing.assert_allclose(found[name], slopes, atol=1e-9, err_msg=name)
         assert not any(found[name][3].any() for name in weights)  # has no slate
 
+    def test_rows_of_words_tell_nothing_of_who_has_no_slate(self):
+        pytest.importorskip("torch")
+        model = self.model()
+        inputs = model.inputs(catalog())
+        tree = model.gradients(self.moved(model, inputs), inputs, batch())
+        rows = tree.leaves[TABLE].parts["#rows"]
+        assert (rows[3] == -1).all()
+        assert (rows[0] >= 0).any()
+
     def test_the_total_is_the_sum_of_the_clients(self, model_and_inputs):
         pytest.importorskip("torch")
         model, inputs = model_and_inputs

@@ -262,9 +262,11 @@ def _subtracted(
 def _kept(subject: Subject, updates: Tree) -> Column:
     """The scale that a clip leaves of each report."""
     privacy, [phase] = subject.method.privacy, subject.method.phases(subject.plan)
-    clip = getattr(privacy, "theta", None) or getattr(privacy, "clip", None)
+    bound = phase.bound  # of mode sound, where no other clip is set
+    if isinstance(privacy, PublishedGradientNoise):
+        bound = privacy.theta
     norms = np.maximum(updates.norms(), np.finfo(float).tiny)
-    return np.minimum(1.0, phase.bounded_by(clip) / norms)[:, None]
+    return np.minimum(1.0, bound / norms)[:, None]
 
 
 def _seen(

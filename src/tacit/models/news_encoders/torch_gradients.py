@@ -90,7 +90,8 @@ def _block(encoder: WordEncoder, weights: Arrays, inputs: Arrays, batch: Batch) 
     torch = _torch()
     shown = batch.candidates.reshape(len(batch), -1)
     places = np.concatenate([batch.histories, shown], axis=1)
-    columns = {name: inputs[name][np.maximum(places, 0)] for name in encoder.columns}
+    # NO_NEWS is -1, the last row: the padding news, which has no word of any client.
+    columns = {name: inputs[name][places] for name in encoder.columns}
     theta, axes = dict(weights), dict.fromkeys(weights)
     fixed, rows = {TABLE: table_of(weights, inputs)}, None
     if TABLE in weights:  # of this a client has the rows that it touches
@@ -105,6 +106,8 @@ def _block(encoder: WordEncoder, weights: Arrays, inputs: Arrays, batch: Batch) 
     found = mapped(_tensors(theta), _longs(columns), slates)
     leaves: dict[str, Leaf] = {name: Dense(found[name].numpy()) for name in weights}
     if rows is not None:
+        # Without a slate the values are zero, but the rows would tell what was read.
+        rows[(batch.labels == NO_SLATE).all(axis=1)] = NO_ROW
         values = found[TABLE].numpy()
         leaves[TABLE] = TouchedRows(rows, values, len(weights[TABLE]))
     return Tree(leaves)
