@@ -137,12 +137,18 @@ class FactorIndex:
         seen: Ragged,
         *,
         k: int = 10,
+        is_alone: bool = True,
     ) -> Lists:
-        """The best k items of each user."""
+        """The best k items of each user.
+
+        On all cores if the caller is alone on the machine; a server is not, and its
+        requests would wait for whichever core comes last.
+        """
         self._check(users, k)
         held = _sorted(seen, len(users), len(self.factors))
         rows, most = np.ascontiguousarray(users, np.float32), min(k, len(self.factors))
         scan = _kernels().scan_codes_each
+        scan = scan if is_alone else scan.on_one
         return _lists(*scan(rows, self._index, *_flat(held), most))
 
     def scores(
