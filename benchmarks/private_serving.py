@@ -41,7 +41,7 @@ from tacit.serving.query_mechanism import InterestResponse, QueryMechanism
 
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 DELTA = 1e-6
-SIZES = (3, 5, 10, 20, 50, 100)
+SIZES = (3, 5, 10, 20, 50, 100, 300)
 NOISES = (0.0, DELTA)  # Laplace, Gaussian
 GRIDS: dict[str, tuple[tuple[int, float], ...]] = {
     "krr": tuple((size, 0.0) for size in SIZES),

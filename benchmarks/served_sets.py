@@ -36,6 +36,7 @@ from tacit.serving.queryable import space_of, vectors_of
 from tacit.serving.recommender import Recommender
 
 _HERE = Path(__file__).parent
+_USERS = 6000  # invented, for up to 300 interests
 _DAYS = 90.0  # after so many, 1 - 1/e of a history is new
 
 SETS: dict[str, tuple[Path, tuple[str, ...]]] = {
@@ -102,7 +103,7 @@ def served_set(name: str, *, seed: int = 0) -> ServedSet:
     metric = "auc" if isinstance(split.test, Impressions) else "ndcg@100"
     held = {part: getattr(split, part) for part in ("validation", "test")}
     parts = {name: _part(recommender, space, one) for name, one in held.items()}
-    invented = invented_users(recommender, Key.from_seed(24).at("users"))
+    invented = invented_users(recommender, Key.from_seed(24).at("users"), users=_USERS)
     mean = vectors_of(recommender, split.train).mean(axis=0)
     return ServedSet(name, metric, recommender, space, invented, mean, parts, held)
 

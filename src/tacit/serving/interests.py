@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Float, Float64, Int64
 
 from tacit import check
@@ -28,6 +29,7 @@ Points = Float64[np.ndarray, "users axes"]
 
 _STEPS = 30  # of k-means; it rarely moves after that
 _STARTS = 4  # from which the tightest groups are kept
+_AXES = 64  # on which k-means works
 _LEAST_VARIANCE = 1e-9  # of the largest; axes with less are rounding
 
 
@@ -67,13 +69,14 @@ def find_interests(
         raise BadValue(f"{count} interests of {len(users)} users; use fewer interests")
     axes, mean = score_axes(space), users.mean(axis=0)
     points = _unit((users - mean) @ axes)
-    directions = _unit(k_means(points, count, key))
+    few = _few_axes(points)
+    groups = _nearest(points @ few, k_means(points @ few, count, key))
+    directions = _unit(_group_means(points, groups, count))
     chosen = (points @ directions.T).argmax(axis=1)
     sizes = np.bincount(chosen, minlength=count)
-    sums = np.zeros((count, users.shape[1]))
-    np.add.at(sums, chosen, users)
     # A direction that nobody has stands for everybody, and is never weighed.
-    means = np.where(sizes[:, None], sums / np.maximum(sizes, 1)[:, None], mean)
+    own = _group_means(users, chosen, count)
+    means = np.where(sizes[:, None] > 0, own, mean)
     return Interests(axes, mean, directions, means, sizes / sizes.sum())
 
 
@@ -110,11 +113,8 @@ def _from_a_start(
         if (now == chosen).all():
             break
         chosen = now
-        sizes = np.bincount(chosen, minlength=count)
-        sums = np.zeros_like(centres)
-        np.add.at(sums, chosen, points)
-        filled = sizes > 0
-        centres[filled] = sums[filled] / sizes[filled, None]
+        is_filled = np.bincount(chosen, minlength=count) > 0
+        centres[is_filled] = _group_means(points, chosen, count)[is_filled]
     return centres
 
 
@@ -132,6 +132,25 @@ def _first_centres(
         centres = np.vstack([centres, found])
         far = np.minimum(far, ((points - found) ** 2).sum(axis=1))
     return centres
+
+
+def _few_axes(points: Points) -> Float64[np.ndarray, "axes few"]:
+    """The principal axes on which points differ most: k-means needs no others."""
+    _, axes = np.linalg.eigh(points.T @ points)  # eigenvalues in ascending order
+    return axes[:, ::-1][:, :_AXES]
+
+
+def _group_means(
+    rows: Float[np.ndarray, "users columns"],
+    groups: Int64[np.ndarray, "users"],
+    count: int,
+) -> Float64[np.ndarray, "groups columns"]:
+    """The mean row of each group; zeros for a group that nobody is in."""
+    members = sp.csr_array(
+        (np.ones(len(rows)), (groups, np.arange(len(rows)))), shape=(count, len(rows))
+    )
+    sizes = np.maximum(np.bincount(groups, minlength=count), 1)
+    return np.asarray(members @ rows) / sizes[:, None]
 
 
 def _unit(rows: Points) -> Points:

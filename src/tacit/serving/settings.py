@@ -24,7 +24,7 @@ from tacit.release import Unit
 from tacit.serving.interests import Users, find_interests, score_axes
 from tacit.serving.noisy_attention import NoisyAttention, Pads, Reading
 from tacit.serving.noisy_vector import NoisyVector
-from tacit.serving.population import invented_users
+from tacit.serving.population import USERS, invented_users
 from tacit.serving.query import Mode
 from tacit.serving.query_mechanism import (
     FLOAT_NOISE,
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 # Up to each epsilon, so many interests: a lie is one of B - 1 others, so that few are
 # told apart well. Chosen on validation users of two data sets (docs/serving.md).
-_USUAL_INTERESTS = ((2.0, 3), (4.0, 5), (6.0, 20), (np.inf, 100))
+_USUAL_INTERESTS = ((1.0, 3), (4.0, 5), (7.0, 20), (np.inf, 300))
+_USERS_PER_INTEREST = 20
 _PUBLIC_SEED = 24
 
 
@@ -99,6 +100,12 @@ class ServingSettings:
         """The number of interests, for krr and dpa."""
         return self.interests or usual_interests(self.epsilon)
 
+    @property
+    def invented(self) -> int:
+        """How many users are invented: enough for a mean of each interest."""
+        count = 0 if self.mode is Mode.VDP else self.count
+        return max(USERS, _USERS_PER_INTEREST * count)
+
     def event(self, unit: Unit) -> DpEvent:
         """What one query costs; it follows from the settings, without any model."""
         from tacit.accounting.events import local_gaussian, pure_local
@@ -146,7 +153,7 @@ def usual_interests(epsilon: float) -> int:
     """A number of interests that serves well at this epsilon.
 
     >>> [usual_interests(epsilon) for epsilon in (1, 5, 10)]
-    [3, 20, 100]
+    [3, 20, 300]
     """
     check.positive(epsilon=epsilon)
     return next(count for most, count in _USUAL_INTERESTS if epsilon <= most)
@@ -156,5 +163,5 @@ def served_model(recommender: Recommender, settings: ServingSettings) -> ServedM
     """The public model of these settings: the same wherever it is made."""
     key = Key.from_seed(_PUBLIC_SEED)
     space = space_of(recommender)
-    users = invented_users(recommender, key.at("users"))
+    users = invented_users(recommender, key.at("users"), users=settings.invented)
     return ServedModel(space, settings.mechanism(space, users, key.at("interests")))
