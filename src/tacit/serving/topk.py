@@ -210,7 +210,9 @@ def _sorted(seen: Ragged, n_users: int, n_items: int) -> Ragged:
     if len(seen) != n_users:
         raise BadValue(f"seen items of {len(seen)} users, scores of {n_users}")
     items = seen.values
-    if len(items) and not 0 <= items.min() <= items.max() < n_items:
+    if not len(items):  # a server asks so for every batch
+        return Ragged(seen.offsets, np.zeros(0, np.int32))
+    if not 0 <= items.min() <= items.max() < n_items:
         raise BadValue(f"seen items must be in [0, {n_items})")
     order = np.lexsort((items, seen.owners))
     return Ragged(seen.offsets, np.asarray(items[order], np.int32))
