@@ -9,7 +9,9 @@ same total budgets over 30 and 365 days: a fresh query every day, or one that is
 for all of them while interests drift (`served_sets`). A difference to the list that is
 the same for all has its standard error over users. `--part validation` chooses only.
 
-Interests and decoders come from invented users: nothing here needs a private prior.
+Interests and decoders come from invented users. Only `krr, released` knows more: the
+means and shares of those who trained, a release of its own with an epsilon of 1.
+`--modes` measures some modes only, without the days.
 """
 
 from __future__ import annotations
@@ -38,13 +40,16 @@ from tacit.serving.interests import Interests, find_interests, score_axes
 from tacit.serving.noisy_attention import NoisyAttention
 from tacit.serving.noisy_vector import NoisyVector
 from tacit.serving.query_mechanism import InterestResponse, QueryMechanism
+from tacit.serving.released_interests import InterestSums
 
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 DELTA = 1e-6
+PRIOR = 1.0  # epsilon of the released prior, once, for those who trained
 SIZES = (3, 5, 10, 20, 50, 100, 300)
 NOISES = (0.0, DELTA)  # Laplace, Gaussian
 GRIDS: dict[str, tuple[tuple[int, float], ...]] = {
     "krr": tuple((size, 0.0) for size in SIZES),
+    "krr, released": tuple((size, 0.0) for size in (3, 5, 10, 20)),
     "dpa": tuple((size, delta) for size in (5, 10, 20) for delta in NOISES),
     "dpa, softplus": tuple((size, 0.0) for size in (3, 5, 10)),
     "vdp": tuple((0, delta) for delta in NOISES),
@@ -71,7 +76,9 @@ class Cell:
     def shown(self) -> str:
         """One line of a table."""
         noise = (
-            "" if self.mode == "krr" else (" Gaussian" if self.delta else " Laplace")
+            ""
+            if self.mode.startswith("krr")
+            else (" Gaussian" if self.delta else " Laplace")
         )
         size = f"{self.size}{noise}" if self.size else noise.strip()
         return (
@@ -98,6 +105,13 @@ class Study:
             self._interests[size] = found
         return self._interests[size]
 
+    def released(self, size: int) -> Interests:
+        """The same interests with means and shares of those who trained, released."""
+        sums = InterestSums.calibrated(
+            self.interests(size), self.set.invented, epsilon=PRIOR, delta=DELTA
+        )
+        return sums.learn(sums.noisy_sum(self.set.trained, Key.from_seed(3)))
+
     def mechanism(
         self, mode: str, epsilon: float, size: int, delta: float
     ) -> QueryMechanism:
@@ -105,6 +119,8 @@ class Study:
         users = self.set.invented
         if mode == "krr":
             return InterestResponse(epsilon, self.interests(size))
+        if mode == "krr, released":
+            return InterestResponse(epsilon, self.released(size))
         if mode.startswith("dpa"):
             return NoisyAttention.fitted(
                 epsilon,
@@ -165,7 +181,7 @@ class Study:
         """The size and the noise that are best on validation users."""
 
         def worth(one: tuple[int, float]) -> float:
-            draws = 2 if mode == "krr" else 1
+            draws = 2 if mode.startswith("krr") else 1
             own = self.values("validation", mode, epsilon, *one, draws=draws)
             return float(own.mean())
 
@@ -180,15 +196,17 @@ class Study:
         same = np.ones((len(own.users), 1))
         return {
             "on_device": own.values(own.users),
-            "not personalised": own.values(same * self.set.mean),
+            "not personalised": own.values(same * self.set.trained.mean(0)),
             "not personalised, public": own.values(same * self.set.invented.mean(0)),
         }
 
-    def cells(self, part: str, epsilons: list[float]) -> Iterator[Cell]:
+    def cells(
+        self, part: str, epsilons: list[float], modes: list[str]
+    ) -> Iterator[Cell]:
         """One cell per mode and epsilon."""
         same = self.levels(part)["not personalised"]
         for epsilon in epsilons:
-            for mode in GRIDS:
+            for mode in modes:
                 size, delta = self.chosen(mode, epsilon)
                 found = self.values(part, mode, epsilon, size, delta, draws=self.draws)
                 apart = found - same
@@ -307,9 +325,13 @@ def main() -> None:
     for name in asked.sets:
         kept = None if asked.out is None else asked.out / f"{name}.jsonl"
         study = Study(served_set(name), KeptValues(kept), asked.draws)
-        cells = [*study.cells(asked.part, asked.epsilons)]
+        cells = [*study.cells(asked.part, asked.epsilons, asked.modes)]
+        text = _table(study, cells, asked.part)
+        if asked.modes != [*GRIDS]:
+            print(text, flush=True)
+            continue
         rows = [*study.horizons(asked.part, [e for e in asked.epsilons if e >= 2])]
-        text = _table(study, cells, asked.part) + "\n" + _horizon_table(rows) + "\n"
+        text += "\n" + _horizon_table(rows) + "\n"
         print(text, flush=True)
         if asked.out is not None:
             (asked.out / f"{name}-{asked.part}.md").write_text(text)
@@ -328,6 +350,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--epsilons", nargs="+", type=float, default=[*EPSILONS])
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--part", choices=["validation", "test"], default="test")
+    parser.add_argument("--modes", nargs="+", choices=[*GRIDS], default=[*GRIDS])
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
 

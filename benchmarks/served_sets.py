@@ -82,7 +82,7 @@ class ServedSet:
     recommender: Recommender
     space: ItemSpace
     invented: Vectors
-    mean: Vectors  # of those who trained: for comparison, it is no release
+    trained: Vectors  # of those who trained: private, for a release or to compare
     parts: dict[str, Part]
     held: dict[str, Heldout | Impressions]
 
@@ -104,8 +104,8 @@ def served_set(name: str, *, seed: int = 0) -> ServedSet:
     held = {part: getattr(split, part) for part in ("validation", "test")}
     parts = {name: _part(recommender, space, one) for name, one in held.items()}
     invented = invented_users(recommender, Key.from_seed(24).at("users"), users=_USERS)
-    mean = vectors_of(recommender, split.train).mean(axis=0)
-    return ServedSet(name, metric, recommender, space, invented, mean, parts, held)
+    trained = vectors_of(recommender, split.train)
+    return ServedSet(name, metric, recommender, space, invented, trained, parts, held)
 
 
 def drifted(histories: Shards, age: float, key: Key) -> Shards:
