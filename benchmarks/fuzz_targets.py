@@ -52,7 +52,7 @@ from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.ledger.durable import ClientLedger
 from tacit.ledger.terms import Terms, read_terms, write_terms
-from tacit.method import Clients, Server, Unmetered, enrol, participate
+from tacit.method import Clients, ItemSpace, Server, Unmetered, enrol, participate
 from tacit.methods.gram import Gram
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian
@@ -61,6 +61,13 @@ from tacit.runtime.checkpoint import load_checkpoint, load_learnt, save_checkpoi
 from tacit.runtime.rounds import State
 from tacit.runtime.run import RunDirectory
 from tacit.runtime.warm_start import read_spent
+from tacit.service.answer import Answer
+from tacit.service.basis import read_basis, write_basis
+from tacit.service.model_document import FORMAT, Content, ModelDocument
+from tacit.service.model_document import Queries as ServedQueries
+from tacit.serving.query import Mode
+from tacit.serving.served_model import ServedModel
+from tacit.serving.settings import ServingSettings
 from tacit.transport import codec
 from tacit.transport.messages import Broadcast, Layout, Queries, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
@@ -87,6 +94,7 @@ def targets(place: Path) -> Iterator[Target]:
     yield from _tables(place)
     yield from _run(place)
     yield from _ledgers(place)
+    yield from _service(place)
 
 
 # --- Messages ------------------------------------------------------------------------
@@ -128,7 +136,7 @@ def _messages() -> Iterator[Target]:
     yield _broadcasts()
     yield Target("reports", 0.3, partial(_sealed, reports), read, reports[0])
     read = partial(_decode, codec.decode_queries, broadcast, layout)
-    yield Target("queries", 0.2, partial(_sealed, queries), read, queries[0])
+    yield Target("queries", 0.15, partial(_sealed, queries), read, queries[0])
 
 
 def _broadcasts() -> Target:
@@ -557,3 +565,34 @@ def _ledger(path: Path, raw: bytes) -> object:
     with ClientLedger(path, create=False) as ledger:
         found = [*ledger.runs(), *ledger.entries(), *ledger.caps()]
         return found, ledger.joined("run"), ledger.answer("run", 0)
+
+
+# --- The service ---------------------------------------------------------------------
+
+
+def _service(place: Path) -> Iterator[Target]:
+    space = ItemSpace(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), np.zeros(3))
+    users = np.array([[2.0, 0.0], [0.0, 2.0], [-2.0, -2.0]] * 5)
+    settings = ServingSettings(Mode.VDP, 2.0)
+    mechanism = settings.mechanism(space, users, Key.from_seed(0))
+    model = ServedModel(space, mechanism)
+    [query] = model.release(users[:1], Key.from_seed(1).alone())
+    sound = query.encode()
+    yield Target("query", 0.02, partial(_harmed, [sound]), model.decode, sound)
+    answer = Answer(model.version, np.array([2, 0], np.int32), np.array([1.0, 0.5]))
+    read, sound = partial(Answer.decode, n_items=3), answer.encode()
+    yield Target("answer", 0.02, partial(_harmed, [sound]), read, sound)
+    content = Content(f"/v1/basis/{'ab' * 32}", "ab" * 32, 12)
+    queries = ServedQueries("vdp", model.version.hex(), 28, 3, content, [])
+    document = ModelDocument(FORMAT, "0", 3, {}, content, queries, False, [])
+    made = partial(_made, harmed_json, [document.encode()])
+    yield Target("model", 0.01, made, ModelDocument.decode, document.encode())
+    sound, path = write_basis(mechanism), place / "basis"
+    yield Target(
+        "basis", 0.002, partial(_harmed, [sound]), partial(_basis, path), sound
+    )
+
+
+def _basis(path: Path, raw: bytes) -> object:
+    path.write_bytes(raw)
+    return read_basis(path)

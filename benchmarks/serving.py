@@ -1,7 +1,7 @@
 """`python -m benchmarks.serving [--modes krr]`: private queries per second over HTTP.
 
 A server in a process of its own ranks 10,000 items of 32 factors; wrk, on the same
-machine, asks for the best 10 over 32 connections with a thousand different queries.
+machine, asks for the best 10 over 16 connections with a thousand different queries.
 Beside it stands a handler that reads the query and gives ten bytes, on the same stack:
 what HTTP costs without any ranking. Both take turns. A list must be the one of a full
 sort before anything is timed.
@@ -44,7 +44,7 @@ from tacit.serving.served_model import ServedModel
 from tacit.serving.settings import ServingSettings
 
 TARGET, LATEST = 4000.0, 15.0  # queries per second, milliseconds
-COUNT, QUERIES, CONNECTIONS, CHECKED = 10, 1000, 32, 20
+COUNT, QUERIES, CONNECTIONS, CHECKED = 10, 1000, 16, 20
 EPSILON = 5.0
 EMPTY = "empty handler"
 MODES = [str(mode) for mode in Mode if mode is not Mode.ON_DEVICE]
@@ -178,7 +178,7 @@ def served(app: Callable[[], ASGIApp]) -> Iterator[Served]:
     """A server of this application on a free port, until the end of the block."""
     listening = listen(Address(port=0))
     url = Address(port=listening.getsockname()[1]).url
-    # As a command starts: kernels do not use all cores in a forked process.
+    # As a command starts: forked, a process has other kernels.
     spawn = multiprocessing.get_context("spawn")
     process = spawn.Process(target=_serve, args=(app, listening))
     process.start()

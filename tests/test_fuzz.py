@@ -36,7 +36,7 @@ NAMES = (
     *("frappe", "mind-small-sample", "zip", "experiment", "model.safetensors"),
     *("model.json", "ledger.json", "result.json", "metrics.jsonl"),
     *("privacy-card.json", "state.safetensors", "checkpoint", "ledger.db"),
-    "ledger.db rows",
+    *("ledger.db rows", "query", "answer", "model", "basis"),
 )
 
 

@@ -71,6 +71,8 @@ def harmed(change):
         ),
         lambda d, a: a.update(means=np.full((4, 3), np.nan)),
         lambda d, a: a.update(shares=np.full(4, 0.5)),
+        lambda d, a: a.update(axes=np.ones((2, 2))),
+        lambda d, a: a.update(means=np.ones((4, 3, 2))),
         lambda d, a: d.update(d["fields"]["interests"]),
     ],
 )

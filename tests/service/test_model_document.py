@@ -26,6 +26,7 @@ def test_what_is_decoded_is_what_was_encoded(document):
     [
         (b"", "no model is described"),
         (b"[]", "no model is described"),
+        (b'{"format": 1, "tacit": "\xb0"}', "no model is described"),
         (b'{"format": 99}', "format 99; this program reads 1"),
         (b'{"format": 1}', "missing required field"),
         (DOCUMENT.encode()[:-1] + b',"more":1}', "unknown field"),

@@ -17,6 +17,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from tacit.errors import BadMessage, TacitError
+from tacit.keys import Key
 from tacit.mechanisms.padding import Padding
 from tacit.mechanisms.private_attention import GaussianAttention, LaplaceAttention
 from tacit.mechanisms.private_vector import PrivateVector
@@ -64,7 +65,21 @@ def read_basis(path: Path) -> QueryMechanism:
         raise BadMessage("a basis that is none: it has too many levels") from error
     if not isinstance(made, _MECHANISMS):
         raise BadMessage("a basis that is no mechanism of queries")
+    _try(made)
     return made
+
+
+def _try(mechanism: QueryMechanism) -> None:
+    """Refuse a mechanism whose numbers do not fit each other."""
+    try:
+        nobody = mechanism.nobody[None]
+        said = mechanism.release(nobody, Key.from_os().alone())
+        fits = said.shape == (1, mechanism.width)
+        fits = fits and mechanism.decode(said).shape == nobody.shape
+    except Exception as error:  # of whatever kind: the numbers came from outside
+        raise BadMessage(f"a basis that makes no query: {error}") from error
+    if not fits:
+        raise BadMessage("a basis that makes queries of another length than it says")
 
 
 def _described(value: object, path: str, arrays: dict[str, Array]) -> object:

@@ -164,6 +164,8 @@ class Connection:
         found = FetchedModel(space, mechanism, bytes.fromhex(queries.version))
         if (found.mechanism.mode, found.query_bytes) != (queries.mode, queries.bytes):
             raise BadMessage(f"{self.url} describes other queries than its basis makes")
+        if mechanism.nobody.shape != space.vectors.shape[1:]:
+            raise BadMessage(f"{self.url} has a basis for other items than it serves")
         return found
 
     # lists

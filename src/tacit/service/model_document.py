@@ -65,7 +65,7 @@ class ModelDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     "version that the server has"
                 )
             return msgspec.json.decode(text, type=cls)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             raise BadMessage(f"no model is described there: {error}") from error
 
 

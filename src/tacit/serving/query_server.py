@@ -43,7 +43,7 @@ class QueryServer:
         users = np.ones((len(messages), self._index.factors.shape[1]), np.float32)
         users[:, :-1] = self.model.decode_all(messages)
         nothing_seen = Ragged.of_lengths(np.zeros(len(users), np.int64), _NOTHING)
-        return self._index.top_k(users, nothing_seen, k=count)
+        return self._index.top_k(users, nothing_seen, k=count, is_alone=False)
 
     @cached_property
     def _index(self) -> FactorIndex:

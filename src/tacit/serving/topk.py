@@ -137,12 +137,18 @@ class FactorIndex:
         seen: Ragged,
         *,
         k: int = 10,
+        is_alone: bool = True,
     ) -> Lists:
-        """The best k items of each user."""
+        """The best k items of each user.
+
+        On all cores if the caller is alone on the machine; a server is not, and its
+        requests would wait for whichever core comes last.
+        """
         self._check(users, k)
         held = _sorted(seen, len(users), len(self.factors))
         rows, most = np.ascontiguousarray(users, np.float32), min(k, len(self.factors))
         scan = _kernels().scan_codes_each
+        scan = scan if is_alone else scan.on_one
         return _lists(*scan(rows, self._index, *_flat(held), most))
 
     def scores(
@@ -204,7 +210,9 @@ def _sorted(seen: Ragged, n_users: int, n_items: int) -> Ragged:
     if len(seen) != n_users:
         raise BadValue(f"seen items of {len(seen)} users, scores of {n_users}")
     items = seen.values
-    if len(items) and not 0 <= items.min() <= items.max() < n_items:
+    if not len(items):  # a server asks so for every batch
+        return Ragged(seen.offsets, np.zeros(0, np.int32))
+    if not 0 <= items.min() <= items.max() < n_items:
         raise BadValue(f"seen items must be in [0, {n_items})")
     order = np.lexsort((items, seen.owners))
     return Ragged(seen.offsets, np.asarray(items[order], np.int32))
