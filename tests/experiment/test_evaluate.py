@@ -106,7 +106,7 @@ def test_extras_are_what_a_baseline_cannot_be_fitted_without(name, monkeypatch):
 
     from tacit.data.features import Vectors
     from tacit.data.splits import everyone_trains
-    from tacit.data.synthetic.world import World
+    from tacit.data.synthetic.news_world import NewsWorld
     from tacit.errors import MissingExtra
     from tacit.keys import Key
 
@@ -114,9 +114,11 @@ def test_extras_are_what_a_baseline_cannot_be_fitted_without(name, monkeypatch):
         for known in [m for m in sys.modules if m.split(".")[0] == module]:
             monkeypatch.setitem(sys.modules, known, None)
         monkeypatch.setitem(sys.modules, module, None)
-    whole = World(users=30, items=12, events_per_user=5).dataset("t")
-    vectors = Vectors(np.eye(12, dtype=np.float32))
-    catalog = replace(whole.catalog, features={"title_vector": vectors})
+    # News have all that any baseline reads: impressions, times, texts and labels.
+    whole = NewsWorld(users=30, news=120).dataset("t")
+    vectors = Vectors(np.eye(len(whole.catalog), dtype=np.float32))
+    known = {**whole.catalog.features, "title_vector": vectors}
+    catalog = replace(whole.catalog, features=known)
     train_on = everyone_trains(replace(whole, catalog=catalog, listed=catalog))
     ranker = baseline(name, {"epochs": 1} if name == "mult_vae" else None)
     extras = getattr(type(ranker), "EXTRAS", {})

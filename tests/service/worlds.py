@@ -83,10 +83,10 @@ def trained(place: Path, method: str, *, rounds: int, **sections: object) -> Pat
     rows = "\n".join(f"user {user},item {item}" for user, item in pairs)
     (place / "table.csv").write_text(f"who,what\n{rows}\n")
     table = {"path": str(place / "table.csv"), "user": "who", "item": "what"}
-    data = {"source": "csv", "min_interactions": 2, "validation": 8, "test": 8}
+    data = {"source": "table", "min_interactions": 2, "validation": 8, "test": 8}
     train(
         {
-            "data": {**data, "csv": table},
+            "data": {**data, "table": table},
             "method": {"name": method},
             "run": {"rounds": rounds, "sampler": {"name": "everyone"}},
             "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
