@@ -1,7 +1,7 @@
 """What lists are worth at equal budgets, by how they are served: tables and plots.
 
     TACIT_DATA=… python -m benchmarks.private_serving --out serving
-    python -m benchmarks.private_serving --sets smoke --epsilons 2 --out /tmp/serving
+    python -m benchmarks.private_serving --sets smoke --epsilons 2 --out serving
 
 For each epsilon of one release, each mode has the sizes that were best on validation
 users, and is measured once on test users, over several draws of its noise. Then the
