@@ -44,7 +44,9 @@ def test_what_is_read_is_what_was_written(settings, tmp_path):
 def harmed(change):
     """A basis whose description was changed."""
     made = InterestResponse(2.0, interests())
-    fields = {name: {"array": name} for name in ("axes", "directions", "means", "shares")}
+    fields = {
+        name: {"array": name} for name in ("axes", "directions", "means", "shares")
+    }
     described = {
         "part": "InterestResponse",
         "fields": {
