@@ -111,7 +111,9 @@ def test_titles_are_told_apart_and_not_read_as_markup(place):
     assert "[red]markup[/red] [link=http://x]y[/link] [/]" in printed
     assert "\\x1b[2J\\x1b[31mCleared" in printed
     assert "$\\frac{1}{0$ :smile: _under" in printed
-    assert len(printed.splitlines()) == 12
+    *listed, served = printed.splitlines()
+    assert len(listed) == 12
+    assert served == "on_device: nothing is sent: epsilon 0"
 
 
 def test_json_has_the_exact_titles(tacit, place):

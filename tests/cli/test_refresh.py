@@ -17,7 +17,7 @@ GRAM = """
 source = "table"
 validation = 8
 test = 8
-csv = { path = "table.csv", user = "who", item = "what" }
+table = { path = "table.csv", user = "who", item = "what" }
 
 [method]
 name = "gram"
