@@ -78,7 +78,7 @@ def test_a_run_is_refreshed_and_says_what_either_costs(tacit, experiment, tmp_pa
 
     answer = tacit("train", experiment, "--from", spring, "--out", autumn, *LATER)
     assert answer.code == 0, answer.err
-    assert "With the earlier runs: " in answer.out
+    assert "\nwith the earlier runs\n" in answer.out
     result = json.loads((autumn / "result.json").read_text())
     assert worst(result["epsilons"]) == pytest.approx(1.0, abs=1e-3)
     assert worst(result["epsilons_with_earlier"]) == both
