@@ -40,9 +40,9 @@ def query(model: ServedModel | None = None, *, user: int = 0) -> Query:
 def offer(**changes: object) -> Offer:
     """What a server of that model gives away."""
     model = served_model()
-    ranking = Ranking(
-        QueryServer(model), model.version, model.query_bytes, most=MOST, ids=IDS
-    )
+    server = QueryServer(model)
+    server.answers([query().encode()], 1)  # kernels are compiled before one listens
+    ranking = Ranking(server, model.version, model.query_bytes, most=MOST, ids=IDS)
     found = Offer(
         Resource(b'{"format": 1}', JSON),
         Resource(b"weights and catalog"),

@@ -10,6 +10,7 @@ an impression was shown. NRMS and NAML need the extra `train`; all of them rank 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
@@ -139,8 +140,8 @@ class PlmNrCentral:
 
 
 @dataclass(frozen=True)
-class NrmsCentral:
-    """NRMS over the words of titles, with vectors of a file or learnt ones."""
+class WordsCentral(ABC):
+    """A network over words, with vectors of a file or learnt ones."""
 
     words: str | None = None  # the path of a file of word vectors, such as GloVe's
     word_width: int = 50
@@ -151,6 +152,7 @@ class NrmsCentral:
     negatives: int = 4
     most_read: int = 50
 
+    NAME: ClassVar[str]
     EXTRAS: ClassVar[Mapping[str, str]] = {"torch": "train"}
     GRID: ClassVar[Grid] = {"epochs": (1, 2, 3, 5), "rate": (3e-4, 1e-3, 3e-3)}
 
@@ -158,9 +160,14 @@ class NrmsCentral:
         _ = self.model, self.training  # refuse what they refuse
 
     @property
-    def model(self) -> Nrms:
+    @abstractmethod
+    def model(self) -> Nrms | Naml:
         """The network that is trained."""
-        return Nrms(Vocabulary(self.words, self.word_width, self.trains_words))
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words that it knows."""
+        return Vocabulary(self.words, self.word_width, self.trains_words)
 
     @property
     def training(self) -> Training:
@@ -170,52 +177,36 @@ class NrmsCentral:
         )
 
     def reading(self, catalog: Catalog) -> ReadNews:
-        """The ranker with the words of the titles."""
+        """The ranker with what the network reads of the news."""
         return ReadNews(self.model, self.model.inputs(catalog), self.training)
 
     def fit(self, train: Shards, *, key: Key) -> FittedNews:
         """Refused: shards say nothing of the items' texts."""
-        raise _needs_a_catalog("nrms")
+        raise _needs_a_catalog(self.NAME)
 
 
 @dataclass(frozen=True)
-class NamlCentral:
-    """NAML over titles, abstracts and labels, with words as `NrmsCentral` has them."""
+class NrmsCentral(WordsCentral):
+    """NRMS over the words of titles."""
 
-    words: str | None = None
-    word_width: int = 50
-    trains_words: bool = True
-    epochs: int = 3
-    rate: float = 1e-3
-    batch: int = 64
-    negatives: int = 4
-    most_read: int = 50
+    NAME: ClassVar[str] = "nrms"
 
-    EXTRAS: ClassVar[Mapping[str, str]] = {"torch": "train"}
-    GRID: ClassVar[Grid] = {"epochs": (1, 2, 3, 5), "rate": (3e-4, 1e-3, 3e-3)}
+    @property
+    def model(self) -> Nrms:
+        """Self-attention over words and over news."""
+        return Nrms(self.vocabulary)
 
-    def __post_init__(self) -> None:
-        _ = self.model, self.training  # refuse what they refuse
+
+@dataclass(frozen=True)
+class NamlCentral(WordsCentral):
+    """NAML over titles, abstracts and labels."""
+
+    NAME: ClassVar[str] = "naml"
 
     @property
     def model(self) -> Naml:
-        """The network that is trained."""
-        return Naml(Vocabulary(self.words, self.word_width, self.trains_words))
-
-    @property
-    def training(self) -> Training:
-        """The schedule of the training."""
-        return Training(
-            self.epochs, self.rate, self.batch, self.negatives, self.most_read
-        )
-
-    def reading(self, catalog: Catalog) -> ReadNews:
-        """The ranker with words and labels of the news."""
-        return ReadNews(self.model, self.model.inputs(catalog), self.training)
-
-    def fit(self, train: Shards, *, key: Key) -> FittedNews:
-        """Refused: shards say nothing of the items' texts."""
-        raise _needs_a_catalog("naml")
+        """Attention over the views of a news."""
+        return Naml(self.vocabulary)
 
 
 @dataclass(frozen=True, eq=False)

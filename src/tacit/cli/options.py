@@ -52,6 +52,26 @@ RunPath = Annotated[
     ),
 ]
 
+# Of a query to a server that ranks: see docs/serving.md.
+Delta = Annotated[
+    float, typer.Option(help="For dpa and vdp: above 0 the noise is Gaussian.")
+]
+Interests = Annotated[
+    int | None,
+    typer.Option(
+        help="For krr and dpa: the number of interests.", show_default="by epsilon"
+    ),
+]
+PaddingShare = Annotated[
+    float, typer.Option(help="For dpa: the share of the history to replace.")
+]
+Axes = Annotated[
+    int | None,
+    typer.Option(
+        help="For vdp: project the user vector to so many axes.", show_default="all"
+    ),
+]
+
 
 def refreshing(changes: list[str], earlier: Path | None) -> list[str]:
     """The changes, with the run that `--from` names among them."""

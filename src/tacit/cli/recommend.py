@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tacit.cli import console
-from tacit.cli.options import Json, RunPath
+from tacit.cli.options import Axes, Delta, Interests, Json, PaddingShare, RunPath
 from tacit.errors import BadValue
 from tacit.text import shown
 
@@ -53,25 +53,10 @@ def recommend(
         float | None,
         typer.Option(help="What one query may cost.", show_default=False),
     ] = None,
-    delta: Annotated[
-        float, typer.Option(help="For dpa and vdp: above 0 the noise is Gaussian.")
-    ] = 0.0,
-    interests: Annotated[
-        int | None,
-        typer.Option(
-            help="For krr and dpa: the number of interests.", show_default="by epsilon"
-        ),
-    ] = None,
-    padding: Annotated[
-        float, typer.Option(help="For dpa: the share of the history to replace.")
-    ] = 0.0,
-    axes: Annotated[
-        int | None,
-        typer.Option(
-            help="For vdp: project the user vector to so many axes.",
-            show_default="all",
-        ),
-    ] = None,
+    delta: Delta = 0.0,
+    interests: Interests = None,
+    padding: PaddingShare = 0.0,
+    axes: Axes = None,
     sensitive: Annotated[
         str | None,
         typer.Option(

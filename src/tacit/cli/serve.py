@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tacit.cli import console
-from tacit.cli.options import Json, RunPath
+from tacit.cli.options import Axes, Delta, Interests, Json, PaddingShare, RunPath
 from tacit.errors import BadValue, MissingExtra
 
 if TYPE_CHECKING:
@@ -48,25 +48,10 @@ def recommendations(
             show_default=False,
         ),
     ] = None,
-    delta: Annotated[
-        float, typer.Option(help="For dpa and vdp: above 0 the noise is Gaussian.")
-    ] = 0.0,
-    interests: Annotated[
-        int | None,
-        typer.Option(
-            help="For krr and dpa: the number of interests.", show_default="by epsilon"
-        ),
-    ] = None,
-    padding: Annotated[
-        float, typer.Option(help="For dpa: the share of a history to replace.")
-    ] = 0.0,
-    axes: Annotated[
-        int | None,
-        typer.Option(
-            help="For vdp: project the user vector to so many axes.",
-            show_default="all",
-        ),
-    ] = None,
+    delta: Delta = 0.0,
+    interests: Interests = None,
+    padding: PaddingShare = 0.0,
+    axes: Axes = None,
     host: Annotated[
         str, typer.Option(help="The address to listen on; 0.0.0.0 is all of them.")
     ] = "127.0.0.1",
