@@ -27,6 +27,7 @@ from typing import Any
 import pytest
 from quick import slow
 
+from tacit.experiment.serve_settings import ServeSettings
 from tacit.experiment.settings import (
     DataSettings,
     EvaluateSettings,
@@ -37,7 +38,13 @@ from tacit.experiment.settings import (
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 
 EXPLAINED = (
-    *(DataSettings, PrivacySettings, RunSettings, EvaluateSettings),
+    *(
+        DataSettings,
+        PrivacySettings,
+        RunSettings,
+        EvaluateSettings,
+        ServeSettings,
+    ),
     *(CentralGaussian, LocalPrivUnit),
 )
 ROOT = Path(__file__).parents[1]
