@@ -100,6 +100,10 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "models/news_encoders/test_nrms.py",
         "what every word model is tested for",
     ),
+    "models/news_encoders/word_model": (
+        "models/news_encoders/test_nrms.py",
+        "the contract of every word model",
+    ),
     "privacy/privacy": ("privacy/test_central_gaussian.py", "the interface of all"),
     "reporting/report_data": ("reporting/test_html.py", "data that a page shows"),
     "testing/client_process": ("testing/test_contract.py", "the toy in a process"),

@@ -2,6 +2,8 @@
 
 Also tests `tacit.models.news_encoders.word_encoder` and
 `tacit.models.news_encoders.torch_gradients`, which it shares with NAML.
+
+The contract of `tacit.models.news_encoders.word_model` runs here.
 """
 
 import pytest
