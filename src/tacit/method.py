@@ -111,6 +111,7 @@ __all__ = [
     "ItemSpace",
     "Key",
     "Keys",
+    "Layout",
     "Ledger",
     "LocalPrivUnit",
     "Mechanisms",
@@ -391,6 +392,14 @@ class Method(ABC):
     def multiplier(self, broadcast: Broadcast, plan: Plan, group: str) -> float | None:
         """Noise over sensitivity of the round for a group, if phases are chosen."""
         return None
+
+    def report_bytes(self, layout: Layout) -> int:
+        """The memory of one client's report, by which a simulation sizes its chunks.
+
+        It may depend on nothing but the layout: how clients are stacked must say
+        nothing about anybody's history.
+        """
+        return layout.stored_bytes
 
     # serving
 

@@ -47,6 +47,19 @@ def test_what_is_not_declared_is_refused(changed):
         LAYOUT.check(reports(**changed))
 
 
+@pytest.mark.parametrize(
+    ("slots", "size"),
+    [
+        ({"v": Slot("uint8", (1_000,))}, 1_000),
+        ({"v": Slot("float64", (10, 10)), "n": Slot("int32", ())}, 804),
+        ({"V": Slot("float32", (100, 20), rank=2)}, 960),  # factors
+        ({}, 0),
+    ],
+)
+def test_the_stored_bytes_are_those_of_what_is_sent(slots, size):
+    assert Layout(slots).stored_bytes == size
+
+
 def test_the_sum_of_nobody_has_the_types_of_any_sum():
     zeros, some = LAYOUT.zeros(), reports().tree.sum()
     assert {n: v.dtype for n, v in zeros.items()} == {

@@ -19,7 +19,7 @@ from tacit.runtime.secrets import Secrets
 from tacit.sampling import Draw
 from tacit.transport.channels import Channel, RoundContext
 from tacit.transport.codec import broadcast_size, wire_size
-from tacit.transport.messages import Broadcast, Layout, Reports
+from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Tree
 
 # Reports of one chunk. It was 128 MiB once, for memory's sake alone; arrays larger than
@@ -110,15 +110,12 @@ def play_round(
     return changed, clients.tally(server.round)
 
 
-def chunk_size(layout: Layout, *, limit: int = CHUNK_BYTES) -> int:
-    """How many clients fit into `limit` bytes of reports; at least one.
+def chunk_size(one: int, *, limit: int = CHUNK_BYTES) -> int:
+    """How many clients fit into `limit` bytes if each takes `one`; at least one does.
 
-    >>> from tacit.transport.messages import Slot
-    >>> chunk_size(Layout({"votes": Slot("uint8", (1_000,))}), limit=50_000)
+    >>> chunk_size(1_000, limit=50_000)
     50
     """
-    stored = layout.stored().values()
-    one = sum(np.dtype(dtype).itemsize * int(np.prod(shape)) for dtype, shape in stored)
     return max(1, limit // max(one, 1))
 
 
@@ -192,9 +189,10 @@ class _Cohort:
 
     def chunks(self) -> Iterator[Reports]:
         chunk = self.population.chunk
-        size = chunk_size(self.layout) if chunk is None else chunk
-        for start in range(0, len(self.cohort), size):
-            reports = self._ask(self.cohort[start : start + size])
+        if chunk is None:
+            chunk = chunk_size(self.method.report_bytes(self.layout))
+        for start in range(0, len(self.cohort), chunk):
+            reports = self._ask(self.cohort[start : start + chunk])
             self.layout.check(reports)
             if len(reports):  # else all of this chunk refused
                 yield reports

@@ -257,6 +257,14 @@ class Layout:
             for suffix, stored in slot.stored().items()
         }
 
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes of one client's stored arrays."""
+        return sum(
+            np.dtype(dtype).itemsize * math.prod(shape)
+            for dtype, shape in self.stored().values()
+        )
+
     def check(self, reports: Reports) -> None:
         """Refuse reports that are not as declared."""
         if not len(reports):

@@ -73,9 +73,9 @@ def test_reports_are_factors_and_their_size_says_how_many_fit():
     method = FedVae(mode="paper", init="xavier")
     world = mixed_world()
     layout = method.layout(Plan(13), world.catalog, round=0)
-    assert (
-        chunk_size(layout) * 4 * (21 + 600 + 601 + 400 + 201 + 600 + 601 + 20) < 2**24
-    )
+    one = 4 * (21 + 600 + 601 + 400 + 201 + 600 + 601 + 20)
+    assert method.report_bytes(layout) == one
+    assert chunk_size(one) * one < 2**24
     made = simulation(FedVae(**SMALL), world=world)
     leaves = said(made, made.start()).leaves
     assert all(isinstance(leaf, Factored) for leaf in leaves.values())

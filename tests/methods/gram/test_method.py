@@ -477,3 +477,13 @@ def test_local_reports_are_the_central_noise_of_their_exchange_rate():
     predicted = np.sqrt(n) / kappa * np.sqrt(0.5)
     assert noise.std() == pytest.approx(predicted, rel=0.12)
     assert abs(noise.mean()) < 5 * predicted / np.sqrt(len(noise))
+
+
+def test_chunks_of_loadings_that_are_not_written_out_are_larger():
+    """The rounds of counting and relating take what they send, by which chunks go."""
+    made = Gram(count_rounds=1, load_rounds=1, load_rank=2, head=7, rank=3)
+    layouts = made.report_layouts(Plan(13, rounds=3), mixed_world().catalog)
+    shares = [layout.stored_bytes / made.report_bytes(layout) for layout in layouts]
+    assert shares == [1, 1, 4]
+    weighted = replace(made, weighting="log")  # its rows are written out
+    assert all(weighted.report_bytes(o) == o.stored_bytes for o in layouts)
