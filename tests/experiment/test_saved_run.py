@@ -20,7 +20,7 @@ from tacit.experiment.saved_run import holding_of, load
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import (
     CentralGaussian,
     LocalBits,

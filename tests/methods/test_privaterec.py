@@ -9,7 +9,7 @@ import pytest
 from dp_accounting import get_epsilon_gaussian
 from onnx_device import run
 
-from tacit.audit.audit_method import audit
+from tacit.audits.audit_method import audit
 from tacit.baselines.content import Content
 from tacit.data.catalog import Catalog
 from tacit.data.features import Numeric, Text, Vectors
@@ -31,7 +31,7 @@ from tacit.method import (
 )
 from tacit.methods.privaterec import PrivateRec
 from tacit.models.news_vectors import centred
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import (
     PublishedAttentionNoise,
     PublishedGradientNoise,

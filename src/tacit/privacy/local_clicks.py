@@ -31,7 +31,7 @@ from tacit.models.public_interests import (
     marked,
 )
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import LocalBudget, given
 from tacit.privacy.guarantees import local
 from tacit.privacy.privacy import Codes, Privacy, release

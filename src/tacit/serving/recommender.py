@@ -18,7 +18,7 @@ from tacit.data.strings import Strings
 from tacit.errors import Refused
 from tacit.keys import Key, Keys
 from tacit.method import Candidates, Clients, Explainable, Method, Scores, Tastes
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.serving.taste import Taste, model_digest, origin, read_or_make
 from tacit.serving.topk import top_k
 from tacit.transport.messages import Broadcast

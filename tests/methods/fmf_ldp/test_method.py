@@ -15,7 +15,7 @@ from tacit.ledger.budget import Cap
 from tacit.method import Candidates, LocalPrivUnit, Unmetered, enrol, participate
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.models.implicit_factors import ImplicitFactors
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalBits, PublishedVotes, Unprotected
 from tacit.runtime.client import Client
 from tacit.runtime.simulate import Simulation, check_plan

@@ -22,7 +22,7 @@ from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.method import Candidates, CentralGaussian, LocalPrivUnit, Updates, enrol
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import PublishedClippedSum
 from tacit.release import Unit, View
 from tacit.runtime.simulate import Simulation
