@@ -275,7 +275,7 @@ CAP, RUNS = 2.0, 4
 def composed_epsilons() -> list[float]:
     """What 1, 2, … runs of epsilon 1 amount to for a user who was in all of them."""
     from tacit.methods.gram import Gram
-    from tacit.plan import Plan
+    from tacit.plans import Plan
     from tacit.privacy import CentralGaussian
     from tacit.release import Unit, View
     from tacit.statement import Past, account
