@@ -3,7 +3,7 @@
 import pytest
 
 from tacit.errors import BadValue
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalClicks, LocalFlips, LocalNoisyClicks, LocalPrivUnit
 from tacit.privacy.local_report import LocalReport
 from tacit.sampling import Once

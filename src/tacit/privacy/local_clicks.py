@@ -30,7 +30,7 @@ from tacit.models.public_interests import (
     marked,
 )
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import local
 from tacit.privacy.local_report import LocalReport

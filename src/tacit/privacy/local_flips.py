@@ -16,7 +16,7 @@ from tacit.errors import Refused
 from tacit.keys import Keys
 from tacit.mechanisms.flipped_bits import FlippedBits
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import local
 from tacit.privacy.local_report import LocalReport

@@ -23,7 +23,7 @@ from tacit.errors import Refused
 from tacit.keys import Keys
 from tacit.mechanisms.priv_unit import PrivUnit
 from tacit.phase import Phase, check_clip
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import shuffled
 from tacit.privacy.local_report import LocalReport

@@ -8,7 +8,7 @@ from typing import Self
 
 from tacit import check
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import LocalBudget
 from tacit.privacy.privacy import Privacy
 
