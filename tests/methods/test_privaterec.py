@@ -597,12 +597,12 @@ def test_an_exported_file_ranks_as_recommend_does(served):
         (scores,) = run(content, x)
         scores[x[0] > 0] = -np.inf
         best = np.argsort(-scores, kind="stable")[:8]
-        assert [ids[i] for i in best] == [r.id for r in served.recommend(history, k=8)]
+        assert [ids[i] for i in best] == [r.id for r in served.recommend(history, n=8)]
 
 
 def test_it_says_which_news_speak_for_an_item(served):
     """Even items are like even ones, so what was read of them comes first."""
-    found = served.because(["N2", "N5", "N8"], "N4")
+    found = served.why(["N2", "N5", "N8"], "N4")
     assert {reason.id for reason in found[:2]} == {"N2", "N8"}
     assert sum(reason.share for reason in found) == pytest.approx(1.0)
 
