@@ -33,6 +33,8 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "the same small rounds",
     ),
     "audits/small_world": ("audits/test_honest.py", "where every audit happens"),
+    "experiment/evaluated_run": ("cli/test_train.py", "what the command prints"),
+    "experiment/planning": ("cli/test_plan.py", "what the command prints"),
     "cli/evaluate": ("cli/test_train.py", "evaluates the run that was trained"),
     "cli/report": ("cli/test_train.py", "shows the run that was trained"),
     "data/parsing/csv_rows": ("data/sources/test_table.py", "the lines of a table"),
