@@ -99,7 +99,7 @@ def user_of(run: Finished, user: str, *, k: int = 10) -> User:
     recommender = load(run.directory.path)
     held, catalog = holding_of(recommender, run.experiment, user), recommender.catalog
     titles = tuple(catalog.titles[i] for i in catalog.indices(held.ids(catalog)))
-    best = recommender.recommend(held, k=k)
+    best = recommender.recommend(held, n=k)
     return User(user, titles, tuple((line.title, line.score) for line in best))
 
 
