@@ -34,6 +34,7 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     ),
     "audits/small_world": ("audits/test_honest.py", "where every audit happens"),
     "experiment/evaluated_run": ("cli/test_train.py", "what the command prints"),
+    "experiment/finished_comparison": ("cli/test_compare.py", "its files and words"),
     "experiment/planning": ("cli/test_plan.py", "what the command prints"),
     "cli/evaluate": ("cli/test_train.py", "evaluates the run that was trained"),
     "cli/report": ("cli/test_train.py", "shows the run that was trained"),

@@ -45,8 +45,13 @@ def test_two_tastes_are_told_apart_by_gram_alone(compared):
 
 def test_it_shows_itself_and_is_saved(compared, tmp_path):
     assert "gram, epsilon 4" in str(compared)
+    assert compared.verdict.startswith("On this table, at epsilon 4 ")
+    assert str(compared).startswith(compared.verdict)
+    assert repr(compared) == f"Compared({str(compared.path)!r})"
     assert "<svg" in compared._repr_html_()
     saved = compared.save(tmp_path / "kept")
+    assert compared.to_dict()["words"] == compared.verdict.splitlines()
+    assert (saved.path / "comparison.html").exists()
     written = saved.path / "experiments" / "gram.toml"
     assert "target_epsilon" in written.read_text()
     assert tacit.Run.open(saved.path / "gram-epsilon-4" / "seed-0").method == "gram"

@@ -96,6 +96,14 @@ def test_method_target_and_sections_are_changed(shop):
     assert given.changed(epsilon=math.inf).experiment().privacy.mechanism == "none"
 
 
+def test_a_target_turns_privacy_on_where_a_few_users_have_none():
+    few = {"user": ["a", "a", "b", "b"], "item": ["x", "y", "x", "z"]}
+    given = given_data(few, Columns())
+    assert given.experiment().privacy.mechanism == "none"
+    found = given.changed(epsilon=2).experiment()
+    assert (found.privacy.mechanism, found.privacy.target_epsilon) == ("central", 2.0)
+
+
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, -math.inf, "4", True])
 def test_a_target_that_is_none_says_what_is_allowed(shop, epsilon):
     with pytest.raises(BadValue, match=r"epsilon=.* must be .*math\.inf"):

@@ -13,14 +13,13 @@ from tacit.api.folders import Folder
 from tacit.api.given_data import Columns, Given, MethodChoice, Settings, given_data
 from tacit.errors import BadValue
 from tacit.experiment import comparison as engine
-from tacit.experiment.comparison import Comparison
 from tacit.experiment.comparison_grid import Grid, folder_name
-from tacit.experiment.comparison_report import comparison_of
+from tacit.experiment.finished_comparison import FinishedComparison
 from tacit.experiment.training import Watch
 from tacit.files import write_atomically
 from tacit.records import Records
 from tacit.reporting import elements, plots, tables
-from tacit.reporting.report_data import Paired, Report
+from tacit.reporting.report_data import Paired
 from tacit.system_errors import explained
 
 
@@ -28,44 +27,60 @@ from tacit.system_errors import explained
 class Compared:
     """Methods and baselines at several epsilons, on the same held-out users.
 
-    Every run is a run directory in `path`. A comparison that was made without `out`
-    lives in a temporary folder, which goes when the object does; `save` keeps it.
+    Every run is a run directory in `path`, beside comparison.json, comparison.csv and
+    comparison.html. A comparison that was made without `out` lives in a temporary
+    folder, which goes when the object does; `save` keeps it.
     """
 
     folder: Folder
-    comparison: Comparison
-    report: Report
+    finished: FinishedComparison
 
     @property
     def path(self) -> Path:
-        """The directory with the runs and their experiments."""
+        """The directory with the runs, their experiments and the tables."""
         return self.folder.path
 
+    @property
+    def verdict(self) -> str:
+        """What to use at which epsilon, in plain words; ties are said as ties."""
+        return "\n".join(self.finished.words)
+
     def rows(self) -> Records[dict[str, Any]]:
-        """One row per line and metric: epsilon, mean and standard errors."""
-        return Records(self.comparison.cells())
+        """One row per line and metric: epsilon, mean, errors, difference and costs."""
+        return Records(self.finished.rows())
 
     def differences(self) -> Records[Paired]:
         """Every line minus one other, with 95 % intervals over users."""
-        return Records(self.report.differences)
+        return Records(self.finished.report.differences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, as `tacit compare --json` prints it."""
+        return self.finished.document()
 
     def save(self, path: str | Path) -> Compared:
-        """Copy the runs to a new directory, which every command reads."""
+        """Copy the runs and tables to a new directory, which every command reads."""
         with explained():
-            return Compared(self.folder.copied_to(path), self.comparison, self.report)
+            return Compared(self.folder.copied_to(path), self.finished)
 
     def __str__(self) -> str:
-        return tables.to_plain(tables.comparison(self.report.comparison))
+        return f"{self.verdict}\n\n{tables.to_plain(self._table())}"
+
+    def __repr__(self) -> str:
+        return f"Compared({str(self.path)!r})"
 
     def _repr_html_(self) -> str:
-        table = elements.table(tables.comparison(self.report.comparison), heads=1)
-        return table + self._plot()
+        verdict = elements.listing(self.finished.words)
+        return verdict + self._plot() + elements.table(self._table(), heads=1)
+
+    def _table(self) -> tables.Table:
+        return tables.comparison(self.finished.report.comparison)
 
     def _plot(self) -> str:
-        if self.report.tradeoff is None:
+        drawn = self.finished.report.tradeoff
+        if drawn is None:
             return ""
-        caption = f"{self.report.tradeoff.metric} at each epsilon"
-        return elements.figure(plots.tradeoff(self.report.tradeoff), caption)
+        caption = f"{drawn.metric} at each epsilon, with one standard error"
+        return elements.figure(plots.tradeoff(drawn), caption)
 
 
 def compare(
@@ -120,7 +135,7 @@ def compare(
         watch: What is told of the progress, such as a progress bar.
 
     Returns:
-        The comparison: print it, or look at `rows` and `differences`.
+        The comparison: print it, or look at `verdict`, `rows` and `differences`.
 
     Raises:
         TacitError: What was given cannot be compared; the message says what to do.
@@ -141,11 +156,9 @@ def compare(
             budget=budget,
         )
         found = engine.compare(grid, folder.path, watch=watch)
-    reference = found.lines[0].label if against is None else found.line(against).label
-    report = comparison_of(
-        found, found.differences(reference), against=reference, command="tacit.compare"
-    )
-    return Compared(folder, found, report)
+        finished = FinishedComparison.of(found, grid, against=against)
+        finished.write(folder.path)
+    return Compared(folder, finished)
 
 
 def _experiments(data: object, columns: Columns) -> list[Given]:

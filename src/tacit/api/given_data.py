@@ -22,7 +22,7 @@ from tacit.data.sources.frame import read_frame
 from tacit.data.sources.listed_tables import ItemsTable
 from tacit.data.sources.table import EventsTable
 from tacit.errors import BadValue
-from tacit.experiment.comparison_grid import _aimed
+from tacit.experiment.comparison_grid import aimed_at
 from tacit.experiment.proposal import Proposal
 from tacit.experiment.settings import Experiment, check_experiment, read_table
 from tacit.experiment.starting_points import with_method
@@ -74,7 +74,7 @@ class Given:
         if method is not None:
             table = with_method(table, method)
         if epsilon is not None:
-            table = _aimed(table, _checked(epsilon))
+            table = aimed_at(_checked(epsilon), table, Path(self.where))
         return Given(_merged(table, settings or {}), self.where)
 
 
