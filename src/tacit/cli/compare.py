@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,10 +13,7 @@ from tacit.errors import BadValue
 from tacit.text import shown
 
 if TYPE_CHECKING:
-    from tacit.evaluation.significance import Difference
-    from tacit.experiment.comparison import Comparison
-    from tacit.experiment.comparison_grid import Grid
-    from tacit.reporting.report_data import Report
+    from tacit.experiment.finished_comparison import FinishedComparison
 
 
 def compare(
@@ -74,20 +70,29 @@ def compare(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder for runs and tables.")
     ] = Path("comparison"),
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the results as a table to this file.",
+            show_default=False,
+        ),
+    ] = None,
     changes: Changes = [],  # noqa: B006
     json: Json = False,
 ) -> None:
-    """Train methods for several epsilons and seeds, and show one table of results.
+    """Train methods for several epsilons and seeds, and say what to use.
 
-    The table has standard errors, and is written as comparison.json, comparison.csv and
-    comparison.html. Each run is a run directory of its own under --out. If the command
-    is interrupted, the same command continues: finished runs are not trained again.
+    A verdict in plain words comes first, then the figures that it rests on. They are
+    written as comparison.json, comparison.csv and comparison.html into --out, where
+    each run has a directory of its own. If the command is interrupted, the same command
+    continues, also with other --baselines: what is finished is not made again.
 
     Example: tacit compare gram.toml fedvae.toml --epsilons 1,4,inf --seeds 3
     """
     from tacit.experiment.comparison import compare as run
     from tacit.experiment.comparison_grid import Grid
-    from tacit.experiment.comparison_report import comparison_of
+    from tacit.experiment.finished_comparison import FinishedComparison
 
     if out.exists() and not out.is_dir():
         raise BadValue(
@@ -102,22 +107,20 @@ def compare(
         baselines=_names(baselines),
         budget=budget,
     )
+    for sentence in grid.notes():
+        console.note(f"note: {sentence}")
     try:
         with console.Bar("compare") as bar:
             found = run(grid, out, watch=bar)
     except KeyboardInterrupt:
         console.note("stopped; nothing is lost. The same command continues.")
         raise  # for the exit code 130
-    reference = found.lines[0].label if against is None else found.line(against).label
-    differences = found.differences(reference)
-    document = _document(found, differences, reference)
-    command = _command(grid, reference)
-    report = comparison_of(found, differences, against=reference, command=command)
-    _write(document, report, out)
+    finished = FinishedComparison.of(found, grid, against=against)
+    finished.write(out, csv=[] if csv is None else [csv])
     if json:
-        console.print_json(document)
+        console.print_json(finished.document())
         return
-    _print(report, out, found.budgets())
+    _print(finished, out)
 
 
 def _epsilons(text: str) -> tuple[float | None, ...]:
@@ -142,78 +145,32 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return () if named == ("none",) else named
 
 
-def _document(
-    found: Comparison,
-    differences: dict[str, dict[str, Difference]],
-    reference: str,
-) -> dict[str, Any]:
-    listed = [
-        {
-            "label": label,
-            "metric": metric,
-            "mean": d.mean,
-            "low": d.low,
-            "high": d.high,
-            "p_value": d.p_value,
-            "n_users": d.n,
-        }
-        for label, by_metric in differences.items()
-        for metric, d in by_metric.items()
-    ]
-    return {
-        "simulation": True,
-        "source": found.source,
-        "protocol": found.lines[0].evaluations[0].protocol,
-        "seeds": list(found.seeds),
-        "draws": found.draws,
-        "against": reference,
-        "cells": found.cells(),
-        "budgets": found.budgets(),
-        "differences": listed,
-    }
-
-
-def _command(grid: Grid, against: str) -> str:
-    """The command line that makes the same comparison."""
-    from tacit.experiment.comparison_grid import target_word
-
-    words = ["tacit", "compare", *(path.name for path in grid.experiments)]
-    if grid.epsilons:
-        words += ["--epsilons", ",".join(map(target_word, grid.epsilons))]
-    words += ["--seeds", str(grid.seeds), "--draws", str(grid.draws)]
-    if grid.baselines is not None:
-        words += ["--baselines", ",".join(grid.baselines) or "none"]
-    if grid.budget:
-        words += ["--budget", str(grid.budget)]
-    words += [word for change in grid.changes for word in ("--set", change)]
-    return shlex.join([*words, "--against", against])
-
-
-def _write(document: dict[str, Any], report: Report, out: Path) -> None:
-    from tacit.files import write_atomically, write_json
+def _print(finished: FinishedComparison, out: Path) -> None:
+    from tacit.experiment.comparison_report import points_of
     from tacit.reporting import tables
-    from tacit.reporting.html import render
-
-    write_json(out / "comparison.json", document)
-    text = tables.to_csv(tables.cells(document["cells"]))
-    write_atomically(out / "comparison.csv", text.encode())
-    write_atomically(out / "comparison.html", render(report).encode())
-
-
-def _print(report: Report, out: Path, budgets: list[dict[str, Any]]) -> None:
-    from tacit.reporting import tables
+    from tacit.reporting.interval_plot import interval_plot
     from tacit.reporting.plain_words import purpose
+    from tacit.reporting.terminal import wrapped
 
+    report, found = finished.report, finished.comparison
+    assert report.verdict is not None, "every comparison has one"
     # The page and the JSON have every metric; a terminal gets the first one only.
-    first = report.differences[0].metric if report.differences else None
-    answer = console.out()
+    metric, answer = report.verdict.metric, console.out()
     answer.print(purpose(is_release=False), style="bold")
-    answer.print(tables.to_rich(tables.comparison(report.comparison)))
-    if first is not None:
-        pairs = [pair for pair in report.differences if pair.metric == first]
+    answer.print()
+    answer.print("What to use", style="bold")
+    for sentence in finished.words:
+        lines = wrapped(
+            shown(sentence, longest=None), console.width(), first="- ", later="  "
+        )
+        console.tell(lines)
+    answer.print()
+    answer.print(tables.to_rich(interval_plot(points_of(found), metric)))
+    if pairs := [pair for pair in report.differences if pair.metric == metric]:
         answer.print(tables.to_rich(tables.differences(pairs)))
-    if budgets:
-        metric = budgets[0]["metric"]
+    if budgets := found.budgets():
         some = [one for one in budgets if one["metric"] == metric]
         answer.print(tables.to_rich(tables.by_budget(some, metric)))
+    answer.print(tables.to_rich(tables.comparison(report.comparison)))
+    answer.print(tables.to_rich(tables.costs(report.costs)))
     answer.print(f"report: {shown(str(out / 'comparison.html'))}")

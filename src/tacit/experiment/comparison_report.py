@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from tacit.evaluation.significance import Difference
 from tacit.experiment.comparison import Comparison, Line
-from tacit.reporting.report_data import Contender, Estimate, Paired, Report, Tradeoff
+from tacit.experiment.comparison_verdict import verdict_of
+from tacit.reporting.interval_plot import Point
+from tacit.reporting.report_data import (
+    Contender,
+    Costs,
+    Estimate,
+    Paired,
+    Report,
+    Tradeoff,
+)
 
 
 def comparison_of(
@@ -38,7 +49,35 @@ def comparison_of(
             for label, by_metric in differences.items()
             for metric, d in by_metric.items()
         ),
+        verdict=verdict_of(found),
+        costs=tuple(Costs(line.label, **asdict(line.cost)) for line in found.lines),
     )
+
+
+def points_of(found: Comparison) -> list[Point]:
+    """The first metric of every line, those of a method by epsilon.
+
+    The error is the larger of that over users and that over seeds.
+    """
+    metric = next(iter(found.lines[0].evaluations[0].values))
+    names = list(dict.fromkeys(line.name for line in found.lines))
+    ordered = sorted(
+        found.lines, key=lambda x: (names.index(x.name), x.epsilon or math.inf)
+    )
+    points = []
+    for line in ordered:
+        pooled = line.pooled()[metric]
+        errors = [e for e in (pooled.se_users, pooled.se_seeds) if e is not None]
+        is_named = line.provable is not None and line.target is not None
+        points.append(
+            Point(
+                line.name if is_named else line.label,
+                line.epsilon if line.provable is not None else None,
+                pooled.mean,
+                max(errors, default=None),
+            )
+        )
+    return points
 
 
 def _contestant(line: Line) -> Contender:

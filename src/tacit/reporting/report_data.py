@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tacit.errors import BadValue
+from tacit.reporting.verdict import Verdict
 from tacit.statement import Statement
 
 
@@ -77,6 +78,22 @@ class Paired:
 
 
 @dataclass(frozen=True)
+class Costs:
+    """What a contender costs; None where nothing is sent or nothing was measured.
+
+    Bytes and `client_seconds` are of one client over a whole training; `seconds` is
+    what all of it took here, `peak_bytes` the most that the process had meanwhile.
+    """
+
+    method: str
+    bytes_up: float | None
+    bytes_down: float | None
+    client_seconds: float | None
+    seconds: float | None
+    peak_bytes: float | None
+
+
+@dataclass(frozen=True)
 class Attacked:
     """How well an attack did on what leaves under one mechanism."""
 
@@ -102,6 +119,8 @@ class Report:
     comparison: tuple[Contender, ...] = ()
     tradeoff: Tradeoff | None = None
     differences: tuple[Paired, ...] = ()
+    verdict: Verdict | None = None  # what to use; `verdict.sentences` has its words
+    costs: tuple[Costs, ...] = ()
     curve: Curve | None = None
     groups: Groups | None = None
     budgets: Groups | None = None  # public groups with budgets of their own
