@@ -205,12 +205,13 @@ def _print(report: Report, out: Path, budgets: list[dict[str, Any]]) -> None:
     from tacit.reporting.plain_words import purpose
 
     # The page and the JSON have every metric; a terminal gets the first one only.
-    first = report.differences[0].metric if report.differences else None
+    asked = report.differences[0] if report.differences else None
     answer = console.out()
     answer.print(purpose(is_release=False), style="bold")
     answer.print(tables.to_rich(tables.comparison(report.comparison)))
-    if first is not None:
-        pairs = [pair for pair in report.differences if pair.metric == first]
+    if asked is not None:
+        terms = (asked.metric, asked.against)
+        pairs = [p for p in report.differences if (p.metric, p.against) == terms]
         answer.print(tables.to_rich(tables.differences(pairs)))
     if budgets:
         metric = budgets[0]["metric"]
