@@ -69,6 +69,7 @@ smoke: $(VENV)/.installed-bench
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python -m documentation.links site
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix
@@ -77,7 +78,7 @@ format: $(VENV)/.installed-dev
 clean:
 	rm -rf build dist site demo bench.json *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks documentation examples -name __pycache__ -prune -exec rm -rf {} +
 
 # --- Installing, once ----------------------------------------------------------------
 # A stamp is written after pip has succeeded, so an interrupted install starts again.

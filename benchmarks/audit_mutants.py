@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from audit.mutants import BY_TESTS, HONEST, MUTANTS, Mutant, every_form
+from audits.mutants import BY_TESTS, HONEST, MUTANTS, Mutant, every_form
 
 from tacit.keys import Key
 

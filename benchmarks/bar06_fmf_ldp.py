@@ -27,7 +27,7 @@ from tacit.data.strings import Strings
 from tacit.keys import Key
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.models.implicit_factors import ImplicitFactors
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import PublishedVotes
 from tacit.runtime.rounds import play_round
 from tacit.runtime.simulate import Simulation

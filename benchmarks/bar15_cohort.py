@@ -20,7 +20,7 @@ from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 
 DEVICES, ITEMS, EVENTS = 10_000, 2_000, 40

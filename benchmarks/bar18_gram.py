@@ -24,7 +24,7 @@ from tacit.method import CentralGaussian, Server
 from tacit.methods.gram import Gram
 from tacit.models.histories import rows
 from tacit.models.item_relations import Relations
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.rounds import State, play_round
 from tacit.runtime.simulate import Simulation
 from tacit.tree import Arrays, mirrored

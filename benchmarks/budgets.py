@@ -39,7 +39,7 @@ from tacit.experiment.evaluate import evaluate_method
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.method import SumMethod
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import rates_for_targets
 from tacit.results import Metric
 from tacit.sampling import Poisson

@@ -42,7 +42,7 @@ from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.method import CentralGaussian, Scores, Unprotected
 from tacit.methods.dpvae import DpVae
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.results import Metric
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "ml-1m-dpvae.toml"

@@ -24,7 +24,7 @@ from tacit.method import CentralGaussian
 from tacit.methods.fedvae import FedVae
 from tacit.models.mult_vae import Held, Network, Pass
 from tacit.models.mult_vae.gradients import gradients
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import FixedSize
 from tacit.tree import Tree

@@ -54,7 +54,7 @@ from tacit.ledger.durable import ClientLedger
 from tacit.ledger.terms import Terms, read_terms, write_terms
 from tacit.method import Clients, ItemSpace, Server, Unmetered, enrol, participate
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian
 from tacit.release import CELLS, Cell, Release, Standing
 from tacit.runtime.checkpoint import load_checkpoint, load_learnt, save_checkpoint

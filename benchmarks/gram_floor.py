@@ -30,7 +30,7 @@ from tacit.keys import Key
 from tacit.method import CentralGaussian, SumMethod, Unprotected
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.results import Metric
 from tacit.runtime.simulate import Simulation
 

@@ -24,7 +24,7 @@ from tacit.keys import Key
 from tacit.mechanisms.priv_unit import PrivUnit
 from tacit.method import CentralGaussian, LocalPrivUnit
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once
 from tacit.serving.recommender import Recommender, stranger

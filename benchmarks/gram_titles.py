@@ -27,7 +27,7 @@ from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.method import CentralGaussian
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.results import Metric
 from tacit.runtime.simulate import Simulation
 

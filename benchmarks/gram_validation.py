@@ -24,7 +24,7 @@ from tacit.keys import Key
 from tacit.method import CentralGaussian, Unprotected
 from tacit.methods.gram import Gram
 from tacit.methods.gram_heuristics import Evidence
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.runtime.warm_start import Earlier
 

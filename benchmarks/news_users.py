@@ -7,11 +7,12 @@
 
 PrivateRec on invented weeks of news that differ in nothing but their number of users,
 from `experiments/synthetic-news-privaterec.toml`: a seed makes a week and the noise. Or
-on the data of another experiment: there a seed makes the noise.
+on the data of another experiment: there a seed makes the noise. With an experiment of
+`privaterec_local` it has no choice of what is learnt.
 AUC of what was shown on the days of validation and of the test, and the difference to
 the untrained model on the latter, paired over impressions, with standard errors
-clustered by user. The last column is the share of what the true probabilities of a
-click have over .5, where these are known.
+clustered by user; then that difference for each seed. The last column is the share of
+what the true probabilities of a click have over .5, where these are known.
 With `--kept` finished runs are not run again; delete it when the code has changed.
 """
 
@@ -52,7 +53,7 @@ class Cell:
 
     file: str
     users: int | None  # of an invented world; None: as the experiment has it
-    learns: str
+    learns: str | None  # None: the method has no choice
     epsilon: float
     changes: tuple[str, ...] = ()  # of the experiment's file, as with `--set`
 
@@ -61,7 +62,8 @@ class Cell:
         table = read_table(Path(self.file), self.changes)
         if self.users is not None:
             table["data"]["world"] |= {"users": self.users, "seed": seed}
-        table["method"]["learns"] = self.learns
+        if self.learns is not None:
+            table["method"]["learns"] = self.learns
         table["run"]["seed"] = seed
         table["evaluate"] = {"every": table["run"]["rounds"], "metrics": ["auc"]}
         if self.learns == "clicks":  # a single release
@@ -77,13 +79,15 @@ def main() -> None:
     """Print the table, and draw the plot if it is asked for."""
     asked = _options()
     kept = KeptValues(asked.kept)
-    print("| users | learns | ε | validation | test | over content | of Bayes |")
-    print("|---|---|---|---|---|---|---|")
+    named = ("users", "learns", "ε", *PARTS, "over content", "by seed", "of Bayes")
+    print(f"| {' | '.join(named)} |")
+    print("|---" * len(named) + "|")
     gains: dict[str, list[tuple[float, float, float]]] = {}
     for cell in _cells(asked):
         runs = [kept.of(*_run(cell, seed)) for seed in asked.seeds]
         found = _over_seeds(runs, is_same=cell.users is None)
-        print(_row(cell, found), flush=True)
+        by_seed = [float(run["gain"][0]) for run in runs]
+        print(_row(cell, found, by_seed), flush=True)
         gains.setdefault(_label(cell), []).append((cell.users or 0, *found["gain"]))
     print(f"peak memory {_peak_gib():.1f} GiB", file=sys.stderr)
     if asked.plot is not None:
@@ -95,7 +99,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--experiment", type=Path, default=EXPERIMENT)
     parser.add_argument("--users", type=int, nargs="+", default=[None])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 5.0])
-    parser.add_argument("--learns", nargs="+", choices=LEARNS, default=[LEARNS[0]])
+    parser.add_argument("--learns", nargs="+", choices=LEARNS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--set", action="append", default=[], dest="changes")
     parser.add_argument("--kept", type=Path, help="where finished runs are kept")
@@ -103,6 +107,12 @@ def _options() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.plot is not None and None in asked.users:
         parser.error("--plot is by number of users and needs --users")
+    if read_table(asked.experiment)["method"]["name"] == "privaterec":
+        asked.learns = asked.learns or [LEARNS[0]]
+    elif asked.learns:
+        parser.error(f"the method of {asked.experiment} has no setting `learns`")
+    else:
+        asked.learns = [None]
     return asked
 
 
@@ -175,7 +185,7 @@ def _joint_error(errors: Sequence[float], *, is_same: bool) -> float:
     return together / len(errors)
 
 
-def _row(cell: Cell, found: Values) -> str:
+def _row(cell: Cell, found: Values, by_seed: Sequence[float]) -> str:
     """A line of the table."""
     scores = [f"{found[part][0]:.4f} ± {found[part][1]:.4f}" for part in PARTS]
     gain = f"{found['gain'][0]:+.4f} ± {found['gain'][1]:.4f}"
@@ -183,13 +193,14 @@ def _row(cell: Cell, found: Values) -> str:
     if "bayes" in found:
         share = f"{(found['test'][0] - 0.5) / (found['bayes'][0] - 0.5):.3f}"
     users = "" if cell.users is None else f"{cell.users:,}"
-    named = [users, cell.learns, f"{cell.epsilon:g}"]
-    return "| " + " | ".join([*named, *scores, gain, share]) + " |"
+    named = [users, cell.learns or "", f"{cell.epsilon:g}"]
+    each = ", ".join(f"{one:+.4f}" for one in by_seed)
+    return "| " + " | ".join([*named, *scores, gain, each, share]) + " |"
 
 
 def _label(cell: Cell) -> str:
     noise = "no noise" if math.isinf(cell.epsilon) else f"epsilon {cell.epsilon:g}"
-    return noise if cell.learns == LEARNS[0] else f"{cell.learns}, {noise}"
+    return noise if cell.learns in (LEARNS[0], None) else f"{cell.learns}, {noise}"
 
 
 def _drawn(gains: Mapping[str, Sequence[tuple[float, float, float]]]) -> str:

@@ -34,13 +34,13 @@ def main() -> None:
     parser.add_argument("model", choices=["plm_nr", "nrms", "naml"])
     parser.add_argument("settings", nargs="*", help="a field of the baseline=its value")
     parser.add_argument("--experiment", type=Path, default=EXPERIMENT)
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--test", choices=["last", "best"])
     given = parser.parse_args()
     split = assemble(read_experiment(given.experiment)).split
     ranker = baseline(given.model, dict(map(_setting, given.settings)))
     read = ranker.reading(split.catalog)
-    for seed in range(given.seeds):
+    for seed in given.seeds:
         course = enumerate(read.course(split.train, key=Key.from_seed(seed)))
         if given.test == "last":
             *_, (epoch, fitted) = course

@@ -10,7 +10,7 @@ from tacit.data.splits import Split
 from tacit.experiment.assemble import Assembled
 from tacit.keys import Key
 from tacit.method import Method
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.rounds import State
 from tacit.runtime.simulate import Simulation
 

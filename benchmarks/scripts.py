@@ -18,6 +18,10 @@ _HERE = Path(__file__).parent
 _GRAM = ("--experiment", str(_HERE / "smoke-gram.toml"), "--seeds", "2")
 _DPVAE = ("--experiment", str(_HERE / "smoke-dpvae.toml"), "--seeds", "2")
 _NEWS = ("--experiment", str(_HERE / "smoke-news.toml"))
+_NEWS_LOCAL = (
+    "--experiment",
+    str(_HERE.parent / "experiments" / "synthetic-news-privaterec-local.toml"),
+)
 # The bars run beside a script, and both would wait for each other's threads.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
@@ -44,7 +48,10 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
     "kills": (("--times", "7"),),
     "news_validation": (("nrms", "epochs=1", *_NEWS), ("naml", "epochs=1", *_NEWS)),
-    "news_users": (("--users", "300", "--learns", "clicks and gradients", "clicks"),),
+    "news_users": (
+        ("--users", "300", "--learns", "clicks and gradients", "clicks"),
+        ("--users", "300", *_NEWS_LOCAL),
+    ),
     "private_serving": (("--sets", "smoke", "--epsilons", "2", "--draws", "1"),),
     "privaterec_figures": (("--set", "smoke", "--draws", "1"),),
     "release_gram": (_GRAM,),

@@ -37,6 +37,7 @@ from tacit.method import ItemSpace
 from tacit.service.answer import Answer
 from tacit.service.application import application
 from tacit.service.offer import JSON, Offer, Ranking, Resource
+from tacit.service.run_offer import MOST
 from tacit.service.server import Address, listen, serve
 from tacit.serving.query import Mode
 from tacit.serving.query_server import QueryServer
@@ -77,8 +78,8 @@ class World:
         """The offer of a server of these items."""
         nothing, model = Resource(b"{}", JSON), self.model
         ids = tuple(map(str, range(len(model.space.vectors))))
-        ranker = QueryServer(model)
-        ranking = Ranking(ranker, model.version, model.query_bytes, most=1000, ids=ids)
+        ranker = QueryServer(model).prepared(MOST)
+        ranking = Ranking(ranker, model.version, model.query_bytes, most=MOST, ids=ids)
         ranker.answer(self.queries()[0], COUNT)  # compiles
         return Offer(nothing, nothing, nothing, ranking)
 

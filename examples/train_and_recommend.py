@@ -26,7 +26,7 @@ def main() -> None:
         print(f"  {name:22} {metric.mean:.3f} ± {metric.se:.3f}")
     history = model.catalog.ids[:3]  # anybody's; it stays in this process
     print("For someone with", ", ".join(history))
-    for item in model.recommend(history, k=5):
+    for item in model.recommend(history, n=5):
         print(f"  {item.score:.3f}  {item.title}")
 
 

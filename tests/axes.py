@@ -33,10 +33,10 @@ CHECKED = (
     *(f"tacit.data.{path.stem}" for path in ROOM.glob("[a-z]*.py")),
     *(f"tacit.data.synthetic.{name}" for name in WORLDS),
     *("tacit.models", "tacit.mechanisms", "tacit.aggregation", "tacit.transport"),
-    *("tacit.sampling", "tacit.plan", "tacit.method", "tacit.methods"),
+    *("tacit.sampling", "tacit.plans", "tacit.method", "tacit.methods"),
     *("tacit.phase", "tacit.privacy"),
     *("tacit.baselines", "tacit.runtime", "tacit.results", "tacit.evaluation"),
-    *("tacit.ledger", "tacit.audit", "tacit.attacks"),
+    *("tacit.ledger", "tacit.audits", "tacit.attacks"),
     *("tacit.serving", "tacit.reporting", "tacit.testing", "tacit.experiment"),
 )
 

@@ -14,7 +14,7 @@ from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.testing.contract import mixed_world
 from tacit.transport.codec import encode_broadcast

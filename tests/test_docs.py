@@ -1,32 +1,27 @@
 """Every example runs: the code of a page, the commands of a page, the doctests.
 
-What happens on a page happens in one empty directory, from top to bottom:
-
-    ```python                     runs; all of a page's blocks share one namespace
-    ```console                    lines that start with `$ tacit ` run and must succeed
-    ```csv title="ratings.csv"    is written to that file
-    ```python title="Not run in the tests: a reason"    is left out, and says why
+How a page is run: `documentation.page_runner`.
 """
 
 from __future__ import annotations
 
 import doctest
-import os
 import re
-import shlex
-import subprocess
 import sys
-import textwrap
 import tomllib
-import traceback
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from quick import slow
 
+from documentation.page_runner import (
+    BrokenExample,
+    blocks,
+    run_page,
+    run_process,
+)
 from tacit.experiment.serve_settings import ServeSettings
 from tacit.experiment.settings import (
     DataSettings,
@@ -53,121 +48,12 @@ PAGES = [*sorted(ROOT.glob("*.md")), *SITE]
 MODULES = [p for p in sorted((ROOT / "src").rglob("*.py")) if p.stem != "__main__"]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
-FENCE = re.compile(r"^ *(?P<ticks>```+) *(?P<language>[\w-]*) *(?P<remark>[^`]*)$")
-REMARK = re.compile(
-    r'title="(?P<skipped>Not run in the tests: \S[^"]*)"|title="(?P<file>[\w.-]+)"|'
-)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)[^)]*\)")
-COMMAND = re.compile(r"^\$ tacit((?:.*\\\n)*.*)$", re.MULTILINE)
-TACIT = Path(sys.executable).with_name("tacit")
-SECONDS = 300  # no command on a page may take longer
 LONG = (  # left to `make test-all`
     "docs/audit.md",  # 25 s: every form of a method is audited
-    "docs/privacy-card.md",  # the demo, which docs/index.md runs as well
+    "docs/privacy-card.md",  # the demo, which README.md runs as well
+    "docs/start.md",  # sixteen commands: 40 s
 )
-
-
-class BrokenExample(Exception):
-    """An example does not do what its page says: names page and line."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: what its fence says, and its text from page line `line` on."""
-
-    language: str
-    remark: str
-    text: str
-    line: int
-
-
-def blocks(text: str) -> list[Block]:
-    """The fenced blocks of a page, in order."""
-    found: list[Block] = []
-    fence, start, body = None, 0, list[str]()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if fence is None:
-            fence, start, body = FENCE.match(line), number + 1, []
-        elif line.strip() == fence["ticks"]:
-            inside = textwrap.dedent("\n".join(body))
-            found.append(Block(fence["language"], fence["remark"], inside, start))
-            fence = None
-        else:
-            body.append(line)
-    if fence is not None:
-        raise BrokenExample(f"the block that starts on line {start} is never closed")
-    return found
-
-
-def run_page(page: Path, where: Path) -> None:
-    """Do in `where` what the page shows; stop at the first thing that fails."""
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    for block in blocks(page.read_text("utf-8")):
-        remark = REMARK.fullmatch(block.remark.strip())
-        if remark is None:
-            problem = f"{block.remark!r} is not a remark this page's runner knows"
-            raise BrokenExample(f"{page}:{block.line - 1}: {problem}")
-        if remark["file"]:
-            (where / remark["file"]).write_text(block.text + "\n", "utf-8")
-        elif block.language in RUNNERS and not remark["skipped"]:
-            RUNNERS[block.language](page, block, where, namespace)
-
-
-def run_python(
-    page: Path, block: Block, where: Path, namespace: dict[str, Any]
-) -> None:
-    if block.text.lstrip().startswith(">>>"):
-        return run_session(page, block, where, namespace)
-    padded = "\n" * (block.line - 1) + block.text  # so that line numbers are the page's
-    try:
-        exec(compile(padded, str(page), "exec"), namespace)
-    except Exception as error:
-        raise BrokenExample(_place(page, block, error)) from error
-
-
-def run_session(
-    page: Path, block: Block, where: Path, namespace: dict[str, Any]
-) -> None:
-    parser, said = doctest.DocTestParser(), list[str]()
-    test = parser.get_doctest(block.text, namespace, page.name, str(page), block.line)
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
-    if runner.run(test, out=said.append, clear_globs=False).failed:
-        raise BrokenExample(f"{page}:{block.line}: {''.join(said)}")
-    namespace.update(test.globs)
-
-
-def run_console(
-    page: Path, block: Block, where: Path, namespace: dict[str, Any]
-) -> None:
-    for command in COMMAND.finditer(block.text):
-        line = block.line + block.text.count("\n", 0, command.start())
-        words = shlex.split(command[1].replace("\\\n", " "), comments=True)
-        _run([str(TACIT), *words], f"{page}:{line}", where)
-
-
-RUNNERS = {"python": run_python, "pycon": run_session, "console": run_console}
-
-
-def _run(command: list[str], place: str, where: Path) -> None:
-    environment = os.environ | {"TACIT_CACHE": str(where / ".cache"), "COLUMNS": "100"}
-    done = subprocess.run(
-        command,
-        cwd=where,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    if done.returncode != 0:
-        shown = shlex.join([Path(command[0]).name, *command[1:]])
-        end = f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
-        raise BrokenExample(f"{place}: {shown}: {end}")
-
-
-def _place(page: Path, block: Block, error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [f.lineno for f in frames if f.filename == str(page)]
-    return f"{page}:{lines[-1] if lines else block.line}: {error!r}"
 
 
 def _name(path: Path) -> str:
@@ -189,7 +75,7 @@ def test_the_examples_of_a_page_run(
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=_name)
 def test_example_scripts_run(script: Path, tmp_path: Path) -> None:
-    _run([sys.executable, str(script)], _name(script), tmp_path)
+    run_process([sys.executable, str(script)], _name(script), tmp_path)
 
 
 @pytest.mark.parametrize("file", MODULES, ids=_name)
@@ -248,6 +134,7 @@ def links(page: Path) -> list[str]:
         ("```python norun\n1 / 0\n```", "page.md:1: 'norun' is not a remark"),
         ("```python no-run: x\n1 / 0\n```", "page.md:1: 'no-run: x' is not a remark"),
         ("```console\n$ ls\n$ tacit nonesuch\n```", "page.md:3: tacit nonesuch: exit"),
+        ("```console\n$ tacit --version\nzebra\n```", "page.md:2: $ tacit --version p"),
         ("```python\nx = 1\n", "line 2 is never closed"),
     ],
 )

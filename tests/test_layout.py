@@ -14,19 +14,25 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE, TESTS = ROOT / "src" / "tacit", ROOT / "tests"
-MUTANTS = "audit/test_mutants.py"  # breaks what each check of an audit is there for
+MUTANTS = "audits/test_mutants.py"  # breaks what each check of an audit is there for
 THREADS = "kernels/test_threads.py"  # holds every kernel against its twin
 
 ELSEWHERE = {  # a module: the file that tests it, and why there
-    "audit/canary_run": (MUTANTS, "whole runs of canaries, honest and broken"),
-    "audit/delivered_bytes": (MUTANTS, "three mutants are there for it"),
-    "audit/local_reports": (MUTANTS, "a key used in two rounds is there for it"),
-    "audit/lying_reports": (MUTANTS, "four mutants are there for it"),
-    "audit/noisy_sums": (MUTANTS, "ten mutants are there for it"),
-    "audit/one_shot": ("audit/test_audit_method.py", "a part of every audit"),
-    "audit/report_isolation": ("audit/test_server_replay.py", "the same small rounds"),
-    "audit/shuffler_minimum": ("audit/test_server_replay.py", "the same small rounds"),
-    "audit/small_world": ("audit/test_honest.py", "where every audit happens"),
+    "audits/canary_run": (MUTANTS, "whole runs of canaries, honest and broken"),
+    "audits/delivered_bytes": (MUTANTS, "three mutants are there for it"),
+    "audits/local_reports": (MUTANTS, "a key used in two rounds is there for it"),
+    "audits/lying_reports": (MUTANTS, "four mutants are there for it"),
+    "audits/noisy_sums": (MUTANTS, "ten mutants are there for it"),
+    "audits/one_shot": ("audits/test_audit_method.py", "a part of every audit"),
+    "audits/report_isolation": (
+        "audits/test_server_replay.py",
+        "the same small rounds",
+    ),
+    "audits/shuffler_minimum": (
+        "audits/test_server_replay.py",
+        "the same small rounds",
+    ),
+    "audits/small_world": ("audits/test_honest.py", "where every audit happens"),
     "cli/evaluate": ("cli/test_train.py", "evaluates the run that was trained"),
     "cli/report": ("cli/test_train.py", "shows the run that was trained"),
     "data/parsing/csv_rows": ("data/sources/test_table.py", "the lines of a table"),

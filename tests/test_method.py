@@ -21,7 +21,7 @@ from tacit.method import (
     enrol,
     participate,
 )
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.testing.contract import mixed_world
 from tacit.testing.toy import ToyFactors
 from tacit.transport.messages import Broadcast, Reports

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.accounting.calibration import gaussian_epsilon
-from tacit.audit.audit_method import audit
+from tacit.audits.audit_method import audit
 from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
@@ -32,7 +32,7 @@ from tacit.method import (
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.models.histories import rows
 from tacit.models.item_relations import unit
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import EVERYONE, Unit, View
 from tacit.runtime.client import Client
 from tacit.runtime.ledger import terms_of

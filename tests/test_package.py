@@ -33,6 +33,7 @@ PINNED_EXTRAS = (
     "baselines",
     "text",
     "tables",
+    "pandas",
     "onnx",
     "serve",
     "bench",

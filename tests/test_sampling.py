@@ -16,7 +16,7 @@ from dp_accounting import (
 
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.sampling import (
     Draw,
     Everyone,

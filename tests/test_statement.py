@@ -5,7 +5,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, SelfComposedDpEven
 
 from tacit.accounting.epsilon import compose
 from tacit.errors import BadValue
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import unprotected
 from tacit.release import Adjacency, Cell, Cells, Release, Standing, Unit, View
 from tacit.statement import Account, Past, account

@@ -12,7 +12,7 @@ from tacit.data.catalog import Catalog
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.method import Method
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.reproduction.published import PublishedTable
 from tacit.reproduction.tables import Claim, ReproducedTable, Reproduction, Row
 from tacit.transport.codec import broadcast_size, wire_size

@@ -2,8 +2,8 @@
 
 private       Algorithm 3 to the letter at a claimed epsilon, or without noise
 rival         DP-FedRec as printed at a claimed epsilon; FedRec without noise
+proven*       sound PrivateRec and DP-FedRec, at a target for the whole run
 *_untrained   the same before its first round
-proven        sound PrivateRec and DP-FedRec, at a target for the whole run
 """
 
 from __future__ import annotations
@@ -107,6 +107,14 @@ class Bench:
     def proven_local(self, epsilon: float) -> Cell:
         """Local reports of interests and clicks."""
         return self._sound("mind-privaterec-local.toml", epsilon)
+
+    def proven_untrained(self) -> Cell:
+        """Where `proven` and `proven_clicks` begin: content by few axes."""
+        return self.proven(self.epsilons[0]).but(*UNTRAINED)
+
+    def proven_local_untrained(self) -> Cell:
+        """Where `proven_local` begins."""
+        return self.proven_local(self.epsilons[0]).but("method.passes=0")
 
     def _sound(self, file: str, epsilon: float) -> Cell:
         target = f"privacy.target_epsilon={epsilon}"

@@ -1,9 +1,10 @@
 """PrivateRec (Liu et al. 2022): Table 1 and Figures 5 to 7, of its training.
 
 Its NewsFeeds are not public; here is the sample of MIND, 3,058 impressions of 2,916
-users to train on, whose AUC has a standard error of .009. A row has paper mode at the
-claimed epsilon of a round, and sound mode at the same figure proven for a whole run.
-Beside them stands each contender's untrained start: a random head over sentence
+users to train on, whose AUC has a standard error of .009. Seeds differ in training and
+noise, not in users: a claim needs an interval over users and one over seeds. Paper mode
+has the claimed epsilon of a round, sound mode the same figure proven for a whole run.
+Beside every figure stands the contender's untrained start: a random head over sentence
 vectors ranks nearly as content similarity does, and whoever learns nothing keeps that.
 """
 
@@ -11,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tacit.release import View
 from tacit.reproduction.cells import Cell, Found, Results, has_data
-from tacit.reproduction.claims import is_above
+from tacit.reproduction.claims import is_above_for_seeds
 from tacit.reproduction.published import Published
 from tacit.reproduction.study import Scale, Study, Table
 from tacit.reproduction.tables import (
@@ -37,6 +38,7 @@ TORCH = {"torch": "train"}
 
 MIND = Bench(
     "the MIND sample",
+    seeds=3,
     epsilons=(1.0, 5.0, 10.0, 20.0, math.inf),
     interests=(2, 3, 5, 10),
     paddings=((3, 0.0), (3, 0.2), (3, 0.5), (3, 0.8), (5, 0.2), (5, 0.5)),
@@ -70,7 +72,7 @@ def study(scale: Scale) -> Study:
     if scale != "smoke" and has_data("mind-small-sample"):
         bench = MIND
     if scale == "full":
-        bench = replace(bench, seeds=3, models=("plm-nr", "naml", "nrms"))
+        bench = replace(bench, models=("plm-nr", "naml", "nrms"))
     tables = {
         "1": table_1(bench),
         "5": figure_5(bench),
@@ -125,59 +127,104 @@ def table_1(bench: Bench) -> Table:
 
 def figure_6(bench: Bench) -> Table:
     """Both noises by the claimed budget, the proven ones at the same figure."""
-    noisy = [epsilon for epsilon in bench.epsilons if math.isfinite(epsilon)]
-    starts = bench.private_untrained(), bench.rival_untrained()
-    sound = {
-        "private": {e: bench.proven(e) for e in noisy},
-        "rival": {e: bench.proven_rival(e) for e in noisy},
-        "(b) local": {e: bench.proven_local(e) for e in noisy},
-        "(c) clicks": {e: bench.proven_clicks(e) for e in noisy},
-    }
+    contenders = _contenders(bench)
 
     def make(results: Results) -> Reproduction:
-        first, other = (results[start] for start in starts)
-        rows, claims = [], []
-        for epsilon in bench.epsilons:
-            ours, rival = (
-                results[kind(epsilon)] for kind in (bench.private, bench.rival)
+        pairs = [(one, e) for e in bench.epsilons for one in contenders if one.runs(e)]
+        rows = [one.row(results, e) for one, e in pairs]
+        order = [
+            _claim(
+                f"PrivateRec is above DP-FedRec at ε_t = {_number(e)}",
+                results[bench.private(e)],
+                results[bench.rival(e)],
             )
-            proven = {n: results[c[epsilon]] for n, c in sound.items() if epsilon in c}
-            rows += [
-                _private_row(epsilon, ours, first, proven),
-                _rival_row(epsilon, rival, other, proven),
-            ]
-            claims += _by_budget(epsilon, ours, rival, first)
+            for e in bench.epsilons
+        ]
+        learns = [one.learns(results, e) for one, e in pairs]
         name = f"{PUBLISHED['figure-6'].where}, AUC on {bench.name}"
-        content = results[bench.content()].mean(AUC)
-        levels = {
-            "content similarity": content,
-            "PrivateRec, untrained": first.mean(AUC),
-            "DP-FedRec, untrained": other.mean(AUC),
-        }
-        lines = {
-            "PrivateRec, claimed": _line(results, noisy, bench.private),
-            "DP-FedRec, claimed": _line(results, noisy, bench.rival),
-            "PrivateRec, proven": _line(results, noisy, bench.proven),
-            "DP-FedRec, proven": _line(results, noisy, bench.proven_rival),
-        }
-        chart = Chart(name, "epsilon", "AUC", lines, levels)
         tables = (ReproducedTable(name, tuple(rows)),)
-        return Reproduction(tables, tuple(claims), (chart,))
+        chart = _chart(name, bench, contenders, results)
+        return Reproduction(tables, (*order, *learns), (chart,))
 
-    kinds = bench.private, bench.rival
-    claimed = (kind(e) for kind in kinds for e in bench.epsilons)
-    proven = (cell for own in sound.values() for cell in own.values())
-    return Table(make, (bench.content(), *starts, *claimed, *proven))
+    cells = (cell for one in contenders for cell in one.cells(bench.epsilons))
+    return Table(make, (bench.content(), *cells))
 
 
-def _by_budget(
-    epsilon: float, ours: Found, rival: Found, untrained: Found
-) -> list[Claim]:
-    at = f"ε_t = {_number(epsilon)}"
-    return [
-        _claim(f"PrivateRec is above DP-FedRec at {at}", ours, rival),
-        _claim(f"PrivateRec is above its untrained start at {at}", ours, untrained),
-    ]
+@dataclass(frozen=True)
+class _Contender:
+    """A line of Figure 6: its cell at an epsilon, and the one where it begins."""
+
+    name: str
+    at: Callable[[float], Cell]
+    start: Cell
+    is_proven: bool
+
+    def runs(self, epsilon: float) -> bool:
+        """Whether it has a cell there: what is proven is finite."""
+        return not self.is_proven or math.isfinite(epsilon)
+
+    def cells(self, epsilons: tuple[float, ...]) -> tuple[Cell, ...]:
+        """All that must be trained for its line."""
+        return (self.start, *(self.at(e) for e in epsilons if self.runs(e)))
+
+    def row(self, results: Results, epsilon: float) -> Row:
+        """Its figure beside its untrained start, in the column of its mode."""
+        found, start = results[self.at(epsilon)], results[self.start]
+        mean = found.mean(AUC)
+        printed = None
+        if self.name == "PrivateRec":
+            printed = PUBLISHED["figure-6"].value(_number(epsilon))
+        return Row(
+            f"{self.name}, ε_t = {_number(epsilon)}",
+            None,
+            None if self.is_proven else mean,
+            mean if self.is_proven else None,
+            ok=True,
+            note="" if printed is None else f"published on NewsFeeds: {printed:.4f}",
+            budget=self._budget(found, epsilon),
+            beside={"untrained": start.mean(AUC), **_over_seeds(found)},
+            se=found.se(AUC),
+        )
+
+    def learns(self, results: Results, epsilon: float) -> Claim:
+        """That it is above its untrained start."""
+        text = f"{self.name} is above its untrained start at ε_t = {_number(epsilon)}"
+        return _claim(text, results[self.at(epsilon)], results[self.start])
+
+    def _budget(self, found: Found, epsilon: float) -> str:
+        if math.isinf(epsilon):
+            return "none"
+        spent = found.spent(View.SERVER)
+        proven = "nothing" if spent is None else f"{spent:,.0f} for the run"
+        if self.is_proven:
+            return f"proven {proven}"
+        return f"claimed {_number(epsilon)} a round, proven {proven}"
+
+
+def _contenders(bench: Bench) -> tuple[_Contender, ...]:
+    rival, sound = bench.rival_untrained(), bench.proven_untrained()
+    local = bench.proven_local_untrained()
+    return (
+        _Contender("PrivateRec", bench.private, bench.private_untrained(), False),
+        _Contender("DP-FedRec", bench.rival, rival, False),
+        _Contender("PrivateRec (a)", bench.proven, sound, True),
+        _Contender("PrivateRec (b)", bench.proven_local, local, True),
+        _Contender("PrivateRec (c)", bench.proven_clicks, sound, True),
+        _Contender("sound DP-FedRec", bench.proven_rival, rival, True),
+    )
+
+
+def _chart(
+    name: str, bench: Bench, contenders: tuple[_Contender, ...], results: Results
+) -> Chart:
+    noisy = [epsilon for epsilon in bench.epsilons if math.isfinite(epsilon)]
+    lines = {one.name: _line(results, noisy, one.at) for one in contenders}
+    levels = {
+        "content similarity": results[bench.content()].mean(AUC),
+        "PrivateRec, untrained": results[bench.private_untrained()].mean(AUC),
+        "DP-FedRec, untrained": results[bench.rival_untrained()].mean(AUC),
+    }
+    return Chart(name, "epsilon", "AUC", lines, levels)
 
 
 def figure_7(bench: Bench) -> Table:
@@ -226,47 +273,16 @@ def figure_5(bench: Bench) -> Table:
     return Table(make, tuple(cells.values()))
 
 
-def _private_row(
-    epsilon: float, ours: Found, untrained: Found, proven: dict[str, Found]
-) -> Row:
-    printed = PUBLISHED["figure-6"].value(_number(epsilon))
-    note = "" if printed is None else f"published on NewsFeeds: {printed:.4f}"
-    claimed = f"claimed {_number(epsilon)} a round, proven nothing"
-    others = {n: f.mean(AUC) for n, f in proven.items() if n.startswith("(")}
-    return Row(
-        f"PrivateRec, ε_t = {_number(epsilon)}",
-        None,
-        ours.mean(AUC),
-        proven["private"].mean(AUC) if proven else None,
-        ok=True,
-        note=note,
-        budget=claimed if math.isfinite(epsilon) else "none",
-        beside={"untrained": untrained.mean(AUC), **others},
-        se=ours.se(AUC),
-    )
-
-
-def _rival_row(
-    epsilon: float, rival: Found, untrained: Found, proven: dict[str, Found]
-) -> Row:
-    spent = rival.spent(View.SERVER)
-    figure = "nothing" if spent is None else f"{spent:,.0f} for the run"
-    claimed = f"claimed {_number(epsilon)} a round, proven {figure}"
-    return Row(
-        f"DP-FedRec, ε_t = {_number(epsilon)}",
-        None,
-        rival.mean(AUC),
-        proven["rival"].mean(AUC) if proven else None,
-        ok=True,
-        budget=claimed if math.isfinite(epsilon) else "none",
-        beside={"untrained": untrained.mean(AUC)},
-        se=rival.se(AUC),
-    )
-
-
 def _row(label: str, found: Found, **beside: float) -> Row:
     mean, se = found.mean(AUC), found.se(AUC)
+    beside |= _over_seeds(found)
     return Row(label, None, mean, None, ok=True, beside=beside, se=se)
+
+
+def _over_seeds(found: Found) -> dict[str, float]:
+    """How far other seeds would move the mean, where there are several."""
+    se = found.pooled(AUC).se_seeds
+    return {} if se is None else {"se over seeds": se}
 
 
 def _line(
@@ -282,8 +298,9 @@ def _above(model: str, found: dict[str, Found], more: str, less: str) -> Claim:
 
 
 def _claim(text: str, more: Found, less: Found) -> Claim:
-    """Holds if the whole 95 % interval of the difference is above zero."""
-    return is_above(text, more.evaluations, less.evaluations, metric=AUC, name="AUC")
+    """Holds if both 95 % intervals are above zero, over users and over seeds."""
+    pair = more.evaluations, less.evaluations
+    return is_above_for_seeds(text, *pair, metric=AUC, name="AUC")
 
 
 def _number(epsilon: float) -> str:

@@ -3,7 +3,7 @@
     import tacit
 
     run = tacit.train("exp.toml", out="run")         # rounds, evaluation, files
-    tacit.load("run").recommend(["item-1"], k=10)    # on this device, nothing is sent
+    tacit.load("run").recommend(["item-1"], n=10)    # on this device, nothing is sent
 
 Read `tacit.method` first: it says what a federated recommender is.
 """

@@ -63,7 +63,7 @@ from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.models.onnx_graph import Formula
 from tacit.phase import Phase, check_phases, in_turn, named, phase_of
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import (
     UNPROTECTED,
     CentralGaussian,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit import check
 from tacit.errors import BadValue, Refused
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import (
     CELLS,
     EVERYONE,

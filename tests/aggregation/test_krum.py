@@ -8,7 +8,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.methods.fedvae import FedVae
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.simulate import check_plan
 from tacit.transport.channels import Each, RoundContext, Sum
 from tacit.transport.messages import Layout, Reports, Slot

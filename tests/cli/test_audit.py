@@ -3,7 +3,7 @@ from functools import partial
 import pytest
 
 from tacit.attacks import leaks
-from tacit.audit.checks import Estimate
+from tacit.audits.checks import Estimate
 from tacit.cli.audit import _shown, _up
 from tacit.documents import read_document
 from tacit.experiment import auditing

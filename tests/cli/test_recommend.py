@@ -46,7 +46,7 @@ def test_a_run_that_is_not_there(tacit, tmp_path):
 def test_a_user_is_served_without_torch(run):
     code = (
         "import sys, tacit\n"
-        f"best = tacit.load({str(run)!r}).recommend(['item 1'], k=3)\n"
+        f"best = tacit.load({str(run)!r}).recommend(['item 1'], n=3)\n"
         "assert len(best) == 3\n"
         "assert 'torch' not in sys.modules\n"
     )

@@ -129,7 +129,7 @@ def test_the_model_is_the_methods_own(tacit, shop, tmp_path):
     model = json.loads((run / "model.json").read_text())
     assert model["method"]["name"] == "gram"
     assert {*model["privacy"]["noise_multiplier"]} == {"counts", "relations"}
-    best = library.load(run).recommend(["item0", "item2", "item4"], k=3)
+    best = library.load(run).recommend(["item0", "item2", "item4"], n=3)
     assert {line.id for line in best} <= {f"item{i}" for i in range(0, ITEMS, 2)}
     assert tacit("recommend", run, "--history", "item1,item3").code == 0
     exported = tacit("export", run)

@@ -25,7 +25,7 @@ from tacit.method import (
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import least_total
 from tacit.privacy.guarantees import set_of_items
 from tacit.release import EVERYONE, View

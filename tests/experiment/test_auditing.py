@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tacit.audit.audit_method import TICKS
-from tacit.audit.checks import Audit, Check, Estimate
+from tacit.audits.audit_method import TICKS
+from tacit.audits.checks import Audit, Check, Estimate
 from tacit.errors import BadRun, BadValue
 from tacit.experiment import auditing
 from tacit.experiment.auditing import audit_named, subjects_of

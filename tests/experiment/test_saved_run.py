@@ -20,7 +20,7 @@ from tacit.experiment.saved_run import holding_of, load
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import (
     CentralGaussian,
     LocalBits,
@@ -109,14 +109,14 @@ def test_stars_and_profile_reach_the_list():
     """Somebody who dislikes plums is not taken for one who likes them."""
     model = recommender(adapt_epochs=20, adapt_rate=0.5)
     held = holding_of(model, SimpleNamespace(), "bob")
-    own = model.recommend(held, k=2)
+    own = model.recommend(held, n=2)
     assert {line.id for line in own} == {"apple", "pear"}  # not what bob has
-    named = model.recommend(held.ids(CATALOG), k=2)
+    named = model.recommend(held.ids(CATALOG), n=2)
     assert own[0].score != pytest.approx(named[0].score)
     nobody = replace(held, profile=Profiles(Strings.of(["x"])))
     without = replace(model.method, adapt_epochs=0)
     still = Recommender(without, model.broadcast, CATALOG)
-    scores = [still.recommend(h, k=1)[0].score for h in (held, nobody)]
+    scores = [still.recommend(h, n=1)[0].score for h in (held, nobody)]
     assert scores[0] != pytest.approx(scores[1])
 
 
@@ -146,7 +146,7 @@ def test_a_model_that_names_a_setting_of_an_older_version_is_of_use(tmp_path):
     """Models of `privrec` once named the cohort, which says nothing of ranking."""
     model = recommender(adapt_epochs=0)
     saved(model, tmp_path, cohort=30)
-    assert load(tmp_path).recommend(["fig"], k=3) == model.recommend(["fig"], k=3)
+    assert load(tmp_path).recommend(["fig"], n=3) == model.recommend(["fig"], n=3)
 
 
 def test_the_protection_stands_beside_the_methods_own_settings(tmp_path):
@@ -259,10 +259,10 @@ def test_a_model_of_the_first_format_recommends_as_it_did(
     files = trained(tmp_path, method=method, privacy=now)
     model = load(files.path)
     history = model.catalog.ids[:2]
-    before = model.recommend(history, k=5)
+    before = model.recommend(history, n=5)
     in_first_format(files, then)
     again = load(files.path)
-    assert again.recommend(history, k=5) == before
+    assert again.recommend(history, n=5) == before
     assert type(again.method.privacy) is kind
 
 
@@ -285,5 +285,5 @@ def test_a_first_privrec_with_every_setting_it_had(tmp_path):
     }
     in_first_format(files, protection)
     found = load(tmp_path)
-    assert found.recommend(["fig"], k=3) == model.recommend(["fig"], k=3)
+    assert found.recommend(["fig"], n=3) == model.recommend(["fig"], n=3)
     assert type(found.method.privacy) is CentralGaussian

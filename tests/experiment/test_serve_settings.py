@@ -6,7 +6,7 @@ from tacit.errors import BadValue
 from tacit.experiment.serve_settings import ServeSettings
 from tacit.method import CentralGaussian
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Unit, View
 
 PLAN = Plan(5000, rounds=3, channel="secure_sum", target_epsilon=4.0, delta=1e-6)

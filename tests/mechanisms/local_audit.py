@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.audit.likelihood_ratios import DRAWS
-from tacit.audit.lower_bounds import ERRORS, log_ratio
+from tacit.audits.likelihood_ratios import DRAWS
+from tacit.audits.lower_bounds import ERRORS, log_ratio
 from tacit.keys import Key, Keys
 
 

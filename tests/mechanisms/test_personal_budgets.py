@@ -9,7 +9,7 @@ from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.mechanisms.personal_budgets import ByClip, ByClipWithBits, ByRate
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.sampling import PoissonByGroup
 from tacit.testing.mechanism_contract import MechanismContract
 from tacit.tree import Tree

@@ -19,7 +19,7 @@ from onnx_device import run
 
 from tacit.accounting.epsilon import epsilon
 from tacit.aggregation.server_optimizers import Adam
-from tacit.audit.audit_method import audit
+from tacit.audits.audit_method import audit
 from tacit.data.catalog import Profiles
 from tacit.data.features import Vectors
 from tacit.data.federated_data import FederatedData
@@ -35,7 +35,7 @@ from tacit.method import (
 )
 from tacit.methods.dpvae import DpVae
 from tacit.models.mult_vae import Network
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import PublishedPersonalNoise
 from tacit.release import Standing, Unit, View
 from tacit.runtime.simulate import Simulation

@@ -17,7 +17,7 @@ from tacit.method import (
     enrol,
 )
 from tacit.methods.federated_popularity import FederatedPopularity
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalItem
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.runtime.simulate import Simulation

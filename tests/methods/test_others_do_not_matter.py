@@ -24,7 +24,7 @@ from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
 from tacit.methods.rivals.dpals import Dpals
 from tacit.methods.rivals.dpmf import Dpmf
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalBits, LocalPrivUnit
 from tacit.runtime.simulate import Simulation
 from tacit.tree import Dense, Factored

@@ -19,7 +19,7 @@ from tacit.ledger.records import Refusal
 from tacit.method import Unmetered, participate
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian
 from tacit.privacy.budgets import as_one_epsilon
 from tacit.release import Unit, View

@@ -9,7 +9,7 @@ import pytest
 from dp_accounting import get_epsilon_gaussian
 from onnx_device import run
 
-from tacit.audit.audit_method import audit
+from tacit.audits.audit_method import audit
 from tacit.baselines.content import Content
 from tacit.data.catalog import Catalog
 from tacit.data.features import Numeric, Text, Vectors
@@ -31,7 +31,7 @@ from tacit.method import (
 )
 from tacit.methods.privaterec import PrivateRec
 from tacit.models.news_vectors import centred
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import (
     PublishedAttentionNoise,
     PublishedGradientNoise,
@@ -597,12 +597,12 @@ def test_an_exported_file_ranks_as_recommend_does(served):
         (scores,) = run(content, x)
         scores[x[0] > 0] = -np.inf
         best = np.argsort(-scores, kind="stable")[:8]
-        assert [ids[i] for i in best] == [r.id for r in served.recommend(history, k=8)]
+        assert [ids[i] for i in best] == [r.id for r in served.recommend(history, n=8)]
 
 
 def test_it_says_which_news_speak_for_an_item(served):
     """Even items are like even ones, so what was read of them comes first."""
-    found = served.because(["N2", "N5", "N8"], "N4")
+    found = served.why(["N2", "N5", "N8"], "N4")
     assert {reason.id for reason in found[:2]} == {"N2", "N8"}
     assert sum(reason.share for reason in found) == pytest.approx(1.0)
 

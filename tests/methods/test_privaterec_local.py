@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from methods.test_privaterec import described, shown_news
 
-from tacit.audit.audit_method import audit
-from tacit.audit.likelihood_ratios import check_epsilon
+from tacit.audits.audit_method import audit
+from tacit.audits.likelihood_ratios import check_epsilon
 from tacit.data.federated_data import FederatedData
 from tacit.data.impressions import Impressions
 from tacit.data.ragged import Ragged
@@ -28,7 +28,7 @@ from tacit.method import (
     participate,
 )
 from tacit.methods.privaterec_local import PrivateRecLocal
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalClicks, LocalNoisyClicks
 from tacit.release import Standing, Unit, View
 from tacit.runtime.simulate import Simulation, check_plan

@@ -8,7 +8,7 @@ from tacit.errors import Refused
 from tacit.experiment.registry import method_class, method_names
 from tacit.keys import Key
 from tacit.method import Method
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, FixedSize
 from tacit.testing.contract import mixed_world

@@ -7,7 +7,7 @@ from quick import some_of
 
 from tacit.errors import BadValue
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalBits, LocalPrivUnit
 from tacit.privacy.budgets import BEST_MIXED_EPSILON, LocalBudget, given
 from tacit.release import Unit, View

@@ -19,7 +19,7 @@ from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.methods.fedvae import FedVae
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import (
     CentralGaussian,
     LocalBits,

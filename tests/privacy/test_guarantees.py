@@ -17,7 +17,7 @@ from tacit.accounting.events import FailureDpEvent, ShuffledDpEvent, pure_local
 from tacit.errors import Refused
 from tacit.ledger.budget import spent
 from tacit.methods.federated_popularity import FederatedPopularity
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian
 from tacit.privacy.guarantees import (
     is_mixed,

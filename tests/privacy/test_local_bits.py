@@ -17,7 +17,7 @@ from tacit.kernels.dispatch import TABLE
 from tacit.keys import Key
 from tacit.models.implicit_factors import ImplicitFactors
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalBits, PublishedVotes
 from tacit.sampling import Once
 from tacit.transport.channels import Each, RoundContext

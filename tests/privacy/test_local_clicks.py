@@ -8,7 +8,7 @@ import pytest
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalClicks, LocalNoisyClicks
 from tacit.release import EVERYONE, Unit, View
 from tacit.sampling import Once

@@ -6,7 +6,7 @@ import pytest
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalFlips
 from tacit.release import Unit, View
 from tacit.statement import account

@@ -8,7 +8,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.randomized_response import RandomizedResponse
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalItem
 from tacit.release import Adjacency
 from tacit.sampling import Once

@@ -9,7 +9,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.priv_unit import PrivUnit
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalPrivUnit
 from tacit.release import Unit, View
 from tacit.sampling import Everyone, Once

@@ -12,7 +12,7 @@ from tacit.accounting.epsilon import epsilon
 from tacit.errors import BadValue
 from tacit.models.histories import log_counts
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, Unprotected
 from tacit.privacy.budgets import (
     LocalBudget,

@@ -7,7 +7,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalBits, PublishedClippedSum, PublishedVotes
 from tacit.release import Standing, Unit, View
 from tacit.sampling import Everyone, FixedSize, Once, Poisson

@@ -10,7 +10,7 @@ from tacit.aggregation.krum import Krum
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import PublishedAttentionNoise, PublishedGradientNoise
 from tacit.release import Standing, Unit
 from tacit.statement import account

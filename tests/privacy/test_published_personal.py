@@ -9,7 +9,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.mechanisms.published import classic_sigma, optimal_clip
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import PublishedPersonalNoise
 from tacit.release import Standing, Unit, View
 from tacit.sampling import FixedSize

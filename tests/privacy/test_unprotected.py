@@ -7,7 +7,7 @@ from tacit.aggregation.krum import Krum
 from tacit.aggregation.mean import Mean
 from tacit.keys import Key
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import Unprotected
 from tacit.release import Standing
 from tacit.statement import account

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import unprotected
 from tacit.release import Release
 from tacit.reporting.report_data import (

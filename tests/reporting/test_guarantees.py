@@ -6,7 +6,7 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 from tacit.accounting.events import pure_local
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
 from tacit.release import Release
 from tacit.reporting.guarantees import in_full, in_short, rounded_up

@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from tacit.accounting.events import pure_local
 from tacit.errors import BadValue
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
 from tacit.release import Cells, Release
 from tacit.reporting.plain_words import in_words, meaning

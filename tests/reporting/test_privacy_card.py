@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from dp_accounting import GaussianDpEvent
 
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
 from tacit.release import Cells, Release
 from tacit.reporting.privacy_card import render

@@ -8,8 +8,10 @@ from tacit.reproduction.claims import (
     difference,
     evidence,
     is_above,
+    is_above_for_seeds,
     is_close,
     on_shared_users,
+    over_seeds,
 )
 from tacit.results import Evaluation, Groups
 
@@ -45,6 +47,35 @@ def test_several_seeds():
     claim = is_above("it is", *pair, metric="ndcg@10", name="nDCG")
     assert claim.evidence.startswith("nDCG +0.300")
     assert claim.evidence.endswith("2 users")
+
+
+def test_an_interval_over_seeds_is_students():
+    """Differences of .1, .2 and .3: deviation .1, quantile 4.303 of two degrees."""
+    more = [found([0.5 + x, 0.7 + x]) for x in (0.1, 0.2, 0.3)]
+    less = [found([0.5, 0.7])] * 3
+    reach = 4.302653 * 0.1 / 3**0.5
+    assert over_seeds(more, less, "ndcg@10") == pytest.approx(
+        (0.2 - reach, 0.2 + reach)
+    )
+    with pytest.raises(BadValue, match="seeds"):
+        over_seeds(more[:1], less[:1], "ndcg@10")
+
+
+def test_a_claim_for_seeds_needs_both_intervals():
+    """Every user gains in each seed, but seeds differ too much to speak of others."""
+    less = [found([0.5, 0.7])] * 3
+    alike = [found([0.6 + x, 0.8 + x]) for x in (0.0, 0.01, 0.02)]
+    apart = [found([0.6 + x, 0.8 + x]) for x in (0.0, 0.1, 0.2)]
+    assert is_above_for_seeds("it is", alike, less, metric="ndcg@10").ok
+    claim = is_above_for_seeds("perhaps", apart, less, metric="ndcg@10")
+    assert is_above("it is", apart, less, metric="ndcg@10").ok
+    assert not claim.ok
+    assert claim.evidence.endswith("2 users; -0.048 to +0.448 over 3 seeds")
+
+
+def test_a_single_seed_has_the_interval_over_users_alone():
+    claim = is_above_for_seeds("it is", [HIGH], [LOW], metric="ndcg@10")
+    assert claim == is_above("it is", HIGH, LOW, metric="ndcg@10")
 
 
 def test_other_users_cannot_be_compared():

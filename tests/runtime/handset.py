@@ -35,7 +35,7 @@ from tacit.data.shards import Shards
 from tacit.keys import Key
 from tacit.ledger import anchor, durable, schema
 from tacit.ledger.budget import Cap
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import local
 from tacit.release import Release
 from tacit.runtime import client as device_module

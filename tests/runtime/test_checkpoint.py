@@ -12,7 +12,7 @@ from tacit.data.federated_data import FederatedData
 from tacit.errors import BadRun
 from tacit.keys import Key
 from tacit.method import Clients, Server
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime import checkpoint
 from tacit.runtime.checkpoint import (
     load_checkpoint,

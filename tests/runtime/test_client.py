@@ -26,7 +26,7 @@ from tacit.method import Unmetered, enrol, participate
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.privacy.guarantees import local
 from tacit.release import Release, Standing, View

@@ -21,7 +21,7 @@ from tacit.methods.fedvae import FedVae
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalBits, LocalPrivUnit
 from tacit.privacy.guarantees import summed, unprotected
 from tacit.release import CELLS, EVERYONE, Cell, Release, Standing, Unit, View

@@ -11,7 +11,7 @@ from tacit.data.strings import Strings
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime import rounds
 from tacit.runtime.rounds import Tally, chunk_size
 from tacit.runtime.simulate import Simulation

@@ -21,7 +21,7 @@ from quick import some_or_all
 from tacit.documents import read_document
 from tacit.errors import BadRun, BadValue, Damaged
 from tacit.keys import Key
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Unit, View
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.rounds import State

@@ -13,7 +13,7 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.runtime.checkpoint import parts_of
 from tacit.runtime.secrets import Secrets

@@ -24,7 +24,7 @@ from tacit.methods.rivals.dpals import Dpals
 from tacit.methods.rivals.dplcf import Dplcf
 from tacit.methods.rivals.dpmf import Dpmf
 from tacit.methods.rivals.fofl import Fofl
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import (
     CentralGaussian,
     LocalBits,

@@ -6,7 +6,7 @@ import pytest
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Everyone, FixedSize, Poisson, PoissonByGroup

@@ -7,7 +7,7 @@ import pytest
 from tacit.errors import BadRun
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian
 from tacit.runtime.warm_start import plain_past, read_past, read_spent
 from tacit.sampling import Everyone, Once, Poisson

@@ -21,7 +21,7 @@ from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import BadRun
 from tacit.keys import Key
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson

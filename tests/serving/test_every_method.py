@@ -9,7 +9,7 @@ from tacit.keys import Key
 from tacit.methods.fedvae import FedVae
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.serving.query import Mode
 from tacit.serving.query_server import QueryServer

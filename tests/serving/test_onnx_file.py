@@ -25,7 +25,7 @@ from tacit.methods.privaterec import PrivateRec
 from tacit.methods.privrec import PrivRec
 from tacit.methods.rivals.dplcf import Dplcf
 from tacit.models.onnx_graph import HISTORIES
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.serving import onnx_file
 from tacit.serving.onnx_file import to_onnx

@@ -7,7 +7,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.serving.recommender import Recommender, stranger
 from tacit.testing.toy import ToyFactors
@@ -22,13 +22,13 @@ def popular() -> Recommender:
 
 
 def test_the_best_come_first_and_nothing_held_is_shown():
-    best = popular().recommend(["b"], k=2)
+    best = popular().recommend(["b"], n=2)
     assert [line.id for line in best] == ["d", "c"]
     assert [line.score for line in best] == [0.4, 0.3]
 
 
 def test_a_short_catalog_gives_a_short_list():
-    assert [line.id for line in popular().recommend(["b", "d"], k=10)] == ["c", "a"]
+    assert [line.id for line in popular().recommend(["b", "d"], n=10)] == ["c", "a"]
 
 
 def test_repeats_in_a_history_are_harmless():
@@ -39,10 +39,10 @@ def test_someone_with_everything_gets_nothing():
     assert popular().recommend(["a", "b", "c", "d"]) == []
 
 
-@pytest.mark.parametrize("k", [0, -1])
-def test_a_list_has_at_least_one_place(k):
-    with pytest.raises(BadValue, match="k="):
-        popular().recommend([], k=k)
+@pytest.mark.parametrize("n", [0, -1])
+def test_a_list_has_at_least_one_place(n):
+    with pytest.raises(BadValue, match="n="):
+        popular().recommend([], n=n)
 
 
 def test_an_unknown_item_is_named():
@@ -50,13 +50,65 @@ def test_an_unknown_item_is_named():
         popular().recommend(["e"])
 
 
+def test_several_histories_give_one_list_each():
+    histories = [["b"], ["b", "d"], []]
+    found = popular().recommend(histories, n=2)
+    assert found == [popular().recommend(history, n=2) for history in histories]
+    assert popular().recommend([[]]) == [popular().recommend([])]
+    assert popular().recommend(tuple(map(tuple, histories)), n=2) == found
+
+
+def test_many_histories_are_ranked_a_few_hundred_at_a_time(monkeypatch):
+    monkeypatch.setattr("tacit.serving.recommender._USERS_AT_ONCE", 2)
+    model, histories = related(), [["a"], ["c"], ["b"], ["d"], ["a", "c"]]
+    found = model.recommend(histories, n=1)
+    assert [[line.id for line in one] for one in found] == [
+        [line.id for line in model.recommend(history, n=1)] for history in histories
+    ]
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        ("b", r"history='b' is one text; .* such as \['b'\]"),
+        (b"b", r"such as \['b'\]"),
+        (3, "history=3 must be a list of item ids"),
+        (None, "history=None must be a list"),
+        ({"b": 1.0}, "must be a list of item ids"),
+        ([3], "item 3 is of type int; .* write '3'"),
+        ([2.5], "write '2.5'"),
+        (["b", None], "item None is of type NoneType"),
+        (np.array([1, 2]), "is of type int64; .* write '1'"),
+        ([["b"], "d"], "history='d' is one text"),
+        ([["b"], 4], "history=4 must be a list"),
+        ([["b"], [4]], "item 4 is of type int"),
+    ],
+)
+def test_what_is_no_history_says_what_to_do(history, said):
+    with pytest.raises(BadValue, match=said):
+        popular().recommend(history)
+
+
+@pytest.mark.parametrize(
+    ("history", "item"), [("a", "b"), ([1], "b"), (["a"], 2), (["a"], None)]
+)
+def test_why_refuses_the_same(history, item):
+    with pytest.raises(BadValue, match=r"list of item ids|ids are texts"):
+        related().why(history, item)
+
+
+@pytest.mark.parametrize("kind", [tuple, np.array, iter])
+def test_a_history_may_be_any_collection_of_texts(kind):
+    assert popular().recommend(kind(["b"])) == popular().recommend(["b"])
+
+
 def test_a_personal_model_folds_a_stranger_in_by_history():
     method = ToyFactors(factors=1)
     factors = np.array([[1.0], [1.0], [-1.0], [-1.0]])
     broadcast = Broadcast(1, bytes(16), {"V": factors, "b": np.zeros(4)})
     recommender = Recommender(method, broadcast, CATALOG)
-    assert recommender.recommend(["a"], k=1)[0].id == "b"
-    assert recommender.recommend(["c"], k=1)[0].id == "d"
+    assert recommender.recommend(["a"], n=1)[0].id == "b"
+    assert recommender.recommend(["c"], n=1)[0].id == "d"
 
 
 def test_strangers_hold_a_fresh_state():
@@ -84,13 +136,13 @@ def related() -> Recommender:
 
 
 def test_a_recommendation_has_reasons_in_the_history():
-    reasons = related().because(["a", "d"], "b")
+    reasons = related().why(["a", "d"], "b")
     assert [reason.id for reason in reasons] == ["a"]
     assert reasons[0].share == pytest.approx(1.0)
-    both = related().because(["a", "c", "d"], "b", n=1)
+    both = related().why(["a", "c", "d"], "b", n=1)
     assert [reason.id for reason in both] == ["a"]
 
 
 def test_popularity_gives_no_reasons():
     with pytest.raises(Refused, match="cannot say why"):
-        popular().because(["a"], "b")
+        popular().why(["a"], "b")

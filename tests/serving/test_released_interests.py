@@ -12,7 +12,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.ledger.budget import spent
 from tacit.ledger.terms import Terms
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Unit, View
 from tacit.serving.released_interests import InterestSums
 

@@ -16,7 +16,7 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.fedvae import FedVae
 from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.serving import taste as taste_module
 from tacit.serving.recommender import Holding, Recommender
@@ -77,7 +77,7 @@ METHODS = {
 
 def test_many_lists_of_one_taste_adapt_once(model):
     mine = model.taste(held())
-    lists = [model.recommend(mine, k=k) for k in (1, 5, 5)]
+    lists = [model.recommend(mine, n=k) for k in (1, 5, 5)]
     assert Counting.adapted == 1
     assert lists[1] == lists[2]
     assert lists[0] == lists[1][:1]
@@ -91,14 +91,14 @@ def test_a_taste_gives_the_list_that_its_history_gives(name, how, tmp_path, use_
     use_seed(5)
     ids = held().ids(WORLD.catalog)
     history = {"ids": ids, "holding": held(), "nothing": []}[how]
-    expected = model.recommend(history, k=20)
-    assert model.recommend(model.taste(history), k=20) == expected
+    expected = model.recommend(history, n=20)
+    assert model.recommend(model.taste(history), n=20) == expected
     model.taste(history, keep=tmp_path / "taste")
     use_seed(6)
     again = replace(model).taste(history, keep=tmp_path / "taste")
-    assert model.recommend(again, k=20) == expected
+    assert model.recommend(again, n=20) == expected
     differs = name == "privrec" and how != "nothing"
-    assert (model.recommend(history, k=20) != expected) == differs
+    assert (model.recommend(history, n=20) != expected) == differs
 
 
 def test_a_taste_of_another_model_is_refused(model):

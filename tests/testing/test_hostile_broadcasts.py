@@ -6,7 +6,7 @@ import pytest
 from tacit.data.catalog import Catalog
 from tacit.errors import BadMessage
 from tacit.keys import Key
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.testing.hostile_broadcasts import not_agreed, within
 from tacit.testing.toy import ToyFactors
 from tacit.transport.messages import NO_PHASE

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from tacit.data.catalog import Catalog
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.method import Clients, Server, Tastes, Updates
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.transport import codec
 from tacit.transport.codec import (
     broadcast_size,

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.errors import BadMessage, BadValue
 from tacit.keys import Key
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.transport.codec import decode_reports, encode_reports
 from tacit.transport.messages import Broadcast, Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Grouped, Symmetric, TouchedRows, Tree

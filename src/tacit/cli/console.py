@@ -12,7 +12,7 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import IO, Any
@@ -29,6 +29,7 @@ from rich.progress import (
 
 from tacit.text import in_json, shown
 
+_NARROWEST = 40  # columns; what is narrower reads no sentence
 PLAIN_SECONDS = 5.0  # between progress lines in a pipe: a log of hours stays readable
 
 
@@ -49,6 +50,18 @@ class _Safe(Console):
 def out() -> Console:
     """The console for answers, on stdout."""
     return _Safe(sys.stdout)
+
+
+def width() -> int:
+    """The columns of a line of an answer, one less than the terminal has."""
+    # In the last column some terminals begin a new line, and an empty one follows.
+    return max(_NARROWEST, out().width - 1)
+
+
+def tell(lines: Iterable[str]) -> None:
+    """Print lines that were made for this width on stdout."""
+    for line in lines:
+        out().print(line, markup=False)
 
 
 def err() -> Console:

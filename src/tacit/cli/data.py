@@ -40,18 +40,18 @@ Download = Annotated[
 @app.command("list")
 def list_(json: Json = False) -> None:
     """List the known data sets with their titles and homes."""
-    from rich.table import Table
-
     from tacit.data import sources
+    from tacit.reporting.terminal import wrapped
 
     known = [sources.source(name) for name in sources.names()]
     if json:
         console.print_json({"sets": [_about(source) for source in known]})
         return
-    table = Table("name", "what", "home", box=None, pad_edge=False)
+    left, width = max(len(source.name) for source in known) + 2, console.width()
     for source in known:
-        table.add_row(source.name, source.title, source.home)
-    console.out().print(table)
+        name, blank = f"{source.name:<{left}}", " " * left
+        console.tell(wrapped(source.title, width, first=name, later=blank))
+        console.tell(wrapped(source.home, width, first="    ", later="    "))
     console.note("terms and counts: tacit data describe NAME")
 
 

@@ -111,8 +111,8 @@ def _print(outcome: Any, judged: dict[str, Any], shown: Any, page: Path) -> None
         f"{len(log):,} ratings. {assembled.plan.population:,} clients trained; "
         f"{len(assembled.split.test.users):,} users were never seen.\n"
     )
-    for line in guarantees.in_short(plan_account(assembled).totals):
-        out.print(line, markup=False)
+    totals = plan_account(assembled).totals
+    console.tell(guarantees.in_short(totals, console.width()))
     out.print()
     own = outcome.document["method"]
     out.print(tables.to_rich(tables.comparison(contenders(judged, own))))

@@ -146,12 +146,11 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any, *, long: bool) -> No
     if one is not None:
         out.print(groups_as_one(assembled.plan.groups, one), markup=False)
     out.print()
-    for line in in_short(told.totals):
-        out.print(line, markup=False)
+    width = console.width()
+    console.tell(in_short(told.totals, width))
     if told.both:
         out.print("\nwith the earlier runs", style="bold")
-        for line in in_short(told.both):
-            out.print(line, markup=False)
+        console.tell(in_short(told.both, width))
     if not long:
         out.print("\nall fields of every release: --long; for programs: --json")
         return
@@ -164,5 +163,4 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any, *, long: bool) -> No
     for title, statements in parts.items():
         if statements:
             out.print(f"\n{title}", style="bold")
-        for line in in_full(statements):
-            out.print(line, markup=False)
+        console.tell(in_full(statements, width))

@@ -117,7 +117,7 @@ def recommend(
     else:
         marks = _marks(recommender, sensitive, protection)
         answer = _served(recommender, own, k, settings, ledger, marks)
-    because = {i.id: recommender.because(held, i.id) for i in answer.items if why}
+    because = {i.id: recommender.why(held, i.id) for i in answer.items if why}
     if json:
         items = [
             {**asdict(line), **({"because": because[line.id]} if why else {})}

@@ -21,6 +21,8 @@ _BESIDE = (
     "random",
     "printed rate",
     "shown in top 10",
+    "untrained",
+    "se over seeds",
 )  # the rest is in the documents
 
 

@@ -85,12 +85,11 @@ def _print(document: Mapping[str, Any], path: Path) -> None:
         out.print(to_rich(comparison(contenders(judged, document["method"]))))
     for metric in document.get("released_metrics", ()):
         out.print(released(metric), markup=False)
-    for line in in_short(map(statement_of, document["epsilons"])):
-        out.print(line, markup=False)
+    width = console.width()
+    console.tell(in_short(map(statement_of, document["epsilons"]), width))
     if both := document["epsilons_with_earlier"]:
         out.print("with the earlier runs", style="bold")
-        for line in in_short(map(statement_of, both)):
-            out.print(line, markup=False)
+        console.tell(in_short(map(statement_of, both), width))
     if is_release:
         _say_what_to_publish(path)
     out.print(f"report: {shown(str(path / 'report.html'))}")

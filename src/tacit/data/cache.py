@@ -3,12 +3,13 @@
     <cache>/downloads/ml-1m.zip
     <cache>/parsed/movielens-1m/manifest.json, 0000.npy, 0001.npy, …
     <cache>/vectors/0123…/manifest.json, 0000.npy    vectors of texts, by their content
+    <cache>/frames/0123…/frame.arrow                 what a Python program handed over
 
 An entry is written beside its final path and renamed into it, so it is whole or absent.
 It says what it was made from, by the content of the archive, and has a digest of every
 column and of itself. One that is damaged, of another format or made from another
 archive is made anew. Arrays read from an entry are read-only. The folder may be deleted
-at any time.
+at any time; a frame must then be handed over again.
 """
 
 from __future__ import annotations
@@ -61,6 +62,11 @@ def downloads(cache: Path) -> Path:
 def entry(cache: Path, name: str) -> Path:
     """The folder of the cache that holds one parsed data set."""
     return cache / "parsed" / name
+
+
+def frames(cache: Path) -> Path:
+    """The folder of the cache that holds frames which a Python program handed over."""
+    return cache / "frames"
 
 
 def through(

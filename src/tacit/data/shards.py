@@ -7,6 +7,7 @@ method that learns from histories alone need not know of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -62,10 +63,19 @@ class Shards:
         cls, items: ArrayLike, *, n_items: int, value: float = 1.0
     ) -> Shards:
         """One client that holds these items, all of the same value."""
-        held = arrays.integers(items, "items", below=n_items)
-        owner, values = np.zeros(len(held), np.int64), np.full(len(held), value)
+        return cls.of_histories([items], n_items=n_items, value=value)
+
+    @classmethod
+    def of_histories(
+        cls, histories: Sequence[ArrayLike], *, n_items: int, value: float = 1.0
+    ) -> Shards:
+        """One client per history, with items that all have the same value."""
+        held = [arrays.integers(one, "items", below=n_items) for one in histories]
+        owners = np.repeat(np.arange(len(held)), [len(one) for one in held])
+        items = np.concatenate([np.zeros(0, np.int64), *held])
+        values = np.full(len(items), value)
         log = Interactions.of_columns(
-            owner, held, values=values, n_users=1, n_items=n_items
+            owners, items, values=values, n_users=len(held), n_items=n_items
         )
         return cls.of(log)
 

@@ -41,7 +41,7 @@ from tacit.experiment.warm_start import EarlierRun
 from tacit.keys import Key
 from tacit.method import Method, Refreshable, SumMethod
 from tacit.models.sentence_encoder import MiniLm
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import UNPROTECTED
 from tacit.privacy.budgets import as_one_epsilon, rates_for_targets
 from tacit.privacy.guarantees import set_of_items

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tacit import check
-from tacit.audit.audit_method import TICKS, audit, groups_of, playable
-from tacit.audit.canary_run import CANARIES, ROUNDS
-from tacit.audit.checks import Audit
+from tacit.audits.audit_method import TICKS, audit, groups_of, playable
+from tacit.audits.canary_run import CANARIES, ROUNDS
+from tacit.audits.checks import Audit
 from tacit.documents import write_document
 from tacit.errors import BadValue
 from tacit.experiment.assemble import assemble
@@ -19,7 +19,7 @@ from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.saved_run import SavedRun
 from tacit.keys import Key
 from tacit.method import CentralGaussian, Method, SumMethod
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import EVERYONE
 from tacit.runtime.run import RunDirectory
 

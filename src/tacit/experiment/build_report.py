@@ -118,7 +118,7 @@ def user_of(run: Finished, user: str, *, k: int = 10) -> User:
     recommender = load(run.directory.path)
     held, catalog = holding_of(recommender, run.experiment, user), recommender.catalog
     titles = tuple(catalog.titles[i] for i in catalog.indices(held.ids(catalog)))
-    best = recommender.recommend(held, k=k)
+    best = recommender.recommend(held, n=k)
     reasons = _reasons(recommender, held, [line.id for line in best])
     listed = tuple((line.title, line.score) for line in best)
     return User(user, titles, listed, reasons)
@@ -132,7 +132,7 @@ def _reasons(
         return ()
     history = held.ids(recommender.catalog)
     return tuple(
-        tuple(reason.title for reason in recommender.because(history, item))
+        tuple(reason.title for reason in recommender.why(history, item))
         for item in items
     )
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import tomllib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from tacit.data.dataset import Dataset
 from tacit.data.sources.listed_tables import ItemsTable, UsersTable
 from tacit.data.sources.table import EventsTable
 from tacit.errors import BadValue
+from tacit.experiment.settings import plain_settings
 from tacit.text import shown
 
 TEMPLATE = """\
@@ -191,6 +194,12 @@ class Proposal:
             metrics=_METRICS[self.kept.impressions is not None],
             baselines=self._baselines(log.n_items),
         )
+
+    def settings(self) -> dict[str, Any]:
+        """The experiment as a nested table, as `tacit.train` takes it; whole paths."""
+        found = tomllib.loads(self.toml(Path("exp.toml")))
+        found["data"]["table"] = plain_settings(self.table)
+        return found
 
     def _split(self) -> str:
         if self.kept.impressions is None:

@@ -17,7 +17,7 @@ from tacit import check
 from tacit.errors import BadValue
 from tacit.ledger.snapshot import dearest_rounds
 from tacit.method import Method
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.ledger import terms_of
 from tacit.serving.query import Mode
 from tacit.serving.serving_account import outlook

@@ -749,7 +749,7 @@ def _toml(value: object) -> Any:
         return str(value.resolve())
     if isinstance(value, tuple):
         return [_toml(v) for v in value]
-    if isinstance(value, ItemsTable):
+    if isinstance(value, ItemsTable | UsersTable):
         return plain_settings(value)
     if isinstance(value, Mapping):
         return {str(k): _toml(v) for k, v in value.items()}

@@ -31,7 +31,7 @@ from tacit.experiment.settings import (
     privacy_settings,
 )
 from tacit.files import write_atomically
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Standing, Unit, View
 from tacit.results import Evaluation
 from tacit.runtime.checkpoint import load_checkpoint

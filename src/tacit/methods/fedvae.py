@@ -312,17 +312,8 @@ class FedVae(SumMethod):
 
     def item_space(self, broadcast: Broadcast, candidates: Candidates) -> ItemSpace:
         """The decoder's last layer; items outside the head follow, by their counts."""
-        weights, head = broadcast.weights, broadcast.weights["head"]
-        network = self._network(len(head))
-        vectors, offsets = network.last_layer(weights)
-        if "counts" in weights:
-            vectors, offsets = space_with_tail(
-                vectors,
-                offsets,
-                head=head,
-                counts=weights["counts"],
-                reach=network.reach(weights),
-            )
+        network = self._network(len(broadcast.weights["head"]))
+        vectors, offsets = space_with_tail(network, broadcast.weights)
         return ItemSpace(vectors[candidates.items], offsets[candidates.items])
 
     def user_vectors(

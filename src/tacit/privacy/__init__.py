@@ -3,6 +3,7 @@
     privacy           what a protection is
     unprotected       none: reports leave as they are
     central_gaussian  Gaussian noise on a sum; fixed or moving clip, personal budgets
+    local_report      what those share whose epsilon is that of a whole report
     local_priv_unit   every client randomises its whole report
     local_bits        every client votes about a few coordinates
     local_item        every client names one randomised item

@@ -24,7 +24,7 @@ from tacit.accounting.epsilon import epsilon
 from tacit.errors import BadValue, Refused
 from tacit.mechanisms.one_bit import BEST_EPSILON
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import is_mixed, sum_adjacency
 from tacit.release import EVERYONE, Adjacency, Unit, View
 from tacit.sampling import Once, Poisson, PoissonByGroup, composed

@@ -36,7 +36,7 @@ from tacit.mechanisms.gaussian import GaussianSum, gaussian_event
 from tacit.mechanisms.personal_budgets import ByClip, ByClipWithBits
 from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.phase import Phase, check_clip
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import (
     given,
     groups_of,

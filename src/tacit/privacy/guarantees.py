@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tacit.errors import Refused
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import (
     CELLS,
     EVERYONE,

@@ -31,7 +31,7 @@ from tacit.mechanisms.one_bit import Coordinates, randomized_bits
 from tacit.mechanisms.published.fmf_ldp import PublishedBits
 from tacit.mechanisms.spread_bits import SpreadBits
 from tacit.phase import Phase, check_clip
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import LocalBudget, given
 from tacit.privacy.guarantees import shuffled
 from tacit.privacy.privacy import Codes, Privacy, Slots, release

@@ -13,12 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from jaxtyping import Float, Float32
 from numpy import ndarray
 
-from tacit import check
 from tacit.errors import Refused
 from tacit.keys import Keys
 from tacit.mechanisms.label_choice import LabelChoice
@@ -31,10 +30,11 @@ from tacit.models.public_interests import (
     marked,
 )
 from tacit.phase import Phase
-from tacit.plan import Plan
-from tacit.privacy.budgets import LocalBudget, given
+from tacit.plans import Plan
+from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import local
-from tacit.privacy.privacy import Codes, Privacy, release
+from tacit.privacy.local_report import LocalReport
+from tacit.privacy.privacy import Codes, release
 from tacit.release import EVERYONE, Release
 from tacit.tree import Arrays, Tree
 
@@ -44,26 +44,12 @@ _SLATES = "what each user was shown is public"
 
 
 @dataclass(frozen=True)
-class LocalClicks(Privacy):
+class LocalClicks(LocalReport):
     """Randomised response on an interest and on clicks; `epsilon` is of all of them."""
 
     is_releasable: ClassVar[bool] = True
 
-    epsilon: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.epsilon is not None:
-            check.positive(epsilon=self.epsilon)
-
     # account
-
-    def calibrated(
-        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
-    ) -> Self:
-        """A copy with the largest epsilon per report that meets the plan's target."""
-        if self.epsilon is not None:
-            return self
-        return replace(self, epsilon=LocalBudget(plan).epsilon())
 
     def releases(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False

@@ -9,41 +9,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
-from tacit import check
 from tacit.errors import Refused
 from tacit.keys import Keys
 from tacit.mechanisms.flipped_bits import FlippedBits
 from tacit.phase import Phase
-from tacit.plan import Plan
-from tacit.privacy.budgets import LocalBudget, given
+from tacit.plans import Plan
+from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import local
-from tacit.privacy.privacy import Codes, Privacy, release
+from tacit.privacy.local_report import LocalReport
+from tacit.privacy.privacy import Codes, release
 from tacit.release import EVERYONE, Release
 from tacit.tree import Arrays, Tree
 
 
 @dataclass(frozen=True)
-class LocalFlips(Privacy):
+class LocalFlips(LocalReport):
     """Randomised response on every bit of a row; `epsilon` is that of the whole row."""
 
     is_releasable: ClassVar[bool] = True
-
-    epsilon: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.epsilon is not None:
-            check.positive(epsilon=self.epsilon)
-
-    def calibrated(
-        self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
-    ) -> Self:
-        """A copy with the largest epsilon per row that meets the plan's target."""
-        if self.epsilon is not None:
-            return self
-        return replace(self, epsilon=LocalBudget(plan).epsilon())
 
     def releases(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False

@@ -19,7 +19,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Keys
 from tacit.mechanisms.randomized_response import respond
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import shuffled
 from tacit.privacy.local_priv_unit import LocalPrivUnit

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -23,10 +23,11 @@ from tacit.errors import Refused
 from tacit.keys import Keys
 from tacit.mechanisms.priv_unit import PrivUnit
 from tacit.phase import Phase, check_clip
-from tacit.plan import Plan
-from tacit.privacy.budgets import LocalBudget, given
+from tacit.plans import Plan
+from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import shuffled
-from tacit.privacy.privacy import Codes, Privacy, Slots, release
+from tacit.privacy.local_report import LocalReport
+from tacit.privacy.privacy import Codes, Slots, release
 from tacit.release import EVERYONE, Release
 from tacit.sampling import Once
 from tacit.transport.channels import Delivery, Each, RoundContext, Sum, Unlinked
@@ -37,7 +38,7 @@ _DTYPE = "float32"  # half the bytes; rounding comes after the noise and costs n
 
 
 @dataclass(frozen=True)
-class LocalPrivUnit(Privacy):
+class LocalPrivUnit(LocalReport):
     """Reports one PrivUnitG vector per participation.
 
     Leave `epsilon` out to have it follow from the plan's target. Let clients report
@@ -46,13 +47,12 @@ class LocalPrivUnit(Privacy):
 
     is_releasable: ClassVar[bool] = True
 
-    epsilon: float | None = None  # of one report
     clip: float | None = None  # S of clipped phases; None: the method's own
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "clip"):
-            if getattr(self, name) is not None:
-                check.positive(**{name: getattr(self, name)})
+        super().__post_init__()
+        if self.clip is not None:
+            check.positive(clip=self.clip)
 
     # account
 
@@ -61,9 +61,7 @@ class LocalPrivUnit(Privacy):
     ) -> Self:
         """A copy with the largest epsilon per report that meets the plan's target."""
         check_clip(phases, clip=self.clip)
-        if self.epsilon is not None:
-            return self
-        return replace(self, epsilon=LocalBudget(plan).epsilon())
+        return super().calibrated(plan, phases, is_chosen=is_chosen)
 
     def releases(
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False

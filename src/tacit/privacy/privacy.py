@@ -26,7 +26,7 @@ from tacit.keys import Keys
 from tacit.mechanisms.one_bit import Coordinates
 from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Cells, Release
 from tacit.transport.channels import Delivery, RoundContext
 from tacit.transport.messages import Layout, PublicSlot, Slot, zeros

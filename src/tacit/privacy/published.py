@@ -23,7 +23,7 @@ from tacit.mechanisms import published
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.published.privrec import PublishedSum
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.central_gaussian import CLIP, told_clip
 from tacit.privacy.guarantees import summed

@@ -28,7 +28,7 @@ from tacit.mechanisms.published.privaterec import (
     PublishedLabels,
 )
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import local, unprotected
 from tacit.privacy.privacy import Codes, Privacy, Slots, release
 from tacit.privacy.unprotected import Unprotected

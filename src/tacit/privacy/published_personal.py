@@ -33,7 +33,7 @@ from tacit.mechanisms.published import (
     optimal_clip,
 )
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import local, unprotected
 from tacit.privacy.privacy import Codes, Privacy, Slots, release
 from tacit.release import EVERYONE, Adjacency, Cells, Release

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tacit.aggregation.mean import Aggregator, Mean
 from tacit.keys import Keys
 from tacit.phase import Phase
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import unprotected
 from tacit.privacy.privacy import Codes, Privacy, release
 from tacit.release import EVERYONE, Release

@@ -4,23 +4,24 @@
         a whole history, delta 1e-06, each round, 3 rounds planned
         ...
 
-No line is wider than 80 columns, and no word is broken.
+No line is wider than asked for, and no word is broken.
 """
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
 from tacit.reporting.plain_words import meaning
 from tacit.reporting.tables import merged
+from tacit.reporting.terminal import wrapped
 from tacit.statement import Statement
 from tacit.text import shown
 
 WIDTH = 79
 _HEAD = 46  # of the observer; then the figure and the standing
+_INDENT = "    "
 
 _SEEN_BY = {
     (View.RELEASE, View.SERVER): "server, and everyone through the model",
@@ -41,16 +42,20 @@ _NEIGHBOURS = {
 }
 
 
-def in_short(statements: Iterable[Statement]) -> list[str]:
+def in_short(statements: Iterable[Statement], width: int = WIDTH) -> list[str]:
     """One block for each group of observers: figure, standing, and what it means."""
-    return [line for said, *who in merged([*statements]) for line in _block(said, *who)]
+    return [
+        line
+        for said, units, views in merged([*statements])
+        for line in _block(said, units, views, width)
+    ]
 
 
-def in_full(statements: Sequence[Statement]) -> list[str]:
+def in_full(statements: Sequence[Statement], width: int = WIDTH) -> list[str]:
     """Every field of every statement, one below the other."""
     lines: list[str] = []
     for said, units, views in merged(statements):
-        lines += [*_wrapped(shown(said.what, longest=None), "", "  ")]
+        lines += wrapped(shown(said.what, longest=None), width, later="  ")
         fields = {
             "seen by": said.seen_by,
             "group": said.group,
@@ -67,46 +72,42 @@ def in_full(statements: Sequence[Statement]) -> list[str]:
             "published": _exact(said.published_epsilon),
         }
         for name, value in fields.items():
-            start = f"    {name:<11} "
-            lines += _wrapped(shown(value, longest=None), start, " " * len(start))
+            start, value = f"    {name:<11} ", shown(value, longest=None)
+            lines += wrapped(value, width, first=start, later=" " * len(start))
     return lines
 
 
-def _block(said: Statement, units: list[str], views: list[str]) -> Iterable[str]:
+def _block(
+    said: Statement, units: list[str], views: list[str], width: int
+) -> Iterable[str]:
     observers = _SEEN_BY.get(tuple(View(v) for v in views), ", ".join(views))
     if said.group != EVERYONE:
         observers += f", group '{shown(said.group)}'"
     is_proven = said.standing is Standing.PROVEN and said.epsilon is not None
     figure = f"epsilon {rounded_up(said.epsilon or 0.0)}" if is_proven else "no promise"
-    yield from _head(observers, f"{figure:<14}{said.standing}")
-    if not is_proven:
-        yield from _wrapped(shown(said.reason, longest=None))
-        return
+    yield from _head(observers, f"{figure:<14}{said.standing}", width)
+    for text in _below(said, units) if is_proven else [said.reason]:
+        shown_text = shown(text, longest=None)
+        yield from wrapped(shown_text, width, first=_INDENT, later=_INDENT)
+
+
+def _below(said: Statement, units: list[str]) -> Iterable[str]:
+    """What stands below a proven figure: its terms, its proof and its meaning."""
     unit = _UNITS.get(tuple(Unit(u) for u in units), ", ".join(units))
     delta = f"delta {said.delta:g}" if said.delta else "delta 0"
     neighbours = _NEIGHBOURS[said.adjacency]
-    yield from _wrapped(f"{unit} ({neighbours}), {delta}, {said.horizon}")
+    yield f"{unit} ({neighbours}), {delta}, {said.horizon}"
     assumes = "" if said.assumes == "nothing" else f"; assumes {said.assumes}"
-    yield from _wrapped(shown(f"{said.reason}{assumes}", longest=None))
-    yield from _wrapped(meaning(said))
+    yield f"{said.reason}{assumes}"
+    yield meaning(said)
 
 
-def _head(observers: str, figure: str) -> list[str]:
+def _head(observers: str, figure: str, width: int) -> list[str]:
     """The observers on the left, the figure on the right, on two lines if need be."""
-    if len(observers) < _HEAD:
-        return [f"{observers:<{_HEAD}}{figure}"]
-    return [observers, f"{'':<{_HEAD}}{figure}"]
-
-
-def _wrapped(text: str, first: str = "    ", later: str = "    ") -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=later,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    left = min(_HEAD, width - len(figure))
+    if len(observers) < left:
+        return [f"{observers:<{left}}{figure}"]
+    return [*wrapped(observers, width), f"{'':<{left}}{figure}"]
 
 
 def rounded_up(figure: float) -> str:

@@ -24,15 +24,16 @@ from tacit.reporting.report_data import (
     Paired,
     User,
 )
+from tacit.reporting.terminal import table_lines, wrapped
 from tacit.statement import Statement
 from tacit.text import in_csv, shown
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from rich.console import Console, ConsoleOptions
+    from rich.text import Text
 
 MISSING = "–"
 PRIVACY = "Who sees what, under which guarantee"
-_SHORT = 12  # characters of a cell that a terminal does not break
 
 T = TypeVar("T", bound=Hashable)
 
@@ -193,24 +194,32 @@ def why(said: Statement) -> str:
 # --- How they are written ------------------------------------------------------------
 
 
-def to_rich(table: Table) -> RichTable:
+def to_rich(table: Table) -> InTerminal:
     """The table for a terminal. Cells are text, never markup, whatever they contain."""
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
+    return InTerminal(table)
 
-    title = Text(shown(table.caption, longest=None))
-    rich = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for place, column in enumerate(zip(*_lines(table), strict=True)):
-        rich.add_column(
-            Text(shown(column[0])),
-            justify="right" if place in table.numeric else "left",
-            no_wrap=max(map(len, column)) <= _SHORT,  # long columns give way
-            overflow="fold",
+
+@dataclass(frozen=True)
+class InTerminal:
+    """A table that Rich asks how to print: within the width, and no word is broken."""
+
+    table: Table
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[Text]:
+        from rich.text import Text
+
+        caption = wrapped(shown(self.table.caption, longest=None), options.max_width)
+        yield Text("\n".join(caption), style="bold")
+        yield Text("\n".join(self.lines(options.max_width)) + "\n")
+
+    def lines(self, width: int) -> list[str]:
+        """The header, a rule and the rows."""
+        header, *rows = (
+            [shown(cell, longest=None) for cell in row] for row in _lines(self.table)
         )
-    for row in table.rows:
-        rich.add_row(*(Text(shown(cell, longest=None)) for cell in row))
-    return rich
+        return table_lines(header, rows, {*self.table.numeric}, width)
 
 
 def to_plain(table: Table) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import stdtrit
 
+from tacit import check
 from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.keys import Key
 from tacit.reproduction.tables import Claim
@@ -28,6 +31,42 @@ def is_above(
     """Holds if the whole interval is above zero; `name` is what the paper calls it."""
     found = difference(more, less, metric)
     return Claim(text, found.low > 0, evidence(found, name or metric))
+
+
+def is_above_for_seeds(
+    text: str,
+    more: Sequence[Evaluation],
+    less: Sequence[Evaluation],
+    *,
+    metric: str,
+    name: str | None = None,
+) -> Claim:
+    """Holds if the interval over users and the one over seeds are both above zero.
+
+    For seeds that rank the same users. The interval over users takes the trainings as
+    they are; the one over seeds speaks of other trainings. A single seed has none.
+    """
+    over_users = is_above(text, more, less, metric=metric, name=name)
+    if len(more) == 1:
+        return over_users
+    low, high = over_seeds(more, less, metric)
+    shown = f"{over_users.evidence}; {low:+.3f} to {high:+.3f} over {len(more)} seeds"
+    return Claim(text, over_users.ok and low > 0, shown)
+
+
+def over_seeds(
+    more: Sequence[Evaluation], less: Sequence[Evaluation], metric: str
+) -> tuple[float, float]:
+    """Student's 95 % interval of a metric's difference, of which each seed has one."""
+    check.at_least(2, seeds=len(more))
+    found = [
+        float(np.mean(a.values[metric] - b.values[metric]))
+        for a, b in zip(more, less, strict=True)
+    ]
+    quantile = float(stdtrit(len(found) - 1, 0.975))
+    reach = quantile * float(np.std(found, ddof=1)) / math.sqrt(len(found))
+    middle = float(np.mean(found))
+    return middle - reach, middle + reach
 
 
 def is_close(

@@ -50,7 +50,7 @@ from tacit.method import (
     enrol,
     participate,
 )
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.runtime.checkpoint import parts_of, tree_of
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.transport.codec import decode_broadcast, encode_reports

@@ -18,7 +18,7 @@ from tacit.ledger.budget import Cap, Taken, counted, made
 from tacit.ledger.durable import ClientLedger
 from tacit.ledger.terms import Terms
 from tacit.method import Method
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import (
     CELLS,
     EVERYONE,

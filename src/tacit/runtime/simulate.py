@@ -26,7 +26,7 @@ from tacit.method import (
     check_offered,
     enrol,
 )
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Release, stretches
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round

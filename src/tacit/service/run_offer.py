@@ -26,8 +26,8 @@ MOST = 1000  # items in an answer, unless the catalog has fewer
 def run_offer(run: Path, settings: ServingSettings | None = None) -> Offer:
     """What a server of this run gives away; without settings it ranks nothing.
 
-    It takes some seconds where queries are ranked: interests are found, and kernels
-    compiled.
+    It takes some seconds where queries are ranked: interests are found, kernels
+    compiled, and the lists of all interests ranked.
     """
     directory = SavedRun.at(run).directory
     recommender = load(run)
@@ -54,8 +54,9 @@ def run_offer(run: Path, settings: ServingSettings | None = None) -> Offer:
 
 
 def _ranking(model: ServedModel, recommender: Recommender) -> Ranking:
-    ranker, ids = QueryServer(model), tuple(recommender.catalog.ids)
+    ids = tuple(recommender.catalog.ids)
     most = min(MOST, len(ids))
+    ranker = QueryServer(model).prepared(most)
     # The first user's query finds the kernels compiled.
     zeros = bytes(model.query_bytes - HEADER_BYTES)
     ranker.answer(Query(model.version, model.mechanism.mode, zeros), most)

@@ -124,6 +124,10 @@ class NoisyAttention:
         return len(self.interests)
 
     @property
+    def choices(self) -> None:
+        """Noisy numbers can be anything."""
+
+    @property
     def nobody(self) -> Float64[np.ndarray, "factors"]:
         """The mean user vector of all."""
         return self.interests.mean

@@ -106,6 +106,10 @@ class NoisyVector:
         return self.axes.shape[1]
 
     @property
+    def choices(self) -> None:
+        """Noisy numbers can be anything."""
+
+    @property
     def nobody(self) -> Float64[np.ndarray, "factors"]:
         """The user vector from which all others are measured."""
         return self.centre

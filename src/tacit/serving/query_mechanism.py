@@ -51,6 +51,10 @@ class QueryMechanism(Protocol):
         """How many numbers are said."""
 
     @property
+    def choices(self) -> int | None:
+        """What is said is one number below this; None where it can be anything."""
+
+    @property
     def nobody(self) -> Float64[np.ndarray, "factors"]:
         """The user vector of somebody of whom nothing is known."""
 
@@ -126,6 +130,11 @@ class InterestResponse:
     def width(self) -> int:
         """One number is said: the index of an interest."""
         return 1
+
+    @property
+    def choices(self) -> int:
+        """The number of interests."""
+        return len(self.interests)
 
     @property
     def nobody(self) -> Float64[np.ndarray, "factors"]:

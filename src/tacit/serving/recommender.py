@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 from jaxtyping import Int64
@@ -15,13 +16,17 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
-from tacit.errors import Refused
+from tacit.errors import BadValue, Refused
 from tacit.keys import Key, Keys
 from tacit.method import Candidates, Clients, Explainable, Method, Scores, Tastes
-from tacit.plan import Plan
+from tacit.plans import Plan
+from tacit.records import Records
 from tacit.serving.taste import Taste, model_digest, origin, read_or_make
 from tacit.serving.topk import top_k
 from tacit.transport.messages import Broadcast
+
+History = Iterable[str]  # the ids of the items that somebody likes
+OneOfMany = list[str] | tuple[str, ...]  # a text is no history of texts
 
 _USERS_AT_ONCE = 256  # users scored together: a taste may be a whole network
 
@@ -64,24 +69,41 @@ class Recommender:
     broadcast: Broadcast
     catalog: Catalog
 
+    @overload
     def recommend(
-        self, history: Sequence[str] | Holding | Taste, k: int = 10
-    ) -> list[Recommendation]:
-        """The best `k` items for somebody with this history, without what they have.
+        self, history: History | Holding | Taste, n: int = 10
+    ) -> Records[Recommendation]: ...
+
+    @overload
+    def recommend(
+        self, history: Iterable[OneOfMany], n: int = 10
+    ) -> list[Records[Recommendation]]: ...
+
+    def recommend(
+        self, history: History | Iterable[OneOfMany] | Holding | Taste, n: int = 10
+    ) -> Records[Recommendation] | list[Records[Recommendation]]:
+        """The best `n` items for somebody with this history, without what they have.
 
         A history is a list of item ids, all of them liked; or all that a client holds;
-        or the `taste` that was made of either. Whichever it is stays in this process.
+        or the `taste` that was made of either. A list of histories gives one list of
+        recommendations per history. Whichever it is stays in this process.
         """
-        check.at_least(1, k=k)
+        check.at_least(1, n=n)
         if isinstance(history, Taste):
             self._refuse_others(history)
-            return self._best(history.tastes, history.histories, k)
-        held = self.holding(history)
-        return self._best(self._represent(held), held.shard.histories, k)
+            return self._best(history.tastes, history.histories, n)[0]
+        if isinstance(history, Holding):
+            return self._ranked(history, n)[0]
+        given = _listed(history)
+        if not _are_histories(given):
+            return self._ranked(self.holding(_ids(given)), n)[0]
+        found: list[Records[Recommendation]] = []
+        for first in range(0, len(given), _USERS_AT_ONCE):
+            some = [_ids(_listed(one)) for one in given[first : first + _USERS_AT_ONCE]]
+            found += self._ranked(self._holdings(some), n)
+        return found
 
-    def taste(
-        self, history: Sequence[str] | Holding, *, keep: Path | None = None
-    ) -> Taste:
+    def taste(self, history: History | Holding, *, keep: Path | None = None) -> Taste:
         """The taste that `recommend` computes first, for many lists from one taste.
 
         It is worth it where the method adapts on the device. `keep` is a file of this
@@ -97,27 +119,27 @@ class Recommender:
         """A digest that tells this model from others; a taste is of one model."""
         return model_digest(self.method, self.broadcast)
 
-    def because(self, history: Sequence[str], item: str, *, n: int = 3) -> list[Reason]:
-        """The events of this history that add most to an item's score.
+    def why(self, history: History, item: str, *, n: int = 3) -> Records[Reason]:
+        """The items of this history that add most to an item's score.
 
         The strongest comes first. Shares are of everything that raises the score; the
         list is empty where only popularity does.
         """
         check.at_least(1, n=n)
-        held = self.catalog.indices(list(dict.fromkeys(history)))
-        shard = self._shard(held)
-        target = int(self.catalog.indices([item])[0])
+        held = self.catalog.indices(list(dict.fromkeys(_ids(_listed(history)))))
+        shard = self._shard([held])
+        target = int(self.catalog.indices(_ids([item]))[0])
         if not isinstance(self.method, Explainable):
             name = type(self.method).__name__
             raise Refused(f"{name} cannot say why it recommends an item")
         speaks = np.maximum(self.method.reasons(self.broadcast, shard, target), 0.0)
         total = speaks.sum()
         best = np.argsort(-speaks, kind="stable")[:n]
-        return [
+        return Records(
             Reason(self.catalog.ids[i], self.catalog.titles[i], speaks[row] / total)
             for row, i in ((row, int(shard.items[row])) for row in best.tolist())
             if speaks[row] > 0
-        ]
+        )
 
     def score(
         self,
@@ -139,27 +161,43 @@ class Recommender:
             found.append(self.method.score(self.broadcast, tastes, every))
         return np.concatenate(found)
 
-    def holding(self, history: Sequence[str] | Holding) -> Holding:
+    def holding(self, history: History | Holding) -> Holding:
         """What a client holds; a list of items has neither a profile nor values."""
         if isinstance(history, Holding):
             return history
-        return Holding(self._shard(self.catalog.indices(list(history))), _nobody(1))
+        return self._holdings([_ids(_listed(history))])
+
+    def _holdings(self, histories: Sequence[Sequence[str]]) -> Holding:
+        """The same for several clients, who are ranked for together."""
+        held = [self.catalog.indices(history) for history in histories]
+        return Holding(self._shard(held), _nobody(len(held)))
 
     def _represent(self, held: Holding) -> Tastes:
         who = stranger(self.method, profiles=held.profile)
-        key = Key.from_os().each(np.arange(1))
+        key = Key.from_os().each(np.arange(len(held.profile)))
         return self.method.represent(self.broadcast, who, held.shard, key)
+
+    def _ranked(self, held: Holding, n: int) -> list[Records[Recommendation]]:
+        return self._best(self._represent(held), held.shard.histories, n)
 
     def _stored(self, path: Path, held: Holding) -> Tastes:
         own = origin(self.digest, held.shard, profile=held.profile)
         return read_or_make(path, own, make=lambda: self._represent(held))
 
-    def _best(self, tastes: Tastes, held: Ragged, k: int) -> list[Recommendation]:
+    def _best(
+        self, tastes: Tastes, held: Ragged, n: int
+    ) -> list[Records[Recommendation]]:
         every = Candidates.all_of(self.catalog)
-        best = top_k(self.method.score(self.broadcast, tastes, every), held, k=k)[0]
+        best = top_k(self.method.score(self.broadcast, tastes, every), held, k=n)
+        ids, titles = self.catalog.ids, self.catalog.titles
         return [
-            Recommendation(self.catalog.ids[i], self.catalog.titles[i], s)
-            for i, s in zip(best.items.tolist(), best.scores.tolist(), strict=True)
+            Records(
+                Recommendation(ids[item], titles[item], score)
+                for item, score in zip(
+                    one.items.tolist(), one.scores.tolist(), strict=True
+                )
+            )
+            for one in (best[row] for row in range(len(best)))
         ]
 
     def _refuse_others(self, taste: Taste) -> None:
@@ -168,10 +206,10 @@ class Recommender:
                 "this taste is of another model; make one with this model's `taste`"
             )
 
-    def _shard(self, held: Int64[np.ndarray, "items"]) -> Shards:
-        """The history of somebody who likes these items and has no other events."""
-        liked = self.method.liked
-        return Shards.of_history(held, n_items=len(self.catalog), value=liked)
+    def _shard(self, held: Sequence[Int64[np.ndarray, "_"]]) -> Shards:
+        """The histories of users who like these items and have no other events."""
+        liked, n_items = self.method.liked, len(self.catalog)
+        return Shards.of_histories(held, n_items=n_items, value=liked)
 
 
 def stranger(
@@ -188,3 +226,41 @@ def stranger(
 
 def _nobody(n: int) -> Profiles:
     return Profiles(Strings.of(str(i) for i in range(n)))
+
+
+def _listed(history: object) -> list[object]:
+    """A history as a list; refuses what is no list at all."""
+    if isinstance(history, str | bytes):
+        raise BadValue(
+            f"history={history!r} is one text; give a list of item ids, such as "
+            f"[{_text(history)!r}]"
+        )
+    if isinstance(history, Mapping) or not isinstance(history, Iterable):
+        raise BadValue(
+            f"history={history!r} must be a list of item ids, such as ['item-1']; "
+            "for several users give a list of such lists"
+        )
+    return list(history)
+
+
+def _are_histories(given: Sequence[object]) -> bool:
+    """Whether these are histories of several users, and not the items of one."""
+    first = next(iter(given), None)
+    return isinstance(first, Iterable) and not isinstance(first, str | bytes)
+
+
+def _ids(items: Iterable[object]) -> list[str]:
+    """Item ids, all of them texts; refuses numbers, which no catalog has."""
+    found = []
+    for item in items:
+        if not isinstance(item, str):
+            raise BadValue(
+                f"item {item!r} is of type {type(item).__name__}; ids are texts, also "
+                f"where a table has numbers: write {_text(item)!r}"
+            )
+        found.append(item)
+    return found
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

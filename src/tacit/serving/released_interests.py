@@ -31,7 +31,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import gaussian_event, least_multiplier
 from tacit.mechanisms.private_vector import cut
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import whole_run
 from tacit.release import Release
 from tacit.serving.interests import Interests, Users

@@ -24,7 +24,7 @@ from tacit.keys import Keys
 from tacit.method import ItemSpace
 from tacit.serving.interests import Users
 from tacit.serving.query import HEADER_BYTES, VERSION_BYTES, Query
-from tacit.serving.query_mechanism import QueryMechanism
+from tacit.serving.query_mechanism import QueryMechanism, Said
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +62,16 @@ class ServedModel:
 
     def decode(self, query: Query | bytes) -> Float64[np.ndarray, "factors"]:
         """The user vector of a query; refuses one of another version, mode or size."""
-        return self.decode_all([query])[0]
+        return self.mechanism.decode(self.read([query]))[0]
 
-    def decode_all(
-        self, queries: Sequence[Query | bytes]
-    ) -> Float64[np.ndarray, "queries factors"]:
-        """The user vector of each query; refuses all of them if one is refused."""
+    def read(self, queries: Sequence[Query | bytes]) -> Said:
+        """The numbers in each query; refuses all queries if one is refused."""
         said = b"".join(map(self._payload, queries))
         numbers = np.frombuffer(said, self._kind).reshape(len(queries), -1)
         if self._kind.kind == "f" and not np.isfinite(numbers).all():
             raise BadMessage("a payload with a number that is not finite")
         self.mechanism.check(numbers)
-        return self.mechanism.decode(numbers)
+        return numbers
 
     def _payload(self, query: Query | bytes) -> bytes:
         message = query.encode() if isinstance(query, Query) else query

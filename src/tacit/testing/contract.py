@@ -24,8 +24,8 @@ import numpy as np
 import pytest
 from jaxtyping import Bool, Float, Int64
 
-from tacit.audit.server_replay import check_replay
-from tacit.audit.shuffler_minimum import check_minimum
+from tacit.audits.server_replay import check_replay
+from tacit.audits.shuffler_minimum import check_minimum
 from tacit.data.federated_data import FederatedData
 from tacit.data.shards import Shards
 from tacit.errors import EmptyCohort, Refused
@@ -42,7 +42,7 @@ from tacit.method import (
     empty_reports,
     participate,
 )
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Unit, View
 from tacit.runtime import run
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint

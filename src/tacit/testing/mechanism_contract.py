@@ -27,7 +27,7 @@ from hypothesis.extra import numpy
 from jaxtyping import Float64
 from scipy.stats import chi2, norm
 
-from tacit.audit.noise_draws import largest_at_a_lag
+from tacit.audits.noise_draws import largest_at_a_lag
 from tacit.keys import Key, Keys
 from tacit.mechanisms.clipping import SLACK
 from tacit.mechanisms.sum_mechanism import SumMechanism

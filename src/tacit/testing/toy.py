@@ -24,7 +24,7 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.keys import Key, Keys
 from tacit.method import Candidates, Clients, Method, Scores, Server, Tastes, Updates
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import unprotected
 from tacit.release import Release
 from tacit.transport.channels import Delivery, RoundContext

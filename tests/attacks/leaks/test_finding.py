@@ -6,7 +6,7 @@ import pytest
 
 from tacit.attacks.leaks.finding import Attempt, Finding, Score, stated
 from tacit.mechanisms.gaussian import gaussian_event
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import summed, unprotected
 from tacit.release import Standing, Unit, View
 

@@ -15,7 +15,7 @@ from tacit.attacks.leaks.model_movement import CAUGHT_MORE, attack_movement
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Adjacency, Standing, View
 from tacit.transport.messages import Broadcast
 

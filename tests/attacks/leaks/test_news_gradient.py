@@ -17,7 +17,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.methods.privaterec import PrivateRec
 from tacit.models.news_encoders.plm_nr import HEAD
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import PublishedAttentionNoise
 from tacit.release import Standing
 from tacit.tree import Factored, Tree

@@ -19,7 +19,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import CentralGaussian
 from tacit.methods.fedvae import FedVae
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Standing, Unit, View
 
 USERS, ITEMS = 120, 40

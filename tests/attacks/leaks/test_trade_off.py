@@ -9,7 +9,7 @@ from tacit.accounting.events import pure_local
 from tacit.attacks.leaks.membership import AUC, CAUGHT, ceilings
 from tacit.attacks.leaks.trade_off import TradeOff
 from tacit.errors import BadValue
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Adjacency, Cell, Standing
 from tacit.sampling import Everyone, Poisson
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tacit.audit.audit_method import audit
+from tacit.audits.audit_method import audit
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.method import CentralGaussian, Tree
 from tacit.methods.fedvae import FedVae
-from tacit.plan import Plan
+from tacit.plans import Plan
 
 PLAN = Plan(2000, rounds=3, channel="secure_sum", delta=1e-6)
 SMALL = {"hidden": (3,), "latent": 2}

@@ -2,7 +2,7 @@
 
 from tacit.method import CentralGaussian
 from tacit.methods.fedvae import FedVae
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.testing.contract import MethodContract, assert_checkerboard_learnt
 
 SMALL = {"hidden": (8,), "latent": 4, "dtype": "float64", "rate": 0.1}

@@ -23,7 +23,7 @@ from tacit.method import (
     participate,
 )
 from tacit.methods.fedvae import FedVae
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import Unprotected
 from tacit.release import Standing, View
 from tacit.runtime.rounds import chunk_size

@@ -6,7 +6,7 @@ import pytest
 
 from tacit.method import LocalPrivUnit
 from tacit.methods.fmf_ldp import FmfLdp
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalBits, PublishedVotes
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.sampling import Everyone, Once

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from quick import some_of
 
-from tacit.audit.audit_method import audit
+from tacit.audits.audit_method import audit
 from tacit.keys import Key
 from tacit.method import LocalPrivUnit
 from tacit.methods.fmf_ldp import FmfLdp
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalBits
 from tacit.tree import Tree
 

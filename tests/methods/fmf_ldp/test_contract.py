@@ -5,7 +5,7 @@ import numpy as np
 from tacit.data.federated_data import FederatedData
 from tacit.method import LocalPrivUnit, Method
 from tacit.methods.fmf_ldp import FmfLdp
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalBits, PublishedVotes
 from tacit.testing.contract import MethodContract, ScoreFunction
 

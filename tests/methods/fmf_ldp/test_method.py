@@ -15,7 +15,7 @@ from tacit.ledger.budget import Cap
 from tacit.method import Candidates, LocalPrivUnit, Unmetered, enrol, participate
 from tacit.methods.fmf_ldp import FmfLdp
 from tacit.models.implicit_factors import ImplicitFactors
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalBits, PublishedVotes, Unprotected
 from tacit.runtime.client import Client
 from tacit.runtime.simulate import Simulation, check_plan
@@ -273,14 +273,14 @@ def trained():
 def test_a_newcomer_folds_in_without_training():
     """Two odd items are enough; the client needs the model and nothing else."""
     recommender = Recommender(*trained())
-    listed = recommender.recommend(["item 1", "item 5"], k=4)
+    listed = recommender.recommend(["item 1", "item 5"], n=4)
     assert {line.id for line in listed} == {"item 3", "item 7", "item 9", "item 11"}
-    assert recommender.recommend(["item 1", "item 1", "item 5"], k=4) == listed
+    assert recommender.recommend(["item 1", "item 1", "item 5"], n=4) == listed
 
 
 def test_reasons_are_items_of_the_same_kind():
     recommender = Recommender(*trained())
-    because = recommender.because(["item 1", "item 2", "item 5"], "item 7", n=2)
+    because = recommender.why(["item 1", "item 2", "item 5"], "item 7", n=2)
     assert {reason.id for reason in because} == {"item 1", "item 5"}
 
 

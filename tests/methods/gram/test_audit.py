@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from quick import slow, some_of
 
-from tacit.audit.audit_method import audit
+from tacit.audits.audit_method import audit
 from tacit.kernels import dispatch
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.method import CentralGaussian, Slot, Tree
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 
 PLAN = Plan(2000, rounds=2, channel="secure_sum", delta=1e-6)
 NOISE = {"counts": 2.0, "relations": 1.5}

@@ -19,7 +19,7 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.methods.gram_heuristics import first_count_share, load_share, loads_shape
 from tacit.models.item_relations import Relations, own_parts
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, Poisson

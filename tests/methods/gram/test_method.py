@@ -19,7 +19,7 @@ from tacit.method import (
     Updates,
 )
 from tacit.methods.gram import Gram
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Everyone, Once, Poisson

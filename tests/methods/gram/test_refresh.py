@@ -17,7 +17,7 @@ from tacit.method import CentralGaussian, LocalPrivUnit, Refreshable
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.methods.gram_heuristics import Evidence
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.runtime.warm_start import Earlier

@@ -4,18 +4,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from audit.mutants import LateBits
-from audit.subjects import sums_of
+from audits.mutants import LateBits
+from audits.subjects import sums_of
 from quick import some_of
 
-from tacit.audit.audit_method import audit
-from tacit.audit.small_world import small_data
+from tacit.audits.audit_method import audit
+from tacit.audits.small_world import small_data
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT, ClippedSumWithBits
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.method import CentralGaussian, Tree
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import PublishedClippedSum
 from tacit.sampling import FixedSize
 

@@ -13,7 +13,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import CentralGaussian
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Once, Poisson

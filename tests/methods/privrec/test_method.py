@@ -22,7 +22,7 @@ from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.method import Candidates, CentralGaussian, LocalPrivUnit, Updates, enrol
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import PublishedClippedSum
 from tacit.release import Unit, View
 from tacit.runtime.simulate import Simulation
@@ -561,7 +561,7 @@ def test_one_device_serves_from_what_it_holds():
     world, method = two_kinds(), PrivRec(**LEARNER)
     state = last(simulation(method, world, Plan(24, rounds=3)))
     recommender = Recommender(method, method.broadcast(state.server), world.catalog)
-    best = recommender.recommend(["item 1", "item 3"], k=4)
+    best = recommender.recommend(["item 1", "item 3"], n=4)
     assert {line.id for line in best} == {"item 5", "item 7", "item 9", "item 11"}
 
 
@@ -574,7 +574,7 @@ def test_what_somebody_names_is_liked():
     made = simulation(method, replace(world, shards=stars), Plan(24, rounds=3))
     broadcast = method.broadcast(last(made).server)
     best = Recommender(method, broadcast, world.catalog).recommend(
-        ["item 1", "item 3"], k=4
+        ["item 1", "item 3"], n=4
     )
     assert {line.id for line in best} == {"item 5", "item 7", "item 9", "item 11"}
 

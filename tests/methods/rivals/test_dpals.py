@@ -15,7 +15,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Candidates, CentralGaussian, Clients, LocalPrivUnit, Method
 from tacit.methods.rivals.dpals import Dpals
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import View
 from tacit.runtime.simulate import Simulation
 from tacit.statement import account

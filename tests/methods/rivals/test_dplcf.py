@@ -9,7 +9,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Candidates, Method, Unprotected
 from tacit.methods.rivals.dplcf import Dplcf
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import LocalFlips
 from tacit.release import Standing, Unit
 from tacit.runtime.simulate import Simulation, check_plan

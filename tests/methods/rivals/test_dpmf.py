@@ -20,7 +20,7 @@ from tacit.method import (
 from tacit.methods.rivals.dpmf import Dpmf
 from tacit.models.matrix_factorization import Examples, Schedule, fold_in, train
 from tacit.models.mult_vae import Held
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.statement import account

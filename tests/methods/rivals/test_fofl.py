@@ -12,7 +12,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import Candidates, Method
 from tacit.methods.rivals.fofl import Fofl
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Standing, View
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import Poisson

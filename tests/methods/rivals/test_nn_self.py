@@ -10,7 +10,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.methods.rivals.nn_self import NnSelf
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Standing
 from tacit.sampling import Poisson
 from tacit.serving.recommender import stranger

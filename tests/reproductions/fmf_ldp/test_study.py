@@ -12,7 +12,7 @@ from tacit.evaluation.paper_protocols import named
 from tacit.experiment.assemble import divide, load_dataset, protocol
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Adjacency, Unit, View
 from tacit.reproduction.page import render
 

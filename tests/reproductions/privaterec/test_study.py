@@ -14,28 +14,34 @@ def test_it_is_listed(study):
     assert [*study.tables] == ["1", "5", "6", "7"]
 
 
-def test_full_trains_every_model_with_three_seeds(study, monkeypatch):
+def test_full_trains_every_model_and_quick_has_three_seeds_too(study, monkeypatch):
     own = sys.modules["tacit_study_privaterec"]
     monkeypatch.setattr(own, "has_data", lambda source: True)
     full = own.study("full")
     assert {cell.seeds for cell in full.tables["1"].cells} == {3}
     assert full.tables["1"].needed() == {"torch": "train"}
     quick = own.study("quick")
+    assert {cell.seeds for cell in quick.tables["6"].cells} == {3}
     assert quick.tables["6"].needed() == {}
-    assert len({*quick.tables["6"].cells}) == 5 + 5 + 2 + 1 + 4 * 4
+    assert len({*quick.tables["6"].cells}) == 5 + 5 + 4 + 1 + 4 * 4
 
 
 @pytest.mark.slow
-def test_untrained_starts_stand_beside_both(reproduced):
+def test_every_contender_stands_beside_its_untrained_start(reproduced):
     """At smoke size nothing is learnt; what is there is what the claims compare."""
-    [table] = reproduced("6").tables
+    found = reproduced("6")
+    [table] = found.tables
     labels = [row.label.split(",")[0] for row in table.rows]
-    assert labels == ["PrivateRec", "DP-FedRec"] * 2
-    noisy = table.rows[0]
+    proven = [f"PrivateRec ({mode})" for mode in "abc"] + ["sound DP-FedRec"]
+    assert labels == ["PrivateRec", "DP-FedRec", *proven, "PrivateRec", "DP-FedRec"]
+    assert all(row.beside["untrained"] > 0 for row in table.rows)
+    noisy, rival, *sound = table.rows[:6]
     assert "proven nothing" in noisy.budget
-    assert {*noisy.beside} == {"untrained", "(b) local", "(c) clicks"}
-    assert noisy.sound is not None
-    assert "for the run" in table.rows[1].budget
+    assert "for the run" in rival.budget
+    assert {row.budget for row in sound} == {"proven 5 for the run"}
+    assert all(row.paper is None and row.sound is not None for row in sound)
+    learns = [claim for claim in found.claims if "untrained start" in claim.text]
+    assert len(learns) == len(table.rows)
 
 
 @pytest.mark.slow

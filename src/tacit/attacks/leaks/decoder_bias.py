@@ -10,7 +10,7 @@ from tacit.attacks.leaks.output_bias import Subject, attack_output
 from tacit.keys import Key
 from tacit.method import CentralGaussian
 from tacit.methods.fedvae import FedVae
-from tacit.plan import Plan
+from tacit.plans import Plan
 
 # Small, so that fifty rounds take seconds; the leak does not depend on the widths.
 _BARE = FedVae(hidden=(32,), latent=16, rate=0.01)

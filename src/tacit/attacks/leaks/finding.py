@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Cells, Release, Standing, Unit, View
 from tacit.statement import Statement, account
 

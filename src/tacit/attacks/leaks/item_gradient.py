@@ -32,7 +32,7 @@ from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.mechanisms.one_bit import BEST_EPSILON, OneBit
 from tacit.mechanisms.priv_unit import PrivUnit
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
 from tacit.release import Cells, View
 from tacit.results import standard_error

@@ -30,7 +30,7 @@ from tacit.attacks.leaks import Histories
 from tacit.attacks.leaks.finding import Attempt, Score, stated
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import summed, unprotected
 from tacit.release import View
 from tacit.results import standard_error

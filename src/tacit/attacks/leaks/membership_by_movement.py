@@ -14,7 +14,7 @@ from tacit.data.strings import Strings
 from tacit.keys import Key
 from tacit.method import CentralGaussian
 from tacit.methods.privrec import PrivRec
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import PublishedClippedSum
 from tacit.sampling import FixedSize, Poisson
 

@@ -39,7 +39,7 @@ from tacit.data.features import Features
 from tacit.data.federated_data import FederatedData
 from tacit.keys import Key
 from tacit.method import Method
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import Cell, Standing, Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.statement import account

@@ -39,7 +39,7 @@ from tacit.keys import Key
 from tacit.method import CentralGaussian
 from tacit.methods.privaterec import PrivateRec
 from tacit.models.news_encoders.plm_nr import HEAD
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy import PublishedAttentionNoise, PublishedGradientNoise
 from tacit.release import View
 from tacit.results import standard_error

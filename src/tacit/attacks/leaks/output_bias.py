@@ -31,7 +31,7 @@ from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import Method
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.release import View
 from tacit.results import standard_error
 from tacit.runtime.simulate import Simulation

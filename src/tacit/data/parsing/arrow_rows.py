@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 PARQUET, ARROW = b"PAR1", b"ARRO"  # the first bytes; Arrow's go on with W1
 _BATCH = 1 << 14  # rows; some megabytes of text
+_FAILURES = (
+    *(OSError, ValueError, ArithmeticError, TypeError, KeyError),
+    NotImplementedError,  # columns of a kind that cannot become text
+)
 _ROW = ("",)  # stands for a row on one line: numbers of rows are counted by it
 
 
@@ -59,7 +63,7 @@ def _read(
 def _record_batches(
     path: Path, wanted: Sequence[str]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    pa = _arrow()
+    pa = arrow()
     if _is_parquet(path):
         with pa.parquet.ParquetFile(path) as parquet:
             _check_columns(path, wanted, parquet.schema_arrow.names)
@@ -80,7 +84,8 @@ def _is_parquet(path: Path) -> bool:
         return file.read(4) == PARQUET
 
 
-def _arrow() -> Any:
+def arrow() -> Any:
+    """The package pyarrow; refuses with the name of the extra if it is missing."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -91,7 +96,7 @@ def _arrow() -> Any:
 
 def column_names(path: Path) -> list[str]:
     """The names of all columns, in the order of the file."""
-    pa = _arrow()
+    pa = arrow()
     with _explained(path):
         if _is_parquet(path):
             return [*pa.parquet.read_schema(path).names]
@@ -110,7 +115,9 @@ def _texts(path: Path, name: str, column: pa.Array) -> list[str]:
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        column, kind = column.dictionary_decode(), kind.value_type
+        # Each label becomes text once; those of polars have no decoding of their own.
+        labels = pa.array(_texts(path, name, column.dictionary), pa.string())
+        column, kind = labels.take(column.indices), pa.string()
     if pa.types.is_nested(kind) or pa.types.is_binary(kind):
         problem = f"column {quoted(name)} is {kind}; needed are texts or numbers"
         raise BadData(path, None, problem)
@@ -133,7 +140,7 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except (BadData, MissingExtra, MemoryError):
         raise
-    except (OSError, ValueError, ArithmeticError, TypeError, KeyError) as error:
+    except _FAILURES as error:
         # Errors of pyarrow are subclasses of these.
         problem = f"is not a sound table ({quoted(str(error))}); write it again"
         raise BadData(path, None, problem) from error

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tacit.data import cache as cached
 from tacit.data.catalog import Catalog
 from tacit.data.features import Categories, Category, Feature, Text
 from tacit.data.parsing.bad_lines import BadLines
@@ -105,8 +106,14 @@ def _listed(
 
 def must_exist(path: Path) -> None:
     """Refuse a path that is not a file."""
-    if not path.is_file():
-        raise MissingData(f"{path} is not a file; give the path of a table")
+    if path.is_file():
+        return
+    if path.is_relative_to(cached.frames(cached.folder())):
+        raise MissingData(
+            f"{path} is gone: it held a frame that a Python program handed over; hand "
+            "it over again"
+        )
+    raise MissingData(f"{path} is not a file; give the path of a table")
 
 
 def no_lines(path: Path, layout: Layout, bad: BadLines | None) -> BadData:

@@ -12,7 +12,9 @@ from jaxtyping import Float, Float64, Int64
 
 from tacit.models.histories import log_counts
 from tacit.models.item_relations import places_by_count
+from tacit.models.mult_vae.network import Network
 from tacit.models.onnx_graph import Formula
+from tacit.tree import Arrays
 
 Counts = Float64[np.ndarray, "items"]
 Head = Int64[np.ndarray, "head"]
@@ -45,20 +47,20 @@ def with_tail(
 
 
 def space_with_tail(
-    vectors: Float[np.ndarray, "head inputs"],
-    offsets: Float[np.ndarray, "head"],
-    *,
-    head: Head,
-    counts: Counts,
-    reach: float,
+    network: Network, weights: Arrays
 ) -> tuple[Float[np.ndarray, "items inputs"], Float[np.ndarray, "items"]]:
     """Vectors and offsets that order the whole catalog as `with_tail` does.
 
-    `reach` is the largest norm of a user vector: the tail lies below any score of it.
+    They are the decoder's last layer. Without counts there is nothing but the head.
     """
-    lowest = float((offsets - reach * np.linalg.norm(vectors, axis=1)).min())
+    vectors, offsets = network.last_layer(weights)
+    if "counts" not in weights:
+        return vectors, offsets
+    head, counts = weights["head"], weights["counts"]
+    # No user vector is longer than the reach: the tail lies below any score of it.
+    longest = network.reach(weights) * np.linalg.norm(vectors, axis=1)
     everything = np.zeros((len(counts), vectors.shape[1]))
-    below = lowest + _after(counts)
+    below = float((offsets - longest).min()) + _after(counts)
     everything[head], below[head] = vectors, offsets
     return everything, below
 

@@ -1,0 +1,547 @@
+"""The pictures of README and site, each for a wide screen and for a phone.
+
+    python -m documentation.figures           writes docs/figures/*.svg
+    python -m documentation.figures --check   fails if one of them is not what it writes
+
+Figures come from the tables of the pages or from the accountant, never from here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from documentation.charts import Area, Bar, bars, frontier
+from documentation.drawing import MARGIN, Drawing
+from documentation.page_tables import ROOT, number, row
+
+FOLDER = ROOT / "docs" / "figures"
+WIDE, NARROW = 860, 358  # pixels: a column of text on a desk, and on a phone
+GRAM, DPALS = "docs/methods/gram.md", "docs/methods/dpals.md"
+FEDVAE, DPVAE = "docs/methods/fedvae.md", "docs/methods/dpvae.md"
+LEAKS = "docs/leaks.md"
+
+
+# --- Client, channel, server ---------------------------------------------------------
+
+CLIENT = ("Client", "a program on a user's device")
+CHANNEL = ("Channel", "adds up and adds noise")
+SERVER = ("Server", "learns a model")
+CLIENT_HAS = ("the history: never sent", "the ledger: what was said", "ranks by itself")
+CHANNEL_HAS = ("every report, inside", "lets out one noisy sum", "for all users")
+SERVER_HAS = ("the noisy sum", "no report, no history", "sends everyone the model")
+
+
+def overview(is_wide: bool) -> Drawing:
+    """Client, channel and server: what each has, and what passes between them."""
+    title = "Client, channel, server"
+    said = (
+        "A client keeps the history on the user's device and sends a bounded report. "
+        "The channel adds all reports up and adds noise. The server sees the noisy sum "
+        "alone and sends the model to everyone; clients rank by themselves."
+    )
+    return _overview_wide(title, said) if is_wide else _overview_narrow(title, said)
+
+
+def _station(
+    drawing: Drawing,
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    *,
+    names: tuple[str, str],
+    has: Sequence[str],
+    color: str = "line",
+) -> None:
+    fill = "good-fill" if color == "good" else "fill"
+    drawing.box(x, y, width, height, fill=fill, stroke=color)
+    drawing.text(x + 14, y + 26, names[0], size=17, bold=True)
+    drawing.text(x + 14, y + 45, names[1], size=13, color="quiet")
+    drawing.text(x + 14, y + 74, [f"· {line}" for line in has], size=13.5)
+
+
+def _overview_wide(title: str, said: str) -> Drawing:
+    drawing = Drawing(WIDE, 216, title=title, said=said)
+    top, high, width = 34, 128, 216
+    places = (MARGIN, (WIDE - width) / 2, WIDE - MARGIN - width)
+    stations = ((CLIENT, CLIENT_HAS), (CHANNEL, CHANNEL_HAS), (SERVER, SERVER_HAS))
+    for x, (names, has) in zip(places, stations, strict=True):
+        color = "good" if names is CLIENT else "line"
+        _station(drawing, x, top, width, high, names=names, has=has, color=color)
+    y = top + 54
+    edge = places[0] + width + 14
+    for start, end, name in (
+        (edge, places[1], "report"),
+        (places[1] + width, places[2], "noisy sum"),
+    ):
+        drawing.line([(start + 4, y), (end - 5, y)], arrow=True)
+        drawing.text(
+            (start + end) / 2, y - 9, name, size=13.5, bold=True, anchor="middle"
+        )
+    drawing.line([(edge, 14), (edge, top + high + 8)], color="good", dashed=True)
+    drawing.text(
+        edge - 10,
+        22,
+        "the privacy boundary",
+        size=13,
+        color="good",
+        anchor="end",
+        bold=True,
+    )
+    low = top + high
+    drawing.line(
+        [
+            (places[2] + width / 2, low + 4),
+            (places[2] + width / 2, low + 28),
+            (places[0] + width / 2, low + 28),
+            (places[0] + width / 2, low + 6),
+        ],
+        arrow=True,
+    )
+    drawing.box(WIDE / 2 - 150, low + 16, 300, 24, fill="page", stroke="page")
+    drawing.text(
+        WIDE / 2,
+        low + 33,
+        "the model, which everyone may see",
+        size=13.5,
+        bold=True,
+        anchor="middle",
+    )
+    return drawing
+
+
+def _overview_narrow(title: str, said: str) -> Drawing:
+    drawing = Drawing(NARROW, 566, title=title, said=said)
+    high, gap, width = 128, 58, NARROW - 2 * MARGIN - 22
+    stations = ((CLIENT, CLIENT_HAS), (CHANNEL, CHANNEL_HAS), (SERVER, SERVER_HAS))
+    for place, (names, has) in enumerate(stations):
+        y = MARGIN + place * (high + gap)
+        color = "good" if names is CLIENT else "line"
+        _station(drawing, MARGIN, y, width, high, names=names, has=has, color=color)
+    x = MARGIN + 40
+    for place, name in enumerate(("report", "noisy sum")):
+        y = MARGIN + high + place * (high + gap)
+        drawing.line([(x, y + 4), (x, y + gap - 5)], arrow=True)
+        drawing.text(x + 14, y + gap / 2 + 14, name, size=13.5, bold=True)
+    y = MARGIN + high + 14
+    drawing.line([(MARGIN, y), (MARGIN + width, y)], color="good", dashed=True)
+    drawing.text(
+        MARGIN + width,
+        y + 18,
+        "the privacy boundary",
+        size=13,
+        color="good",
+        anchor="end",
+        bold=True,
+    )
+    low, right = MARGIN + 2 * (high + gap) + high / 2, MARGIN + width
+    drawing.line(
+        [
+            (right + 3, low),
+            (right + 16, low),
+            (right + 16, MARGIN + high / 2),
+            (right + 5, MARGIN + high / 2),
+        ],
+        arrow=True,
+    )
+    drawing.text(
+        MARGIN + width, 566 - 18, "→ the model, to everyone", size=13.5, anchor="end"
+    )
+    return drawing
+
+
+# --- Who sees what -------------------------------------------------------------------
+
+SEEN = {  # over `secure_sum`: by the client, the aggregator, the server, everyone
+    "history": (True, False, False, False),
+    "shown list": (True, False, False, False),
+    "report": (True, True, False, False),
+    "who took part": (False, True, True, False),
+    "noisy sum": (True, True, True, True),
+    "model": (True, True, True, True),
+}
+WATCHERS = ("client", "aggregator", "server", "everyone")
+
+
+def who_sees_what(is_wide: bool) -> Drawing:
+    """A table of dots: which data each party can see over `secure_sum`."""
+    width = 640 if is_wide else NARROW
+    size = 15 if is_wide else 12.5
+    top, first = (34, 200) if is_wide else (44, 112)
+    said = "; ".join(
+        f"{name}: "
+        + ", ".join(w for w, sees in zip(WATCHERS, seen, strict=True) if sees)
+        for name, seen in SEEN.items()
+    )
+    height = top + 37 * len(SEEN) + 16
+    drawing = Drawing(width, height, title="Who sees what", said=said)
+    step = (width - MARGIN - first) / len(WATCHERS)
+    columns = [first + (place + 0.5) * step for place in range(len(WATCHERS))]
+    for place, (x, name) in enumerate(zip(columns, WATCHERS, strict=True)):
+        y = top if is_wide or place % 2 else top - 18  # names are wider than columns
+        drawing.text(x, y, name, size=size, bold=True, anchor="middle")
+    for place, (name, seen) in enumerate(SEEN.items()):
+        y = top + 36 + 37 * place
+        drawing.line([(MARGIN, y - 23), (width - MARGIN, y - 23)], color="line")
+        drawing.text(MARGIN, y + 1, name, size=size)
+        for x, sees in zip(columns, seen, strict=True):
+            drawing.dot(
+                x,
+                y - 4,
+                radius=7,
+                fill="good" if sees else "page",
+                stroke="good" if sees else "line",
+            )
+    return drawing
+
+
+# --- A round -------------------------------------------------------------------------
+
+STEPS = (
+    ("server", "Broadcast", ("The model so far and", "the plan go to everyone.")),
+    (
+        "client",
+        "Ask the ledger",
+        ("What would this add up to?", "Over the cap: refuse."),
+    ),
+    ("client", "Local update", ("The step of the method,", "on the user's history.")),
+    ("client", "Privatize", ("Clip the update, or", "randomise it: the report.")),
+    ("channel", "Add up", ("All reports into one sum,", "and noise upon it.")),
+    ("server", "Aggregate", ("The noisy sum becomes", "the next model.")),
+)
+
+
+def one_round(is_wide: bool) -> Drawing:
+    """The six steps of a round and where each runs, in their order."""
+    columns = 3 if is_wide else 1
+    width, high, gap = 248, 112, 42
+    if not is_wide:
+        width, gap = NARROW - 2 * MARGIN, 26
+    rows = len(STEPS) // columns
+    total = WIDE if is_wide else NARROW
+    said = " ".join(
+        f"{place}. {where}: {name}. {' '.join(lines)}"
+        for place, (where, name, lines) in enumerate(STEPS, start=1)
+    )
+    height = 2 * MARGIN + rows * high + (rows - 1) * gap
+    drawing = Drawing(total, height, title="A round", said=said)
+    side = (total - 2 * MARGIN - columns * width) / max(columns - 1, 1)
+    for place, (where, name, lines) in enumerate(STEPS):
+        x = MARGIN + place % columns * (width + side)
+        y = MARGIN + place // columns * (high + gap)
+        own = where == "client"
+        fill, stroke = ("good-fill", "good") if own else ("fill", "line")
+        drawing.box(x, y, width, high, fill=fill, stroke=stroke)
+        drawing.text(x + 14, y + 26, f"{place + 1}  {name}", size=16, bold=True)
+        at = f"on the {where}" if own else f"at the {where}"
+        color = "good" if own else "quiet"
+        drawing.text(x + 14, y + 48, at, size=13, color=color)
+        drawing.text(x + 14, y + 74, lines, size=13.5)
+        if place + 1 < len(STEPS):
+            drawing.line(
+                _to_next(place, columns, x, y, width, high, gap, side), arrow=True
+            )
+    return drawing
+
+
+def _to_next(
+    place: int,
+    columns: int,
+    x: float,
+    y: float,
+    width: float,
+    high: float,
+    gap: float,
+    side: float,
+) -> list[tuple[float, float]]:
+    """The way from a step to the next one, around the end of a row."""
+    if (place + 1) % columns:
+        return [(x + width + 4, y + high / 2), (x + width + side - 4, y + high / 2)]
+    middle, first = x + width / 2, MARGIN + width / 2
+    if columns == 1:
+        return [(middle, y + high + 3), (middle, y + high + gap - 4)]
+    turn = y + high + gap / 2
+    return [(middle, y + high + 3), (middle, turn), (first, turn), (first, turn + 17)]
+
+
+# --- The ledger ----------------------------------------------------------------------
+
+CAP, RUNS = 2.0, 4
+
+
+def composed_epsilons() -> list[float]:
+    """What 1, 2, … runs of epsilon 1 amount to for a user who was in all of them."""
+    from tacit.methods.gram import Gram
+    from tacit.plans import Plan
+    from tacit.privacy import CentralGaussian
+    from tacit.release import Unit, View
+    from tacit.statement import Past, account
+
+    plan = Plan(5034, rounds=3, channel="secure_sum", delta=1e-6, target_epsilon=1.0)
+    method = Gram(privacy=CentralGaussian()).calibrated(plan)
+    releases = method.releases(plan)
+    past, found = Past(plan.population, releases), list[float]()
+    for runs in range(1, RUNS + 1):
+        told = account(plan, releases, earlier=[past] * (runs - 1))
+        lines = told.both if runs > 1 else told.totals
+        [line] = [e for e in lines if e.unit is Unit.USER and e.view is View.RELEASE]
+        assert line.epsilon is not None
+        found.append(line.epsilon)
+    return found
+
+
+def ledger(is_wide: bool) -> Drawing:
+    """Runs of epsilon 1 in one client's ledger, until the next would pass the cap."""
+    spent = composed_epsilons()
+    width = 640 if is_wide else NARROW
+    size = 15 if is_wide else 13
+    said = ", ".join(f"after run {n}: {e:.2f}" for n, e in enumerate(spent, start=1))
+    drawing = Drawing(
+        width, 52 * RUNS + 102, title="The ledger of one client", said=said
+    )
+    left = MARGIN + (64 if is_wide else 50)
+    scale = (width - MARGIN - left - 40) / spent[-1]
+    for place, epsilon in enumerate(spent):
+        y = 52 + 52 * place
+        refused = epsilon > CAP
+        color = "warn" if refused else "good"
+        drawing.text(MARGIN, y + 20, f"run {place + 1}", size=size)
+        drawing.box(
+            left,
+            y,
+            scale * epsilon,
+            30,
+            fill=f"{color}-fill",
+            stroke=color,
+            dashed=refused,
+            radius=4,
+        )
+        told = f"ε {epsilon:.2f}, {'refused' if refused else 'said'}"
+        drawing.text(left + 10, y + 20, told, size=size, bold=True, color=color)
+    x, low = left + scale * CAP, 52 + 52 * RUNS
+    drawing.line([(x, 36), (x, low - 12)], color="ink", dashed=True)
+    drawing.text(
+        x + 20, 27, f"the user's cap: ε {CAP:g}", size=size, bold=True, anchor="end"
+    )
+    drawing.text(
+        MARGIN,
+        low + 14,
+        "Each run alone has ε 1. Together they cost",
+        size=size - 1,
+        color="quiet",
+    )
+    drawing.text(
+        MARGIN,
+        low + 14 + 1.3 * size,
+        "less than their sum, and more than any of them.",
+        size=size - 1,
+        color="quiet",
+    )
+    return drawing
+
+
+# --- The six cells -------------------------------------------------------------------
+
+VIEWS = (
+    ("collusion", ("server and", "aggregator")),
+    ("server", ("the server", "alone")),
+    ("release", ("everyone, by", "the model")),
+)
+UNITS = (("user", "a whole history"), ("item", "one interaction"))
+
+
+def six_cells(is_wide: bool) -> Drawing:
+    """Two units times three views; an arrow is an implication."""
+    width = 640 if is_wide else NARROW
+    size = 15 if is_wide else 12.5
+    left, side = (150, 34) if is_wide else (90, 14)
+    high, gap, top = 62, 42, 78
+    said = "A promise for a cell holds for every cell that its arrows reach."
+    drawing = Drawing(width, top + 2 * high + gap + 46, title="Six cells", said=said)
+    wide = (width - MARGIN - left - 2 * side) / 3
+    for column, (view, who) in enumerate(VIEWS):
+        x = left + column * (wide + side)
+        drawing.text(x + wide / 2, 26, view, size=size, bold=True, anchor="middle")
+        drawing.text(
+            x + wide / 2, 44, who, size=size - 2, color="quiet", anchor="middle"
+        )
+        for line, (unit, _) in enumerate(UNITS):
+            y = top + line * (high + gap)
+            drawing.box(x, y, wide, high, fill="good-fill", stroke="good")
+            drawing.text(
+                x + wide / 2,
+                y + high / 2 - 3,
+                [f"{unit} /", view],
+                size=size,
+                anchor="middle",
+            )
+            if column < 2:
+                middle = y + high / 2
+                drawing.line(
+                    [(x + wide + 2, middle), (x + wide + side - 3, middle)], arrow=True
+                )
+        drawing.line(
+            [(x + wide / 2, top + high + 3), (x + wide / 2, top + high + gap - 4)],
+            arrow=True,
+        )
+    for line, (unit, what) in enumerate(UNITS):
+        y = top + line * (high + gap) + high / 2 - 2
+        drawing.text(MARGIN, y, unit, size=size, bold=True)
+        words = [what] if is_wide else what.rsplit(" ", 1)
+        drawing.text(MARGIN, y + 18, words, size=size - 2, color="quiet")
+    drawing.text(
+        MARGIN,
+        top + 2 * high + gap + 28,
+        "An arrow says: what is promised here holds there.",
+        size=size - 1 if is_wide else 12.5,
+        color="quiet",
+    )
+    return drawing
+
+
+# --- The evidence --------------------------------------------------------------------
+
+EPSILONS = (1.0, 2.0, 4.0, 8.0)
+
+
+def frontier_figures() -> dict[str, list[float]]:
+    """NDCG@100 on MovieLens 1M at each epsilon, as the methods' pages have it."""
+    return {
+        "Gram (ours)": [_floor(epsilon, 1) for epsilon in EPSILONS],
+        "DPALS": [number(c) for c in row(DPALS, "epsilon", "DPALS")],
+        "DP-VAE": [
+            number(c) for c in row(DPVAE, "epsilon", "DP-VAE, sound, test users")
+        ],
+        "FedVAE": [
+            number(c)
+            for c in row(FEDVAE, "epsilon", "FedVAE, tied, latent 64, head 800")
+        ],
+        "private popularity": [_floor(epsilon, 2) for epsilon in EPSILONS],
+    }
+
+
+def _floor(epsilon: float, column: int) -> float:
+    """A cell of the table of Gram beside private popularity: one line per epsilon."""
+    text = (ROOT / GRAM).read_text("utf-8")
+    start = f"| ml-1m (5,034 × 3,533) | {epsilon:g} |"
+    [line] = [one for one in text.splitlines() if one.startswith(start)]
+    return number(line.split("|")[2 + column].strip())
+
+
+def attack_bars() -> list[Bar]:
+    """How much of a history the server finds in one round (MovieLens 100K)."""
+    shown = (
+        ("none: the raw gradient", "no protection", False),
+        ("clipping alone", "clipping alone", False),
+        ("PrivUnitG on the device", "noise on the device, ε 8", True),
+        ("`secure_sum` with noise", "noise on the sum, ε 8", True),
+    )
+    return [
+        Bar(label, number(row(LEAKS, "mechanism", name)[2]), protected)
+        for name, label, protected in shown
+    ]
+
+
+def evidence(is_wide: bool) -> Drawing:
+    """The privacy-utility frontier on MovieLens 1M, and an attack on one round."""
+    ease = number(row(GRAM, "without privacy, same split", "EASE")[0])
+    chance = number(row(LEAKS, "mechanism", "guessing the most popular items")[2])
+    series, attack = frontier_figures(), attack_bars()
+    said = "; ".join(
+        f"{name}: " + ", ".join(f"{v:.4f}" for v in values)
+        for name, values in series.items()
+    )
+    said = (
+        f"NDCG@100 at epsilon 1, 2, 4 and 8. {said}; EASE without privacy {ease:.4f}."
+    )
+    title = "How good private lists are, and what a server can find out"
+    size = 13
+    if is_wide:
+        drawing = Drawing(WIDE, 360, title=title, said=said)
+        left = Area(MARGIN, 74, 520, 270, size)
+        right = Area(580, 78, WIDE - 580 - MARGIN, 268, size)
+        drawing.line([(558, 20), (558, 340)], color="line")
+    else:
+        drawing = Drawing(NARROW, 690, title=title, said=said)
+        left = Area(MARGIN, 78, NARROW - 2 * MARGIN, 262, 12)
+        right = Area(MARGIN, 428, NARROW - 2 * MARGIN, 246, size)
+        drawing.line([(MARGIN, 356), (NARROW - MARGIN, 356)], color="line")
+    _headed(
+        drawing, left, "How good the lists are", "NDCG@100, MovieLens 1M, test users"
+    )
+    _headed(drawing, right, "What a server finds out", "share of a history, one round")
+    frontier(
+        drawing,
+        left,
+        epsilons=EPSILONS,
+        series=series,
+        levels={"EASE, no privacy": ease},
+        low=0.15,
+        top=0.45,
+    )
+    bars(
+        drawing,
+        right,
+        attack,
+        chance=chance,
+        said=f"dashed: popular items guessed, {chance:.0%}",
+    )
+    return drawing
+
+
+def _headed(drawing: Drawing, area: Area, title: str, below: str) -> None:
+    drawing.text(area.x, area.y - 44, title, size=16, bold=True)
+    drawing.text(area.x, area.y - 24, below, size=13, color="quiet")
+
+
+# --- All of them ---------------------------------------------------------------------
+
+FIGURES: dict[str, Callable[[bool], Drawing]] = {
+    "overview": overview,
+    "evidence": evidence,
+    "who-sees-what": who_sees_what,
+    "a-round": one_round,
+    "ledger": ledger,
+    "six-cells": six_cells,
+}
+
+
+def files() -> dict[Path, str]:
+    """The text of every picture by its place: NAME.svg and NAME-phone.svg."""
+    return {
+        FOLDER / f"{name}{'' if is_wide else '-phone'}.svg": draw(is_wide).svg()
+        for name, draw in FIGURES.items()
+        for is_wide in (True, False)
+    }
+
+
+def stale() -> list[str]:
+    """The pictures that are not what this module draws now."""
+    return [
+        path.name
+        for path, text in files().items()
+        if not path.exists() or path.read_text("utf-8") != text
+    ]
+
+
+def main() -> int:
+    """Write all pictures, or say which ones are stale."""
+    parser = argparse.ArgumentParser(description="Draws the pictures of the pages.")
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    if parser.parse_args().check:
+        found = stale()
+        if found:
+            print(f"stale: {', '.join(found)}; run python -m documentation.figures")
+        return int(bool(found))
+    FOLDER.mkdir(exist_ok=True)
+    for path, text in files().items():
+        path.write_text(text, "utf-8")
+        print(path.relative_to(ROOT))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""An invented catalog and users, as large as an audit needs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+
+from tacit.data.federated_data import FederatedData
+from tacit.data.shards import Shards
+from tacit.data.synthetic.world import World
+from tacit.errors import Refused
+from tacit.method import Method
+from tacit.plans import Plan
+
+_USERS = 12  # different ones; an audit with more clients repeats them
+# Catalog sizes that are tried, each about three times the last: an update of Gram has
+# n(n+1)/2 numbers, one of federated popularity only n.
+_ITEMS = (20, 60, 200, 500, 1_500, 4_500, 15_000)
+
+
+@cache
+def small_data(n_items: int) -> FederatedData:
+    """Twelve invented users and this many items; the same on every call."""
+    world = World(
+        users=_USERS,
+        items=n_items,
+        events_per_user=min(n_items / 2, 5),
+        fewest_events=1,
+        topics=min(8, n_items),
+    )
+    data = world.dataset("audit")
+    return FederatedData(data.catalog, data.profiles, Shards.of(data.interactions))
+
+
+def in_one_group(plan: Plan, users: int) -> Plan:
+    """The plan with so many users, all in the first public group that has members."""
+    first = next(group for group, size in plan.groups.items() if size)
+    groups = {group: users * (group == first) for group in plan.groups}
+    return replace(plan, population=users, groups=groups)
+
+
+def data_for(method: Method, plan: Plan, *, coordinates: int) -> FederatedData:
+    """The smallest data on which an update has at least `coordinates` numbers."""
+    found = 0
+    for n_items in _ITEMS:
+        data = small_data(n_items)
+        found = _coordinates(method, plan, data)
+        if found >= coordinates:
+            return data
+    raise Refused(
+        f"an update of {type(method).__name__} has {found} coordinates with "
+        f"{_ITEMS[-1]} items; an audit of its sums needs {coordinates}"
+    )
+
+
+def _coordinates(method: Method, plan: Plan, data: FederatedData) -> int:
+    """The numbers in an update of the first round, factored leaves written out."""
+    slots = method.layout(plan, data.catalog, round=0).slots.values()
+    return sum(math.prod(slot.shape) // (slot.groups or 1) for slot in slots)
