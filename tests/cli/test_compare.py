@@ -9,6 +9,9 @@ import json
 import pytest
 from quick import some_of
 
+from tacit import memory
+from tacit.experiment import needs
+
 PRIVATE = """
 [privacy]
 mechanism = "central"
@@ -91,7 +94,8 @@ def test_the_same_command_continues_and_makes_nothing_twice(tacit, private, tmp_
     lost.unlink()
     unfitted.unlink()
     answer = tacit(*call, "--json")
-    assert answer.json == whole
+    # Times and memory are measured anew; all else is the same.
+    assert {**answer.json, "costs": None} == {**whole, "costs": None}
     assert kept.stat().st_mtime_ns == before
     assert lost.exists()
     assert unfitted.exists()
@@ -130,6 +134,9 @@ def test_people_get_tables(tacit, experiment, tmp_path):
     assert answer.code == 0, answer.err
     assert "Methods compared" in answer.out
     assert "minus that of federated_popularity" in answer.out
+    assert answer.out.index("What to use") < answer.out.index("95 % intervals")
+    assert "hold together with 95 % for all 3 pairs" in answer.out
+    assert "What a client sends, receives and computes" in answer.out
     assert "What privacy costs" not in (tmp_path / "c" / "comparison.html").read_text()
 
 
@@ -350,3 +357,103 @@ def test_a_flipped_bit_is_not_compared(tacit, experiment, tmp_path):
         assert answer.code == 2
         assert f"{file} is damaged" in answer.err
         file.write_bytes(whole)
+
+
+GRAM = """
+[data]
+source = "synthetic"
+world = { users = 120, items = 12, rank = 2, events_per_user = 5 }
+
+[method]
+name = "METHOD"
+
+[run]
+rounds = 2
+
+[evaluate]
+metrics = ["ndcg@10"]
+baselines = ["popularity"]
+"""
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """An experiment without privacy."""
+    path = tmp_path / "bare.toml"
+    path.write_text(GRAM.replace("METHOD", "gram"))
+    return path
+
+
+def test_a_target_turns_privacy_on_where_a_file_has_none(tacit, bare, tmp_path):
+    out = tmp_path / "c"
+    call = ("compare", bare, "--epsilons", "2,inf", "--seeds", "1", "--out", out)
+    answer = tacit(*call, "--json")
+    assert answer.code == 0, answer.err
+    assert "bare.toml has no privacy; for each epsilon its mechanism" in answer.err
+    assert {c["label"] for c in answer.json["cells"]} == {
+        *("gram, epsilon 2", "gram, no privacy", "popularity"),
+        "private_popularity, epsilon 2",
+    }
+    for label in ("gram, epsilon 2", "private_popularity, epsilon 2"):
+        assert 1.9 < cell(answer.json, label, "ndcg@10")["provable_epsilon"] <= 2
+    settings = (out / "gram-epsilon-2" / "seed-0" / "experiment.toml").read_text()
+    assert 'channel = "secure_sum"' in settings
+    assert "delta = 1e-06" in settings
+    levels = [choice["epsilon"] for choice in answer.json["verdict"]["choices"]]
+    assert levels == [2, None]
+    assert answer.json["words"][0].startswith("On this table, at epsilon 2 ")
+    costs = {one["label"]: one for one in answer.json["costs"]}
+    assert costs["gram, epsilon 2"]["bytes_up"] > 0
+    assert costs["popularity"]["bytes_up"] is None
+    assert costs["popularity"]["seconds"] > 0
+
+
+def test_a_method_that_can_keep_no_epsilon_is_said_at_once(tacit, tmp_path):
+    file, out = tmp_path / "open.toml", tmp_path / "c"
+    file.write_text(GRAM.replace("METHOD", "fofl"))
+    answer = tacit("compare", file, "--epsilons", "2", "--out", out)
+    assert answer.code == 2
+    assert "fofl offers no mechanism that keeps an epsilon, only none" in answer.err
+    assert not out.exists()
+
+
+def test_other_baselines_later_make_nothing_twice(tacit, bare, tmp_path):
+    """A baseline that fails leaves the others, and the runs, as they are."""
+    out = tmp_path / "c"
+    call = ("compare", bare, "--epsilons", "2", "--seeds", "1", "--out", out)
+    table = tmp_path / "results.csv"
+    assert tacit(*call, "--baselines", "popularity", "--csv", table).code == 0
+    assert table.read_text() == (out / "comparison.csv").read_text()
+    rows = {row["label"]: row for row in csv.DictReader(table.read_text().splitlines())}
+    assert rows["gram, epsilon 2"]["difference_mean"] == ""  # the line compared with
+    low, high = (rows["popularity"][f"difference_{end}"] for end in ("low", "high"))
+    assert float(low) <= float(rows["popularity"]["difference_mean"]) <= float(high)
+    assert float(rows["gram, epsilon 2"]["bytes_up"]) > 0
+    run = out / "gram-epsilon-2" / "seed-0" / "result.json"
+    before = run.stat().st_mtime_ns
+    answer = tacit(*call, "--baselines", "popularity,item_knn,private_popularity")
+    assert answer.code == 0, answer.err
+    said = [line for line in answer.err.splitlines() if "seed" in line]
+    assert said == [
+        "compare: private_popularity-epsilon-2, seed 0",
+        "compare: item_knn, seed 0",
+    ]
+    assert run.stat().st_mtime_ns == before
+
+
+def test_what_is_missing_is_said_before_anything_is_trained(
+    tacit, bare, tmp_path, monkeypatch
+):
+    out = tmp_path / "c"
+    call = ("compare", bare, "--seeds", "1", "--out", out, "--baselines")
+    monkeypatch.setattr(needs, "find_spec", lambda module: None)
+    answer = tacit(*call, "popularity,bpr")
+    assert answer.code == 2
+    assert "implicit, which bpr needs, is not installed" in answer.err
+    monkeypatch.undo()
+    monkeypatch.setattr(memory, "available", lambda: 500)
+    answer = tacit(*call, "popularity,ease")
+    assert answer.code == 2
+    assert "ease needs 576 B for 12 items, and 500 B are free" in answer.err
+    assert "leave ease out with --baselines popularity" in answer.err
+    assert not out.exists()

@@ -64,3 +64,46 @@ def test_a_target_that_is_named_twice_is_refused(epsilons):
 def test_no_two_names_share_a_folder():
     names = [*HOSTILE, "a-b", "a.b", "experiment"]
     assert len({folder_name(name) for name in names}) == len(names)
+
+
+RESOLVED = """
+[data]
+source = "synthetic"
+
+[method]
+name = "gram"
+
+[privacy]
+mechanism = "central"
+channel = "secure_sum"
+delta = 1e-6
+budgets = "scale"
+
+[privacy.scale]
+
+[run]
+rounds = 2
+"""
+
+
+def test_the_defaults_that_a_run_writes_are_no_budgets_of_groups(tmp_path):
+    file = tmp_path / "experiment.toml"
+    file.write_text(RESOLVED)
+    labels = [one.label for one in Grid((file,), epsilons=(2.0,), seeds=1).contests()]
+    assert labels == ["gram, epsilon 2", "private_popularity, epsilon 2"]
+
+
+def test_a_noisy_list_has_the_same_target_and_is_not_there_twice(tmp_path):
+    file = tmp_path / "experiment.toml"
+    file.write_text(RESOLVED)
+    _, listed = Grid((file,), epsilons=(2.0,), seeds=1).contests()
+    ((run,),) = listed.runs
+    assert run.method_name == "federated_popularity"
+    assert run.privacy.target_epsilon == 2.0
+    assert run.privacy.delta == 1e-6
+    assert run.run.rounds == 1
+    alone = Grid((file,), epsilons=(2.0,), seeds=1, baselines=("popularity",))
+    assert [one.name for one in alone.contests()] == ["gram"]
+    file.write_text(RESOLVED.replace('"gram"', '"federated_popularity"'))
+    twice = Grid((file,), epsilons=(2.0,), seeds=1).contests()
+    assert [one.name for one in twice] == ["federated_popularity"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dp_accounting import GaussianDpEvent
 
 from tacit.accounting.events import pure_local
-from tacit.plan import Plan
+from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
 from tacit.release import Release, Standing
 from tacit.reporting.promises import largest, promises

@@ -23,8 +23,6 @@ from tacit.data.shards import Shards
 from tacit.errors import BadValue
 from tacit.keys import Key
 
-_MOST_BYTES = 8 * 2**30  # of the matrix: 46,000 items in single precision
-
 Square = Float[np.ndarray, "items items"]
 
 
@@ -39,6 +37,7 @@ class Ease:
     regularization: float = 700.0
     precision: Literal["float32", "float64"] = "float32"
 
+    MOST_BYTES: ClassVar[int] = 8 * 2**30  # 46,000 items in single precision
     GRID: ClassVar[Grid] = {
         "regularization": (
             *(30.0, 50.0, 100.0, 150.0, 200.0, 300.0),
@@ -50,14 +49,18 @@ class Ease:
         check.positive(regularization=self.regularization)
         check.one_of(("float32", "float64"), precision=self.precision)
 
+    def memory_bytes(self, *, n_users: int, n_items: int) -> int:
+        """One square matrix, which is inverted in place."""
+        return n_items**2 * int(np.dtype(self.precision).itemsize)
+
     def fit(self, train: Shards, *, key: Key) -> FittedEase:
         """Solve for the weights; nothing is random."""
-        needed = train.n_items**2 * np.dtype(self.precision).itemsize
-        if needed > _MOST_BYTES:
+        needed = self.memory_bytes(n_users=len(train), n_items=train.n_items)
+        if needed > self.MOST_BYTES:
             raise BadValue(
                 f"EASE would need {needed / 2**30:.0f} GiB for {train.n_items:,} items "
-                f"squared; at most {_MOST_BYTES / 2**30:.0f} are allowed: leave ease "
-                "out of evaluate.baselines, or use item_knn"
+                f"squared; at most {self.MOST_BYTES / 2**30:.0f} are allowed: leave "
+                "ease out of evaluate.baselines, or use item_knn"
             )
         x = sp.csr_array(users_by_items(train).astype(self.precision))
         gram = _gram(x)

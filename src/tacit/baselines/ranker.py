@@ -58,6 +58,20 @@ class Ranker(Protocol):
 
 
 @runtime_checkable
+class SizedRanker(Protocol):
+    """A ranker whose memory grows so fast that it is worth asking before it is fitted.
+
+    More than `MOST_BYTES` it never takes.
+    """
+
+    MOST_BYTES: ClassVar[int]
+
+    def memory_bytes(self, *, n_users: int, n_items: int) -> int:
+        """The bytes that fitting takes beside the data."""
+        ...
+
+
+@runtime_checkable
 class CatalogRanker(Protocol):
     """A ranker that reads what is publicly known of the items."""
 

@@ -74,14 +74,23 @@ def compare(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder for runs and tables.")
     ] = Path("comparison"),
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the results as a table to this file.",
+            show_default=False,
+        ),
+    ] = None,
     changes: Changes = [],  # noqa: B006
     json: Json = False,
 ) -> None:
-    """Train methods for several epsilons and seeds, and show one table of results.
+    """Train methods for several epsilons and seeds, and say what to use.
 
-    The table has standard errors, and is written as comparison.json, comparison.csv and
-    comparison.html. Each run is a run directory of its own under --out. If the command
-    is interrupted, the same command continues: finished runs are not trained again.
+    A verdict in plain words comes first, then the figures that it rests on. They are
+    written as comparison.json, comparison.csv and comparison.html into --out, where
+    each run has a directory of its own. If the command is interrupted, the same command
+    continues, also with other --baselines: what is finished is not made again.
 
     Example: tacit compare gram.toml fedvae.toml --epsilons 1,4,inf --seeds 3
     """
@@ -102,6 +111,8 @@ def compare(
         baselines=_names(baselines),
         budget=budget,
     )
+    for sentence in grid.notes():
+        console.note(f"note: {sentence}")
     try:
         with console.Bar("compare") as bar:
             found = run(grid, out, watch=bar)
@@ -110,14 +121,14 @@ def compare(
         raise  # for the exit code 130
     reference = found.lines[0].label if against is None else found.line(against).label
     differences = found.differences(reference)
-    document = _document(found, differences, reference)
     command = _command(grid, reference)
     report = comparison_of(found, differences, against=reference, command=command)
-    _write(document, report, out)
+    document = _document(found, differences, reference, report)
+    _write(document, report, [out / "comparison.csv", *([csv] if csv else [])], out)
     if json:
         console.print_json(document)
         return
-    _print(report, out, found.budgets())
+    _print(report, found, out)
 
 
 def _epsilons(text: str) -> tuple[float | None, ...]:
@@ -146,7 +157,13 @@ def _document(
     found: Comparison,
     differences: dict[str, dict[str, Difference]],
     reference: str,
+    report: Report,
 ) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from tacit.reporting.verdict import sentences
+
+    assert report.verdict is not None, "every comparison has one"
     listed = [
         {
             "label": label,
@@ -162,6 +179,8 @@ def _document(
     ]
     return {
         "simulation": True,
+        "words": sentences(report.verdict),
+        "verdict": asdict(report.verdict),
         "source": found.source,
         "protocol": found.lines[0].evaluations[0].protocol,
         "seeds": list(found.seeds),
@@ -170,6 +189,7 @@ def _document(
         "cells": found.cells(),
         "budgets": found.budgets(),
         "differences": listed,
+        "costs": found.costs(),
     }
 
 
@@ -189,32 +209,61 @@ def _command(grid: Grid, against: str) -> str:
     return shlex.join([*words, "--against", against])
 
 
-def _write(document: dict[str, Any], report: Report, out: Path) -> None:
+def _write(
+    document: dict[str, Any], report: Report, tables_at: list[Path], out: Path
+) -> None:
     from tacit.files import write_atomically, write_json
     from tacit.reporting import tables
     from tacit.reporting.html import render
 
     write_json(out / "comparison.json", document)
-    text = tables.to_csv(tables.cells(document["cells"]))
-    write_atomically(out / "comparison.csv", text.encode())
+    text = tables.to_csv(tables.cells(_rows(document)))
+    for path in tables_at:
+        write_atomically(path, text.encode())
     write_atomically(out / "comparison.html", render(report).encode())
 
 
-def _print(report: Report, out: Path, budgets: list[dict[str, Any]]) -> None:
-    from tacit.reporting import tables
-    from tacit.reporting.plain_words import purpose
+def _rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cells with the difference to the reference and the costs of their line."""
+    costs = {one["label"]: one for one in document["costs"]}
+    pairs = {(one["label"], one["metric"]): one for one in document["differences"]}
+    figures = ("mean", "low", "high", "p_value")
+    rows = []
+    for cell in document["cells"]:
+        pair = pairs.get((cell["label"], cell["metric"]), {})
+        differences = {f"difference_{name}": pair.get(name) for name in figures}
+        rows.append({**cell, **differences, **costs[cell["label"]]})
+    return rows
 
+
+def _print(report: Report, found: Comparison, out: Path) -> None:
+    from tacit.experiment.comparison_report import points_of
+    from tacit.reporting import tables
+    from tacit.reporting.interval_plot import interval_plot
+    from tacit.reporting.plain_words import purpose
+    from tacit.reporting.terminal import wrapped
+    from tacit.reporting.verdict import sentences
+
+    assert report.verdict is not None, "every comparison has one"
     # The page and the JSON have every metric; a terminal gets the first one only.
-    asked = report.differences[0] if report.differences else None
-    answer = console.out()
+    metric, answer = report.verdict.metric, console.out()
     answer.print(purpose(is_release=False), style="bold")
-    answer.print(tables.to_rich(tables.comparison(report.comparison)))
-    if asked is not None:
-        terms = (asked.metric, asked.against)
+    answer.print()
+    answer.print("What to use", style="bold")
+    for sentence in sentences(report.verdict):
+        lines = wrapped(
+            shown(sentence, longest=None), console.width(), first="- ", later="  "
+        )
+        console.tell(lines)
+    answer.print()
+    answer.print(tables.to_rich(interval_plot(points_of(found), metric)))
+    if report.differences:
+        terms = (metric, report.differences[0].against)  # the page has others, too
         pairs = [p for p in report.differences if (p.metric, p.against) == terms]
         answer.print(tables.to_rich(tables.differences(pairs)))
-    if budgets:
-        metric = budgets[0]["metric"]
+    if budgets := found.budgets():
         some = [one for one in budgets if one["metric"] == metric]
         answer.print(tables.to_rich(tables.by_budget(some, metric)))
+    answer.print(tables.to_rich(tables.comparison(report.comparison)))
+    answer.print(tables.to_rich(tables.costs(report.costs)))
     answer.print(f"report: {shown(str(out / 'comparison.html'))}")

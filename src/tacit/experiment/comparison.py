@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from tacit import check
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, BadValue
 from tacit.evaluation.significance import Difference, paired_bootstrap
-from tacit.experiment.assemble import assemble
+from tacit.experiment.assemble import assemble, load_dataset
+from tacit.experiment.comparison_cost import Cost, cost_of_run, measure, write_cost
 from tacit.experiment.comparison_grid import Contest, Grid, measured
 from tacit.experiment.evaluate import (
     UNTRAINED,
@@ -30,6 +31,7 @@ from tacit.experiment.evaluate import (
     evaluate_among_all,
     evaluate_scores,
 )
+from tacit.experiment.needs import refuse_missing_extras, refuse_too_large
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import Experiment
 from tacit.experiment.training import Nobody, Watch, train
@@ -55,6 +57,18 @@ class Line:
     evaluations: tuple[Evaluation, ...]
     is_baseline: bool = False
     by_group: Mapping[str, float | None] = field(default_factory=dict)
+    cost: Cost = field(default_factory=Cost)
+    is_noisy: bool = False  # whether a mechanism was on, proven or not
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is a method without any mechanism."""
+        return not self.is_baseline and not self.is_noisy
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether a mechanism was on of which nothing is proven."""
+        return self.is_noisy and self.provable is None
 
     @property
     def epsilon(self) -> float | None:
@@ -119,6 +133,10 @@ class Comparison:
             for metric, found in line.of_group(group).items()
         ]
 
+    def costs(self) -> list[dict[str, Any]]:
+        """One entry per line: bytes and seconds of a client, seconds and memory."""
+        return [{"label": line.label, **asdict(line.cost)} for line in self.lines]
+
     def cells(self) -> list[dict[str, Any]]:
         """One entry per line and metric."""
         return [
@@ -137,10 +155,14 @@ class Comparison:
 
 
 def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
-    """Train what is missing, fit the baselines, and compare all of them."""
+    """Train what is missing, fit the baselines, and compare all of them.
+
+    What any of them needs and this machine lacks is said before the first is trained.
+    """
     contests, baselines = grid.contests(), grid.beside()
     # Any contest would do: all have the same data, and baselines know no noise.
     experiments = [draws[0] for draws in contests[0].runs]
+    _refuse_impossible(contests, baselines, experiments, out)
     runs = grid.seeds * (grid.draws * len(contests) + len(baselines))
     progress = Progress(watch or Nobody(), runs)
     lines = [one for contest in contests for one in _played(contest, out, progress)]
@@ -153,6 +175,32 @@ def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
 
 
 # --- Details -------------------------------------------------------------------------
+
+
+def _refuse_impossible(
+    contests: Sequence[Contest],
+    baselines: Sequence[str],
+    experiments: Sequence[Experiment],
+    out: Path,
+) -> None:
+    """Refuse what cannot be trained or fitted here; what is finished needs nothing."""
+    methods = {contest.runs[0][0].method_name for contest in contests}
+    left = [
+        name
+        for name in baselines
+        if not all(_baseline_file(out, name, one).exists() for one in experiments)
+    ]
+    refuse_missing_extras(methods, left)
+    if not left:
+        return
+    data = load_dataset(experiments[0])
+    refuse_too_large(
+        left,
+        experiments[0].evaluate,
+        n_users=len(data.profiles),
+        n_items=len(data.catalog),
+        option=lambda names: f"--baselines {','.join(names) or 'none'}",
+    )
 
 
 def _has_members(groups: Groups, label: str) -> bool:
@@ -189,12 +237,18 @@ class _OnlyTexts(Nobody):
 
 def _played(contest: Contest, out: Path, progress: Progress) -> list[Line]:
     """The line of a contest, and that of its untrained start if it was ranked for."""
-    documents = [
+    runs = [
         [
-            _result(experiment, out / contest.folder, draw, progress)
+            _run(experiment, out / contest.folder, draw, progress)
             for draw, experiment in enumerate(draws)
         ]
         for draws in contest.runs
+    ]
+    documents = [[run.result for run in of_seed] for of_seed in runs]
+    costs = [
+        cost_of_run(run.directory, document)
+        for of_seed, found in zip(runs, documents, strict=True)
+        for run, document in zip(of_seed, found, strict=True)
     ]
     every = [document for of_seed in documents for document in of_seed]
     spent = [_provable(document) for document in every]
@@ -210,7 +264,10 @@ def _played(contest: Contest, out: Path, progress: Progress) -> list[Line]:
         contest.target,
         provable,
         evaluations,
+        is_baseline=contest.is_baseline,
         by_group=_by_group(every, evaluations, provable),
+        cost=Cost.of_runs(costs),
+        is_noisy=contest.runs[0][0].privacy.mechanism != "none",
     )
     if not all(UNTRAINED in _evaluated(document) for document in every):
         return [own]
@@ -240,13 +297,13 @@ def _by_group(
     return found
 
 
-def _result(
+def _run(
     experiment: Experiment, folder: Path, draw: int, progress: Progress
-) -> dict[str, Any]:
-    """The result of a run: read if it is finished, else trained or resumed."""
+) -> SavedRun:
+    """A finished run: read if it is there, else trained or resumed."""
     # The first draw has no suffix: more draws later find it in its place.
     name = f"seed-{experiment.split_seed}" + (f"-draw-{draw}" if draw else "")
-    return finished_run(experiment, folder / name, progress).result
+    return finished_run(experiment, folder / name, progress)
 
 
 def finished_run(
@@ -259,7 +316,12 @@ def finished_run(
         progress.begins(f"{path.parent.name}, {path.name.replace('-', ' ')}")
         has_begun = directory.experiment.exists()
         watch = _OnlyTexts(progress.watch)
-        train(experiment, directory.path, resume=has_begun, watch=watch, page=page)
+        _, measured = measure(
+            lambda: train(
+                experiment, directory.path, resume=has_begun, watch=watch, page=page
+            )
+        )
+        write_cost(directory, measured)
     progress.finished()
     return SavedRun(directory)
 
@@ -332,11 +394,17 @@ def _judged(
     budget: int,
 ) -> Line:
     folder = out / "baselines" / name
-    evaluations = tuple(
-        evaluated_baseline(name, experiment, folder, progress, budget=budget).own
+    found = [
+        evaluated_baseline(name, experiment, folder, progress, budget=budget)
         for experiment in experiments
-    )
-    return Line(name, name, None, None, evaluations, is_baseline=True)
+    ]
+    evaluations = tuple(one.own for one in found)
+    cost = Cost.of_runs([one.cost for one in found])
+    return Line(name, name, None, None, evaluations, is_baseline=True, cost=cost)
+
+
+def _baseline_file(out: Path, name: str, experiment: Experiment) -> Path:
+    return out / "baselines" / name / f"seed-{experiment.split_seed}.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,6 +413,7 @@ class EvaluatedBaseline:
 
     own: Evaluation
     among_all: Evaluation | None
+    cost: Cost = field(default_factory=Cost)
 
 
 def evaluated_baseline(
@@ -371,7 +440,9 @@ def evaluated_baseline(
     progress.finished()
     read, among_all = Evaluation.from_json, kept.get("among_all")
     return EvaluatedBaseline(
-        read(kept["evaluation"]), None if among_all is None else read(among_all)
+        read(kept["evaluation"]),
+        None if among_all is None else read(among_all),
+        Cost(seconds=kept.get("seconds"), peak_bytes=kept.get("peak_bytes")),
     )
 
 
@@ -380,13 +451,12 @@ def _fit_baseline(
 ) -> None:
     """Write down what everyone held out gets from the baseline."""
     assembled = assemble(experiment)
-    score, heldout = (
-        baseline_scorer(assembled, name, budget=budget),
-        assembled.split.test,
-    )
+    score, measured = measure(lambda: baseline_scorer(assembled, name, budget=budget))
+    heldout = assembled.split.test
     own = evaluate_scores(assembled, score, heldout)
     among_all = evaluate_among_all(assembled, score, heldout)
     kept = {"digest": digest, "evaluation": own.to_json()}  # of each user
+    kept |= asdict(measured)
     if among_all is not None:
         kept["among_all"] = among_all.to_json()
     write_document(path, kept, is_private=True)

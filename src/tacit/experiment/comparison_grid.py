@@ -13,8 +13,9 @@ from typing import Any
 
 from tacit import check
 from tacit.errors import BadValue
+from tacit.experiment.assemble import load_dataset
 from tacit.experiment.impression_settings import missing_texts
-from tacit.experiment.registry import baseline_names
+from tacit.experiment.registry import baseline_names, method_class
 from tacit.experiment.settings import (
     Experiment,
     PrivacySettings,
@@ -27,6 +28,10 @@ _MOST = 80  # characters of a cleaned name
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{,99}")
 _TABLES = ("comparison.", "baselines")  # what else stands in the same folder
 _BUDGETS = ("budgets", "scale")  # settings by which groups have budgets of their own
+_SWITCHED_ON = ("central", "local")  # what a target turns on, the first one offered
+_DELTA = 1e-6  # at most, where a file without privacy has none
+_POPULARITY = "federated_popularity"  # the method behind PRIVATE_POPULARITY
+PRIVATE_POPULARITY = "private_popularity"  # a baseline that keeps every target
 OWN = "own"  # the word for the target that a file has
 _DRAW_APART = 100_000  # between the run seeds of one split's draws: they never meet
 
@@ -37,8 +42,10 @@ class Grid:
 
     A seed divides the data; the draws of a seed differ in everything else. A target of
     None is the experiment's own, and without `epsilons` there is no other. A number is
-    the target of everyone, whatever budgets the experiment has for its groups; infinity
-    is the method with mechanism = "none".
+    the target of everyone, whatever budgets the experiment has for its groups, and
+    turns a mechanism on where the file has none; infinity is the method with
+    mechanism = "none". A noisy popularity list stands beside each target, unless
+    `baselines` are named without it.
     """
 
     experiments: tuple[Path, ...]
@@ -66,20 +73,50 @@ class Grid:
         for path in self.experiments:
             read_experiment(path, self.changes)  # refuses a file that is wrong as it is
         tables = {path: read_table(path, self.changes) for path in self.experiments}
-        contests = list(_contests(self, tables))
+        contests = [*_contests(self, tables), *self._noisy_lists(tables)]
         _refuse_other_users(contests)
         return contests
+
+    def notes(self) -> list[str]:
+        """What a reader should know of targets for files without privacy."""
+        if not any(t is not None and math.isfinite(t) for t in self.epsilons):
+            return []
+        tables = (read_table(path, self.changes) for path in self.experiments)
+        return [
+            f"{path.name} has no privacy; for each epsilon its mechanism is "
+            f"'{_mechanism_of(table)}'"
+            for path, table in zip(self.experiments, tables, strict=True)
+            if _is_unprotected(table)
+        ]
+
+    def _noisy_lists(self, tables: Mapping[Path, dict[str, Any]]) -> Iterator[Contest]:
+        """A noisy popularity list at each target, if it is not there already."""
+        is_wanted = self.baselines is None or PRIVATE_POPULARITY in self.baselines
+        methods = [table.get("method", {}).get("name") for table in tables.values()]
+        if not is_wanted or _POPULARITY in methods:
+            return
+        path, table = next(iter(tables.items()))
+        for target in self.epsilons or (None,):
+            aimed = _aimed(table, target, path)
+            if not _can_be_noisy(aimed.get("privacy", {})):
+                continue
+            runs = _seeded(_noisy_list(aimed), path, self)
+            yield Contest(
+                PRIVATE_POPULARITY, target, runs, _has_budgets(table), is_baseline=True
+            )
 
     def beside(self) -> list[str]:
         """The baselines to fit, each once."""
         if self.baselines is not None:
+            known = [*baseline_names(), PRIVATE_POPULARITY]
             for name in self.baselines:
-                check.one_of(baseline_names(), baseline=name)
+                check.one_of(known, baseline=name)
+            fitted = tuple(n for n in self.baselines if n != PRIVATE_POPULARITY)
             first = read_experiment(self.experiments[0], self.changes)
-            lacking = missing_texts(first.data, first.evaluate, self.baselines)
+            lacking = missing_texts(first.data, first.evaluate, fitted)
             if lacking:  # before anything is trained
                 raise BadValue("; ".join(lacking))
-            return list(self.baselines)
+            return list(dict.fromkeys(fitted))
         read = (read_experiment(path, self.changes) for path in self.experiments)
         named = (experiment.evaluate.baselines for experiment in read)
         return list(dict.fromkeys(name for names in named for name in names))
@@ -90,12 +127,14 @@ class Contest:
     """A planned line: for each seed, one experiment per draw.
 
     `is_for_all`: the file has budgets for groups, and the target takes their place.
+    `is_baseline`: it stands beside what was asked for, and is no file's method.
     """
 
     name: str
     target: float | None
     runs: tuple[tuple[Experiment, ...], ...]
     is_for_all: bool = False
+    is_baseline: bool = False
 
     @property
     def label(self) -> str:
@@ -131,13 +170,19 @@ def _contests(grid: Grid, tables: Mapping[Path, dict[str, Any]]) -> Iterator[Con
     names = _names(tables)
     for path, table in tables.items():
         for target in grid.epsilons or (None,):
-            aimed = _aimed(table, target)
-            first = first_seed(aimed)
-            runs = tuple(
-                tuple(seeded(aimed, seed, draw, path) for draw in range(grid.draws))
-                for seed in range(first, first + grid.seeds)
-            )
+            runs = _seeded(_aimed(table, target, path), path, grid)
             yield Contest(names[path], target, runs, _has_budgets(table))
+
+
+def _seeded(
+    table: dict[str, Any], path: Path, grid: Grid
+) -> tuple[tuple[Experiment, ...], ...]:
+    """For each seed, one experiment per draw."""
+    first = first_seed(table)
+    return tuple(
+        tuple(seeded(table, seed, draw, path) for draw in range(grid.draws))
+        for seed in range(first, first + grid.seeds)
+    )
 
 
 def _names(tables: Mapping[Path, dict[str, Any]]) -> dict[Path, str]:
@@ -147,15 +192,21 @@ def _names(tables: Mapping[Path, dict[str, Any]]) -> dict[Path, str]:
         path: method if methods.count(method) == 1 else path.stem
         for path, method in zip(tables, methods, strict=True)
     }
+    if PRIVATE_POPULARITY in names.values():
+        raise BadValue(
+            f"an experiment cannot be called {PRIVATE_POPULARITY}, which is a "
+            "baseline; rename its file"
+        )
     if len(set(names.values())) < len(names):
         raise BadValue("two experiments have the same method and file name; rename one")
     return names
 
 
-def _aimed(table: dict[str, Any], target: float | None) -> dict[str, Any]:
+def _aimed(table: dict[str, Any], target: float | None, path: Path) -> dict[str, Any]:
     """The same experiment with another target, which is one for all groups.
 
-    Who is in which public group stays, so that the accuracy of each can be told.
+    Who is in which public group stays, so that the accuracy of each can be told. A file
+    without privacy gets a mechanism: a target means nothing without one.
     """
     aimed = copy.deepcopy(table)
     if target is None:
@@ -166,16 +217,81 @@ def _aimed(table: dict[str, Any], target: float | None) -> dict[str, Any]:
         kept = {f.name for f in fields(PrivacySettings)} - {"target_epsilon"}
         privacy = {k: v for k, v in aimed["privacy"].items() if k in kept}
         aimed["privacy"] = privacy | {"mechanism": "none"}
-    else:
-        aimed["privacy"]["target_epsilon"] = target
+        return aimed
+    if _is_unprotected(table):
+        aimed["privacy"] |= _switched_on(table, path)
+    aimed["privacy"]["target_epsilon"] = target
     return aimed
+
+
+def _is_unprotected(table: Mapping[str, Any]) -> bool:
+    return table.get("privacy", {}).get("mechanism", "none") == "none"
+
+
+def _mechanism_of(table: Mapping[str, Any]) -> str:
+    """The mechanism that a target turns on; refuses methods that offer none."""
+    name = table["method"]["name"]
+    offered = method_class(name).mechanisms
+    found = next((one for one in _SWITCHED_ON if one in offered), None)
+    if found is None:
+        raise BadValue(
+            f"{name} offers no mechanism that keeps an epsilon, only "
+            f"{', '.join(offered)}: compare it with --epsilons inf, or leave it out"
+        )
+    return found
+
+
+def _switched_on(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The settings that a mechanism needs beside its target."""
+    mechanism, given = _mechanism_of(table), table.get("privacy", {})
+    if mechanism != "central":
+        return {"mechanism": mechanism}
+    # The sum is trusted; reports that the server saw one by one would show everything.
+    settings = {"mechanism": mechanism, "channel": "secure_sum"}
+    return settings | {"delta": given.get("delta", _delta(table, path))}
+
+
+def _delta(table: Mapping[str, Any], path: Path) -> float:
+    """A delta far below one in all users, who are counted for it."""
+    experiment = check_experiment(table, str(path), relative_to=path.parent)
+    declared = experiment.data.declared_users
+    users = declared or load_dataset(experiment).interactions.n_users
+    return min(_DELTA, 1 / (100 * users))
+
+
+def _can_be_noisy(privacy: Mapping[str, Any]) -> bool:
+    """Whether a noisy list can keep these targets: there are some, and a mechanism."""
+    mechanism = str(privacy.get("mechanism", "none"))
+    is_offered = mechanism == "central" or mechanism.startswith("local")
+    has_rates = privacy.get("budgets") == "sample"  # of a method's own phases
+    return is_offered and not has_rates and privacy.get("target_epsilon") is not None
+
+
+def _noisy_list(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The same data, target and users, ranked by one noisy count of the items."""
+    noisy = copy.deepcopy({**table})
+    shared = {f.name for f in fields(PrivacySettings)}
+    privacy = {key: value for key, value in noisy["privacy"].items() if key in shared}
+    offered = method_class(_POPULARITY).mechanisms
+    if privacy["mechanism"] not in offered:
+        privacy["mechanism"] = "local"  # of which it was a variant
+    run = {key: v for key, v in noisy.get("run", {}).items() if key == "seed"}
+    others = ("untrained", "release")
+    evaluate = {k: v for k, v in noisy.get("evaluate", {}).items() if k not in others}
+    return {
+        "data": noisy["data"],
+        "method": {"name": _POPULARITY},
+        "privacy": privacy,
+        "run": run,
+        "evaluate": evaluate,
+    }
 
 
 def _has_budgets(table: dict[str, Any]) -> bool:
     """Whether groups of the experiment have budgets of their own."""
     privacy = table.get("privacy", {})
     by_target = isinstance(privacy.get("target_epsilon"), Mapping)
-    return by_target or any(name in privacy for name in _BUDGETS)
+    return by_target or bool(privacy.get("scale")) or privacy.get("budgets") == "sample"
 
 
 def first_seed(table: dict[str, Any]) -> int:

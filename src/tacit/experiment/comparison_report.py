@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 from tacit.evaluation.significance import Difference
 from tacit.experiment.comparison import Comparison, Line
+from tacit.experiment.comparison_verdict import verdict_of
+from tacit.reporting.interval_plot import Point
 from tacit.reporting.report_data import (
     Contender,
+    Costs,
     Estimate,
     Lead,
     Paired,
@@ -52,6 +56,8 @@ def comparison_of(
             *_against_popularity(found, against),
             *_against_no_privacy(found, against),
         ),
+        verdict=verdict_of(found),
+        costs=tuple(Costs(line.label, **asdict(line.cost)) for line in found.lines),
     )
 
 
@@ -101,6 +107,32 @@ def _users(found: Comparison) -> Lead:
     if n == 1:
         detail = f"Held out in one split of {found.source}; none of them trained."
     return Lead("test users", f"{first.n_users:,}", detail)
+
+
+def points_of(found: Comparison) -> list[Point]:
+    """The first metric of every line, those of a method by epsilon.
+
+    The error is the larger of that over users and that over seeds.
+    """
+    metric = next(iter(found.lines[0].evaluations[0].values))
+    names = list(dict.fromkeys(line.name for line in found.lines))
+    ordered = sorted(
+        found.lines, key=lambda x: (names.index(x.name), x.epsilon or math.inf)
+    )
+    points = []
+    for line in ordered:
+        pooled = line.pooled()[metric]
+        errors = [e for e in (pooled.se_users, pooled.se_seeds) if e is not None]
+        is_named = line.provable is not None and line.target is not None
+        points.append(
+            Point(
+                line.name if is_named else line.label,
+                line.epsilon if line.provable is not None else None,
+                pooled.mean,
+                max(errors, default=None),
+            )
+        )
+    return points
 
 
 def _contestant(line: Line) -> Contender:

@@ -15,6 +15,7 @@ from tacit.reporting.guarantees import rounded_up
 from tacit.reporting.promises import largest, promises
 from tacit.reporting.report_data import (
     Contender,
+    Costs,
     Curve,
     Estimate,
     Groups,
@@ -24,6 +25,7 @@ from tacit.reporting.report_data import (
     Tradeoff,
     User,
 )
+from tacit.reporting.verdict import Verdict, sentences
 from tacit.statement import Statement
 from tacit.text import in_html
 from tacit.version import __version__
@@ -49,12 +51,13 @@ def render(report: Report) -> str:
     """The whole page; sections without content are left out."""
     parts = (
         _head(report),
-        elements.listing(report.verdict) if report.verdict else "",
+        _advice(report.verdict) if report.verdict else "",
         _privacy(report.statements) if report.statements else "",
         _released(report.released) if report.released else "",
         _comparison(report.comparison) if report.comparison else "",
         _tradeoff(report.tradeoff) if report.tradeoff else "",
         _differences(report) if report.differences else "",
+        _costs(report.costs) if report.costs else "",
         _curve(report.curve) if report.curve else "",
         _groups(report.groups, report.comparison) if report.groups else "",
         _budgets(report.budgets) if report.budgets else "",
@@ -95,6 +98,18 @@ def epsilon_lead(statements: Sequence[Statement], *, is_simulated: bool) -> Lead
     if open_to:
         detail += f" No promise against: {'; '.join(map(_lower, open_to))}."
     return Lead(label, rounded_up(found.epsilon), detail, is_proven=True)
+
+
+def _advice(verdict: Verdict) -> str:
+    """What to use, in a sentence that stands out; what carries it; and its limits."""
+    *told, caveat = sentences(verdict)
+    headline, reasons = told[:1], told[1:]
+    body = (
+        "".join(f'<p class="advice">{in_html(line)}</p>\n' for line in headline)
+        + (elements.listing(reasons) if reasons else "")
+        + elements.paragraph(caveat, quiet=True)
+    )
+    return elements.section("advice", "What to use", body)
 
 
 def _privacy(statements: tuple[Statement, ...]) -> str:
@@ -230,6 +245,16 @@ def _reference(pair: Paired) -> str:
     """What a method is compared with; itself, where only privacy differs."""
     plain = charts.without_epsilon(pair.method)
     return _ITSELF if pair.against == plain + _BARE else pair.against
+
+
+def _costs(costs: tuple[Costs, ...]) -> str:
+    note = elements.paragraph(
+        "What one client sends, receives and computes in a whole training, and what "
+        "all of it took on one machine. Baselines read every history in one place.",
+        quiet=True,
+    )
+    body = note + elements.table(tables.costs(costs), heads=1)
+    return elements.section("costs", "What it costs to run", body)
 
 
 def _curve(curve: Curve) -> str:

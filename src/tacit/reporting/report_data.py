@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tacit.errors import BadValue
+from tacit.reporting.verdict import Verdict
 from tacit.statement import Statement
 
 
@@ -91,6 +92,22 @@ class Paired:
     p_value: float
 
 
+@dataclass(frozen=True)
+class Costs:
+    """What a contender costs; None where nothing is sent or nothing was measured.
+
+    Bytes and `client_seconds` are of one client over a whole training; `seconds` is
+    what all of it took here, `peak_bytes` the most that the process had meanwhile.
+    """
+
+    method: str
+    bytes_up: float | None
+    bytes_down: float | None
+    client_seconds: float | None
+    seconds: float | None
+    peak_bytes: float | None
+
+
 Groups = Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # label, metric, method
 
 
@@ -102,13 +119,14 @@ class Report:
     command: str  # what was typed to make it
     simulation: bool  # seeds were used: no figure holds for a real release
     lead: tuple[Lead, ...] = ()  # what stands first, beside the epsilon
-    verdict: tuple[str, ...] = ()  # what follows from the figures, in plain sentences
     facts: tuple[tuple[str, str], ...] = ()
     statements: tuple[Statement, ...] = ()
     released: tuple[str, ...] = ()  # a sentence for each metric that was released
     comparison: tuple[Contender, ...] = ()
     tradeoff: Tradeoff | None = None
     differences: tuple[Paired, ...] = ()
+    verdict: Verdict | None = None  # what to use; `verdict.sentences` has its words
+    costs: tuple[Costs, ...] = ()
     curve: Curve | None = None
     groups: Groups | None = None
     budgets: Groups | None = None  # public groups with budgets of their own

@@ -50,6 +50,8 @@ p { margin: .5rem 0; }
 }
 .notice p { margin: 0; }
 
+.advice { font-size: 1.15rem; line-height: 1.5; font-weight: 600; }
+
 dl.facts {
   display: grid; grid-template-columns: repeat(auto-fill, minmax(10rem, 1fr));
   gap: .6rem; margin: 1.25rem 0;

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit.errors import BadValue
+from tacit.memory import in_words
 from tacit.release import EVERYONE, Standing, Unit, View
 from tacit.reporting.report_data import (
     Contender,
+    Costs,
     Curve,
     Estimate,
     Groups,
@@ -67,6 +69,24 @@ def comparison(contenders: Sequence[Contender]) -> Table:
         for c in contenders
     )
     return _measured("Methods compared", ("method", *metrics), rows)
+
+
+def costs(each: Sequence[Costs]) -> Table:
+    """Bytes and time of one client, then the time and memory of the whole training."""
+    rows = tuple(
+        (
+            one.method,
+            _or_missing(one.bytes_up, in_words),
+            _or_missing(one.bytes_down, in_words),
+            _or_missing(one.client_seconds, _duration),
+            _or_missing(one.seconds, _duration),
+            _or_missing(one.peak_bytes, in_words),
+        )
+        for one in each
+    )
+    header = ("contender", "sends", "receives", "computes", "training", "memory")
+    caption = "What a client sends, receives and computes, and what all of it took here"
+    return _measured(caption, header, rows)
 
 
 def differences(pairs: Sequence[Paired]) -> Table:
@@ -293,6 +313,23 @@ def _lines(table: Table) -> Iterator[tuple[str, ...]]:
 
 def _shown(value: Estimate | None) -> str:
     return MISSING if value is None else str(value)
+
+
+def _or_missing(figure: float | None, write: Callable[[float], str]) -> str:
+    return MISSING if figure is None else write(figure)
+
+
+def _duration(seconds: float) -> str:
+    """A time for readers.
+
+    >>> _duration(0.0004), _duration(0.12), _duration(3.21), _duration(700)
+    ('0.4 ms', '120 ms', '3.2 s', '11.7 min')
+    """
+    if seconds < 1:
+        return (
+            f"{1000 * seconds:.1f} ms" if seconds < 0.01 else f"{1000 * seconds:.0f} ms"
+        )
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
 def _distinct(values: Iterable[T]) -> list[T]:
