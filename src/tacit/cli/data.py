@@ -39,19 +39,18 @@ Download = Annotated[
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """List the known data sets with their titles and homes."""
-    from rich.table import Table
-
+    """List the known data sets with their titles and the addresses of their homes."""
     from tacit.data import sources
 
     known = [sources.source(name) for name in sources.names()]
     if json:
         console.print_json({"sets": [_about(source) for source in known]})
         return
-    table = Table("name", "what", "home", box=None, pad_edge=False)
+    width, out = max(len(source.name) for source in known), console.out()
     for source in known:
-        table.add_row(source.name, source.title, source.home)
-    console.out().print(table)
+        # An address has its own line: in a column it would be cut at 80 characters.
+        out.print(f"{source.name:{width}}  {source.title}")
+        out.print(f"{'':{width}}  {source.home}", style="dim", soft_wrap=True)
     console.note("terms and counts: tacit data describe NAME")
 
 
