@@ -171,7 +171,7 @@ def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
         for name in baselines
     ]
     seeds = tuple(experiment.split_seed for experiment in experiments)
-    return Comparison(tuple(lines), seeds, grid.draws, experiments[0].data.source)
+    return Comparison(tuple(lines), seeds, grid.draws, experiments[0].data.name)
 
 
 # --- Details -------------------------------------------------------------------------

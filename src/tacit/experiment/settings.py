@@ -154,6 +154,12 @@ class DataSettings:
             )
 
     @property
+    def name(self) -> str:
+        """What pages call the data: the table's file, or the source."""
+        path = self.table.get("path")
+        return self.source if path is None else Path(str(path)).name
+
+    @property
     def holds_out_impressions(self) -> bool:
         """Whether impressions are held out, and not users or their items."""
         return self.split in impression_settings.SPLITS
