@@ -293,7 +293,9 @@ def merged(
     for said, views in alike.items():
         for held in _distinct(tuple(v) for v in views.values()):
             units = [unit for unit, mine in views.items() if tuple(mine) == held]
-            yield said, units, list(held)
+            # What holds for a user holds for each item, and is said of the user.
+            unit = Unit.USER if Unit.USER in units else Unit.ITEM
+            yield replace(said, unit=unit), units, list(held)
 
 
 def _named(some: Sequence[str], *, of: type[StrEnum]) -> str:
