@@ -116,6 +116,7 @@ def _called() -> int:
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
+        _suggest_once(error)
         _show_usage(error)
         _answer("BadUsage", error.format_message())
         return error.exit_code
@@ -140,7 +141,7 @@ def _explained(error: BaseException) -> int:
     if failure.code == failures.INTERRUPTED:
         console.note(failure.message)
     elif failure.message:
-        console.err().print(lines(f"error: {failure.message}"), style="red")
+        console.complain(lines(f"error: {failure.message}"))
     return failure.code
 
 
@@ -149,6 +150,17 @@ def _answer(kind: str, message: str) -> None:
     # Read from the arguments: the error may have come before they were parsed.
     if "--json" in sys.argv:
         console.print_json({"error": {"kind": kind, "message": message}})
+
+
+def _suggest_once(error: click.ClickException) -> None:
+    """Leave one suggestion: Typer and Click both make some, and Click several."""
+    said, hint, suggested = error.message.partition(" Did you mean ")
+    if possible := getattr(error, "possibilities", None):
+        error.__dict__["possibilities"] = None  # declared as final
+        hint, suggested = " Did you mean ", f"'{possible[0]}'"
+    if hint:
+        nearest = suggested.partition(",")[0].rstrip("?")
+        error.__dict__["message"] = f"{said}{hint}{nearest}?"
 
 
 def _show_usage(error: click.ClickException) -> None:

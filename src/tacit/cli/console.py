@@ -27,6 +27,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from tacit.reporting.terminal import wrapped
 from tacit.text import in_json, shown
 
 _NARROWEST = 40  # columns; what is narrower reads no sentence
@@ -81,6 +82,17 @@ def print_json(document: Any) -> None:
     is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     text = json.dumps(document, indent=2, ensure_ascii=not is_utf8, default=_plain)
     sys.stdout.write(in_json(text) + "\n")
+
+
+def complain(text: str) -> None:
+    """Print what went wrong on stderr; what a terminal wraps stays indented."""
+    to = err()
+    for line in text.split("\n"):
+        bare = line.lstrip(" ")
+        margin = " " * (len(line) - len(bare))
+        parts = wrapped(bare, to.width - 1, first=margin, later=f"{margin}  ")
+        for part in parts if to.is_terminal else [line]:  # a pipe has whole lines
+            to.print(part, style="red")
 
 
 def note(text: str) -> None:
