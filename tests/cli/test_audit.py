@@ -4,7 +4,6 @@ import pytest
 
 from tacit.attacks import leaks
 from tacit.audits.checks import Estimate
-from tacit.cli.audit import _shown, _up
 from tacit.documents import read_document
 from tacit.experiment import auditing
 
@@ -75,11 +74,6 @@ def test_every_estimate_says_what_it_is_and_what_is_proven():
     assert below.remark.endswith("the claimed figure is the one that is proven")
     beyond = Estimate("e", 1.0, 2.0, 1.5, 4.0, 25)
     assert "as it does by chance in one honest run of forty" in beyond.remark
-
-
-def test_chances_are_shown_in_two_digits():
-    assert [_up(3.21e-9), _shown(3.21e-9)] == ["3.3e-9", "3.2e-9"]
-    assert [_up(0.0), _shown(0.0), _up(1e-4)] == ["0.0000", "0.0000", "0.0001"]
 
 
 def test_leaks_are_added_and_drawn(tacit, failing, monkeypatch, tmp_path):

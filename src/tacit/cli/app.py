@@ -22,6 +22,7 @@ from tacit.cli import (
     evaluate,
     export,
     failures,
+    help_texts,
     init,
     ledger,
     plan,
@@ -89,6 +90,7 @@ app.command("export")(export.export)
 app.command("reproduce")(reproduce.reproduce)
 app.command("audit")(audit.audit)
 app.add_typer(ledger.app, name="ledger")
+help_texts.tidy(app)
 
 
 def main() -> None:
@@ -116,9 +118,9 @@ def _called() -> int:
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
-        _suggest_once(error)
-        _show_usage(error)
-        _answer("BadUsage", error.format_message())
+        told = help_texts.with_one_suggestion(error)
+        _show_usage(told)
+        _answer("BadUsage", told.format_message())
         return error.exit_code
     # Typer makes an exit code of a Ctrl-C inside a command.
     if found == failures.INTERRUPTED:
@@ -150,17 +152,6 @@ def _answer(kind: str, message: str) -> None:
     # Read from the arguments: the error may have come before they were parsed.
     if "--json" in sys.argv:
         console.print_json({"error": {"kind": kind, "message": message}})
-
-
-def _suggest_once(error: click.ClickException) -> None:
-    """Leave one suggestion: Typer and Click both make some, and Click several."""
-    said, hint, suggested = error.message.partition(" Did you mean ")
-    if possible := getattr(error, "possibilities", None):
-        error.__dict__["possibilities"] = None  # declared as final
-        hint, suggested = " Did you mean ", f"'{possible[0]}'"
-    if hint:
-        nearest = suggested.partition(",")[0].rstrip("?")
-        error.__dict__["message"] = f"{said}{hint}{nearest}?"
 
 
 def _show_usage(error: click.ClickException) -> None:
