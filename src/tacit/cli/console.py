@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -44,8 +45,16 @@ class _Safe(Console):
         )
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print as Rich does, with strings cleaned line by line."""
-        super().print(*map(_clean, objects), **options)
+        """Print as Rich does, with strings cleaned and wrapped line by line.
+
+        Rich would break a long word, such as a path, where nobody can copy it.
+        """
+        cleaned = map(_clean, objects)
+        if self.soft_wrap:
+            super().print(*cleaned, **options)
+            return
+        fitted = (_fitted(one, self.width) for one in cleaned)
+        super().print(*fitted, overflow="ignore", crop=False, **options)
 
 
 def out() -> Console:
@@ -74,6 +83,21 @@ def _clean(value: object) -> object:
     if not isinstance(value, str):
         return value
     return "\n".join(shown(line, longest=None) for line in value.split("\n"))
+
+
+def _fitted(value: object, width: int) -> object:
+    """A string in lines that are no wider; those after a long one keep its margin."""
+    if not isinstance(value, str):
+        return value
+    lines: list[str] = []
+    for line in value.split("\n"):
+        bare = line.lstrip(" ")
+        margin = " " * (len(line) - len(bare))
+        is_short = cell_len(line) <= width
+        lines += (
+            [line] if is_short else wrapped(bare, width, first=margin, later=margin)
+        )
+    return "\n".join(lines)
 
 
 def print_json(document: Any) -> None:

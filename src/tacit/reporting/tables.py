@@ -231,8 +231,9 @@ class InTerminal:
         from rich.text import Text
 
         caption = wrapped(shown(self.table.caption, longest=None), options.max_width)
-        yield Text("\n".join(caption), style="bold")
-        yield Text("\n".join(self.lines(options.max_width)) + "\n")
+        lines = "\n".join(self.lines(options.max_width))
+        yield Text("\n".join(caption), style="bold", no_wrap=True, overflow="ignore")
+        yield Text(f"{lines}\n", no_wrap=True, overflow="ignore")
 
     def lines(self, width: int) -> list[str]:
         """The header, a rule and the rows."""
