@@ -35,40 +35,34 @@ def _described(path: str, command: click.Command) -> str:
     context = click.Context(command, info_name=path)
     usage = f"{path} {' '.join(command.collect_usage_pieces(context))}"
     parts = [f"## {path}", _flowing(command.help or ""), f"```text\n{usage}\n```"]
-    rows = [_row(p, context) for p in command.get_params(context) if _is_shown(p)]
-    if rows:
-        head = "| argument or option | default | what it does |\n|---|---|---|"
-        parts.append("\n".join([head, *rows]))
-    return "\n\n".join(parts)
+    lines = [_line(p, context) for p in command.get_params(context) if _is_shown(p)]
+    return "\n\n".join([*parts, "\n".join(lines)])
 
 
 def _is_shown(parameter: click.Parameter) -> bool:
     return not getattr(parameter, "hidden", False) and "--help" not in parameter.opts
 
 
-def _row(parameter: click.Parameter, context: click.Context) -> str:
+def _line(parameter: click.Parameter, context: click.Context) -> str:
+    """A line of a list, which reads well on a phone too."""
     name = parameter.make_metavar(context)
     if isinstance(parameter, click.Option):
         flags = ", ".join([*parameter.opts, *parameter.secondary_opts])
         name = flags if parameter.is_flag else f"{flags} {name}"
-    cells = (f"`{name}`", _default(parameter), _help(parameter))
-    return "| " + " | ".join(cells) + " |"
+    told = _flowing(getattr(parameter, "help", None) or "")
+    return " ".join(part for part in (f"- `{name}`", told, _default(parameter)) if part)
 
 
 def _default(parameter: click.Parameter) -> str:
-    """What holds if the option is left out; nothing for flags and arguments."""
+    """What holds if the option is left out; nothing for flags that are off."""
     shown = getattr(parameter, "show_default", None)
     if isinstance(shown, str):
-        return shown
+        return f"Default: {shown}."
     if parameter.required:
-        return "required"
+        return "Required."
     value = getattr(parameter.default, "value", parameter.default)
-    is_told = isinstance(value, str | int | float | Path) and value is not False
-    return f"`{value}`" if is_told else ""
-
-
-def _help(parameter: click.Parameter) -> str:
-    return _flowing(getattr(parameter, "help", None) or "").replace("|", "\\|")
+    is_told = isinstance(value, str | int | float | Path) and type(value) is not bool
+    return f"Default: `{value}`." if is_told else ""
 
 
 def _flowing(text: str) -> str:

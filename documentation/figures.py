@@ -159,7 +159,7 @@ SEEN = {  # over `secure_sum`: by the client, the aggregator, the server, everyo
     "history": (True, False, False, False),
     "shown list": (True, False, False, False),
     "report": (True, True, False, False),
-    "who took part": (False, True, True, False),
+    "who is asked": (False, True, True, False),
     "noisy sum": (True, True, True, True),
     "model": (True, True, True, True),
 }

@@ -29,7 +29,7 @@ REMARK = re.compile(
 PROMPT, OURS = "$ ", "$ tacit "
 BIN = Path(sys.executable).parent  # where `tacit` is installed
 SECONDS = 300  # no command on a page may take longer
-COLUMNS = 88  # the width of what a command prints
+COLUMNS = 80  # the width of what a command prints
 MATCHER = doctest.OutputChecker()
 
 
@@ -66,11 +66,13 @@ class Command:
         return self.text.removeprefix(PROMPT)
 
     def differs(self, output: str) -> bool:
-        """Whether the page shows an output, and another one than this."""
+        """Whether the page shows an output, and other words than these.
+
+        Line breaks, blanks and the rules of tables are layout, and may differ.
+        """
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        return bool(self.printed) and not MATCHER.check_output(
-            self.printed, output, flags
-        )
+        said, printed = (text.replace("─", "") for text in (self.printed, output))
+        return bool(said) and not MATCHER.check_output(said, printed, flags)
 
 
 def blocks(text: str) -> list[Block]:

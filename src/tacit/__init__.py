@@ -2,8 +2,9 @@
 
     import tacit
 
-    run = tacit.train("exp.toml", out="run")         # rounds, evaluation, files
-    tacit.load("run").recommend(["item-1"], n=10)    # on this device, nothing is sent
+    run = tacit.train(frame, user="customer", item="product", epsilon=4)
+    print(run.statement)                             # who sees what, what is promised
+    run.recommender.recommend(["tea", "bread"])      # on this device, nothing is sent
 
 Read `tacit.method` first: it says what a federated recommender is.
 """
@@ -11,17 +12,60 @@ Read `tacit.method` first: it says what a federated recommender is.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.version import __version__
 
 if TYPE_CHECKING:
-    from tacit.experiment.training import Outcome
+    from tacit.api.auditing import Audited, audit
+    from tacit.api.comparing import Compared, compare
+    from tacit.api.evaluating import Evaluated, evaluate
+    from tacit.api.loading import load
+    from tacit.api.planning import Planned, plan
+    from tacit.api.statement import PrivacyStatement
+    from tacit.api.training import Run, train
+    from tacit.errors import TacitError
+    from tacit.records import Records
     from tacit.serving.recommender import Recommender
 
-__all__ = ["__version__", "load", "train"]
+__all__ = [
+    "Audited",
+    "Compared",
+    "Evaluated",
+    "Planned",
+    "PrivacyStatement",
+    "Recommender",
+    "Records",
+    "Run",
+    "TacitError",
+    "__version__",
+    "audit",
+    "compare",
+    "evaluate",
+    "load",
+    "plan",
+    "train",
+]
+
+# Where each name is. A module is imported when its name is first asked for, so that
+# `import tacit` stays fast and `tacit.load` needs nothing that trains.
+_PLACES = {
+    "Audited": "tacit.api.auditing",
+    "Compared": "tacit.api.comparing",
+    "Evaluated": "tacit.api.evaluating",
+    "Planned": "tacit.api.planning",
+    "PrivacyStatement": "tacit.api.statement",
+    "Recommender": "tacit.serving.recommender",
+    "Records": "tacit.records",
+    "Run": "tacit.api.training",
+    "TacitError": "tacit.errors",
+    "audit": "tacit.api.auditing",
+    "compare": "tacit.api.comparing",
+    "evaluate": "tacit.api.evaluating",
+    "load": "tacit.api.loading",
+    "plan": "tacit.api.planning",
+    "train": "tacit.api.training",
+}
 
 # numpy's threads look out for work for 2^26 cycles after a matrix product and take a
 # core from whatever comes next. Here 2^4, if numpy is not loaded yet
@@ -29,25 +73,15 @@ __all__ = ["__version__", "load", "train"]
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
-def train(
-    experiment: str | Path | Mapping[str, Any],
-    *,
-    out: str | Path = "run",
-    resume: bool = False,
-) -> Outcome:
-    """Train an experiment: a TOML file, or a nested table of its sections."""
-    from tacit.experiment import training
-    from tacit.experiment.settings import check_experiment, read_experiment
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+    from importlib import import_module
 
-    if isinstance(experiment, Mapping):
-        checked = check_experiment(experiment)
-    else:
-        checked = read_experiment(Path(experiment))
-    return training.train(checked, Path(out), resume=resume)
+    found = getattr(import_module(_PLACES[name]), name)
+    globals()[name] = found  # from now on without this function
+    return found
 
 
-def load(run: str | Path) -> Recommender:
-    """The trained model of a run directory, ready to recommend on this device."""
-    from tacit.experiment import saved_run
-
-    return saved_run.load(run)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

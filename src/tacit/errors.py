@@ -11,6 +11,8 @@ TacitError
 ├── BadRun            a run directory that cannot be read, resumed or overwritten
 │   └── Damaged          a file that is not as it was written: names it, and a remedy
 ├── MissingExtra      an optional dependency is not installed: names the extra
+├── DiskError         a place that cannot be read or written (`system_errors`)
+├── TooLittleMemory   an allocation that the machine cannot give (`system_errors`)
 └── Refused           the plan or a client says no, with the reason
     └── EmptyCohort      a round was asked of nobody
 

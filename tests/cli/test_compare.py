@@ -1,6 +1,7 @@
 """Methods, targets and baselines side by side; what is finished is not made again.
 
-Also tests `tacit.experiment.comparison` and `tacit.experiment.comparison_report`.
+Also tests `tacit.experiment.comparison`, `tacit.experiment.comparison_report` and
+`tacit.experiment.finished_comparison`.
 """
 
 import csv

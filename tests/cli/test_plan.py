@@ -1,3 +1,8 @@
+"""What a plan says, on the screen and as JSON.
+
+Also tests `tacit.experiment.planning`.
+"""
+
 KEYS = {
     "what",
     "seen_by",

@@ -1,7 +1,8 @@
 """A run from the command line: trained, stopped, resumed, evaluated and shown.
 
 Also tests `tacit.cli.evaluate`, `tacit.cli.report`, `tacit.experiment.build_report`,
-`tacit.experiment.evaluate` and `tacit.experiment.training`.
+`tacit.experiment.evaluate`, `tacit.experiment.evaluated_run` and
+`tacit.experiment.training`.
 """
 
 import json

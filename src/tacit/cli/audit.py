@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +9,6 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Json
-
-_TINY = 5e-5  # below it, four decimal places would show zero
-NOTHING = "nothing is promised, so there is nothing to audit"
 
 
 def audit(
@@ -77,68 +73,15 @@ def _attacks(method: str, seed: int, page: Path) -> list[dict[str, Any]]:
 
 
 def _print(document: dict[str, Any]) -> None:
-    from tacit.reporting.tables import Table, to_rich
+    from tacit.reporting import audit
+    from tacit.reporting.tables import to_rich
 
-    out, checks = console.out(), document["checks"]
-    for subject in dict.fromkeys(line["subject"] for line in checks):  # in their order
-        mine = [line for line in checks if line["subject"] == subject]
-        rows = tuple(
-            (c["name"], _up(c["claimed"]), _shown(c["measured"]), _verdict(c))
-            for c in mine
-        )
-        header = ("check", "claimed", "measured", "")
-        # Columns 1 and 2 are figures and stand at the right.
-        out.print(to_rich(Table(subject, header, rows, frozenset({1, 2}))))
-    for line in document["monitoring"]:
-        out.print(_watched(line), markup=False)
-    for line in document["not_audited"]:
-        out.print(f"not audited: {line['subject']}: {line['what']}", markup=False)
-    for finding in document.get("leaks", ()):
-        from tacit.reporting.leaks import table
-
-        out.print(finding["question"], markup=False)
-        out.print(to_rich(table(finding)))
-    out.print(_sum_up(checks), markup=False)
-
-
-def _watched(line: dict[str, Any]) -> str:
-    """An estimate in one line that always says that it is only an estimate."""
-    found = f"{_shown(line['estimated'])}, claimed {_up(line['claimed'])}"
-    said = f"{line['label']}: {line['subject']}: {line['name']}: {found}"
-    return f"{said}; {line['remark']}" if line["remark"] else said
-
-
-def _sum_up(checks: list[dict[str, Any]]) -> str:
-    if not checks:
-        return NOTHING
-    failed = [line for line in checks if not line["ok"]]
-    if not failed:
-        return f"all {len(checks)} checks hold (simulation; a passed audit is no proof)"
-    lines = [f"FAILED: {c['subject']}: {c['name']}: {c['detail']}" for c in failed]
-    return "\n".join(lines)
-
-
-def _verdict(check: dict[str, Any]) -> str:
-    return "holds" if check["ok"] else "FAILS"
-
-
-def _up(value: float | None) -> str:
-    """A claim, rounded up: one that is rounded down does not hold."""
-    if value is None:
-        return "none"
-    if 0 < value < _TINY:
-        return _tiny(value, ROUND_CEILING)
-    return str(Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_CEILING))
-
-
-def _shown(value: float | None) -> str:
-    if value is None:
-        return "not finite"
-    if 0 < value < _TINY:
-        return _tiny(value, ROUND_HALF_EVEN)
-    return f"{value:.4f}"
-
-
-def _tiny(value: float, rounding: str) -> str:
-    """A small probability with two significant digits."""
-    return f"{Context(prec=2, rounding=rounding).create_decimal(repr(value)):.1e}"
+    out = console.out()
+    for table in audit.check_tables(document):
+        out.print(to_rich(table))
+    for line in audit.notes(document):
+        out.print(line, markup=False)
+    for question, table in audit.leak_tables(document):
+        out.print(question, markup=False)
+        out.print(to_rich(table))
+    out.print(audit.summary(document), markup=False)

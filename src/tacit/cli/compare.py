@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,10 +13,7 @@ from tacit.errors import BadValue
 from tacit.text import shown
 
 if TYPE_CHECKING:
-    from tacit.evaluation.significance import Difference
-    from tacit.experiment.comparison import Comparison
-    from tacit.experiment.comparison_grid import Grid
-    from tacit.reporting.report_data import Report
+    from tacit.experiment.finished_comparison import FinishedComparison
 
 
 def compare(
@@ -96,7 +92,7 @@ def compare(
     """
     from tacit.experiment.comparison import compare as run
     from tacit.experiment.comparison_grid import Grid
-    from tacit.experiment.comparison_report import comparison_of
+    from tacit.experiment.finished_comparison import FinishedComparison
 
     if out.exists() and not out.is_dir():
         raise BadValue(
@@ -119,16 +115,12 @@ def compare(
     except KeyboardInterrupt:
         console.note("stopped; nothing is lost. The same command continues.")
         raise  # for the exit code 130
-    reference = found.lines[0].label if against is None else found.line(against).label
-    differences = found.differences(reference)
-    command = _command(grid, reference)
-    report = comparison_of(found, differences, against=reference, command=command)
-    document = _document(found, differences, reference, report)
-    _write(document, report, [out / "comparison.csv", *([csv] if csv else [])], out)
+    finished = FinishedComparison.of(found, grid, against=against)
+    finished.write(out, csv=[] if csv is None else [csv])
     if json:
-        console.print_json(document)
+        console.print_json(finished.document())
         return
-    _print(report, found, out)
+    _print(finished, out)
 
 
 def _epsilons(text: str) -> tuple[float | None, ...]:
@@ -153,104 +145,21 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return () if named == ("none",) else named
 
 
-def _document(
-    found: Comparison,
-    differences: dict[str, dict[str, Difference]],
-    reference: str,
-    report: Report,
-) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from tacit.reporting.verdict import sentences
-
-    assert report.verdict is not None, "every comparison has one"
-    listed = [
-        {
-            "label": label,
-            "metric": metric,
-            "mean": d.mean,
-            "low": d.low,
-            "high": d.high,
-            "p_value": d.p_value,
-            "n_users": d.n,
-        }
-        for label, by_metric in differences.items()
-        for metric, d in by_metric.items()
-    ]
-    return {
-        "simulation": True,
-        "words": sentences(report.verdict),
-        "verdict": asdict(report.verdict),
-        "source": found.source,
-        "protocol": found.lines[0].evaluations[0].protocol,
-        "seeds": list(found.seeds),
-        "draws": found.draws,
-        "against": reference,
-        "cells": found.cells(),
-        "budgets": found.budgets(),
-        "differences": listed,
-        "costs": found.costs(),
-    }
-
-
-def _command(grid: Grid, against: str) -> str:
-    """The command line that makes the same comparison."""
-    from tacit.experiment.comparison_grid import target_word
-
-    words = ["tacit", "compare", *(path.name for path in grid.experiments)]
-    if grid.epsilons:
-        words += ["--epsilons", ",".join(map(target_word, grid.epsilons))]
-    words += ["--seeds", str(grid.seeds), "--draws", str(grid.draws)]
-    if grid.baselines is not None:
-        words += ["--baselines", ",".join(grid.baselines) or "none"]
-    if grid.budget:
-        words += ["--budget", str(grid.budget)]
-    words += [word for change in grid.changes for word in ("--set", change)]
-    return shlex.join([*words, "--against", against])
-
-
-def _write(
-    document: dict[str, Any], report: Report, tables_at: list[Path], out: Path
-) -> None:
-    from tacit.files import write_atomically, write_json
-    from tacit.reporting import tables
-    from tacit.reporting.html import render
-
-    write_json(out / "comparison.json", document)
-    text = tables.to_csv(tables.cells(_rows(document)))
-    for path in tables_at:
-        write_atomically(path, text.encode())
-    write_atomically(out / "comparison.html", render(report).encode())
-
-
-def _rows(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cells with the difference to the reference and the costs of their line."""
-    costs = {one["label"]: one for one in document["costs"]}
-    pairs = {(one["label"], one["metric"]): one for one in document["differences"]}
-    figures = ("mean", "low", "high", "p_value")
-    rows = []
-    for cell in document["cells"]:
-        pair = pairs.get((cell["label"], cell["metric"]), {})
-        differences = {f"difference_{name}": pair.get(name) for name in figures}
-        rows.append({**cell, **differences, **costs[cell["label"]]})
-    return rows
-
-
-def _print(report: Report, found: Comparison, out: Path) -> None:
+def _print(finished: FinishedComparison, out: Path) -> None:
     from tacit.experiment.comparison_report import points_of
     from tacit.reporting import tables
     from tacit.reporting.interval_plot import interval_plot
     from tacit.reporting.plain_words import purpose
     from tacit.reporting.terminal import wrapped
-    from tacit.reporting.verdict import sentences
 
+    report, found = finished.report, finished.comparison
     assert report.verdict is not None, "every comparison has one"
     # The page and the JSON have every metric; a terminal gets the first one only.
     metric, answer = report.verdict.metric, console.out()
     answer.print(purpose(is_release=False), style="bold")
     answer.print()
     answer.print("What to use", style="bold")
-    for sentence in sentences(report.verdict):
+    for sentence in finished.words:
         lines = wrapped(
             shown(sentence, longest=None), console.width(), first="- ", later="  "
         )

@@ -39,7 +39,7 @@ Download = Annotated[
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """List the known data sets with their titles and homes."""
+    """List the known data sets with their titles and the addresses of their homes."""
     from tacit.data import sources
     from tacit.reporting.terminal import wrapped
 
@@ -51,7 +51,8 @@ def list_(json: Json = False) -> None:
     for source in known:
         name, blank = f"{source.name:<{left}}", " " * left
         console.tell(wrapped(source.title, width, first=name, later=blank))
-        console.tell(wrapped(source.home, width, first="    ", later="    "))
+        # An address has its own line, whole even where it is longer than the screen.
+        console.out().print(f"{blank}{source.home}", style="dim", soft_wrap=True)
     console.note("terms and counts: tacit data describe NAME")
 
 

@@ -8,7 +8,6 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Json, RunPath
-from tacit.errors import Refused
 
 
 def evaluate(
@@ -24,56 +23,21 @@ def evaluate(
     Differences come with a paired bootstrap over users. Choose settings on the
     validation users; the test users are for the last look only.
     """
-    from tacit.evaluation.significance import paired_bootstrap
-    from tacit.experiment.assemble import assemble, root_key
     from tacit.experiment.build_report import contenders
-    from tacit.experiment.saved_run import SavedRun
-    from tacit.experiment.training import evaluate_all, last_state
+    from tacit.experiment.evaluated_run import evaluate_run
     from tacit.reporting.plain_words import purpose
     from tacit.reporting.tables import comparison, to_rich
 
-    saved = SavedRun.at(run)
-    result = saved.result
-    if saved.experiment.is_release:
-        raise Refused(
-            f"a release holds nobody out, so there is nobody to rank for at {run}; "
-            "simulate the same experiment with `tacit train`"
-        )
-    # The split follows from the seed: the same users are held out as in the run.
-    assembled = assemble(saved.experiment)
-    state = last_state(assembled, saved.directory)
-    split = assembled.split
-    heldout = split.test if users == "test" else split.validation
-    judged = evaluate_all(assembled, state, heldout)
-    name = saved.experiment.method_name
-    key = root_key(saved.experiment).at("bootstrap")  # the same interval every time
-    differences = {
-        other: paired_bootstrap(judged[name], evaluation, key=key.at(other))
-        for other, evaluation in judged.items()
-        if other != name
-    }
+    found = evaluate_run(run, users=users)
     if json:
-        counted = ("clients_per_second", "bytes_up", "bytes_down")
-        simulated = result["simulation_only"]
-        documents = {n: e.to_json() for n, e in judged.items()}
-        console.print_json(
-            {
-                "users": users,
-                "metrics": documents[name]["metrics"],
-                "groups": documents[name]["groups"],
-                "methods": {n: d["metrics"] for n, d in documents.items()},
-                "differences": differences,
-                "epsilons": result["epsilons"],
-                "seconds": result["seconds"],
-                "simulation_only": {key: simulated[key] for key in counted},
-            }
-        )
+        console.print_json(found.document())
         return
+    name = found.method
     out = console.out()
     out.print(purpose(is_release=False), markup=False, style="bold")
-    documents = {n: e.to_json() for n, e in judged.items()}
+    documents = {n: e.to_json() for n, e in found.evaluations.items()}
     out.print(to_rich(comparison(contenders(documents, name))))
-    for other, by_metric in differences.items():
+    for other, by_metric in found.differences.items():
         for metric, d in by_metric.items():
             out.print(
                 f"{name} minus {other}, {metric}: {d.mean:+.4f} "

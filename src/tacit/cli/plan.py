@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli import console
 from tacit.cli.options import Changes, ExperimentFile, Json, Refreshed, refreshing
 from tacit.text import shown
+
+if TYPE_CHECKING:
+    from tacit.experiment.planning import PlannedExperiment
 
 
 def plan(
@@ -38,89 +40,25 @@ def plan(
 
     Example: tacit plan exp.toml --target-epsilon 2
     """
-    from tacit.experiment.assemble import assemble
-    from tacit.experiment.settings import (
-        method_settings,
-        privacy_settings,
-        read_experiment,
-    )
-    from tacit.experiment.training import plan_account
-    from tacit.reporting.plain_words import in_words
+    from tacit.experiment.planning import plan_experiment
+    from tacit.experiment.settings import read_experiment
 
     if target_epsilon is not None:
         changes = [*changes, f"privacy.target_epsilon={target_epsilon}"]
     settings = read_experiment(experiment, refreshing(changes, earlier))
     with console.Bar("plan") as bar:  # seen only while texts become vectors
-        assembled = assemble(settings, progress=bar.texts)
-    method, name = assembled.method, assembled.experiment.method_name
-    told = plan_account(assembled, runs=runs)
-    cost = _cost(assembled)
+        planned = plan_experiment(settings, runs=runs, progress=bar.texts)
     if json:
-        console.print_json(
-            {
-                "purpose": assembled.experiment.run.purpose,
-                "releases": told.releases,
-                "totals": told.totals,
-                "earlier": told.earlier,
-                "both": told.both,
-                "words": in_words(told.totals),
-                "method": method_settings(name, assembled.learner),
-                "privacy": privacy_settings(method),
-                "cost": cost,
-                "outlook": method.outlook(assembled.plan, assembled.split.catalog),
-                "groups": assembled.plan.groups,
-                "as_one_epsilon": assembled.as_one_epsilon,
-            }
-        )
+        console.print_json(planned.document())
         return
-    _print(told, cost, assembled, long=long)
+    _print(planned, long=long)
 
 
-def _most_rounds(assembled: Any) -> int:
-    """The rounds that a run can have: with few users Gram counts once and is over."""
-    from tacit.method import SumMethod
-
-    method, plan = assembled.method, assembled.plan
-    if not isinstance(method, SumMethod):
-        return int(plan.rounds)
-    last = max(phase.rounds.stop for phase in method.phases(plan))
-    return int(min(plan.rounds, last))
-
-
-def _cost(assembled: Any) -> dict[str, Any]:
-    """Rounds and bytes of one client; the keys of `--json` keep their old words."""
-    from tacit.transport.codec import broadcast_size, wire_size
-
-    method, plan = assembled.method, assembled.plan
-    start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
-    catalog, rounds = assembled.split.catalog, _most_rounds(assembled)
-    layouts = (method.layout(plan, catalog, round=r) for r in range(rounds))
-    sizes = [wire_size(layout) for layout in layouts]
-    # Phases differ in size, so a round's bytes are a mean over all rounds.
-    up = sum(sizes) / len(sizes)
-    down = broadcast_size(method.broadcast(start))  # the first round's
-    # A server that says all rounds are over broadcasts a model of the final size.
-    model = broadcast_size(method.broadcast(replace(start, round=plan.rounds)))
-    expected = rounds * plan.cohort_size / plan.population
-    return {
-        "population": plan.population,
-        "rounds": rounds,
-        "cohort_size": plan.cohort_size,
-        "bytes_up_a_round": round(up),
-        "bytes_up_at_most": max(sizes),
-        "bytes_down_a_round": down,
-        "bytes_model": model,
-        "rounds_a_device_expected": expected,
-        "rounds_a_device_at_most": plan.sampler.most_participations(plan),
-        "bytes_up_expected": round(up * expected),
-        "bytes_down_expected": round(down * expected),
-    }
-
-
-def _print(told: Any, cost: dict[str, Any], assembled: Any, *, long: bool) -> None:
+def _print(planned: PlannedExperiment, *, long: bool) -> None:
     from tacit.reporting.guarantees import in_full, in_short
     from tacit.reporting.plain_words import groups_as_one, purpose
 
+    told, cost, assembled = planned.account, planned.cost, planned.assembled
     out = console.out()
     is_release = assembled.experiment.is_release
     out.print(purpose(is_release=is_release), markup=False, style="bold")
@@ -139,9 +77,8 @@ def _print(told: Any, cost: dict[str, Any], assembled: Any, *, long: bool) -> No
         f"{cost['bytes_down_a_round']:,}; the finished model has "
         f"{cost['bytes_model']:,}"
     )
-    outlook = assembled.method.outlook(assembled.plan, assembled.split.catalog)
-    if outlook is not None:
-        out.print(f"outlook: {outlook}", markup=False)
+    if planned.outlook is not None:
+        out.print(f"outlook: {planned.outlook}", markup=False)
     one = assembled.as_one_epsilon
     if one is not None:
         out.print(groups_as_one(assembled.plan.groups, one), markup=False)

@@ -60,7 +60,6 @@ from tacit.method import (
     Plan,
     Profiles,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -347,7 +346,7 @@ class Measured(SumMethod):
         return self.inner.represent(broadcast, clients, shards, keys)
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """The inner method's scores."""
         return self.inner.score(broadcast, user, candidates)

@@ -97,7 +97,7 @@ class Grid:
             return
         path, table = next(iter(tables.items()))
         for target in self.epsilons or (None,):
-            aimed = _aimed(table, target, path)
+            aimed = aimed_at(target, table, path)
             if not _can_be_noisy(aimed.get("privacy", {})):
                 continue
             runs = _seeded(_noisy_list(aimed), path, self)
@@ -170,7 +170,7 @@ def _contests(grid: Grid, tables: Mapping[Path, dict[str, Any]]) -> Iterator[Con
     names = _names(tables)
     for path, table in tables.items():
         for target in grid.epsilons or (None,):
-            runs = _seeded(_aimed(table, target, path), path, grid)
+            runs = _seeded(aimed_at(target, table, path), path, grid)
             yield Contest(names[path], target, runs, _has_budgets(table))
 
 
@@ -202,7 +202,7 @@ def _names(tables: Mapping[Path, dict[str, Any]]) -> dict[Path, str]:
     return names
 
 
-def _aimed(table: dict[str, Any], target: float | None, path: Path) -> dict[str, Any]:
+def aimed_at(target: float | None, table: dict[str, Any], path: Path) -> dict[str, Any]:
     """The same experiment with another target, which is one for all groups.
 
     Who is in which public group stays, so that the accuracy of each can be told. A file
@@ -211,16 +211,17 @@ def _aimed(table: dict[str, Any], target: float | None, path: Path) -> dict[str,
     aimed = copy.deepcopy(table)
     if target is None:
         return aimed
+    privacy = aimed.setdefault("privacy", {})
     for name in _BUDGETS:  # with a target for each group; else some would stay below
-        aimed.setdefault("privacy", {}).pop(name, None)
+        privacy.pop(name, None)
     if math.isinf(target):
         kept = {f.name for f in fields(PrivacySettings)} - {"target_epsilon"}
-        privacy = {k: v for k, v in aimed["privacy"].items() if k in kept}
+        privacy = {k: v for k, v in privacy.items() if k in kept}
         aimed["privacy"] = privacy | {"mechanism": "none"}
         return aimed
     if _is_unprotected(table):
-        aimed["privacy"] |= _switched_on(table, path)
-    aimed["privacy"]["target_epsilon"] = target
+        privacy |= _switched_on(table, path)
+    privacy["target_epsilon"] = target
     return aimed
 
 

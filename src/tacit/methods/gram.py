@@ -81,7 +81,6 @@ from tacit.method import (
     Plan,
     Privacy,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -768,7 +767,7 @@ class Gram(SumMethod):
         return Tastes(Tree.dense(loads=loads, popular=popular[:, None], alike=alike))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 7: scores of the related items, then the tail."""
         taste, known = user.tree, Relations.from_broadcast(broadcast.weights)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tacit.errors import BadValue
-from tacit.reporting.report_data import Curve, Estimate
+from tacit.reporting.report_data import Curve, Estimate, Tradeoff
 from tacit.text import in_html
 
 Scale = Literal["linear", "log"]
@@ -69,6 +69,20 @@ def learning_curve(curve: Curve) -> str:
     ticks = [*range(first, last + 1, step)]
     axes = _Axes.around(points, scale="linear", x_ticks=ticks)
     return _plot(axes, _drawn(axes, points, 0, is_band=True), x="round", y=curve.metric)
+
+
+def tradeoff(drawn: Tradeoff) -> str:
+    """The metric of each method by its epsilon, above what promises nothing."""
+    series = {
+        name: [(epsilon, v.mean, v.se or 0.0) for epsilon, v in points]
+        for name, points in drawn.series.items()
+    }
+    return lines(
+        series,
+        x="epsilon of a user's whole history; smaller is more private",
+        y=drawn.metric,
+        levels={name: value.mean for name, value in drawn.references.items()},
+    )
 
 
 def lines(

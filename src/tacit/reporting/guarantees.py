@@ -10,11 +10,12 @@ No line is wider than asked for, and no word is broken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
 from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
 from tacit.reporting.plain_words import meaning
-from tacit.reporting.tables import merged
+from tacit.reporting.tables import Table, merged
 from tacit.reporting.terminal import wrapped
 from tacit.statement import Statement
 from tacit.text import shown
@@ -44,11 +45,7 @@ _NEIGHBOURS = {
 
 def in_short(statements: Iterable[Statement], width: int = WIDTH) -> list[str]:
     """One block for each group of observers: figure, standing, and what it means."""
-    return [
-        line
-        for said, units, views in merged([*statements])
-        for line in _block(said, units, views, width)
-    ]
+    return [line for block in blocks(statements) for line in _lines(block, width)]
 
 
 def in_full(statements: Sequence[Statement], width: int = WIDTH) -> list[str]:
@@ -77,16 +74,44 @@ def in_full(statements: Sequence[Statement], width: int = WIDTH) -> list[str]:
     return lines
 
 
-def _block(
-    said: Statement, units: list[str], views: list[str], width: int
-) -> Iterable[str]:
+@dataclass(frozen=True)
+class Block:
+    """What a group of observers learns at most: the figure, and what it rests on."""
+
+    observers: str
+    figure: str
+    standing: Standing
+    below: tuple[str, ...]
+
+
+def blocks(statements: Iterable[Statement]) -> list[Block]:
+    """One block for each group of observers."""
+    return [_block(*said) for said in merged([*statements])]
+
+
+def as_table(statements: Iterable[Statement]) -> Table:
+    """The same blocks as a table, one row for each group of observers."""
+    rows = tuple(
+        (one.observers, one.figure, str(one.standing), ". ".join(one.below))
+        for one in blocks(statements)
+    )
+    header = ("seen by", "promise", "standing", "what it rests on, and means")
+    return Table("Who sees what, under which guarantee", header, rows)
+
+
+def _block(said: Statement, units: list[str], views: list[str]) -> Block:
     observers = _SEEN_BY.get(tuple(View(v) for v in views), ", ".join(views))
     if said.group != EVERYONE:
         observers += f", group '{shown(said.group)}'"
     is_proven = said.standing is Standing.PROVEN and said.epsilon is not None
     figure = f"epsilon {rounded_up(said.epsilon or 0.0)}" if is_proven else "no promise"
-    yield from _head(observers, f"{figure:<14}{said.standing}", width)
-    for text in _below(said, units) if is_proven else [said.reason]:
+    below = _below(said, units) if is_proven else [said.reason]
+    return Block(observers, figure, said.standing, tuple(below))
+
+
+def _lines(block: Block, width: int) -> Iterable[str]:
+    yield from _head(block.observers, f"{block.figure:<14}{block.standing}", width)
+    for text in block.below:
         shown_text = shown(text, longest=None)
         yield from wrapped(shown_text, width, first=_INDENT, later=_INDENT)
 

@@ -171,22 +171,12 @@ def _bar(contender: Contender, value: Estimate) -> charts.Bar:
 
 
 def _tradeoff(tradeoff: Tradeoff) -> str:
-    series = {
-        name: [(epsilon, v.mean, v.se or 0.0) for epsilon, v in points]
-        for name, points in tradeoff.series.items()
-    }
-    levels = {name: value.mean for name, value in tradeoff.references.items()}
-    chart = charts.lines(
-        series,
-        x="epsilon of a user's whole history; smaller is more private",
-        y=tradeoff.metric,
-        levels=levels,
-    )
     caption = (
         f"{tradeoff.metric} at each epsilon, with one standard error. Dashed: methods "
         "that promise nothing."
     )
-    body = elements.figure(chart, caption) + elements.folded(_points(tradeoff))
+    body = elements.figure(charts.tradeoff(tradeoff), caption)
+    body += elements.folded(_points(tradeoff))
     return elements.section("tradeoff", "What privacy costs", body)
 
 

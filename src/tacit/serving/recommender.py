@@ -136,7 +136,9 @@ class Recommender:
         total = speaks.sum()
         best = np.argsort(-speaks, kind="stable")[:n]
         return Records(
-            Reason(self.catalog.ids[i], self.catalog.titles[i], speaks[row] / total)
+            Reason(
+                self.catalog.ids[i], self.catalog.titles[i], float(speaks[row] / total)
+            )
             for row, i in ((row, int(shard.items[row])) for row in best.tolist())
             if speaks[row] > 0
         )

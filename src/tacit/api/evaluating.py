@@ -1,0 +1,82 @@
+"""`tacit.evaluate`: a run's metrics, and how sure the differences are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.api.training import Run
+from tacit.experiment.build_report import contenders
+from tacit.experiment.evaluated_run import EvaluatedRun, Users, evaluate_run
+from tacit.records import Records
+from tacit.reporting import elements, tables
+from tacit.reporting.report_data import Paired
+from tacit.system_errors import explained
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """The metrics of a run and its baselines, and their paired differences."""
+
+    evaluated: EvaluatedRun
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The mean of each metric of the method over the held-out users."""
+        own = self.evaluated.evaluations[self.evaluated.method].metrics()
+        return {name: metric.mean for name, metric in own.items()}
+
+    def rows(self) -> Records[dict[str, Any]]:
+        """One row per method and metric: the mean, its standard error, the users."""
+        return Records(
+            {"method": name, "metric": metric, **found.to_json()}
+            for name, evaluation in self.evaluated.evaluations.items()
+            for metric, found in evaluation.metrics().items()
+        )
+
+    def differences(self) -> Records[Paired]:
+        """The method minus each baseline, with 95 % intervals over users."""
+        name = self.evaluated.method
+        return Records(
+            Paired(name, other, metric, d.mean, d.low, d.high, d.p_value)
+            for other, by_metric in self.evaluated.differences.items()
+            for metric, d in by_metric.items()
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, as `tacit evaluate --json` prints it."""
+        return self.evaluated.document()
+
+    def __str__(self) -> str:
+        return tables.to_plain(self._table())
+
+    def _repr_html_(self) -> str:
+        table = elements.table(self._table(), heads=1, marked=(0,))
+        return table + self.differences()._repr_html_()
+
+    def _table(self) -> tables.Table:
+        found = {n: e.to_json() for n, e in self.evaluated.evaluations.items()}
+        return tables.comparison(contenders(found, self.evaluated.method))
+
+
+def evaluate(run: str | Path | Run, *, users: Users = "test") -> Evaluated:
+    """Rank again for the held-out users of a run and compare with its baselines.
+
+    Choose settings on the validation users; the test users are for the last look only.
+
+    Args:
+        run: A run, or its directory.
+        users: The held-out users to rank for: `"test"` or `"validation"`.
+
+    Returns:
+        The evaluation: print it, or look at `metrics`, `rows` and `differences`.
+
+    Raises:
+        TacitError: There is no finished run, or it is a release, which holds nobody
+            out.
+
+    """
+    path = run.path if isinstance(run, Run) else Path(run)
+    with explained():
+        return Evaluated(evaluate_run(path, users=users))

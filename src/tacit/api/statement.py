@@ -1,0 +1,67 @@
+"""What a run or a plan promises, as text, as rows and as a table in a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.records import Records
+from tacit.release import Standing, Unit, View
+from tacit.reporting import elements, guarantees, plain_words
+from tacit.reporting.terminal import wrapped
+from tacit.statement import Statement
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """Who sees what of a user, under which guarantee; print it to read it.
+
+    `lines` are the totals of the account. A figure stands with its standing: only what
+    is `PROVEN` has an epsilon, and where nothing is promised the line says why.
+    """
+
+    lines: tuple[Statement, ...]
+    is_release: bool = False
+
+    @property
+    def epsilon(self) -> float | None:
+        """The epsilon of a whole history through the published model; None without.
+
+        Where public groups have budgets of their own, it is the largest of them.
+        """
+        mine = [
+            line
+            for line in self.lines
+            if (line.unit, line.view) == (Unit.USER, View.RELEASE)
+        ]
+        if any(line.standing is not Standing.PROVEN for line in mine):
+            return None
+        return max(
+            (e for line in mine if (e := line.epsilon) is not None), default=None
+        )
+
+    @property
+    def words(self) -> list[str]:
+        """One plain sentence for each observer: how far a belief can grow."""
+        return plain_words.in_words(self.lines)
+
+    def rows(self) -> Records[dict[str, Any]]:
+        """Every line with all of its fields, one row per line."""
+        return Records(
+            {name: _plain(value) for name, value in vars(line).items()}
+            for line in self.lines
+        )
+
+    def __str__(self) -> str:
+        purpose = plain_words.purpose(is_release=self.is_release)
+        head = wrapped(purpose, guarantees.WIDTH)
+        return "\n".join([*head, *guarantees.in_short(self.lines)])
+
+    def _repr_html_(self) -> str:
+        purpose = plain_words.purpose(is_release=self.is_release)
+        table = elements.table(guarantees.as_table(self.lines), heads=1)
+        return elements.paragraph(purpose) + table
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Unit | View | Standing) else value

@@ -1,0 +1,79 @@
+"""A finished run ranked again for its held-out users, beside its baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tacit import check
+from tacit.errors import Refused
+from tacit.evaluation.significance import Difference, paired_bootstrap
+from tacit.experiment.assemble import assemble, root_key
+from tacit.experiment.saved_run import SavedRun
+from tacit.experiment.training import evaluate_all, last_state
+from tacit.results import Evaluation
+from tacit.runtime.run import ONLY
+
+Users = Literal["test", "validation"]
+
+_COUNTED = ("clients_per_second", "bytes_up", "bytes_down")
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedRun:
+    """The metrics of a run and its baselines, and the paired differences of both.
+
+    `differences` has, for each baseline, what the method has more of every metric.
+    """
+
+    method: str
+    users: Users
+    evaluations: Mapping[str, Evaluation]
+    differences: Mapping[str, Mapping[str, Difference]]
+    result: Mapping[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        """Everything as plain data, as `tacit evaluate --json` prints it."""
+        documents = {name: e.to_json() for name, e in self.evaluations.items()}
+        own, simulated = documents[self.method], self.result[ONLY]
+        return {
+            "users": self.users,
+            "metrics": own["metrics"],
+            "groups": own["groups"],
+            "methods": {name: d["metrics"] for name, d in documents.items()},
+            "differences": self.differences,
+            "epsilons": self.result["epsilons"],
+            "seconds": self.result["seconds"],
+            "simulation_only": {key: simulated[key] for key in _COUNTED},
+        }
+
+
+def evaluate_run(path: Path, *, users: Users = "test") -> EvaluatedRun:
+    """Rank for the held-out users of the run in this directory.
+
+    The method and its baselines rank for the same users, so their differences are
+    bootstrapped in pairs. Refuses a release, which holds nobody out.
+    """
+    check.one_of(("test", "validation"), users=users)
+    saved = SavedRun.at(path)
+    result, experiment = saved.result, saved.experiment
+    if experiment.is_release:
+        raise Refused(
+            f"a release holds nobody out, so there is nobody to rank for at {path}; "
+            "simulate the same experiment with `tacit train`"
+        )
+    # The split follows from the seed: the same users are held out as in the run.
+    assembled = assemble(experiment)
+    state, split = last_state(assembled, saved.directory), assembled.split
+    heldout = split.test if users == "test" else split.validation
+    found = evaluate_all(assembled, state, heldout)
+    name = experiment.method_name
+    key = root_key(experiment).at("bootstrap")  # the same interval every time
+    differences = {
+        other: paired_bootstrap(found[name], evaluation, key=key.at(other))
+        for other, evaluation in found.items()
+        if other != name
+    }
+    return EvaluatedRun(name, users, found, differences, result)

@@ -1,0 +1,105 @@
+"""What an experiment would reveal and cost, before anything is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tacit.data.text_vectors import Progress
+from tacit.experiment.assemble import Assembled, assemble
+from tacit.experiment.settings import (
+    Experiment,
+    method_settings,
+    privacy_settings,
+)
+from tacit.experiment.training import plan_account
+from tacit.method import SumMethod
+from tacit.reporting.plain_words import in_words
+from tacit.statement import Account
+from tacit.transport.codec import broadcast_size, wire_size
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedExperiment:
+    """An experiment that is ready to run, with its account and its cost.
+
+    `cost` has the rounds and bytes of one client.
+    """
+
+    assembled: Assembled
+    account: Account
+    cost: dict[str, Any]
+
+    @property
+    def outlook(self) -> str | None:
+        """What the method says of its chances with these numbers, if anything."""
+        assembled = self.assembled
+        return assembled.method.outlook(assembled.plan, assembled.split.catalog)
+
+    def document(self) -> dict[str, Any]:
+        """Everything as plain data, as `tacit plan --json` prints it."""
+        assembled, told = self.assembled, self.account
+        method, name = assembled.method, assembled.experiment.method_name
+        return {
+            "purpose": assembled.experiment.run.purpose,
+            "releases": told.releases,
+            "totals": told.totals,
+            "earlier": told.earlier,
+            "both": told.both,
+            "words": in_words(told.totals),
+            "method": method_settings(name, assembled.learner),
+            "privacy": privacy_settings(method),
+            "cost": self.cost,
+            "outlook": self.outlook,
+            "groups": assembled.plan.groups,
+            "as_one_epsilon": assembled.as_one_epsilon,
+        }
+
+
+def plan_experiment(
+    experiment: Experiment, *, runs: int = 1, progress: Progress | None = None
+) -> PlannedExperiment:
+    """Read the data, calibrate the noise, and say what so many runs would reveal.
+
+    `progress` is told how many texts have become vectors, if any must.
+    """
+    assembled = assemble(experiment, progress=progress)
+    account = plan_account(assembled, runs=runs)
+    return PlannedExperiment(assembled, account, _cost(assembled))
+
+
+def _cost(assembled: Assembled) -> dict[str, Any]:
+    """Rounds and bytes of one client; the keys of `--json` keep their old words."""
+    method, plan = assembled.method, assembled.plan
+    start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
+    catalog, rounds = assembled.split.catalog, _most_rounds(assembled)
+    layouts = (method.layout(plan, catalog, round=r) for r in range(rounds))
+    sizes = [wire_size(layout) for layout in layouts]
+    # Phases differ in size, so a round's bytes are a mean over all rounds.
+    up = sum(sizes) / len(sizes)
+    down = broadcast_size(method.broadcast(start))  # the first round's
+    # A server that says all rounds are over broadcasts a model of the final size.
+    model = broadcast_size(method.broadcast(replace(start, round=plan.rounds)))
+    expected = rounds * plan.cohort_size / plan.population
+    return {
+        "population": plan.population,
+        "rounds": rounds,
+        "cohort_size": plan.cohort_size,
+        "bytes_up_a_round": round(up),
+        "bytes_up_at_most": max(sizes),
+        "bytes_down_a_round": down,
+        "bytes_model": model,
+        "rounds_a_device_expected": expected,
+        "rounds_a_device_at_most": plan.sampler.most_participations(plan),
+        "bytes_up_expected": round(up * expected),
+        "bytes_down_expected": round(down * expected),
+    }
+
+
+def _most_rounds(assembled: Assembled) -> int:
+    """The rounds that a run can have: with few users Gram counts once and is over."""
+    method, plan = assembled.method, assembled.plan
+    if not isinstance(method, SumMethod):
+        return plan.rounds
+    last = max(phase.rounds.stop for phase in method.phases(plan))
+    return min(plan.rounds, last)
