@@ -40,11 +40,12 @@ def evaluate(
             "simulate the same experiment with `tacit train`"
         )
     # The split follows from the seed: the same users are held out as in the run.
-    assembled = assemble(saved.experiment)
-    state = last_state(assembled, saved.directory)
-    split = assembled.split
-    heldout = split.test if users == "test" else split.validation
-    judged = evaluate_all(assembled, state, heldout)
+    with console.Bar("evaluate") as bar:
+        assembled = assemble(saved.experiment, reading=bar.read)
+        state = last_state(assembled, saved.directory)
+        split = assembled.split
+        heldout = split.test if users == "test" else split.validation
+        judged = evaluate_all(assembled, state, heldout, watch=bar)
     name = saved.experiment.method_name
     key = root_key(saved.experiment).at("bootstrap")  # the same interval every time
     differences = {
