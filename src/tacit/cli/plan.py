@@ -89,13 +89,14 @@ def _most_rounds(assembled: Any) -> int:
 
 def _cost(assembled: Any) -> dict[str, Any]:
     """Rounds and bytes of one client; the keys of `--json` keep their old words."""
-    from tacit.transport.codec import broadcast_size, wire_size
+    from tacit.transport.channels import report_size
+    from tacit.transport.codec import broadcast_size
 
     method, plan = assembled.method, assembled.plan
     start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
     catalog, rounds = assembled.split.catalog, _most_rounds(assembled)
     layouts = (method.layout(plan, catalog, round=r) for r in range(rounds))
-    sizes = [wire_size(layout) for layout in layouts]
+    sizes = [report_size(plan.channel, layout) for layout in layouts]
     # Phases differ in size, so a round's bytes are a mean over all rounds.
     up = sum(sizes) / len(sizes)
     down = broadcast_size(method.broadcast(start))  # the first round's
