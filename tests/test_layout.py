@@ -23,6 +23,7 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "audit/local_reports": (MUTANTS, "a key used in two rounds is there for it"),
     "audit/lying_reports": (MUTANTS, "four mutants are there for it"),
     "audit/noisy_sums": (MUTANTS, "ten mutants are there for it"),
+    "audit/two_aggregators": (MUTANTS, "nine mutants are there for it"),
     "audit/one_shot": ("audit/test_audit_method.py", "a part of every audit"),
     "audit/report_isolation": ("audit/test_server_replay.py", "the same small rounds"),
     "audit/shuffler_minimum": ("audit/test_server_replay.py", "the same small rounds"),

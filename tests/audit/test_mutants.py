@@ -4,7 +4,8 @@ Here with one seed, in `make test` one mutant per check; the table over twenty s
 docs/mutants.md.
 
 Also tests `tacit.audit.canary_run`, `tacit.audit.delivered_bytes`,
-`tacit.audit.local_reports`, `tacit.audit.lying_reports` and `tacit.audit.noisy_sums`.
+`tacit.audit.local_reports`, `tacit.audit.lying_reports`, `tacit.audit.noisy_sums` and
+`tacit.audit.two_aggregators`.
 """
 
 from __future__ import annotations
@@ -83,6 +84,15 @@ CATCHES = {  # the check that is there for it; others may fail too
     "a ledger that forgets a round": "the ledger of all rounds",
     "optimistic loss distributions": "share of the exact epsilon",
     "losses of shuffled reports rounded down": "share of the exact epsilon",
+    "two servers: noise of both × 0.95": "variance of one aggregator",
+    "two servers: no noise of the helper": "variance of one aggregator",
+    "two servers: one seed for both": "between two aggregators",
+    "two servers: one seed for all rounds": "noise correlation between rounds",
+    "two servers: a helper that adds up one victim": "noise variance over",
+    "two servers: noise for as many as reported": "variance of one aggregator",
+    "two servers: a round of one victim is closed": "two aggregators publish",
+    "two servers: a seed that everybody knows": "p-value of uniform",
+    "two servers: noise of both claimed against one": "over that of both",
     "delta × 10 in one view": "lines whose delta",
     "delta × 10 in one view, unsaid": "share of epsilon that a total",
 }

@@ -8,6 +8,7 @@ from scipy.stats import chi2
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.gram import Gram
 from tacit.plan import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.runtime.simulate import Simulation, check_plan
@@ -186,13 +187,47 @@ def test_the_noise_over_two_servers_is_that_of_the_plan():
         ({"is_release": True}, "this process would be both"),
         ({"method": FederatedPopularity()}, "neither noise nor bound"),
         ({"method": LOCAL}, "neither noise nor bound"),
-        ({"method": ToyFactors(dither=0.1)}, "does not learn from sums"),
     ],
-    ids=["coins", "fixed size", "a release", "no noise", "local noise", "no sums"],
+    ids=["coins", "fixed size", "a release", "no noise", "local noise"],
 )
 def test_what_two_servers_cannot_carry_is_refused_with_the_reason(changed, reason):
     with pytest.raises(Refused, match=reason):
         over_two_servers(**changed)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_gram_learns_over_two_servers_what_a_trusted_sum_teaches(rounds):
+    """Counts, relations and loadings, with next to no noise and whole steps."""
+    quiet = CentralGaussian(noise_multiplier=1e-4)
+    method = Gram(head=6, count_rounds=1, load_rounds=1, privacy=quiet)
+    plan = Plan(USERS, rounds=3, channel="two_servers", delta=1e-6)
+    trusted = replace(plan, channel="secure_sum")
+    made = [
+        simulation(method=method.calibrated(one), plan=one) for one in (plan, trusted)
+    ]
+    states = [one.start() for one in made]
+    for _ in range(rounds):
+        states = [one.step(state)[0] for one, state in zip(made, states, strict=True)]
+    one, other = (state.server for state in states)
+    for name in ("counts", *(["half"] if rounds > 1 else [])):
+        found, wanted = ({**s.weights, **s.memory}[name] for s in (one, other))
+        np.testing.assert_allclose(found, wanted, atol=USERS * 2.0**-16 + 1e-3)
+        assert np.abs(wanted).max() > 0.1
+
+
+def test_gram_chooses_a_head_that_two_servers_can_carry():
+    shared = Plan(
+        10**6, rounds=3, channel="two_servers", delta=1e-7, target_epsilon=8.0
+    )
+    central = Gram(privacy=CentralGaussian())
+    assert central.calibrated(shared).head == 999
+    assert central.calibrated(replace(shared, channel="secure_sum")).head > 999
+
+
+def test_a_method_that_knows_its_noise_by_the_round_is_refused_in_the_first():
+    made = over_two_servers(method=ToyFactors(dither=0.1, optimizer=Halfway()))
+    with pytest.raises(Refused, match="neither noise nor bound"):
+        made.step(made.start())
 
 
 def test_a_model_with_many_arrays_is_refused_over_two_servers():

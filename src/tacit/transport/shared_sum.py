@@ -46,6 +46,8 @@ _AT_ONCE = 2**20  # numbers of reports that are written out at a time
 _WORD = np.dtype("<u4")  # a number of a half, as it is sent
 _NAMES_AND_SEALS = 176  # bytes of ids, keys, seed and tags around the leader's half
 
+LEADER, HELPER = "leader", "helper"  # the two aggregators
+
 Numbers = UInt32[np.ndarray, "numbers"]  # whole numbers modulo 2³²
 
 
@@ -262,10 +264,10 @@ def play(total: Numbers, shared: SharedSum, key: Key) -> tuple[Aggregate, Aggreg
     helper = stream(key.at("halves").secret_of(), shared.size)
     leader = total - helper
     return (
-        Aggregate(leader, _noisy(leader, shared, key.at("leader"))),
-        Aggregate(helper, _noisy(helper, shared, key.at("helper"))),
+        Aggregate(leader, _noisy(leader, shared, key, LEADER)),
+        Aggregate(helper, _noisy(helper, shared, key, HELPER)),
     )
 
 
-def _noisy(halves: Numbers, shared: SharedSum, key: Key) -> Numbers:
-    return published(halves, sigma=shared.sigma, seed=key.secret_of())
+def _noisy(halves: Numbers, shared: SharedSum, key: Key, role: str) -> Numbers:
+    return published(halves, sigma=shared.sigma, seed=key.at(role).secret_of())
