@@ -166,7 +166,7 @@ def _check_halves(views: list[_View]) -> Check:
 
 
 def check_shares(method: Method, plan: Plan) -> Check:
-    """Of the server's view no more is claimed than the noise of one aggregator."""
+    """The server's view claims no more than the noise of one aggregator."""
     ratios = [
         merged_multiplier(release.cells[unit, View.SERVER].event, "an audit")
         / merged_multiplier(release.cells[unit, View.RELEASE].event, "an audit")
