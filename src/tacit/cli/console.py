@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -27,6 +28,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from tacit.reporting.terminal import wrapped
 from tacit.text import in_json, shown
 
 _NARROWEST = 40  # columns; what is narrower reads no sentence
@@ -43,8 +45,16 @@ class _Safe(Console):
         )
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print as Rich does, with strings cleaned line by line."""
-        super().print(*map(_clean, objects), **options)
+        """Print as Rich does, with strings cleaned and wrapped line by line.
+
+        Rich would break a long word, such as a path, where nobody can copy it.
+        """
+        cleaned = map(_clean, objects)
+        if self.soft_wrap:
+            super().print(*cleaned, **options)
+            return
+        fitted = (_fitted(one, self.width) for one in cleaned)
+        super().print(*fitted, overflow="ignore", crop=False, **options)
 
 
 def out() -> Console:
@@ -75,12 +85,38 @@ def _clean(value: object) -> object:
     return "\n".join(shown(line, longest=None) for line in value.split("\n"))
 
 
+def _fitted(value: object, width: int) -> object:
+    """A string in lines that are no wider; those after a long one keep its margin."""
+    if not isinstance(value, str):
+        return value
+    lines: list[str] = []
+    for line in value.split("\n"):
+        bare = line.lstrip(" ")
+        margin = " " * (len(line) - len(bare))
+        is_short = cell_len(line) <= width
+        lines += (
+            [line] if is_short else wrapped(bare, width, first=margin, later=margin)
+        )
+    return "\n".join(lines)
+
+
 def print_json(document: Any) -> None:
     """Print one JSON document on stdout: exact, and valid UTF-8 whatever it holds."""
     # Under another encoding titles are escaped, so that the document stays readable.
     is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     text = json.dumps(document, indent=2, ensure_ascii=not is_utf8, default=_plain)
     sys.stdout.write(in_json(text) + "\n")
+
+
+def complain(text: str) -> None:
+    """Print what went wrong on stderr; what a terminal wraps stays indented."""
+    to = err()
+    for line in text.split("\n"):
+        bare = line.lstrip(" ")
+        margin = " " * (len(line) - len(bare))
+        parts = wrapped(bare, to.width - 1, first=margin, later=f"{margin}  ")
+        for part in parts if to.is_terminal else [line]:  # a pipe has whole lines
+            to.print(part, style="red")
 
 
 def note(text: str) -> None:

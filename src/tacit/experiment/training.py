@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -109,7 +109,7 @@ def train(
     """
     watch, directory = watch or Nobody(), RunDirectory(out)
     with directory.locked():  # until the last file: nobody else writes in between
-        _refuse_another_run(experiment, directory, resume=resume)
+        experiment = _begun(experiment, directory, resume=resume)
         watch.say("preparing the data")
         assembled = assemble(
             experiment, selected=_selected(directory), progress=watch.texts
@@ -199,24 +199,29 @@ def plan_account(assembled: Assembled, *, runs: int = 1) -> Account:
     return simulation.account if runs == 1 else simulation.account_of(runs=runs)
 
 
-def _refuse_another_run(
+def _begun(
     experiment: Experiment, directory: RunDirectory, *, resume: bool
-) -> None:
-    """Refuse to overwrite a run, or to continue one of another experiment."""
+) -> Experiment:
+    """The experiment as the files of its run know it, if it has begun.
+
+    Refuses to overwrite a run, or to continue one of another experiment. Other
+    baselines are no other experiment: they are ranked beside the same model.
+    """
     if not directory.experiment.exists():
-        return
+        return experiment
     if not resume:
         raise BadRun(
             f"{directory.path} holds a run already; continue it with --resume, or "
             "train into another directory"
         )
     began = SavedRun(directory).experiment
-    if began.digest != experiment.digest:
+    if not began.is_same_as(experiment):
         raise BadRun(
             f"{directory.path} was begun by another experiment: "
             f"{_different(began.resolved(), experiment.resolved())}; "
             "train into another directory"
         )
+    return replace(experiment, known_as=began.known_as)
 
 
 def _selected(directory: RunDirectory) -> list[str] | None:
@@ -267,7 +272,7 @@ def _different(began: dict[str, Any], asked: dict[str, Any]) -> str:
     """The settings two experiments differ in, with both values."""
     pairs = [
         (f"{section}.{key}", began[section].get(key), asked[section].get(key))
-        for section in began
+        for section in began.keys() & asked.keys()
         for key in sorted({*began[section], *asked[section]})
     ]
     return ", ".join(f"{name} ({a!r}, now {b!r})" for name, a, b in pairs if a != b)
@@ -325,8 +330,10 @@ def _write_down(
         items = [*assembled.split.catalog.ids]
         write_document(directory.selected_items, {"items": items})
     write_document(directory.inputs, inputs, is_private=True)
-    settings = tomli_w.dumps(assembled.experiment.resolved())
-    write_atomically(directory.experiment, settings.encode())
+    # A run of another version keeps its file, by which its ledger knows it.
+    if assembled.experiment.known_as is None:
+        settings = tomli_w.dumps(assembled.experiment.resolved())
+        write_atomically(directory.experiment, settings.encode())
     card = draw_card(assembled)
     current = _progress(assembled, directory, card, begun=0)
     write_document(directory.privacy_card, current)

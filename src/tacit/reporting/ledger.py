@@ -10,8 +10,9 @@ from tacit.ledger.budget import Cap
 from tacit.ledger.records import Entry
 from tacit.release import Adjacency, Release, Unit, View
 from tacit.reporting import elements, tables
+from tacit.reporting.guarantees import rounded_up
 from tacit.reporting.html import epsilon_lead
-from tacit.reporting.plain_words import WHO, beliefs
+from tacit.reporting.plain_words import WHO, promise
 from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Lead
 from tacit.statement import Statement
@@ -34,7 +35,7 @@ class Told:
 
 def entries_table(entries: Sequence[Entry]) -> tables.Table:
     """Every release with its events, for readers who know the field."""
-    header = ("when", "run", "round", "what", "to whom", "user: event", "arrived")
+    header = ("when", "run", "round", "what", "to whom", "event for a user", "arrived")
     rows = tuple(
         (
             entry.at,
@@ -136,10 +137,11 @@ def _limits(told: Told) -> str:
 def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
     whole = "everything about me" if cap.unit is Unit.USER else "any single thing I did"
     said = _total(cap, totals)
-    so_far = "no bound is known" if said.epsilon is None else f"{said.epsilon:.3g}"
+    known = said.epsilon
+    so_far = "no bound is known" if known is None else rounded_up(known)
     return (
         f"{WHO[cap.view]}, for {whole}: epsilon {cap.epsilon:g} ("
-        f"{beliefs(cap.epsilon, 'about me')}); so far: {so_far}."
+        f"{promise(cap.epsilon, cap.delta, 'about me')}); so far: {so_far}."
     )
 
 
