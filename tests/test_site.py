@@ -88,6 +88,7 @@ def violations(opened: Any, address: str, width: int, scheme: str) -> list[str]:
     page.on("console", lambda said: found.append(f"console: {said.text}"))
     page.set_viewport_size({"width": width, "height": page_checks.HEIGHT})
     page.goto(address, wait_until="networkidle")
+    page.wait_for_selector(".md-search[aria-label]", state="attached")  # javascripts/
     page.evaluate(page_checks.axe_script())
     told = page.evaluate("() => axe.run({resultTypes: ['violations']})")["violations"]
     page.close()
