@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -100,15 +101,17 @@ def assemble(
     experiment: Experiment,
     *,
     progress: Progress | None = None,
+    reading: Progress | None = None,
     selected: Sequence[str] | None = None,
 ) -> Assembled:
     """Load, filter and divide the data; make the plan; check that they fit.
 
     `selected` are the items that a release has selected before it was interrupted.
     `progress` is told how many texts have become vectors, if the experiment asks for
-    them and they are not in the cache.
+    them, and `reading` how much of a table has been read; what is in the cache is
+    neither.
     """
-    dataset = _read(experiment, progress=progress, selected=selected)
+    dataset = _read(experiment, progress=progress, reading=reading, selected=selected)
     if experiment.metadata is not None:
         dataset = experiment.metadata.joined(dataset)
     earlier = _earlier(experiment)
@@ -125,6 +128,7 @@ def assemble(
         channel=privacy.channel,
         delta=privacy.delta,
         target_epsilon=privacy.target_epsilon,
+        target_view=privacy.target_view,
         groups=groups.sizes,
         min_contributors=groups.population
         if privacy.min_contributors == "all"
@@ -183,18 +187,22 @@ def _read(
     experiment: Experiment,
     *,
     progress: Progress | None,
+    reading: Progress | None,
     selected: Sequence[str] | None,
 ) -> Dataset:
     """The data set with vectors of its texts, or the one kept, if it is the same."""
+    load = partial(
+        _loaded, experiment, progress=progress, reading=reading, selected=selected
+    )
     kept = _kept.get()
     if kept is None or experiment.selection is not None:
-        return _loaded(experiment, progress=progress, selected=selected)
+        return load()
     settings = replace(experiment.data, seed=None)  # the seed draws the split alone
     made = experiment.table, experiment.subset, experiment.construction
     name = repr((settings, made))
     if name not in kept:
         kept.clear()  # one at a time: data sets are large
-        kept[name] = _loaded(experiment, progress=progress, selected=selected)
+        kept[name] = load()
     return kept[name]
 
 
@@ -202,11 +210,12 @@ def _loaded(
     experiment: Experiment,
     *,
     progress: Progress | None,
+    reading: Progress | None,
     selected: Sequence[str] | None,
 ) -> Dataset:
     texts = experiment.data.text_vectors
     encoder = MiniLm() if texts else None  # refuses before the data are read
-    dataset = load_dataset(experiment, selected=selected)
+    dataset = load_dataset(experiment, selected=selected, reading=reading)
     if encoder is None:
         return dataset
     return with_text_vectors(dataset, texts, encoder, progress=progress)
@@ -300,11 +309,12 @@ def load_dataset(
     experiment: Experiment,
     *,
     selected: Sequence[str] | None = None,
+    reading: Progress | None = None,
 ) -> Dataset:
     """The data set, filtered as the experiment says, without vectors of texts."""
     data = experiment.data
     if experiment.table is not None:
-        whole = experiment.table.load()
+        whole = experiment.table.load(progress=reading)
     elif experiment.world is not None:
         whole = experiment.world.load()
     else:

@@ -12,8 +12,10 @@ import tomli_w
 
 from tacit.data.digest import input_digest
 from tacit.data.splits import HeldoutPart
+from tacit.data.text_vectors import Progress
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Damaged, Refused
+from tacit.evaluation.ranking import Scorer
 from tacit.evaluation.released_metric import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
@@ -55,6 +57,10 @@ class Watch(Protocol):
         """Called while texts become vectors, with the texts done and in all."""
         ...
 
+    def step(self, done: int, total: int, what: str) -> None:
+        """Called while a step goes on, with what is counted."""
+        ...
+
     def round(self, done: int, planned: int, facts: Facts) -> None:
         """Called after each round, with the rounds done and planned."""
         ...
@@ -69,8 +75,16 @@ class Nobody:
     def texts(self, done: int, total: int) -> None:
         """Ignore that texts become vectors."""
 
+    def step(self, done: int, total: int, what: str) -> None:
+        """Ignore how far a step has come."""
+
     def round(self, done: int, planned: int, facts: Facts) -> None:
         """Ignore that a round is over."""
+
+
+def reading(watch: Watch) -> Progress:
+    """What tells a watch how much of a table has been read."""
+    return lambda done, total: watch.step(done, total, "of the table read")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +126,10 @@ def train(
         experiment = _begun(experiment, directory, resume=resume)
         watch.say("preparing the data")
         assembled = assemble(
-            experiment, selected=_selected(directory), progress=watch.texts
+            experiment,
+            selected=_selected(directory),
+            progress=watch.texts,
+            reading=reading(watch),
         )
         if (left_out := assembled.dataset.left_out) is not None:
             for sentence in left_out.sentences():
@@ -135,7 +152,7 @@ def train(
         among_all: dict[str, Evaluation] = {}
         if not experiment.is_release:
             watch.say("ranking for the test users")
-            evaluations, among_all = _evaluate_test_users(assembled, state)
+            evaluations, among_all = _evaluate_test_users(assembled, state, watch)
         rounds = tuple(directory.rounds_logged())
         document = (
             _released(assembled, state)
@@ -155,17 +172,34 @@ def train(
 
 
 def evaluate_all(
-    assembled: Assembled, state: State, heldout: HeldoutPart
+    assembled: Assembled,
+    state: State,
+    heldout: HeldoutPart,
+    *,
+    watch: Watch | None = None,
 ) -> dict[str, Evaluation]:
     """Evaluations of the method and of each baseline, on the same held-out part."""
+    watch = watch or Nobody()
     return {
-        name: evaluate_scores(assembled, score, heldout)
+        name: _evaluate_one(assembled, name, score, heldout, watch)
         for name, score in scorers(assembled, state)
     }
 
 
+def _evaluate_one(
+    assembled: Assembled, name: str, score: Scorer, heldout: HeldoutPart, watch: Watch
+) -> Evaluation:
+    """The evaluation of one contender; the watch is told how far it has come."""
+    return evaluate_scores(
+        assembled,
+        score,
+        heldout,
+        progress=lambda done, total: watch.step(done, total, f"ranked by {name}"),
+    )
+
+
 def _evaluate_test_users(
-    assembled: Assembled, state: State
+    assembled: Assembled, state: State, watch: Watch
 ) -> tuple[dict[str, Evaluation], dict[str, Evaluation]]:
     """By the experiment's protocol and, where it has `full_metrics`, among all items.
 
@@ -173,7 +207,7 @@ def _evaluate_test_users(
     """
     own, among_all, heldout = {}, {}, assembled.split.test
     for name, score in scorers(assembled, state):
-        own[name] = evaluate_scores(assembled, score, heldout)
+        own[name] = _evaluate_one(assembled, name, score, heldout, watch)
         if (found := evaluate_among_all(assembled, score, heldout)) is not None:
             among_all[name] = found
     return own, among_all
