@@ -98,17 +98,19 @@ def assemble(
     experiment: Experiment,
     *,
     progress: Progress | None = None,
+    reading: Progress | None = None,
     selected: Sequence[str] | None = None,
 ) -> Assembled:
     """Load, filter and divide the data; make the plan; check that they fit.
 
     `selected` are the items that a release has selected before it was interrupted.
     `progress` is told how many texts have become vectors, if the experiment asks for
-    them and they are not in the cache.
+    them, and `reading` how much of a table has been read; what is in the cache is
+    neither.
     """
     texts = experiment.data.text_vectors
     encoder = MiniLm() if texts else None  # refuses before the data are read
-    dataset = load_dataset(experiment, selected=selected)
+    dataset = load_dataset(experiment, selected=selected, reading=reading)
     if encoder is not None:
         dataset = with_text_vectors(dataset, texts, encoder, progress=progress)
     if experiment.metadata is not None:
@@ -252,11 +254,12 @@ def load_dataset(
     experiment: Experiment,
     *,
     selected: Sequence[str] | None = None,
+    reading: Progress | None = None,
 ) -> Dataset:
     """The data set, filtered as the experiment says, without vectors of texts."""
     data = experiment.data
     if experiment.table is not None:
-        whole = experiment.table.load()
+        whole = experiment.table.load(progress=reading)
     elif experiment.world is not None:
         whole = experiment.world.load()
     else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,15 +15,19 @@ from tacit.data.digest import input_digest
 from tacit.data.splits import HeldoutPart
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Damaged, Refused
+from tacit.evaluation.ranking import Scorer
 from tacit.evaluation.released_metric import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
 from tacit.experiment.evaluate import (
+    contenders_of,
     evaluate_among_all,
     evaluate_method,
     evaluate_scores,
     scorers,
 )
+from tacit.experiment.kept_evaluations import KeptEvaluations, Ranked
+from tacit.experiment.needs import refuse_missing_extras, refuse_too_large
 from tacit.experiment.privacy_card import draw_card, with_progress, write_card
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import (
@@ -55,6 +60,10 @@ class Watch(Protocol):
         """Called while texts become vectors, with the texts done and in all."""
         ...
 
+    def step(self, done: int, total: int, what: str) -> None:
+        """Called while a step goes on, with what is counted."""
+        ...
+
     def round(self, done: int, planned: int, facts: Facts) -> None:
         """Called after each round, with the rounds done and planned."""
         ...
@@ -69,8 +78,16 @@ class Nobody:
     def texts(self, done: int, total: int) -> None:
         """Ignore that texts become vectors."""
 
+    def step(self, done: int, total: int, what: str) -> None:
+        """Ignore how far a step has come."""
+
     def round(self, done: int, planned: int, facts: Facts) -> None:
         """Ignore that a round is over."""
+
+
+def reading(watch: Watch) -> Callable[[int, int], None]:
+    """What is told how much of a table has been read."""
+    return lambda done, total: watch.step(done, total, "of the table read")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +129,10 @@ def train(
         experiment = _begun(experiment, directory, resume=resume)
         watch.say("preparing the data")
         assembled = assemble(
-            experiment, selected=_selected(directory), progress=watch.texts
+            experiment,
+            selected=_selected(directory),
+            progress=watch.texts,
+            reading=reading(watch),
         )
         if (left_out := assembled.dataset.left_out) is not None:
             for sentence in left_out.sentences():
@@ -126,16 +146,20 @@ def train(
                 "simulation is there to rank for somebody; use another split, or make "
                 "a model to publish with `tacit release`"
             )
+        else:
+            _refuse_impossible_baselines(assembled)
         inputs = _inputs(assembled)
         _refuse_other_inputs(inputs, directory)  # before any noise is drawn again
         card = _write_down(assembled, directory, inputs)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
-        evaluations: dict[str, Evaluation] = {}
-        among_all: dict[str, Evaluation] = {}
+        ranked: dict[str, Ranked] = {}
+        kept = KeptEvaluations.of(experiment, directory)
         if not experiment.is_release:
             watch.say("ranking for the test users")
-            evaluations, among_all = _evaluate_test_users(assembled, state)
+            ranked = _evaluate_test_users(assembled, state, watch, kept)
+        evaluations = {name: one.own for name, one in ranked.items()}
+        among_all = {n: one.among_all for n, one in ranked.items() if one.among_all}
         rounds = tuple(directory.rounds_logged())
         document = (
             _released(assembled, state)
@@ -151,32 +175,53 @@ def train(
             write_card(directory, current)
         # The last file: where it stands, the run is finished.
         write_document(directory.result, document, is_private=True)
+        kept.drop()
     return Outcome(assembled, state, evaluations, run)
 
 
 def evaluate_all(
-    assembled: Assembled, state: State, heldout: HeldoutPart
+    assembled: Assembled,
+    state: State,
+    heldout: HeldoutPart,
+    *,
+    watch: Watch | None = None,
 ) -> dict[str, Evaluation]:
     """Evaluations of the method and of each baseline, on the same held-out part."""
+    watch = watch or Nobody()
     return {
-        name: evaluate_scores(assembled, score, heldout)
+        name: _evaluate_one(assembled, name, score, heldout, watch)
         for name, score in scorers(assembled, state)
     }
 
 
+def _evaluate_one(
+    assembled: Assembled, name: str, score: Scorer, heldout: HeldoutPart, watch: Watch
+) -> Evaluation:
+    """The evaluation of one contender; the watch is told how far it has come."""
+    return evaluate_scores(
+        assembled,
+        score,
+        heldout,
+        progress=lambda done, total: watch.step(done, total, f"ranked by {name}"),
+    )
+
+
 def _evaluate_test_users(
-    assembled: Assembled, state: State
-) -> tuple[dict[str, Evaluation], dict[str, Evaluation]]:
+    assembled: Assembled, state: State, watch: Watch, kept: KeptEvaluations
+) -> dict[str, Ranked]:
     """By the experiment's protocol and, where it has `full_metrics`, among all items.
 
-    One contender is fitted at a time: a baseline may fill the memory.
+    One contender is fitted at a time: a baseline may fill the memory. What was ranked
+    before the run was stopped is not ranked again.
     """
-    own, among_all, heldout = {}, {}, assembled.split.test
-    for name, score in scorers(assembled, state):
-        own[name] = evaluate_scores(assembled, score, heldout)
-        if (found := evaluate_among_all(assembled, score, heldout)) is not None:
-            among_all[name] = found
-    return own, among_all
+    names, heldout = contenders_of(assembled.experiment), assembled.split.test
+    done = {name: one for name in names if (one := kept.find(name)) is not None}
+    for name, score in scorers(assembled, state, but=done):
+        own = _evaluate_one(assembled, name, score, heldout, watch)
+        ranked = Ranked(own, evaluate_among_all(assembled, score, heldout))
+        kept.keep(name, ranked)
+        done[name] = ranked
+    return {name: done[name] for name in names}
 
 
 def last_state(assembled: Assembled, directory: RunDirectory) -> State:
@@ -296,6 +341,20 @@ def _refuse_past_target(assembled: Assembled) -> None:
                 "raise the noise or the target, or leave the target out; `tacit plan` "
                 "shows why"
             )
+
+
+def _refuse_impossible_baselines(assembled: Assembled) -> None:
+    """Refuse baselines that cannot be fitted here, before anything is trained."""
+    experiment, split = assembled.experiment, assembled.split
+    names = experiment.evaluate.baselines
+    refuse_missing_extras([experiment.method_name], names)
+    refuse_too_large(
+        names,
+        experiment.evaluate,
+        n_users=len(split.users),
+        n_items=len(split.catalog),
+        option=lambda left: f"--set 'evaluate.baselines={json.dumps([*left])}'",
+    )
 
 
 def _refuse_unproven(assembled: Assembled) -> None:
