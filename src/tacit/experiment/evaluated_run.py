@@ -12,13 +12,7 @@ from tacit.errors import Refused
 from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.experiment.assemble import assemble, root_key
 from tacit.experiment.saved_run import SavedRun
-from tacit.experiment.training import (
-    Nobody,
-    Watch,
-    evaluate_all,
-    last_state,
-    reading,
-)
+from tacit.experiment.training import Nobody, Watch, evaluate_all, last_state, reading
 from tacit.results import Evaluation
 from tacit.runtime.run import ONLY
 
@@ -74,7 +68,7 @@ def evaluate_run(
         )
     # The split follows from the seed: the same users are held out as in the run.
     watch = watch or Nobody()
-    assembled = assemble(experiment, reading=reading(watch))
+    assembled = assemble(experiment, progress=watch.texts, reading=reading(watch))
     state, split = last_state(assembled, saved.directory), assembled.split
     heldout = split.test if users == "test" else split.validation
     found = evaluate_all(assembled, state, heldout, watch=watch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ import tomli_w
 
 from tacit.data.digest import input_digest
 from tacit.data.splits import HeldoutPart
+from tacit.data.text_vectors import Progress
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Damaged, Refused
 from tacit.evaluation.ranking import Scorer
@@ -85,8 +86,8 @@ class Nobody:
         """Ignore that a round is over."""
 
 
-def reading(watch: Watch) -> Callable[[int, int], None]:
-    """What is told how much of a table has been read."""
+def reading(watch: Watch) -> Progress:
+    """What tells a watch how much of a table has been read."""
     return lambda done, total: watch.step(done, total, "of the table read")
 
 
