@@ -176,7 +176,7 @@ def trained(tmp_path, *, method, privacy):
         "run": {"rounds": 2},
         "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
     }
-    return train(table, out=tmp_path / "run").directory
+    return RunDirectory(train(table, out=tmp_path / "run").path)
 
 
 def in_first_format(files, privacy):
