@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import tomli_w
 
+from tacit import memory
 from tacit.data.digest import input_digest
 from tacit.data.splits import HeldoutPart
 from tacit.data.text_vectors import Progress
@@ -127,6 +128,7 @@ def train(
     """
     watch, directory = watch or Nobody(), RunDirectory(out)
     with directory.locked():  # until the last file: nobody else writes in between
+        memory.reset_peak()
         experiment = _begun(experiment, directory, resume=resume)
         watch.say("preparing the data")
         assembled = assemble(
@@ -174,9 +176,9 @@ def train(
             write_report(run)
         else:
             write_card(directory, current)
+        kept.drop()  # before the result, so that a finished run never has any
         # The last file: where it stands, the run is finished.
         write_document(directory.result, document, is_private=True)
-        kept.drop()
     return Outcome(assembled, state, evaluations, run)
 
 
@@ -494,6 +496,7 @@ def _result(
         "epsilons_with_earlier": statements(told.both),
         **_metrics(assembled, state),
         "seconds": seconds,
+        "peak_bytes": memory.peak(),
         ONLY: {
             "metrics": evaluations[name].to_json()["metrics"],
             **_without_noise(assembled, state),
