@@ -84,5 +84,5 @@ def cost_of_run(directory: RunDirectory, result: Mapping[str, Any]) -> Cost:
         counted["bytes_down"] / clients,
         result["seconds"] / clients,
         result["seconds"],
-        result.get("peak_bytes"),  # runs of earlier versions have none
+        counted.get("peak_bytes"),  # runs of earlier versions have none
     )

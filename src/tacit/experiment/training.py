@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,6 +48,7 @@ from tacit.serving.model_file import Model, save_model
 from tacit.statement import Account, Statement
 
 AMONG_ALL = "evaluations_among_all"  # by evaluate.full_metrics
+_PEAK = "peak_bytes"  # the most memory that the process has had by a round's end
 _COUNTED = ("asked", "took_part", "bytes_up", "bytes_down")  # of a round's tally
 
 
@@ -421,7 +422,7 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
         looked = _look(assembled, state, tally)
         started = time.perf_counter()  # looking does not count as training
         counted = {name: getattr(tally, name) for name in _COUNTED}
-        return {"seconds": seconds, ONLY: counted | looked}
+        return {"seconds": seconds, ONLY: counted | {_PEAK: memory.peak()} | looked}
 
     planned, every = assembled.plan.rounds, experiment.run.checkpoint_every
     rounds = play(
@@ -496,16 +497,23 @@ def _result(
         "epsilons_with_earlier": statements(told.both),
         **_metrics(assembled, state),
         "seconds": seconds,
-        "peak_bytes": memory.peak(),
         ONLY: {
             "metrics": evaluations[name].to_json()["metrics"],
             **_without_noise(assembled, state),
             **counted,
             "clients_per_second": counted["took_part"] / seconds if seconds else None,
+            "peak_bytes": _largest(line[ONLY].get(_PEAK) for line in rounds),
             "evaluations": {n: e.to_json() for n, e in evaluations.items()},
             AMONG_ALL: {n: e.to_json() for n, e in among_all.items()},
         },
     }
+
+
+def _largest(figures: Iterable[int | None]) -> int | None:
+    """The largest figure; None where a round has none, as in earlier versions."""
+    found = [*figures]
+    known = [one for one in found if one is not None]
+    return max(known) if known and len(known) == len(found) else None
 
 
 def _released(assembled: Assembled, state: State) -> dict[str, Any]:
