@@ -128,6 +128,7 @@ def assemble(
         channel=privacy.channel,
         delta=privacy.delta,
         target_epsilon=privacy.target_epsilon,
+        target_view=privacy.target_view,
         groups=groups.sizes,
         min_contributors=groups.population
         if privacy.min_contributors == "all"

@@ -185,6 +185,8 @@ class PrivacySettings:
     channel: str = "direct"
     delta: float | None = None
     target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
+    # whose eyes the target is for, over the channel "two_servers"; by default server
+    target_view: Literal["server", "release"] | None = None
     # a category of the profiles that is public; or, in a simulation, how many users
     # choose each group: { strict = 54, balanced = 37, open = 9 }, drawn by the seed
     groups: str | Mapping[str, float] | None = None
