@@ -146,8 +146,10 @@ def _ndcg(space: ItemSpace, held: Heldout) -> Callable[[Vectors], Values]:
 
     def values(users: Vectors) -> Values:
         # Equal vectors are scored once: an index has few values.
-        some, which = np.unique(users, axis=0, return_inverse=True)
-        scores = single.scores(some.astype(np.float32))[which]
+        places: dict[bytes, int] = {}
+        which = [places.setdefault(row.tobytes(), len(places)) for row in users]
+        _, firsts = np.unique(which, return_index=True)
+        scores = single.scores(users[firsts].astype(np.float32))[which]
         ranks = rank(lambda _: scores, held, candidates=FullRanking())
         return parse("ndcg@100")(ranks)
 

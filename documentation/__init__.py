@@ -2,6 +2,7 @@
 
     python -m documentation.figures          every picture in docs/figures
     python -m documentation.outputs          the output under the commands of a page
+    python -m documentation.notebooks        the outputs of docs/notebooks
     python -m documentation.screenshots OUT  README figures and the site, in Chromium
 
 `documentation.hooks` writes the command reference while MkDocs builds the site, and

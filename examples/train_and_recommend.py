@@ -3,9 +3,6 @@
 After `make demo`:  .venv/bin/python examples/train_and_recommend.py
 """
 
-import tempfile
-from pathlib import Path
-
 import tacit
 
 EXPERIMENT = {
@@ -17,16 +14,13 @@ EXPERIMENT = {
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        run = tacit.train(EXPERIMENT, out=Path(place) / "run")
-        model = tacit.load(Path(place) / "run")
+    run = tacit.train(EXPERIMENT)
     print("NDCG@100 on users whom training never saw (simulation):")
-    for name, evaluation in run.evaluations.items():
-        metric = evaluation.metrics()["ndcg@100"]
-        print(f"  {name:22} {metric.mean:.3f} ± {metric.se:.3f}")
-    history = model.catalog.ids[:3]  # anybody's; it stays in this process
+    for row in run.rows():
+        print(f"  {row['method']:22} {row['mean']:.3f} ± {row['se']:.3f}")
+    history = run.recommender.catalog.ids[:3]  # anybody's; it stays in this process
     print("For someone with", ", ".join(history))
-    for item in model.recommend(history, n=5):
+    for item in run.recommender.recommend(history, n=5):
         print(f"  {item.score:.3f}  {item.title}")
 
 

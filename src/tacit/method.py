@@ -300,6 +300,7 @@ class Method(ABC):
             self.noise(broadcast, server.plan),
             server.plan.min_contributors,
             server.plan.cohort_size,
+            server.plan.population,
         )
 
     @abstractmethod
@@ -742,6 +743,7 @@ class SumMethod(Method):
             self.noise(broadcast, server.plan),
             server.plan.min_contributors,
             self.planned(server.plan),
+            server.plan.population,
         )
 
     @final

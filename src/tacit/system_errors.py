@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tacit.errors import TacitError
 
@@ -69,7 +70,13 @@ def disk_sentence(error: OSError) -> str:
         return error.sentence
     known = _OF_THE_DISK.get(error.errno or 0)
     problem = known or f"{error.strerror or error}"
+    if error.errno == errno.EEXIST and _is_file(error.filename):  # a folder was to be
+        problem = f"it is a file, and a folder is needed; {_PLACE}"
     return f"{error.filename}: {problem}" if error.filename is not None else problem
+
+
+def _is_file(name: object) -> bool:
+    return isinstance(name, str | Path) and Path(name).is_file()
 
 
 def is_of_memory(error: BaseException) -> bool:

@@ -65,7 +65,8 @@ def test_a_limit_stands_beside_what_is_spent():
     item = Cap(2.0, unit=Unit.ITEM, view=View.RELEASE)
     made = told(gaussian(20.0), caps=(Cap(1.0), item))
     page = render(made)
-    assert "epsilon 1 (a belief of 1 in 2 about me can grow to 73.2 %" in page
+    assert "epsilon 1 (a strong promise: a belief of 1 in 2 about me can " in page
+    assert "grow to 75.1 % at most, one of 1 in 100 to 3.0 %, except with" in page
     assert "any single thing I did" in page
     shown = to_plain(caps_table(made.caps, made.totals))
     assert "user  server" in shown

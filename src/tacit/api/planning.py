@@ -9,6 +9,8 @@ from tacit.api.given_data import Columns, MethodChoice, Settings, given_data
 from tacit.api.statement import PrivacyStatement
 from tacit.experiment.planning import PlannedExperiment, plan_experiment
 from tacit.reporting import elements
+from tacit.reporting.guarantees import WIDTH
+from tacit.reporting.terminal import wrapped
 from tacit.system_errors import explained
 from tacit.text import shown
 
@@ -36,7 +38,8 @@ class Planned:
         return self.planned.document()
 
     def __str__(self) -> str:
-        return "\n".join([*self._heads(), "", str(self.statement)])
+        heads = [line for head in self._heads() for line in wrapped(head, WIDTH)]
+        return "\n".join([*heads, "", str(self.statement)])
 
     def _repr_html_(self) -> str:
         heads = "".join(map(elements.paragraph, self._heads()))

@@ -92,11 +92,15 @@ def blocks(statements: Iterable[Statement]) -> list[Block]:
 def as_table(statements: Iterable[Statement]) -> Table:
     """The same blocks as a table, one row for each group of observers."""
     rows = tuple(
-        (one.observers, one.figure, str(one.standing), ". ".join(one.below))
+        (one.observers, one.figure, str(one.standing), _sentences(one.below))
         for one in blocks(statements)
     )
     header = ("seen by", "promise", "standing", "what it rests on, and means")
     return Table("Who sees what, under which guarantee", header, rows)
+
+
+def _sentences(texts: Iterable[str]) -> str:
+    return " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts)
 
 
 def _block(said: Statement, units: list[str], views: list[str]) -> Block:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from tacit.release import Standing, Unit
 from tacit.reporting import charts, elements, tables
 from tacit.reporting.guarantees import rounded_up
+from tacit.reporting.plain_words import is_reassuring
 from tacit.reporting.promises import largest, promises
 from tacit.reporting.report_data import (
     Contender,
@@ -126,7 +127,8 @@ def _verdict(statements: tuple[Statement, ...]) -> str:
     proven = sum(said.standing is Standing.PROVEN for said in statements)
     if proven == len(statements):
         return elements.notice(
-            "Every promise below is proven, under what it assumes.", good=True
+            "Every promise below is proven, under what it assumes.",
+            good=is_reassuring(statements),
         )
     if proven:
         return elements.notice(

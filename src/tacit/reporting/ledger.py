@@ -12,7 +12,7 @@ from tacit.release import Adjacency, Release, Unit, View
 from tacit.reporting import elements, tables
 from tacit.reporting.guarantees import rounded_up
 from tacit.reporting.html import epsilon_lead
-from tacit.reporting.plain_words import WHO, beliefs
+from tacit.reporting.plain_words import WHO, promise
 from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Lead
 from tacit.statement import Statement
@@ -37,7 +37,7 @@ class Told:
 
 def entries_table(entries: Sequence[Entry]) -> tables.Table:
     """Every release with its events, for readers who know the field."""
-    header = ("when", "run", "round", "what", "to whom", "user: event", "arrived")
+    header = ("when", "run", "round", "what", "to whom", "event for a user", "arrived")
     rows = tuple(
         (
             entry.at,
@@ -146,7 +146,7 @@ def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
     so_far = "no bound is known" if said.epsilon is None else rounded_up(said.epsilon)
     return (
         f"{WHO[cap.view]}, for {whole}: epsilon {cap.epsilon:g} ("
-        f"{beliefs(cap.epsilon, 'about me')}); so far: {so_far}."
+        f"{promise(cap.epsilon, cap.delta, 'about me')}); so far: {so_far}."
     )
 
 

@@ -32,9 +32,10 @@ _RELEASED = (
     "sums and noise are whole numbers, and the model may be published.",
 )
 _EPSILON = (
-    "Epsilon bounds what anybody can learn about one user from what they see: the "
-    "odds of any guess change at most by the factor e^epsilon, except with probability "
-    "delta. Smaller is better; 0 would be nothing at all. A promise holds for the unit "
+    "Epsilon bounds what anybody can learn about one user from what they see; each "
+    "promise says what a belief of 1 in 2, and of 1 in 100, can become at most, and "
+    "with which chance it may become more. Smaller is better; 0 would be nothing at "
+    "all, and above 8 hardly anything is promised. A promise holds for the unit "
     "(a user, or one interaction), the view (who looks) and the horizon that it "
     "names, and for no other."
 )
@@ -125,7 +126,7 @@ def _short(totals: list[Statement]) -> str:
     if kept == len(mine):
         verdict = elements.notice(
             "A proven promise holds whoever looks, under what it assumes.",
-            good=True,
+            good=plain_words.is_reassuring(mine),
         )
     elif kept:
         verdict = elements.notice(

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-import tacit
 from tacit.data import cache as cached
 from tacit.data.sources.frame import read_frame
 from tacit.data.sources.table import EventsTable
 from tacit.errors import BadData, BadValue, MissingData, MissingExtra
 from tacit.experiment.proposal import Proposal
-from tacit.experiment.settings import read_experiment
+from tacit.experiment.settings import check_experiment, read_experiment
+from tacit.experiment.training import train
 
 SHOP = {
     "who": ["ann", "bob", "ann"],
@@ -222,7 +222,7 @@ def test_a_run_learns_from_a_frame_and_knows_its_users_later(tmp_path):
     settings = Proposal(table, table.load()).settings()
     assert settings["data"]["table"]["users"]["columns"] == ["plan"]
     settings["privacy"]["groups"] = "plan"
-    out = tacit.train(settings, out=tmp_path / "run")
+    out = train(check_experiment(settings), tmp_path / "run")
     assert out.assembled.plan.groups == {"free": 16, "paid": 16}
     again = read_experiment(tmp_path / "run" / "experiment.toml")
     assert again.table == table
