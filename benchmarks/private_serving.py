@@ -32,6 +32,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.kept_values import KeptValues
+from benchmarks.plots import lines
 from benchmarks.served_sets import (
     SETS,
     Part,
@@ -47,7 +48,6 @@ from tacit.accounting.events import pure_local
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import least_multiplier
 from tacit.release import Unit
-from tacit.reporting.plots import lines
 from tacit.serving.interests import Interests, find_interests, score_axes
 from tacit.serving.noisy_attention import NoisyAttention
 from tacit.serving.noisy_vector import NoisyVector
