@@ -83,3 +83,13 @@ def test_lists_are_no_longer_than_the_catalog_warrants(tmp_path, items, first):
 def test_what_leaves_nobody_is_refused(tmp_path, options, message):
     with pytest.raises(BadValue, match=message):
         proposal(tmp_path, "1 2", **options)
+
+
+def test_of_many_users_no_more_are_held_out_than_needed(tmp_path):
+    lines = "".join(f"u{u},i{u % 9}\nu{u},j{u % 7}\n" for u in range(51_000))
+    (tmp_path / "t.csv").write_text("user,item\n" + lines)
+    table = EventsTable(tmp_path / "t.csv", "user", "item")
+    text = Proposal(table, table.parse()).toml(tmp_path / "exp.toml")
+    assert "validation = 2000 " in text
+    assert "test = 5000 " in text
+    assert "validation = 0.1  " in proposal(tmp_path, "1 2").toml(tmp_path / "e.toml")

@@ -52,8 +52,8 @@ baselines = {baselines}
 NEW_USERS = """\
 {min_value}min_interactions = {least}    # users with fewer are left out
 split = "new-users"     # evaluates on users that never trained; in a release all train
-validation = 0.1        # fraction of the users (or how many, from 1 on) to tune on
-test = 0.1              # … and to report on
+validation = {validation:<10} # fraction of the users (or how many, from 1 on) to tune on
+test = {test:<16} # … and to report on
 target_share = 0.2      # fraction of a held-out user's items that must be found
 """
 BY_TIME = """\
@@ -87,6 +87,10 @@ _ENOUGH = 500  # users; with fewer, epsilon 4 leaves popularity at best
 _LEAST = 2  # items of a user who trains or is ranked for
 _FEWEST = 3  # users: one each to train, to tune and to report on
 _MOST_STEPS = 20  # distinct values of a scale such as stars; more are amounts
+_HELD_OUT = 0.1  # of the users, to tune on and to report on
+# Enough for a standard error of half a hundredth; all are ranked among all items, those
+# to tune on after each round.
+_MOST_TUNED_ON, _MOST_TESTED = 2000, 5000
 _TUNED_FROM, _TESTED_FROM = 0.8, 0.9  # of the impressions, in order of time
 _OF_IMPRESSIONS = '["auc", "mrr_all", "ndcg@5", "ndcg@10"]  # of impressions'
 # The items from which on lists of some lengths say anything: one that holds most of the
@@ -233,7 +237,13 @@ class Proposal:
 
     def _split(self) -> str:
         if self.kept.impressions is None:
-            return NEW_USERS.format(min_value=self._min_value(), least=_LEAST)
+            users = self.kept.interactions.n_users
+            return NEW_USERS.format(
+                min_value=self._min_value(),
+                least=_LEAST,
+                validation=_held_out(users, _MOST_TUNED_ON),
+                test=_held_out(users, _MOST_TESTED),
+            )
         times = self.kept.impressions.slates.times
         assert times is not None, "checked when it was made"
         cuts = np.quantile(times, [_TUNED_FROM, _TESTED_FROM]).astype(np.int64)
@@ -269,6 +279,11 @@ class Proposal:
             return ""
         example = 4.0 if self.threshold is None else self.threshold
         return f"# min_value = {example:<9g} # keep only lines of at least this value\n"
+
+
+def _held_out(users: int, most: int) -> float:
+    """A tenth of the users, or so many if that is more than they need to be."""
+    return most if users * _HELD_OUT > most else _HELD_OUT
 
 
 def as_argument(text: str) -> str:
