@@ -52,7 +52,7 @@ baselines = {baselines}
 NEW_USERS = """\
 {min_value}min_interactions = {least}    # users with fewer are left out
 split = "new-users"     # evaluates on users that never trained; in a release all train
-validation = {validation:<10} # fraction of the users (or how many, from 1 on) to tune on
+validation = {validation:<10} # part of the users (or how many, from 1 on) to tune on
 test = {test:<16} # … and to report on
 target_share = 0.2      # fraction of a held-out user's items that must be found
 """
