@@ -344,7 +344,7 @@ def _horizon_table(rows: list[dict[str, object]]) -> str:
 def _plot(study: Study, cells: list[Cell], part: str) -> str:
     series = {
         mode: [(c.epsilon, c.mean, c.error) for c in cells if c.mode == mode]
-        for mode in GRIDS
+        for mode in dict.fromkeys(cell.mode for cell in cells)
         if mode != "vdp" or study.set.metric == "auc"  # else far below all others
     }
     return lines(
@@ -365,21 +365,19 @@ def main() -> None:
         kept = None if asked.out is None else asked.out / f"{name}.jsonl"
         study = Study(served_set(name), KeptValues(kept), asked.draws)
         cells = [*study.cells(asked.part, asked.epsilons, asked.modes)]
-        text = _table(study, cells, asked.part)
-        if asked.modes != [*GRIDS]:
-            print(text, flush=True)
-            continue
-        rows = [*study.horizons(asked.part, [e for e in asked.epsilons if e >= 2])]
-        text += "\n" + _horizon_table(rows) + "\n"
+        text, plot = _table(study, cells, asked.part), _plot(study, cells, asked.part)
         print(text, flush=True)
+        rows = []
+        if asked.modes == [*GRIDS]:
+            rows = [*study.horizons(asked.part, [e for e in asked.epsilons if e >= 2])]
+            text += "\n" + _horizon_table(rows) + "\n"
+            print(_horizon_table(rows), flush=True)
         if asked.out is not None:
-            (asked.out / f"{name}-{asked.part}.md").write_text(text)
-            (asked.out / f"{name}-{asked.part}.svg").write_text(
-                _plot(study, cells, asked.part)
-            )
             found = {"cells": [asdict(cell) for cell in cells], "horizons": rows}
-            path = asked.out / f"{name}-{asked.part}.json"
-            path.write_text(json.dumps(found, indent=1))
+            path = asked.out / f"{name}-{asked.part}"
+            path.with_suffix(".md").write_text(text)
+            path.with_suffix(".svg").write_text(plot)
+            path.with_suffix(".json").write_text(json.dumps(found, indent=1))
 
 
 def _options() -> argparse.Namespace:
