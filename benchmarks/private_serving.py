@@ -68,6 +68,7 @@ GRIDS: dict[str, tuple[tuple[int, float], ...]] = {
     "vdp": tuple((0, delta) for delta in NOISES),
     "vdp, projected": tuple((size, delta) for size in (1, 2, 4) for delta in NOISES),
 }
+SERVED = "not personalised, served"  # not in plots, where it hides another line
 HORIZONS = {30: (0.0, 10.0, 20.0, 30.0), 365: (0.0, 45.0, 90.0, 180.0, 365.0)}
 
 
@@ -221,7 +222,7 @@ class Study:
         return {
             "on_device": own.values(own.users),
             "not personalised": own.values(same * self.set.trained.mean(0)),
-            "not personalised, served": own.values(same * own.users.mean(0)),
+            SERVED: own.values(same * own.users.mean(0)),
             "not personalised, public": own.values(same * self.set.invented.mean(0)),
         }
 
@@ -243,7 +244,7 @@ class Study:
                     delta,
                     float(found.mean()),
                     *_above(found, levels["not personalised"]),
-                    *_above(found, levels["not personalised, served"]),
+                    *_above(found, levels[SERVED]),
                     _total(mechanism.event(Unit.USER), 30),
                     _total(mechanism.event(Unit.USER), 365),
                 )
@@ -347,12 +348,13 @@ def _plot(study: Study, cells: list[Cell], part: str) -> str:
         for mode in dict.fromkeys(cell.mode for cell in cells)
         if mode != "vdp" or study.set.metric == "auc"  # else far below all others
     }
+    levels = study.levels(part)
     return lines(
         f"serving {study.set.name}",
         series,
-        x="epsilon of one release, for the whole user",
+        x="epsilon of one query",
         y=study.set.metric,
-        levels={n: float(v.mean()) for n, v in study.levels(part).items()},
+        levels={n: float(v.mean()) for n, v in levels.items() if n != SERVED},
     )
 
 
