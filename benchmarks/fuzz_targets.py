@@ -63,13 +63,12 @@ from tacit.runtime.run import RunDirectory
 from tacit.runtime.warm_start import read_spent
 from tacit.service.answer import Answer
 from tacit.service.basis import read_basis, write_basis
-from tacit.service.model_document import FORMAT, Content, ModelDocument
-from tacit.service.model_document import Queries as ServedQueries
+from tacit.service.model_document import FORMAT, Content, ModelDocument, Queries
 from tacit.serving.query import Mode
 from tacit.serving.served_model import ServedModel
 from tacit.serving.settings import ServingSettings
 from tacit.transport import codec
-from tacit.transport.messages import Broadcast, Layout, Queries, Reports, Slot
+from tacit.transport.messages import Broadcast, Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
 Make = Callable[[random.Random], Any]
@@ -124,7 +123,6 @@ def _messages() -> Iterator[Target]:
         codec.encode_broadcast(replace(broadcast, weights={})),
     ]
     reports = codec.encode_reports(broadcast, Reports(tree))
-    queries = codec.encode_queries(broadcast, Queries(tree))
     read = partial(_decode, codec.decode_reports, broadcast, layout)
     yield Target(
         "broadcast message",
@@ -134,9 +132,7 @@ def _messages() -> Iterator[Target]:
         broadcasts[0],
     )
     yield _broadcasts()
-    yield Target("reports", 0.3, partial(_sealed, reports), read, reports[0])
-    read = partial(_decode, codec.decode_queries, broadcast, layout)
-    yield Target("queries", 0.15, partial(_sealed, queries), read, queries[0])
+    yield Target("reports", 0.45, partial(_sealed, reports), read, reports[0])
 
 
 def _broadcasts() -> Target:
@@ -583,7 +579,7 @@ def _service(place: Path) -> Iterator[Target]:
     read, sound = partial(Answer.decode, n_items=3), answer.encode()
     yield Target("answer", 0.02, partial(_harmed, [sound]), read, sound)
     content = Content(f"/v1/basis/{'ab' * 32}", "ab" * 32, 12)
-    queries = ServedQueries("vdp", model.version.hex(), 28, 3, content, [])
+    queries = Queries("vdp", model.version.hex(), 28, 3, content, [])
     document = ModelDocument(FORMAT, "0", 3, {}, content, queries, False, [])
     made = partial(_made, harmed_json, [document.encode()])
     yield Target("model", 0.01, made, ModelDocument.decode, document.encode())

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.kills [--times 1400] [--seed 0]`: killed, and nothing is lost.
+"""`python -m benchmarks.kills [--times 1400] [--commands query]`: nothing is lost.
 
 Processes that train, release, compare, export, fill the cache, answer with a ledger or
 send a private query are killed with SIGKILL at random moments, often several times in
@@ -150,9 +150,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kills")
     parser.add_argument("--times", type=int, default=1400)
     parser.add_argument("--seed", type=int, default=0)
+    names = [task.name for task in TASKS]
+    parser.add_argument("--commands", nargs="+", choices=names, default=names)
     options = parser.parse_args()
+    if "export" in options.commands and "train" not in options.commands:
+        parser.error("export exports the run of train; name both")
+    tasks = [task for task in TASKS if task.name in options.commands]
     with tempfile.TemporaryDirectory() as folder:
-        tallies = kill(Path(folder), times=options.times, seed=options.seed)
+        tallies = kill(Path(folder), tasks, times=options.times, seed=options.seed)
     print(f"{'command':10} {'kills':>6} {'resumed':>8} {'wrong':>6}")
     for tally in tallies:
         told = (tally.kills, tally.resumed, len(tally.wrong))
@@ -163,12 +168,11 @@ def main() -> int:
     return 1 if any(tally.wrong for tally in tallies) else 0
 
 
-def kill(place: Path, *, times: int, seed: int) -> list[Tally]:
+def kill(place: Path, tasks: list[Task], *, times: int, seed: int) -> list[Tally]:
     """Share the kills among the commands."""
     for module in IMPORTED_LATE:
         importlib.import_module(module)
     world, draws = World.made_in(place), random.Random(seed)
-    tasks = [TRAIN, RELEASE, COMPARE, EXPORT, CACHE, LEDGER, QUERY]
     tallies = []
     for number, task in enumerate(tasks):
         share = times * (number + 1) // len(tasks) - times * number // len(tasks)
@@ -493,6 +497,7 @@ LEDGER = Task("ledger", _answer, _wrong_ledger)
 QUERY = Task(
     "query", _ask, _wrong_query, ("charged", "made", "kept", "half sent", "sent")
 )
+TASKS = (TRAIN, RELEASE, COMPARE, EXPORT, CACHE, LEDGER, QUERY)
 
 if __name__ == "__main__":
     sys.exit(main())

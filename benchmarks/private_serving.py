@@ -4,14 +4,19 @@
     python -m benchmarks.private_serving --sets smoke --epsilons 2 --out serving
 
 For each epsilon of one release, each mode has the sizes that were best on validation
-users, and is measured once on test users, over several draws of its noise. Then the
-same total budgets over 30 and 365 days: a fresh query every day, or one that is used
-for all of them while interests drift (`served_sets`). A difference to the list that is
-the same for all has its standard error over users. `--part validation` chooses only.
+users, and is measured once on test users: krr with up to 20 interests in expectation
+over its responses, all else over several draws of the noise. Then the same total
+budgets over 30 and 365 days: a fresh query every day, or one that is used for all of
+them while interests drift (`served_sets`). `--part validation` chooses only.
 
 Interests and decoders come from invented users. Only `krr, released` knows more: the
-means and shares of those who trained, a release of its own with an epsilon of 1.
-`--modes` measures some modes only, without the days.
+means and shares of those who trained, a release of its own with an epsilon of 1, of
+which there are several draws, too.
+
+The list that is the same for all is that of the mean vector of those who trained, and
+once more that of those who are served, whom no server knows. Both need a release. The
+difference to either has its standard error over users. `--modes` measures some modes
+only, without the days.
 """
 
 from __future__ import annotations
@@ -27,7 +32,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.kept_values import KeptValues
-from benchmarks.served_sets import SETS, Part, ServedSet, Values, served_set
+from benchmarks.served_sets import (
+    SETS,
+    Part,
+    ServedSet,
+    Values,
+    Vectors,
+    served_set,
+)
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.accounting.dp_events import SelfComposedDpEvent
 from tacit.accounting.epsilon import epsilon as epsilon_of
@@ -46,6 +58,7 @@ EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 DELTA = 1e-6
 PRIOR = 1.0  # epsilon of the released prior, once, for those who trained
 SIZES = (3, 5, 10, 20, 50, 100, 300)
+FEW = 20  # interests; responses of so many are not drawn but averaged
 NOISES = (0.0, DELTA)  # Laplace, Gaussian
 GRIDS: dict[str, tuple[tuple[int, float], ...]] = {
     "krr": tuple((size, 0.0) for size in SIZES),
@@ -68,8 +81,10 @@ class Cell:
     size: int  # interests or axes
     delta: float
     mean: float
-    above: float  # the list that is the same for all
+    above: float  # the list that is the same for all, from those who trained
     error: float  # of that difference, over users
+    above_served: float  # the same, from those who are served
+    error_served: float
     month: float | None  # epsilon of 30 daily releases at 1e-6
     year: float | None
 
@@ -83,8 +98,9 @@ class Cell:
         size = f"{self.size}{noise}" if self.size else noise.strip()
         return (
             f"| {self.mode} | {self.epsilon:g} | {size} | {self.mean:.4f} | "
-            f"{self.above:+.4f} ± {self.error:.4f} | {_shown(self.month)} | "
-            f"{_shown(self.year)} |"
+            f"{self.above:+.4f} ± {self.error:.4f} | "
+            f"{self.above_served:+.4f} ± {self.error_served:.4f} | "
+            f"{_shown(self.month)} | {_shown(self.year)} |"
         )
 
 
@@ -105,22 +121,22 @@ class Study:
             self._interests[size] = found
         return self._interests[size]
 
-    def released(self, size: int) -> Interests:
+    def released(self, size: int, draw: int) -> Interests:
         """The same interests with means and shares of those who trained, released."""
         sums = InterestSums.calibrated(
             self.interests(size), self.set.invented, epsilon=PRIOR, delta=DELTA
         )
-        return sums.learn(sums.noisy_sum(self.set.trained, Key.from_seed(3)))
+        return sums.learn(sums.noisy_sum(self.set.trained, Key.from_seed(3 + draw)))
 
     def mechanism(
-        self, mode: str, epsilon: float, size: int, delta: float
+        self, mode: str, epsilon: float, size: int, delta: float, *, draw: int = 0
     ) -> QueryMechanism:
-        """The mechanism of a mode."""
+        """The mechanism of a mode; a released prior is another one with each draw."""
         users = self.set.invented
         if mode == "krr":
             return InterestResponse(epsilon, self.interests(size))
         if mode == "krr, released":
-            return InterestResponse(epsilon, self.released(size))
+            return InterestResponse(epsilon, self.released(size, draw))
         if mode.startswith("dpa"):
             return NoisyAttention.fitted(
                 epsilon,
@@ -136,16 +152,15 @@ class Study:
         )
 
     def served(
-        self, part: Part, mechanism: QueryMechanism, *, age: float, draws: int
+        self, part: Part, mechanism: QueryMechanism, *, age: float, draw: int
     ) -> Values:
-        """What lists are worth, mean over draws of the noise, from queries this old."""
-        found = []
-        for draw in range(draws):
-            key = Key.from_seed(1000 + draw)
-            users = part.users_at(age, key.at("drift"))
-            keys = key.at("noise").each(np.arange(len(users)))
-            found.append(part.values(mechanism.decode(mechanism.release(users, keys))))
-        return np.mean(found, axis=0)
+        """What lists are worth in one draw of the noise, from queries this old."""
+        key = Key.from_seed(1000 + draw)
+        users = part.users_at(age, key.at("drift"))
+        if isinstance(mechanism, InterestResponse) and mechanism.choices <= FEW:
+            return _expected(part, mechanism, users)
+        keys = key.at("noise").each(np.arange(len(users)))
+        return part.values(mechanism.decode(mechanism.release(users, keys)))
 
     def values(
         self,
@@ -158,12 +173,21 @@ class Study:
         age: float = 0.0,
         draws: int = 2,
     ) -> Values:
-        """The same, looked up if it was measured before."""
+        """The mean over draws, looked up if it was measured before."""
 
         def compute() -> dict[str, Values]:
-            mechanism = self.mechanism(mode, epsilon, size, delta)
             own = self.set.parts[part]
-            return {part: self.served(own, mechanism, age=age, draws=draws)}
+            is_exact = mode == "krr" and size <= FEW and not age
+            found = [
+                self.served(
+                    own,
+                    self.mechanism(mode, epsilon, size, delta, draw=draw),
+                    age=age,
+                    draw=draw,
+                )
+                for draw in range(1 if is_exact else draws)
+            ]
+            return {part: np.mean(found, axis=0)}
 
         run = {
             "set": self.set.name,
@@ -181,7 +205,7 @@ class Study:
         """The size and the noise that are best on validation users."""
 
         def worth(one: tuple[int, float]) -> float:
-            draws = 2 if mode.startswith("krr") else 1
+            draws = self.draws if mode.startswith("krr") else 1
             own = self.values("validation", mode, epsilon, *one, draws=draws)
             return float(own.mean())
 
@@ -197,6 +221,7 @@ class Study:
         return {
             "on_device": own.values(own.users),
             "not personalised": own.values(same * self.set.trained.mean(0)),
+            "not personalised, served": own.values(same * own.users.mean(0)),
             "not personalised, public": own.values(same * self.set.invented.mean(0)),
         }
 
@@ -204,12 +229,11 @@ class Study:
         self, part: str, epsilons: list[float], modes: list[str]
     ) -> Iterator[Cell]:
         """One cell per mode and epsilon."""
-        same = self.levels(part)["not personalised"]
+        levels = self.levels(part)
         for epsilon in epsilons:
             for mode in modes:
                 size, delta = self.chosen(mode, epsilon)
                 found = self.values(part, mode, epsilon, size, delta, draws=self.draws)
-                apart = found - same
                 mechanism = self.mechanism(mode, epsilon, size, delta)
                 yield Cell(
                     self.set.name,
@@ -218,8 +242,8 @@ class Study:
                     size,
                     delta,
                     float(found.mean()),
-                    float(apart.mean()),
-                    float(apart.std(ddof=1) / np.sqrt(len(apart))),
+                    *_above(found, levels["not personalised"]),
+                    *_above(found, levels["not personalised, served"]),
                     _total(mechanism.event(Unit.USER), 30),
                     _total(mechanism.event(Unit.USER), 365),
                 )
@@ -251,6 +275,21 @@ class Study:
                     "krr, once": float(np.trapezoid(reused, ages) / ages[-1]),
                     "krr, once, at the end": float(reused[-1]),
                 }
+
+
+def _expected(part: Part, mechanism: InterestResponse, users: Vectors) -> Values:
+    """What lists are worth over all that a client may say, by how likely it is."""
+    rows = np.ones((len(users), 1))
+    every = mechanism.decode(np.arange(mechanism.choices)[:, None])
+    worth = np.stack([part.values(rows * one) for one in every], axis=1)
+    own = mechanism.interests.nearest(users)[part.owners]
+    return (mechanism.response.likelihoods()[own] * worth).sum(axis=1)
+
+
+def _above(found: Values, level: Values) -> tuple[float, float]:
+    """The mean difference and its standard error, over users."""
+    apart = found - level
+    return float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart)))
 
 
 @cache
@@ -289,8 +328,8 @@ def _table(study: Study, cells: list[Cell], part: str) -> str:
     levels = {name: v.mean() for name, v in study.levels(part).items()}
     text = [f"## {study.set.name}: {study.set.metric}, {part} users", ""]
     text += [f"{name} {level:.4f}" for name, level in levels.items()]
-    head = "epsilon of a release | size | value | above not personalised"
-    text += ["", f"| mode | {head} | 30 days | 365 days |", "|" + "---|" * 7]
+    head = "epsilon of a release | size | value | above not personalised | … served"
+    text += ["", f"| mode | {head} | 30 days | 365 days |", "|" + "---|" * 8]
     return "\n".join([*text, *(cell.shown() for cell in cells), ""])
 
 

@@ -55,9 +55,8 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "private_serving": (("--sets", "smoke", "--epsilons", "2", "--draws", "1"),),
     "privaterec_figures": (("--set", "smoke", "--draws", "1"),),
     "release_gram": (_GRAM,),
-    "service_cost": (("--items", "200", "300"),),
     "serving": (("--check", "--items", "300", "--factors", "8"),),
-    "serving_cost": (("--items", "300", "--accuracy", "smoke"),),
+    "serving_cost": (("--items", "200", "300", "--accuracy", "smoke"),),
     "test_all": (("--list",),),
 }
 """For each script the arguments of its smallest real runs."""

@@ -23,7 +23,7 @@ from tacit.data.impressions import Impressions
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
 from tacit.evaluation.candidate_sets import FullRanking
-from tacit.evaluation.impressions import evaluate_impressions
+from tacit.evaluation.impressions import evaluate_impressions, judged
 from tacit.evaluation.metrics import parse
 from tacit.evaluation.ranking import rank
 from tacit.evaluation.slate_scores import history_shards
@@ -60,6 +60,7 @@ class Part:
     recommender: Recommender
     histories: Shards
     values: Callable[[Vectors], Values]
+    owners: np.ndarray  # the row of `histories` that each value belongs to
 
     @property
     def users(self) -> Vectors:
@@ -129,10 +130,13 @@ def _part(
     recommender: Recommender, space: ItemSpace, held: Heldout | Impressions
 ) -> Part:
     if isinstance(held, Heldout):
-        return Part(recommender, held.history, _ndcg(space, held))
+        history = held.history
+        values = _ndcg(space, held)
+        return Part(recommender, history, values, np.arange(len(history)))
     slates = held.slates
     histories = history_shards(slates, np.arange(len(slates.histories)))
-    return Part(recommender, histories, _auc(space, held))
+    owners = slates.history_of[judged(held)]
+    return Part(recommender, histories, _auc(space, held), owners)
 
 
 def _ndcg(space: ItemSpace, held: Heldout) -> Callable[[Vectors], Values]:
@@ -142,8 +146,10 @@ def _ndcg(space: ItemSpace, held: Heldout) -> Callable[[Vectors], Values]:
 
     def values(users: Vectors) -> Values:
         # Equal vectors are scored once: an index has few values.
-        some, which = np.unique(users, axis=0, return_inverse=True)
-        scores = single.scores(some.astype(np.float32))[which]
+        places: dict[bytes, int] = {}
+        which = [places.setdefault(row.tobytes(), len(places)) for row in users]
+        _, firsts = np.unique(which, return_index=True)
+        scores = single.scores(users[firsts].astype(np.float32))[which]
         ranks = rank(lambda _: scores, held, candidates=FullRanking())
         return parse("ndcg@100")(ranks)
 

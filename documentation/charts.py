@@ -145,7 +145,7 @@ def bars(
         )
         guess = area.x + scale * chance
         drawing.line(
-            [(guess, top - 3), (guess, top + size + 4)], color="ink", dashed=True
+            [(guess, top), (guess, top + size + 5)], color="ink", dashed=True
         )
     end = area.y + len(rows) * step
     drawing.text(area.x, end + 1.2 * size, said, size=size, color="quiet")

@@ -445,56 +445,110 @@ def attack_bars() -> list[Bar]:
     ]
 
 
+WHO = {
+    "release": "everyone, by the model",
+    "server": "the server",
+    "collusion": "server and aggregator",
+}
+
+
+def promises() -> list[tuple[str, float | None, str]]:
+    """What the demo promises a user: who looks, epsilon if there is one, standing."""
+    from tacit.cli.demo import DELTA, EPSILON
+    from tacit.methods.gram import Gram
+    from tacit.plans import Plan
+    from tacit.privacy import CentralGaussian
+    from tacit.release import Unit
+    from tacit.statement import account
+
+    plan = Plan(
+        1050, rounds=3, channel="secure_sum", delta=DELTA, target_epsilon=EPSILON
+    )
+    method = Gram(privacy=CentralGaussian()).calibrated(plan)
+    lines = account(plan, method.releases(plan)).totals
+    return [
+        (WHO[line.view.value], line.epsilon, line.standing.value)
+        for line in lines
+        if line.unit is Unit.USER
+    ]
+
+
 def evidence(is_wide: bool) -> Drawing:
-    """The privacy-utility frontier on MovieLens 1M, and an attack on one round."""
+    """The frontier on MovieLens 1M, an attack on one round, and what is promised."""
     ease = number(row(GRAM, "without privacy, same split", "EASE")[0])
     chance = number(row(LEAKS, "mechanism", "guessing the most popular items")[2])
-    series, attack = frontier_figures(), attack_bars()
-    said = "; ".join(
-        f"{name}: " + ", ".join(f"{v:.4f}" for v in values)
-        for name, values in series.items()
-    )
-    said = (
-        f"NDCG@100 at epsilon 1, 2, 4 and 8. {said}; EASE without privacy {ease:.4f}."
-    )
-    title = "How good private lists are, and what a server can find out"
-    size = 13
+    series = frontier_figures()
+    title = "How good private lists are, what a server finds out, what is promised"
     if is_wide:
-        drawing = Drawing(WIDE, 360, title=title, said=said)
-        left = Area(MARGIN, 74, 520, 270, size)
-        right = Area(580, 78, WIDE - 580 - MARGIN, 268, size)
-        drawing.line([(558, 20), (558, 340)], color="line")
+        drawing = Drawing(WIDE, 350, title=title, said=_told(series, ease))
+        areas = (
+            Area(MARGIN, 78, 412, 258, 12.5),
+            Area(462, 78, 188, 260, 12.5),
+            Area(672, 78, WIDE - 672 - MARGIN, 260, 12.5),
+        )
+        for x in (444, 656):
+            drawing.line([(x, 20), (x, 330)], color="line")
     else:
-        drawing = Drawing(NARROW, 690, title=title, said=said)
-        left = Area(MARGIN, 78, NARROW - 2 * MARGIN, 262, 12)
-        right = Area(MARGIN, 428, NARROW - 2 * MARGIN, 246, size)
-        drawing.line([(MARGIN, 356), (NARROW - MARGIN, 356)], color="line")
-    _headed(
-        drawing, left, "How good the lists are", "NDCG@100, MovieLens 1M, test users"
-    )
-    _headed(drawing, right, "What a server finds out", "share of a history, one round")
+        drawing = Drawing(NARROW, 980, title=title, said=_told(series, ease))
+        areas = (
+            Area(MARGIN, 78, NARROW - 2 * MARGIN, 262, 12),
+            Area(MARGIN, 428, NARROW - 2 * MARGIN, 246, 13),
+            Area(MARGIN, 766, NARROW - 2 * MARGIN, 200, 13.5),
+        )
+        for y in (356, 694):
+            drawing.line([(MARGIN, y), (NARROW - MARGIN, y)], color="line")
+    curves, attack, card = areas
+    _headed(drawing, curves, "How good lists are", "NDCG@100, MovieLens 1M")
+    _headed(drawing, attack, "What leaks", "of a history, in one round")
+    _headed(drawing, card, "What is promised", "the demo, a whole history")
+    levels = {"EASE, no privacy": ease}
     frontier(
         drawing,
-        left,
+        curves,
         epsilons=EPSILONS,
         series=series,
-        levels={"EASE, no privacy": ease},
+        levels=levels,
         low=0.15,
         top=0.45,
     )
-    bars(
-        drawing,
-        right,
-        attack,
-        chance=chance,
-        said=f"dashed: popular items guessed, {chance:.0%}",
-    )
+    bars(drawing, attack, attack_bars(), chance=chance, said=f"| a guess: {chance:.0%}")
+    _card(drawing, card)
     return drawing
+
+
+def _told(series: dict[str, list[float]], ease: float) -> str:
+    """The curves in words, for those who hear the picture."""
+    said = "; ".join(
+        f"{name}: " + ", ".join(f"{value:.4f}" for value in values)
+        for name, values in series.items()
+    )
+    return f"NDCG@100 at epsilon 1, 2, 4, 8. {said}; EASE without privacy {ease:.4f}."
+
+
+def _card(drawing: Drawing, area: Area) -> None:
+    """One box per observer with what is promised, or that nothing is."""
+    size, high = area.size, 58
+    for place, (who, epsilon, standing) in enumerate(promises()):
+        y = area.y + place * (high + 12)
+        color = "warn" if epsilon is None else "good"
+        drawing.box(area.x, y, area.width, high, fill=f"{color}-fill", stroke=color)
+        drawing.text(area.x + 10, y + 23, who, size=size)
+        told = "no promise" if epsilon is None else f"ε {epsilon:.2f}"
+        drawing.text(area.x + 10, y + 45, told, size=size, bold=True, color=color)
+        drawing.text(
+            area.x + area.width - 10,
+            y + 45,
+            standing,
+            size=size - 1,
+            bold=True,
+            color=color,
+            anchor="end",
+        )
 
 
 def _headed(drawing: Drawing, area: Area, title: str, below: str) -> None:
     drawing.text(area.x, area.y - 44, title, size=16, bold=True)
-    drawing.text(area.x, area.y - 24, below, size=13, color="quiet")
+    drawing.text(area.x, area.y - 24, below, size=12.5, color="quiet")
 
 
 # --- All of them ---------------------------------------------------------------------

@@ -24,7 +24,6 @@ NAMES = (
         "broadcast message",
         "broadcast",
         "reports",
-        "queries",
         "event",
         "release",
         "terms",

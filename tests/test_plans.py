@@ -9,6 +9,7 @@ from dp_accounting import GaussianDpEvent
 from tacit.errors import BadValue
 from tacit.plans import Plan
 from tacit.privacy.guarantees import set_of_items
+from tacit.release import View
 from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
 
 PLAN = Plan(
@@ -27,6 +28,7 @@ CHANGED = {
     "channel": replace(PLAN, channel="secure_sum"),
     "delta": replace(PLAN, delta=1e-5),
     "target_epsilon": replace(PLAN, target_epsilon=None),
+    "target_view": replace(PLAN, channel="two_servers", target_view="release"),
     "groups": replace(PLAN, groups={"young": 5, "old": 5}),
     "min_contributors": replace(PLAN, min_contributors=2),
     "before": replace(PLAN, before=(set_of_items(PLAN, GaussianDpEvent(9.0)),)),
@@ -55,6 +57,12 @@ def test_every_field_of_a_plan_is_tried_below():
 def test_the_digest_changes_with_every_field(name):
     assert CHANGED[name].digest != PLAN.digest
     assert len(PLAN.digest) == 16
+
+
+def test_the_digest_tells_the_view_of_a_target():
+    shared = replace(PLAN, channel="two_servers")
+    plans = [shared, *(replace(shared, target_view=v) for v in ("server", "release"))]
+    assert len({plan.digest for plan in plans}) == 3
 
 
 def test_the_digest_tells_samplers_and_their_fields_apart():
@@ -114,6 +122,14 @@ print(plan.digest.hex())
             r"target_epsilon\[b\]=0.0 must be > 0; leave it out",
         ),
         ({"target_epsilon": {"a": 1.0}}, "give each of them a target"),
+        (
+            {"channel": "two_servers", "target_view": "collusion"},
+            "target_view='collusion' is not known; known: release, server",
+        ),
+        (
+            {"channel": "secure_sum", "target_view": "server"},
+            "target_view=server is for channel 'two_servers'; over 'secure_sum'",
+        ),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(changed, complaint):
@@ -128,6 +144,15 @@ def test_a_target_is_of_all_or_by_group():
     assert replace(PLAN, target_epsilon=None).target_of("young") is None
     turned = replace(PLAN, target_epsilon={"young": 3.0, "old": 1.0})
     assert len({plan.digest for plan in (PLAN, by_group, turned)}) == 3
+
+
+def test_a_target_is_for_the_server_of_two_and_else_for_readers():
+    shared = replace(PLAN, channel="two_servers")
+    assert shared.has_two_servers
+    assert shared.calibrated_view is View.SERVER
+    assert replace(shared, target_view="release").calibrated_view is View.RELEASE
+    assert not PLAN.has_two_servers
+    assert PLAN.calibrated_view is View.RELEASE
 
 
 def test_a_plan_over_other_rounds_is_the_same_in_all_else():

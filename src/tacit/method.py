@@ -33,9 +33,9 @@ Every kind of data has one place:
     Updates    raw; live inside `participate`
     Tastes     what a client knows of its user; never leaves
     Reports    all that leaves a client in a round
-    Queries    all that leaves a client to be served
 
-Only `Broadcast`, `Reports` and `Queries` have a codec.
+Only `Broadcast` and `Reports` have a codec. What leaves a client to be served is made
+of a user vector by `serving`, for every `Queryable` method.
 """
 
 from __future__ import annotations
@@ -79,7 +79,6 @@ from tacit.transport.messages import (
     BroadcastLayout,
     Layout,
     PublicSlot,
-    Queries,
     Reports,
     Slot,
     zeros,
@@ -121,7 +120,6 @@ __all__ = [
     "Privacy",
     "Profiles",
     "PublicSlot",
-    "Queries",
     "Queryable",
     "Refreshable",
     "Scores",
@@ -302,6 +300,7 @@ class Method(ABC):
             self.noise(broadcast, server.plan),
             server.plan.min_contributors,
             server.plan.cohort_size,
+            server.plan.population,
         )
 
     @abstractmethod
@@ -416,7 +415,7 @@ class Method(ABC):
 
     @abstractmethod
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """A score for each user and candidate; larger is better."""
 
@@ -744,6 +743,7 @@ class SumMethod(Method):
             self.noise(broadcast, server.plan),
             server.plan.min_contributors,
             self.planned(server.plan),
+            server.plan.population,
         )
 
     @final

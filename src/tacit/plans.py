@@ -17,7 +17,7 @@ import numpy as np
 from tacit import check
 from tacit.accounting.serialization import release_to_json
 from tacit.errors import BadValue
-from tacit.release import EVERYONE, Release
+from tacit.release import EVERYONE, Release, View
 from tacit.sampling import Everyone, Groups, Sampler
 
 
@@ -31,8 +31,10 @@ class Plan:
     channel: str = "direct"
     delta: float | None = None  # None: nothing in the plan needs one
     target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
+    target_view: str | None = None  # whose eyes the target is for, over two servers
     groups: Groups = field(default_factory=dict)  # public groups and their sizes
-    min_contributors: int = 1  # a shuffler delivers nothing below this
+    # below this a shuffler delivers nothing, and no two aggregators publish anything
+    min_contributors: int = 1
     before: tuple[Release, ...] = ()  # made once, before the first round
 
     def __post_init__(self) -> None:
@@ -58,6 +60,14 @@ class Plan:
         self.sampler.expected(self)  # refuses what does not fit the population
 
     def _check_targets(self) -> None:
+        if self.target_view is not None:
+            check.one_of([View.SERVER, View.RELEASE], target_view=self.target_view)
+            if not self.has_two_servers:
+                raise BadValue(
+                    f"target_view={self.target_view} is for channel 'two_servers'; "
+                    f"over '{self.channel}' a target is for the release view: leave "
+                    "target_view out"
+                )
         remedy = "leave it out to train without a target"
         if not isinstance(self.target_epsilon, Mapping):
             if self.target_epsilon is not None:
@@ -77,6 +87,18 @@ class Plan:
             return self.target_epsilon[group]
         return self.target_epsilon
 
+    @property
+    def has_two_servers(self) -> bool:
+        """Whether two aggregators add up halves of reports, each with its own noise."""
+        return self.channel == "two_servers"
+
+    @property
+    def calibrated_view(self) -> View:
+        """The view in which the target holds: by default the server's, of two."""
+        if self.target_view is not None:
+            return View(self.target_view)
+        return View.SERVER if self.has_two_servers else View.RELEASE
+
     def over(self, rounds: int) -> Plan:
         """The same plan with this number of rounds."""
         return replace(self, rounds=rounds)
@@ -94,8 +116,9 @@ class Plan:
             "groups": [*self.groups.items()],  # their order is what codes refer to
             "before": [release_to_json(release) for release in self.before],
         }
-        if not self.before:  # as earlier versions had it: runs of theirs go on
-            del fields["before"]
+        for name in ("before", "target_view"):  # as earlier versions had it, whose
+            if not getattr(self, name):  # runs go on
+                del fields[name]
         text = json.dumps(fields, sort_keys=True, default=_plain)
         return hashlib.blake2b(text.encode(), digest_size=16).digest()
 

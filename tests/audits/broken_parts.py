@@ -14,7 +14,7 @@ from typing import ClassVar
 from unittest.mock import patch
 
 import numpy as np
-from audits.subjects import PLAN
+from audits.subjects import PLAN, sums_of
 
 from tacit.accounting import epsilon as accountant
 from tacit.accounting import pld, shuffling
@@ -27,7 +27,8 @@ from tacit.audits.noise_draws import check_draws
 from tacit.audits.report_isolation import check_alone
 from tacit.audits.sampled_cohorts import check_cohorts
 from tacit.audits.server_replay import check_replay
-from tacit.audits.shuffler_minimum import check_minimum
+from tacit.audits.shuffler_minimum import check_closing, check_minimum
+from tacit.audits.two_aggregators import check_aggregators
 from tacit.keys import Key
 from tacit.ledger.budget import counted
 from tacit.ledger.terms import Terms
@@ -46,13 +47,14 @@ from tacit.release import EVERYONE, View
 from tacit.runtime import rounds
 from tacit.sampling import FixedSize, Once, Poisson, composed
 from tacit.statement import _Figures
-from tacit.transport import channels, exact_total
+from tacit.transport import channels, exact_total, shared_sum
 from tacit.transport.channels import Each
 from tacit.tree import Tree, mirrored
 
 POISSON = Plan(2_000, 4, sampler=Poisson(0.1), channel="secure_sum", delta=1e-6)
 MIXED = replace(PLAN, channel="shuffle", min_contributors=100)
 DIRECT = replace(PLAN, channel="direct")
+SHARED = replace(PLAN, channel="two_servers")
 
 # --- Sections of an audit -------------------------------------------------------------
 
@@ -90,6 +92,16 @@ def cohorts_of(method, key, plan=POISSON):
 
 def books_of(method, key, plan=PLAN):
     return [*check_books(method, plan, group=EVERYONE)]
+
+
+def shared_of(method, key, plan=SHARED):
+    """What readers see, and what one of two aggregators sees of a victim."""
+
+    def ask(key):
+        yield from sums_of(method, key.at("sums"), plan)
+        yield from check_aggregators(method, plan, key=key.at("aggregators"))
+
+    return [*confirmed(ask, key), check_closing(method, plan, key=key.at("closing"))]
 
 
 # --- Noise ----------------------------------------------------------------------------
@@ -248,6 +260,65 @@ def _floating_release(trees, mechanism, layout, secret):
 def _single_sum(leaf):
     single = leaf.dense().values.astype(np.float32)
     return single.sum(axis=0, dtype=np.float32).astype(np.int64)
+
+
+# --- Two aggregators ------------------------------------------------------------------
+
+_PUBLISHED, _NOISY, _TOTAL = (
+    shared_sum.published,
+    shared_sum._noisy,
+    shared_sum.SharedSum.total,
+)
+
+
+def _published_quietly(halves, *, sigma, seed):
+    return _PUBLISHED(halves, sigma=round(0.95 * sigma), seed=seed)
+
+
+def _helper_without_noise(halves, shared, key, role):
+    return halves if role == "helper" else _NOISY(halves, shared, key, role)
+
+
+def _one_seed_for_both(halves, shared, key, role):
+    return _NOISY(halves, shared, key, "leader")
+
+
+def _one_seed_for_all_rounds(halves, shared, key, role):
+    return _NOISY(halves, shared, Key.from_seed(0), role)
+
+
+def _helper_of_one_victim(halves, shared, key, role):
+    """The helper adds up the half of one client, the leader those of all."""
+    if role == "helper":
+        halves = shared_sum.stream(key.at("victim").secret_of(), len(halves))
+    return _NOISY(halves, shared, key, role)
+
+
+def _no_halves(seed, n):
+    """The stream of a seed that everybody knows: the leader sees the report."""
+    return np.zeros(n, np.uint32)
+
+
+@contextmanager
+def _noise_by_report() -> Iterator[None]:
+    """Noise for as many as reported, so that a lone victim has next to none."""
+    came = []
+
+    def counted_total(self, trees):
+        total, n = _TOTAL(self, trees)
+        came.append(n)
+        return total, n
+
+    def noisy(halves, shared, key, role):
+        share = (came[-1] / shared.most_reports) ** 0.5
+        fewer = replace(shared, sigma=max(1, round(share * shared.sigma)))
+        return _NOISY(halves, fewer, key, role)
+
+    with (
+        patch.object(shared_sum.SharedSum, "total", counted_total),
+        patch.object(shared_sum, "_noisy", noisy),
+    ):
+        yield
 
 
 # --- Servers that know more than they were told ---------------------------------------

@@ -53,7 +53,7 @@ from tacit.privacy.guarantees import summed
 from tacit.release import Release
 from tacit.runtime import ledger, rounds
 from tacit.statement import _Figures
-from tacit.transport import channels, exact_total
+from tacit.transport import channels, exact_total, shared_sum
 from tacit.transport.channels import Each
 from tacit.tree import Dense, Tree
 
@@ -327,6 +327,14 @@ HONEST = (
         "popularity, central, all of an audit", partial(audited, POPULARITY, plan=PLAN)
     ),
     Mutant(
+        "popularity, central, two servers, all of an audit",
+        partial(audited, POPULARITY, plan=parts.SHARED),
+    ),
+    Mutant(
+        "gram, central, two servers, all of an audit",
+        partial(audited, Gram(**parts.GRAM), plan=parts.SHARED),
+    ),
+    Mutant(
         "popularity, central, Poisson",
         partial(audited, POPULARITY, plan=parts.POISSON),
     ),
@@ -563,6 +571,38 @@ MUTANTS = (
         "delta × 10 in one view, unsaid",
         partial(parts.books_of, POPULARITY),
         broken(_Figures, "_line", parts._ten_deltas(says=False)),
+    ),
+    *(
+        Mutant(f"two servers: {name}", partial(parts.shared_of, POPULARITY), how)
+        for name, how in {
+            "noise of both × 0.95": broken(
+                shared_sum, "published", parts._published_quietly
+            ),
+            "no noise of the helper": broken(
+                shared_sum, "_noisy", parts._helper_without_noise
+            ),
+            "one seed for both": broken(shared_sum, "_noisy", parts._one_seed_for_both),
+            "one seed for all rounds": broken(
+                shared_sum, "_noisy", parts._one_seed_for_all_rounds
+            ),
+            "a helper that adds up one victim": broken(
+                shared_sum, "_noisy", parts._helper_of_one_victim
+            ),
+            "noise for as many as reported": parts._noise_by_report,
+            "a round of one victim is closed": broken(
+                SumMethod, "context", parts._context_without_minimum
+            ),
+            "a seed that everybody knows": broken(
+                shared_sum, "stream", parts._no_halves
+            ),
+        }.items()
+    ),
+    Mutant(
+        "two servers: noise of both claimed against one",
+        partial(
+            parts.shared_of,
+            FederatedPopularity(privacy=parts.SamplesAgainstTheServer(1.5)),
+        ),
     ),
 )
 

@@ -4,8 +4,9 @@ Here with one seed, in `make test` one mutant per check; the table over twenty s
 docs/mutants.md.
 
 Also tests `tacit.audits.canary_run`, `tacit.audits.delivered_bytes`,
-`tacit.audits.local_reports`, `tacit.audits.lying_reports` and
-`tacit.audits.noisy_sums`.
+`tacit.audits.local_reports`, `tacit.audits.lying_reports`,
+`tacit.audits.noisy_sums` and
+`tacit.audits.two_aggregators`.
 """
 
 from __future__ import annotations
@@ -84,6 +85,15 @@ CATCHES = {  # the check that is there for it; others may fail too
     "a ledger that forgets a round": "the ledger of all rounds",
     "optimistic loss distributions": "share of the exact epsilon",
     "losses of shuffled reports rounded down": "share of the exact epsilon",
+    "two servers: noise of both × 0.95": "variance of one aggregator",
+    "two servers: no noise of the helper": "variance of one aggregator",
+    "two servers: one seed for both": "between two aggregators",
+    "two servers: one seed for all rounds": "noise correlation between rounds",
+    "two servers: a helper that adds up one victim": "noise variance over",
+    "two servers: noise for as many as reported": "variance of one aggregator",
+    "two servers: a round of one victim is closed": "two aggregators publish",
+    "two servers: a seed that everybody knows": "p-value of uniform",
+    "two servers: noise of both claimed against one": "over that of both",
     "delta × 10 in one view": "lines whose delta",
     "delta × 10 in one view, unsaid": "share of epsilon that a total",
 }

@@ -66,3 +66,25 @@ def test_starts_without_torch(command, experiment):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("comapre", "x"), "'compare'"),
+        (("ledger", "sow"), "'show'"),
+        (("compare", "x.toml", "--epsilon", "2"), "'--epsilons'"),
+        (("audit", "grm"), "'gram'"),
+    ],
+)
+def test_a_typo_gets_one_suggestion(tacit, words, meant):
+    answer = tacit(*words)
+    assert answer.code == 2
+    assert answer.err.lower().count("did you mean") == 1
+    assert meant in answer.err
+
+
+def test_a_file_that_is_not_there_is_looked_for(tacit, experiment):
+    answer = tacit("plan", experiment.parent / "exo.toml")
+    assert answer.code == 2
+    assert "there is no such file; did you mean 'exp.toml'?" in answer.err

@@ -27,6 +27,9 @@ def test_a_run_is_audited_and_keeps_the_result(tacit, experiment, tmp_path):
     assert claimed["mu of 4 rounds"] == pytest.approx(2 / 2.2305, rel=1e-3)
 
 
+ABOVE = Estimate("e", 1.0, 2.0, 0.5, 4.0, 25)
+
+
 @pytest.fixture
 def failing(monkeypatch):
     def audit_named(name, *, seed, progress):
@@ -36,7 +39,7 @@ def failing(monkeypatch):
             "method": "toy",
             "ok": False,
             "checks": [check | {"ok": False, "detail": "no [bold]noise[/] at all"}],
-            "monitoring": [{"subject": "toy"} | Estimate("e", 1.0, 2.0).to_json()],
+            "monitoring": [{"subject": "toy"} | ABOVE.to_json()],
             "not_audited": [{"subject": "toy", "what": "bits: bare"}],
         }
 
@@ -56,10 +59,21 @@ def test_a_failed_check_is_exit_code_one(tacit, failing):
 def test_an_estimate_above_a_claim_says_what_it_is(tacit, failing):
     [line] = [one for one in tacit("audit", "toy").out.splitlines() if "toy: e:" in one]
     assert line.startswith("monitoring, never a guarantee")
-    assert "2.0000, claimed 1.0000; it lies above the claim, which is no" in line
-    told = tacit("audit", "toy", "--json").json["monitoring"][0]["remark"]
-    assert told.endswith("a single estimate with no confidence")
-    assert Estimate("e", 1.0, 0.9).to_json()["remark"] == ""
+    assert "2.0000, claimed 1.0000; an estimate from 25 canaries of one run" in line
+    assert "with 95 % between 0.50 and 4.00" in line
+    assert line.endswith(
+        "the one that is proven, and the interval contains it: no violation"
+    )
+    told = tacit("audit", "toy", "--json").json["monitoring"][0]
+    assert told["remark"] == ABOVE.remark
+    assert (told["low"], told["high"], told["canaries"]) == (0.5, 4.0, 25)
+
+
+def test_every_estimate_says_what_it_is_and_what_is_proven():
+    below = Estimate("e", 1.0, 0.9, 0.5, 4.0, 25)
+    assert below.remark.endswith("the claimed figure is the one that is proven")
+    beyond = Estimate("e", 1.0, 2.0, 1.5, 4.0, 25)
+    assert "as it does by chance in one honest run of forty" in beyond.remark
 
 
 def test_leaks_are_added_and_drawn(tacit, failing, monkeypatch, tmp_path):

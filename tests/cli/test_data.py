@@ -10,6 +10,14 @@ def test_list_names_homes_and_terms(tacit):
     assert "movielens-1m" in tacit("data", "list").out
 
 
+def test_list_shows_whole_addresses_at_80_columns(tacit, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.strip() for line in tacit("data", "list").out.splitlines()]
+    for name in sources.names():
+        assert sources.source(name).home in lines
+    assert max(map(len, lines)) <= 80
+
+
 def test_describe_counts(tacit):
     answer = tacit("data", "describe", "synthetic", "--json").json
     log = sources.load("synthetic").interactions

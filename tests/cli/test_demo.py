@@ -25,7 +25,7 @@ def test_as_json_its_ranking_and_its_privacy_statement_hold(tacit, tmp_path):
     assert len(answer["items"]) == 10
     means = {n: m["ndcg@100"]["mean"] for n, m in answer["comparison"].items()}
     assert means["random"] < means["popularity"] < means["ease"]
-    bare = means["the same without privacy"]
+    bare = means["gram, no privacy"]
     assert means["popularity"] + 0.05 < means["gram"] <= bare + 0.01
     lines = [s for s in answer["epsilons"] if s["unit"] == "user"]
     proven = {s["view"]: s["epsilon"] for s in lines if s["standing"] == "PROVEN"}

@@ -120,10 +120,30 @@ def test_bad_lines_are_shown_by_init_and_by_train(tacit, table):
     assert "line 482: column 'Kunde' is blank" in refused.err
     made = tacit("init", table, *NAMES, "--skip-bad", "--json")
     assert made.code == 0, made.err
-    told = "1 bad lines were left out, the first: line 482: column 'Kunde' is blank"
+    told = "1 bad line was left out, the first: line 482: column 'Kunde' is blank"
     assert made.json["notes"][0] == told
+    assert made.json["bad_lines"] == ["line 482: column 'Kunde' is blank"]
     assert "skip_bad = true" in table.with_name("exp.toml").read_text("utf-8")
     assert told in tacit("train", "exp.toml", "--out", "run").err.replace("\n", " ")
+
+
+def test_bad_lines_are_counted_and_listed(tacit, table):
+    with table.open("a", encoding="utf-8") as file:
+        file.write(";Produkt 1;x;1;2024-03-01\n" * 25)
+    said = tacit("init", table, *NAMES, "--skip-bad").err.splitlines()
+    left_out = [line for line in said if line.startswith("left out: ")]
+    assert left_out[0] == "left out: line 482: column 'Kunde' is blank"
+    assert len(left_out) == 21
+    assert left_out[-1] == "left out: … and 5 more"
+    assert any("25 bad lines were left out" in line for line in said)
+
+
+@pytest.mark.parametrize("given", [(), ("--user", "Kunde"), ("--item", "Artikel")])
+def test_columns_that_are_not_named_are_listed(tacit, table, given):
+    answer = tacit("init", table, *given)
+    assert answer.code == 2
+    assert "is missing" in answer.err
+    assert "the columns are 'Kunde', 'Artikel', 'Bezeichnung'" in answer.err
 
 
 def test_a_matrix_from_file_to_report(tacit, tmp_path, monkeypatch):

@@ -202,3 +202,19 @@ def test_terms_that_are_damaged_name_the_file(tacit, file):
     answer = tacit("ledger", "show", file)
     assert answer.code == 2
     assert f"{file}: the terms of a run cannot be read" in answer.err
+
+
+def test_the_ledger_of_a_run_is_shown_too(tacit, experiment, tmp_path):
+    run = tmp_path / "run"
+    assert tacit("train", experiment, "--out", run).code == 0
+    for place in (run, run / "ledger.json"):
+        answer = tacit("ledger", "show", place)
+        assert answer.code == 0, answer.err
+        assert "3 of 3 rounds have begun" in answer.out
+        assert "no promise    NONE" in answer.out
+    document = tacit("ledger", "show", run / "ledger.json", "--json").json
+    assert document["rounds_begun"] == 3
+    page = tmp_path / "page.html"
+    answer = tacit("ledger", "show", run / "ledger.json", "--html", page)
+    assert answer.code == 2
+    assert "privacy-card.html" in answer.err

@@ -3,6 +3,8 @@
 Also tests `tacit.experiment.planning`.
 """
 
+import pytest
+
 KEYS = {
     "what",
     "seen_by",
@@ -160,3 +162,40 @@ def test_a_run_that_can_only_count_has_one_round(tacit, tmp_path):
     assert answer.code == 0, answer.err
     assert answer.json["cost"]["rounds"] == 1
     assert {line["what"] for line in answer.json["releases"]} == {"sums of histories"}
+
+
+SHARED = FEW_USERS.replace("secure_sum", "two_servers").replace(
+    '"gram"', '"federated_popularity"'
+)
+
+
+@pytest.mark.parametrize(
+    ("view", "other", "least"),
+    [("server", "release", 0.688), ("release", "server", 1.454)],
+)
+def test_a_target_in_either_view_of_two_servers(tacit, tmp_path, view, other, least):
+    (tmp_path / "shared.toml").write_text(SHARED)
+    chosen = ("--set", f"privacy.target_view={view}")
+    document = tacit("plan", tmp_path / "shared.toml", *chosen, "--json").json
+    found = by_view(document)
+    assert 0.999 < found[view]["epsilon"] <= 1.0
+    assert least < found[other]["epsilon"] < least + 0.002
+    assert {found[one]["standing"] for one in (view, other)} == {"PROVEN"}
+    assert "one of the two aggregators" in found["server"]["assumes"]
+    assert found["collusion"]["standing"] == "NONE"
+    assert document["cost"]["bytes_up_a_round"] == 176 + 4 * 40
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ("method.name=fedvae", "one array per round"),
+        ("run.sampler={ name = 'poisson', rate = 0.1 }", "leader sees who reports"),
+        ("privacy.target_view=collusion", "target_view"),
+    ],
+)
+def test_two_servers_refuse_with_the_reason(tacit, tmp_path, changed, reason):
+    (tmp_path / "shared.toml").write_text(SHARED)
+    answer = tacit("plan", tmp_path / "shared.toml", "--set", changed)
+    assert answer.code == 2
+    assert reason in " ".join(answer.err.split())

@@ -105,7 +105,9 @@ def test_each_mode_shows_its_list_and_what_it_costs(tacit, vectors, mode):
     ask = ("recommend", vectors, "--history", "item 1", "-k", "3", "--epsilon", "2")
     answer = tacit(*ask, "--serve", *mode)
     assert answer.code == 0, answer.err
-    assert "one query: epsilon 2 (user, replace_one, server" in answer.out
+    said = " ".join(answer.out.split())
+    assert "one query: epsilon 2.00, PROVEN (user, replace_one, server" in said
+    assert "a moderate promise: a belief of 1 in 2 that a user's history is" in said
     assert "365 queries: epsilon" in answer.out
     assert "a trial" in answer.out
     listed = tacit(*ask, "--serve", *mode, "--json").json

@@ -69,6 +69,16 @@ def test_train_then_everything_that_follows(tacit, experiment, tmp_path):
     assert "user 3" in Path(page).read_text(encoding="utf-8")
 
 
+def test_progress_is_told_while_data_are_read_and_users_ranked(
+    tacit, experiment, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tacit.cli.console.PLAIN_SECONDS", 0.0)
+    said = tacit("train", experiment, "--out", tmp_path / "run").err
+    for told in ("of the table read", "8 of 8  ranked by ease"):
+        assert told in said
+    assert "8 of 8  ranked by ease" in tacit("evaluate", tmp_path / "run").err
+
+
 def test_a_run_of_an_earlier_version_is_read(tacit, experiment, tmp_path):
     """It had metrics and bytes outside `simulation_only`, and no checksums.
 

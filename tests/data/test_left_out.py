@@ -17,3 +17,16 @@ def test_what_was_left_out_is_told_with_numbers():
     )
     assert unlisted == "1,200 events with items that are not listed were left out"
     assert len(LeftOut.of(None, unlisted=1).sentences()) == 1
+
+
+def test_bad_lines_are_listed_up_to_a_number():
+    bad = BadLines()
+    for line in range(23):
+        bad.note(line, "is odd")
+    listed = LeftOut.of(bad, unlisted=0).bad_ones()
+    assert listed[:2] == ["line 0: is odd", "line 1: is odd"]
+    assert listed[-1] == "… and 3 more"
+    assert LeftOut.of(None, unlisted=1).bad_ones() == []
+    assert LeftOut.of(None, unlisted=1).sentences() == [
+        "1 event with an item that is not listed was left out"
+    ]

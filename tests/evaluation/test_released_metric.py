@@ -1,6 +1,7 @@
 """A hit rate under the budget: what is held out, what is sent, what it costs."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -348,6 +349,20 @@ def test_what_was_released_before_counts():
     method = measured(FederatedPopularity(privacy=CENTRAL)).calibrated(before)
     told = account(before, (*before.before, *method.releases(before)))
     assert 3.99 < told.worst(view=View.RELEASE) <= 4.0
+
+
+@pytest.mark.parametrize("view", ["server", "release"])
+@pytest.mark.parametrize("inner", [FederatedPopularity, Gram])
+def test_over_two_servers_both_have_their_shares_of_the_same_view(inner, view):
+    plan = replace(plan_of(4), channel="two_servers", target_view=view)
+    method = measured(inner(privacy=CENTRAL), share=0.3).calibrated(plan)
+    told = account(plan, method.releases(plan))
+    assert 3.999 < told.worst(view=View(view)) <= 4.0
+    phases = {phase.name: phase for phase in method.phases(plan)}
+    for phase in method.inner.phases(plan.over(3)):
+        assert method.inner.privacy.noise_of(phase) == pytest.approx(
+            method.privacy.noise_of(phases[phase.name]), rel=1e-8
+        )
 
 
 @pytest.mark.parametrize(

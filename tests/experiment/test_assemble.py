@@ -9,7 +9,7 @@ from tacit.accounting.calibration import gaussian_epsilon, gaussian_noise
 from tacit.data.public_inputs import undeclared
 from tacit.errors import BadValue, MissingExtra, Refused
 from tacit.experiment import assemble as assembling
-from tacit.experiment.assemble import assemble, public_groups
+from tacit.experiment.assemble import assemble, data_read_once, public_groups
 from tacit.experiment.settings import check_experiment
 
 SIZES = {"F": 900, "M": 800, "X": 100}
@@ -76,6 +76,19 @@ def test_each_asks_for_itself_whoever_is_absent():
         made = assemble(experiment(data={"population": population}, run=run))
         taken.append(end(made).taken.tolist())
     assert taken[0] == taken[1]
+
+
+def test_data_are_read_once_for_all_seeds_and_again_for_other_settings():
+    first, other = experiment(run={"seed": 0}), experiment(run={"seed": 1})
+    filtered = experiment(data={"min_interactions": 3})
+    with data_read_once():
+        made = assemble(first)
+        again = assemble(other)
+        assert again.dataset is made.dataset
+        assert not np.array_equal(again.split.users, made.split.users)
+        assert assemble(filtered).dataset is not made.dataset
+    assert assemble(first).dataset is not made.dataset
+    np.testing.assert_array_equal(assemble(other).split.users, again.split.users)
 
 
 def test_fewer_than_there_are_cannot_be_declared():

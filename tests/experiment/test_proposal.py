@@ -61,3 +61,9 @@ def test_the_user_of_the_example_can_be_pasted(tmp_path, user, shown):
     table = EventsTable(tmp_path / "t.csv", "user", "item")
     text = Proposal(table, table.parse()).toml(tmp_path / "exp.toml")
     assert f"--user {shown}\n" in text
+
+
+@pytest.mark.parametrize(("items", "first"), [(9, 5), (60, 20), (600, 100)])
+def test_lists_are_no_longer_than_the_catalog_warrants(tmp_path, items, first):
+    made = proposal(tmp_path, " ".join(["5"] * items))
+    assert f'metrics = ["ndcg@{first}", ' in made.toml(tmp_path / "exp.toml")

@@ -1,11 +1,13 @@
 """A saved model, and what the client of a simulated user holds."""
 
 import json
+import tomllib
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tomli_w
 
 from tacit import train
 from tacit.data.catalog import Catalog, Profiles
@@ -14,9 +16,12 @@ from tacit.data.features import Category
 from tacit.data.interactions import Interactions
 from tacit.data.strings import Strings
 from tacit.data.synthetic.news_world import NewsWorld
-from tacit.errors import BadValue
+from tacit.documents import write_document
+from tacit.errors import BadRun, BadValue, Damaged
 from tacit.experiment import assemble
-from tacit.experiment.saved_run import holding_of, load
+from tacit.experiment.saved_run import SavedRun, holding_of, load
+from tacit.experiment.settings import check_experiment, digest_of
+from tacit.experiment.training import train as train_into
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.privrec import PrivRec
@@ -287,3 +292,58 @@ def test_a_first_privrec_with_every_setting_it_had(tmp_path):
     found = load(tmp_path)
     assert found.recommend(["fig"], n=3) == model.recommend(["fig"], n=3)
     assert type(found.method.privacy) is CentralGaussian
+
+
+SMALL = {
+    "data": {
+        "source": "synthetic",
+        "world": {"users": 40, "items": 12, "rank": 2, "events_per_user": 5},
+    },
+    "method": {"name": "federated_popularity"},
+    "evaluate": {"metrics": ["ndcg@5"], "baselines": []},
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A finished run of the present version."""
+    train_into(check_experiment(SMALL), tmp_path / "run", page=False)
+    return tmp_path / "run"
+
+
+def with_table(run, change):
+    """Rewrites the run's experiment and its digests, as another version would have."""
+    path = run / "experiment.toml"
+    table = tomllib.loads(path.read_text())
+    change(table)
+    path.write_text(tomli_w.dumps(table))
+    return table
+
+
+def belongs(run, digest):
+    ledger = json.loads((run / "ledger.json").read_text())
+    ledger.pop("checksum")
+    write_document(run / "ledger.json", ledger | {"experiment": digest})
+
+
+def test_a_run_of_before_a_setting_existed_is_read(run):
+    """Its file lacks what is a default today, and its ledger has the digest of that."""
+    table = with_table(run, lambda t: t["evaluate"].pop("too_few_candidates"))
+    belongs(run, digest_of(table, with_baselines=True))
+    found = SavedRun.at(run).experiment
+    assert found.evaluate.too_few_candidates == "refuse"
+    assert found.digest == found.known_as == digest_of(table, with_baselines=True)
+
+
+def test_a_run_with_settings_of_another_version_says_so(run):
+    table = with_table(run, lambda t: t["run"].update(hovering=True))
+    belongs(run, digest_of(table))
+    with pytest.raises(BadRun, match="another version of Tacit made the run") as error:
+        _ = SavedRun.at(run).experiment
+    assert "'hovering' is not known" in str(error.value)
+
+
+def test_a_changed_setting_is_still_found(run):
+    with_table(run, lambda t: t["run"].update(rounds=7))
+    with pytest.raises(Damaged, match="it is not the experiment that"):
+        _ = SavedRun.at(run).experiment

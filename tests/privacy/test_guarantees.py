@@ -1,5 +1,6 @@
 """Cells of the usual protections."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -81,6 +82,61 @@ def test_a_run_that_is_bounded_as_a_whole_costs_that_in_every_view():
         cell = cells[Unit.USER, view]
         assert (cell.standing, cell.event, cell.each) == (Standing.PROVEN, EVENT, None)
     assert cells[Unit.USER, View.COLLUSION].standing is Standing.NONE
+
+
+def test_of_two_servers_each_has_the_noise_of_the_other_against_it():
+    """Three views as specified: both noises, one of them, and nothing."""
+    plan, event = Plan(100, 7, channel="two_servers"), GaussianDpEvent(3.0)
+    half = GaussianDpEvent(3.0 / math.sqrt(2))
+    cells = summed(plan, event, reason="Theorem 1")
+    whole = whole_run(plan, event, reason="Theorem 1")
+    for unit in Unit:
+        assert cells[unit, View.RELEASE].event == SelfComposedDpEvent(event, 7)
+        assert "both aggregators" in cells[unit, View.RELEASE].assumes
+        server = cells[unit, View.SERVER]
+        assert (server.event, server.each) == (SelfComposedDpEvent(half, 7), half)
+        assert server.standing is Standing.PROVEN
+        assert server.adjacency is Adjacency.ZERO_OUT
+        assert "one of the two aggregators follows the protocol" in server.assumes
+        assert (whole[unit, View.RELEASE].event, whole[unit, View.SERVER].event) == (
+            event,
+            half,
+        )
+        assert cells[unit, View.COLLUSION].standing is Standing.NONE
+        assert "open every report" in cells[unit, View.COLLUSION].reason
+
+
+def test_two_servers_have_an_account_of_gaussian_noise_alone():
+    plan = Plan(100, channel="two_servers")
+    with pytest.raises(Refused, match="PureDpEvent is not Gaussian"):
+        summed(plan, pure_local(1.0), reason="Theorem 1")
+    with pytest.raises(Refused, match="selected by one aggregator"):
+        set_of_items(plan, EVENT)
+
+
+@pytest.mark.parametrize(
+    ("view", "others"),
+    [
+        ("server", {1: 0.689, 2: 1.371, 4: 2.718, 8: 5.352}),
+        ("release", {1: 1.455, 2: 2.930, 4: 5.934, 8: 12.114}),
+    ],
+)
+def test_a_target_is_met_in_its_own_view_of_two_servers(view, others):
+    for target, other in others.items():
+        plan = Plan(
+            5034,
+            rounds=3,
+            channel="two_servers",
+            delta=1e-6,
+            target_epsilon=float(target),
+            target_view=view,
+        )
+        method = FederatedPopularity(privacy=CentralGaussian()).calibrated(plan)
+        found = account(plan, method.releases(plan))
+        spent = {v.value: found.worst(view=v) for v in (View.SERVER, View.RELEASE)}
+        assert spent.pop(view) == pytest.approx(target, rel=1e-6)
+        assert [*spent.values()] == [pytest.approx(other, abs=5e-4)]
+        assert found.worst(view=View.COLLUSION) is None
 
 
 def test_local_cells_are_the_same_for_everybody_who_looks():

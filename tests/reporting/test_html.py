@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from tacit.release import Standing
 from tacit.reporting.html import render
-from tacit.reporting.report_data import Contender, Estimate, Report, User
+from tacit.reporting.report_data import Contender, Estimate, Paired, Report, User
 
 VOID = {"meta", "br", "path", "use"}
 
@@ -66,11 +66,11 @@ def test_it_can_be_read_without_seeing_it(report: Report) -> None:
     assert headings[0] == "h1"
     assert headings.count("h1") == 1
     assert reader.tags.count("figure") == reader.tags.count("figcaption") == 4
+    assert reader.tags.count("svg") == 2  # the others are bars, which are text
     assert reader.tags.count("table") == reader.tags.count("caption")
     for tag, attributes in reader.attributes:
         if tag == "svg":
-            assert attributes["role"] == "img"
-            assert attributes["aria-label"]
+            assert attributes["aria-hidden"] == "true"  # its numbers are in a table
         if tag == "th":
             assert attributes["scope"] in {"row", "col"}
 
@@ -88,9 +88,62 @@ def test_one_proof_among_others_does_not_cover_them(report: Report) -> None:
     first, *others = report.statements
     proven = replace(first, standing=Standing.PROVEN, epsilon=2.0, delta=1e-6)
     page = render(replace(report, statements=(proven, *others)))
-    assert "1 of 6 statements are proven" in page
+    assert "Some who might look are covered by a proven promise" in page
+    assert "ε 2.00" in page
     assert "2.0000 (zero_out, delta 1e-06" in page
-    assert "Every line below is proven" not in page
+    assert "Every promise below is proven" not in page
+
+
+def test_the_epsilon_stands_first_with_whom_it_does_not_cover(report: Report) -> None:
+    first, *others = report.statements
+    proven = replace(first, standing=Standing.PROVEN, epsilon=2.001, delta=1e-6)
+    page = render(replace(report, statements=(proven, *others), simulation=False))
+    lead = page[page.index("<dl") : page.index("</dl>")]
+    assert lead.index("<dt>epsilon</dt><dd>2.01</dd>") < lead.index("people")
+    assert "everyone who sees the model" in lead
+    assert "No promise against: the server" in lead
+
+
+def test_a_simulation_has_the_epsilon_of_a_release(report: Report) -> None:
+    assert "<dt>epsilon of a release</dt><dd>none</dd>" in render(report)
+
+
+def test_bars_are_sorted_and_labelled_with_epsilon(report: Report) -> None:
+    lines = (
+        Contender("gram, epsilon 1", {"HR": Estimate(0.2)}, epsilon=0.999),
+        Contender("gram, no privacy", {"HR": Estimate(0.4)}),
+        Contender("popularity", {"HR": Estimate(0.3)}),
+    )
+    page = render(replace(report, comparison=lines, groups=None))
+    names = re.findall(r'<span class="name">(.*?)</span>', page)
+    assert names == [
+        "gram <small>no privacy</small>",
+        "popularity <small>no promise</small>",
+        "gram <small>ε 1.00</small>",
+    ]
+
+
+def test_differences_have_a_column_for_each_reference(report: Report) -> None:
+    pairs = tuple(
+        Paired("gram, epsilon 1", against, "HR", 0.1, 0.0, 0.2, 0.5)
+        for against in ("random", "gram, no privacy", "popularity")
+    )
+    page = render(replace(report, differences=pairs))
+    header = re.findall(r">(minus [^<]*)</th>", page)
+    assert header == [
+        "minus popularity",
+        "minus itself without privacy",
+        "minus random",
+    ]
+    assert page.count("+0.1000 [+0.0000, +0.2000]") == 3
+
+
+def test_a_list_has_reasons_and_the_history_is_folded(report: Report) -> None:
+    user = User("ann", ("tea", "jam"), (("milk", 0.5), ("rye", 0.2)), (("tea",), ()))
+    page = render(replace(report, user=user))
+    assert "<bdi>milk</bdi> <small>because of <bdi>tea</bdi></small></li>" in page
+    assert "<li><bdi>rye</bdi></li>" in page
+    assert "<summary>What this user has: 2 items</summary>" in page
 
 
 def test_empty_parts_are_left_out() -> None:

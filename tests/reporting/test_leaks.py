@@ -3,55 +3,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from reporting import small
+from reporting.small import HOSTILE
 
 from tacit.errors import BadValue
 from tacit.reporting.leaks import render, table
 
-HOSTILE = "<script>alert(1)</script>"
-
 
 @pytest.fixture
 def finding() -> dict[str, Any]:
-    line = {
-        "what": "gradient",
-        "seen_by": "server",
-        "group": "everyone",
-        "unit": "user",
-        "adjacency": "replace_one",
-        "view": "server",
-        "delta": 0.0,
-        "horizon": "once, 1 rounds planned",
-        "accountant": "basic composition",
-        "standing": "PROVEN",
-        "assumes": "nothing",
-        "epsilon": 1.0,
-        "reason": "a theorem",
-        "published_epsilon": None,
-    }
-    bare = line | {"standing": "NONE", "epsilon": None, "reason": HOSTILE}
-    score = {"mean": 1.0, "se": None, "chance": 0.25, "most": None}
-    return {
-        "name": "item_gradient",
-        "question": HOSTILE,
-        "source": "synthetic",
-        "users": 1200,
-        "items": 30,
-        "seed": 0,
-        "attempts": [
-            {
-                "mechanism": HOSTILE,
-                "statement": bare,
-                "is_protected": False,
-                "scores": {"found": score},
-            },
-            {
-                "mechanism": "noise",
-                "statement": line,
-                "is_protected": True,
-                "scores": {"found": score | {"mean": 0.3, "se": 0.01, "most": 0.6}},
-            },
-        ],
-    }
+    return small.finding()
 
 
 def test_a_line_has_what_is_promised_and_what_was_found(

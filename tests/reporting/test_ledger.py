@@ -32,9 +32,11 @@ def test_a_lay_person_reads_odds_and_who_might_look():
     page = render(told(gaussian(20.0), waiting=1))
     assert "What left this device, and how much it says about me" in page
     assert "a belief of 1 in 2" in page
-    assert "The server: a very strong promise" in page
+    assert "Everyone, whoever works together" in page
+    assert "A very strong promise" in page
+    assert "<dt>epsilon</dt><dd>0." in page
     assert "2026-05-04 03:02" in page
-    assert page.count("<td>not yet known</td>") == 1
+    assert page.count(">not yet known</td>") == 1
     assert "I have set no limit" in page
     for jargon in ("epsilon=", "Gaussian", "PLD", "zero_out"):
         assert jargon not in page
@@ -42,14 +44,15 @@ def test_a_lay_person_reads_odds_and_who_might_look():
 
 def test_no_promise_is_said_as_it_is():
     page = render(told(bare()))
-    assert "no promise; sent as they are." in page
+    assert "no promise" in page
+    assert "<p>Sent as they are.</p>" in page
     assert "from the server, nothing: sent as they are" in page
 
 
 def test_what_is_trusted_is_said():
     page = render(told(training(0.1, 4.0, 10)))
     assert "counted (if trusted aggregator)" in page
-    assert "This assumes: trusted aggregator." in page
+    assert "Assumes: trusted aggregator." in page
 
 
 def test_nothing_said():
@@ -61,7 +64,8 @@ def test_a_limit_stands_beside_what_is_spent():
     item = Cap(2.0, unit=Unit.ITEM, view=View.RELEASE)
     made = told(gaussian(20.0), caps=(Cap(1.0), item))
     page = render(made)
-    assert "epsilon 1 (a belief of 1 in 2 about me can grow to 73.2 %" in page
+    assert "epsilon 1 (a strong promise: a belief of 1 in 2 about me can " in page
+    assert "grow to 75.1 % at most, one of 1 in 100 to 3.0 %, except with" in page
     assert "any single thing I did" in page
     shown = to_plain(caps_table(made.caps, made.totals))
     assert "user  server" in shown

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 from dp_accounting import GaussianDpEvent
@@ -8,11 +9,28 @@ from tacit.accounting.events import pure_local
 from tacit.errors import BadValue
 from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
-from tacit.release import Cells, Release
-from tacit.reporting.plain_words import in_words, meaning
-from tacit.statement import account
+from tacit.release import Adjacency, Cells, Release, Standing, Unit, View
+from tacit.reporting import guarantees, html
+from tacit.reporting.plain_words import in_words, is_reassuring, meaning, promise
+from tacit.reporting.report_data import Report
+from tacit.statement import Statement, account
 
 PLAN = Plan(1000, channel="secure_sum", delta=1e-6)
+PROVEN = Statement(
+    what="votes",
+    seen_by="server",
+    group="everyone",
+    unit=Unit.USER,
+    adjacency=Adjacency.ZERO_OUT,
+    view=View.RELEASE,
+    delta=1e-6,
+    horizon="3 rounds",
+    accountant="PLD",
+    standing=Standing.PROVEN,
+    assumes="nothing",
+    epsilon=2.0,
+    reason="T1",
+)
 
 
 def words(cells: Cells) -> list[str]:
@@ -79,3 +97,43 @@ def test_nothing_is_said_without_an_epsilon():
     ]
     with pytest.raises(BadValue, match="has no epsilon"):
         meaning(line)
+
+
+@pytest.mark.parametrize(
+    ("unit", "adjacency", "about"),
+    [
+        (Unit.USER, Adjacency.ZERO_OUT, "that a user took part"),
+        (Unit.USER, Adjacency.REPLACE_ONE, "that a user's history is this one"),
+        (Unit.ITEM, Adjacency.ZERO_OUT, "that a history has a certain item"),
+        (Unit.ITEM, Adjacency.REPLACE_ONE, "that an item of a history is this one"),
+    ],
+)
+def test_a_belief_is_about_what_the_line_protects(unit, adjacency, about):
+    said = replace(PROVEN, unit=unit, adjacency=adjacency)
+    assert about in meaning(said)
+
+
+def test_a_line_about_items_is_not_merged_into_one_about_users():
+    (merged,) = guarantees.in_short([replace(PROVEN, unit=Unit.ITEM)], 500)[-1:]
+    assert "that a history has a certain item" in merged
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, 8.0, 8.01, 30.0])
+def test_all_places_have_the_same_sentence(epsilon):
+    """Terminal, page, card and ledger; above 8 none of them is a good notice."""
+    said = replace(PROVEN, epsilon=epsilon)
+    sentence = meaning(said)
+    lines = [one for unit in Unit for one in [replace(said, unit=unit)]]
+    assert sentence in "\n".join(guarantees.in_short(lines, 500))
+    assert sentence in "\n".join(in_words(lines))
+    report = Report("t", "c", simulation=False, statements=(said,))
+    page = html.render(report)
+    assert sentence[1:] in page
+    assert ('class="good' in page or "notice good" in page) == (epsilon <= 8)
+    assert is_reassuring([said]) == (epsilon <= 8)
+
+
+def test_a_limit_counts_its_delta():
+    """Without it the sentence would promise more than the cap does."""
+    assert "except with probability 1.1e-05" in promise(2.0, 1e-6, "about me")
+    assert "except" not in promise(2.0, 0.0, "about me")

@@ -8,37 +8,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tacit.errors import BadValue
 from tacit.reporting import plots
-from tacit.reporting.report_data import Contender, Curve, Estimate, Tradeoff
 
 HOSTILE = "<i>$x_1$</i> & _"
 
 
-def contenders() -> list[Contender]:
-    return [
-        Contender(HOSTILE, {"HR": Estimate(0.5, 0.05)}, is_this_run=True),
-        Contender("_other", {"HR": Estimate(0.25)}),
-        Contender("lacks it", {"AUC": Estimate(0.5)}),
-    ]
-
-
+SERIES = {HOSTILE: [(1.0, 0.1, 0.01), (2.0, 0.2, 0.0)], "_other": [(1.0, 0.3, 0.0)]}
 DRAWINGS: dict[str, Callable[[], str]] = {
-    "comparison": lambda: plots.comparison(contenders(), "HR"),
-    "curve": lambda: plots.learning_curve(
-        Curve(HOSTILE, (1, 2), (Estimate(0.1), Estimate(0.2, 0.01)))
-    ),
-    "tradeoff": lambda: plots.tradeoff(
-        Tradeoff(
-            HOSTILE,
-            {HOSTILE: ((8.0, Estimate(0.3)), (1.0, Estimate(0.2, 0.01)))},
-            {"_none": Estimate(0.4)},
-        )
-    ),
-    "groups": lambda: plots.by_group(
-        {HOSTILE: {"HR": {HOSTILE: Estimate(0.5)}}, "b": {"HR": {"_m": Estimate(0.1)}}},
-        "HR",
-    ),
+    "lines": lambda: plots.lines("lines", SERIES, x=HOSTILE, y="HR"),
+    "levels": lambda: plots.lines("a & b", SERIES, x="x", y="HR", levels={"_n": 0.2}),
 }
 
 
@@ -85,19 +63,6 @@ def test_references_lead_to_ids(svg: str) -> None:
     assert used <= set(re.findall(r'\bid="([^"]+)"', svg))
 
 
-def test_a_comparison_writes_the_figures() -> None:
-    shown = words(DRAWINGS["comparison"]())
-    assert {"0.5000", "0.2500"} <= set(shown)
-    assert "lacks it" not in shown
-
-
-def test_nothing_to_draw_is_refused() -> None:
-    with pytest.raises(BadValue, match="no method has the metric 'MRR'"):
-        plots.comparison(contenders(), "MRR")
-    with pytest.raises(BadValue, match="no group has the metric 'MRR'"):
-        plots.by_group({"a": {}}, "MRR")
-
-
 @pytest.mark.parametrize("color", [*plots.PALETTE, plots.QUIET])
 @pytest.mark.parametrize("page", ["#ffffff", "#14181d"])
 def test_series_stand_out_from_both_pages(color: str, page: str) -> None:
@@ -118,9 +83,8 @@ def test_matplotlib_is_loaded_by_the_first_plot_and_pyplot_never() -> None:
     program = """
 import sys
 from tacit.reporting import html, plots
-from tacit.reporting.report_data import Curve, Estimate
 assert "matplotlib" not in sys.modules
-plots.learning_curve(Curve("HR", (1,), (Estimate(0.5),)))
+plots.lines("x", {"a": [(1.0, 0.5, 0.0)]}, x="x", y="y")
 assert "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)

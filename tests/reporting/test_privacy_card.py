@@ -81,7 +81,8 @@ def test_an_audit_is_shown_as_it_went(plan: Plan) -> None:
     check |= {"subject": "votes"}
     page = render(shown | {"audit": {"ok": True, "checks": [check]}})
     assert "All 1 checks passed" in page
-    assert "<td>2.0001</td><td>not finite</td><td>passed</td>" in page
+    for cell in (">2.0001</td>", ">not finite</td>", ">passed</td>"):
+        assert cell in page
     assert "votes: noise" in page
     empty = render(shown | {"audit": {"ok": False, "checks": []}})
     assert "The audit made no check." in empty

@@ -425,6 +425,13 @@ def test_a_target_is_a_cap_in_the_release_view():
     assert caps_of(plan(target_epsilon=3.0, delta=None), EVERYONE)[0].delta == 0
 
 
+def test_over_two_servers_a_target_is_a_cap_in_its_own_view():
+    [cap] = caps_of(plan(channel="two_servers", target_epsilon=3.0), EVERYONE)
+    assert cap == Cap(3.0, 1e-6, view=View.SERVER)
+    readers = plan(channel="two_servers", target_epsilon=3.0, target_view="release")
+    assert caps_of(readers, EVERYONE)[0].view is View.RELEASE
+
+
 def test_every_group_has_a_cap_of_its_own():
     made = plan(target_epsilon={"careful": 1.0, "open": 3.0}, groups=GROUPS)
     found = [caps_of(made, group)[0].epsilon for group in GROUPS]

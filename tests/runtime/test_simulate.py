@@ -1,11 +1,14 @@
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.gram import Gram
 from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.runtime.simulate import Simulation, check_plan
@@ -138,6 +141,101 @@ def test_every_device_has_a_key_of_its_own_and_keeps_it():
 def test_an_unknown_channel_is_refused_before_anything_is_trained():
     with pytest.raises(BadValue, match="'carrier pigeon' is not known"):
         simulation(plan=Plan(USERS, channel="carrier pigeon"))
+
+
+# --- two servers ---------------------------------------------------------------------
+
+SHARED = Plan(USERS, rounds=2, channel="two_servers", delta=1e-6, target_epsilon=4.0)
+CENTRAL = FederatedPopularity(privacy=CentralGaussian())
+LOCAL = FederatedPopularity(privacy=LocalPrivUnit(1.0))
+
+
+def over_two_servers(**settings) -> Simulation:
+    return simulation(
+        **{"method": CENTRAL.calibrated(SHARED), "plan": SHARED} | settings
+    )
+
+
+def test_over_two_servers_a_model_is_learnt_from_whole_numbers():
+    made = over_two_servers()
+    state, tally = made.step(made.start())
+    steps = state.server.memory["votes"] * 2.0**16
+    assert (steps == np.rint(steps)).all()
+    assert tally.bytes_up == USERS * (176 + 4 * len(WORLD.catalog))
+    again, _ = over_two_servers(chunk=3).step(made.start())
+    assert (again.server.memory["votes"] == state.server.memory["votes"]).all()
+
+
+def test_the_noise_over_two_servers_is_that_of_the_plan():
+    """20 users, so nearly all is noise; false alarm 1e-9 with a new seed."""
+    loud = CENTRAL.calibrated(replace(SHARED, target_epsilon=1e-2))
+    made = over_two_servers(method=loud)
+    *_, (state, _) = made.run(made.start())
+    deviation = math.sqrt(
+        2 * loud.privacy.variance(loud.phases(SHARED)[0], users=1, size=1)
+    )
+    square = float(((state.server.memory["votes"] / deviation) ** 2).sum())
+    n = len(WORLD.catalog)
+    assert 2 * min(chi2.cdf(square, n), chi2.sf(square, n)) > 1e-9
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"plan": replace(SHARED, sampler=Poisson(0.5))}, "leader sees who reports"),
+        ({"plan": replace(SHARED, sampler=FixedSize(3))}, "the sampler is FixedSize"),
+        ({"is_release": True}, "this process would be both"),
+        ({"method": FederatedPopularity()}, "neither noise nor bound"),
+        ({"method": LOCAL}, "neither noise nor bound"),
+    ],
+    ids=["coins", "fixed size", "a release", "no noise", "local noise"],
+)
+def test_what_two_servers_cannot_carry_is_refused_with_the_reason(changed, reason):
+    with pytest.raises(Refused, match=reason):
+        over_two_servers(**changed)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_gram_learns_over_two_servers_what_a_trusted_sum_teaches(rounds):
+    """Counts, relations and loadings, with next to no noise and whole steps."""
+    quiet = CentralGaussian(noise_multiplier=1e-4)
+    method = Gram(head=6, count_rounds=1, load_rounds=1, privacy=quiet)
+    plan = Plan(USERS, rounds=3, channel="two_servers", delta=1e-6)
+    trusted = replace(plan, channel="secure_sum")
+    made = [
+        simulation(method=method.calibrated(one), plan=one) for one in (plan, trusted)
+    ]
+    states = [one.start() for one in made]
+    for _ in range(rounds):
+        states = [one.step(state)[0] for one, state in zip(made, states, strict=True)]
+    one, other = (state.server for state in states)
+    for name in ("counts", *(["half"] if rounds > 1 else [])):
+        found, wanted = ({**s.weights, **s.memory}[name] for s in (one, other))
+        np.testing.assert_allclose(found, wanted, atol=USERS * 2.0**-16 + 1e-3)
+        assert np.abs(wanted).max() > 0.1
+
+
+def test_gram_chooses_a_head_that_two_servers_can_carry():
+    shared = Plan(
+        10**6, rounds=3, channel="two_servers", delta=1e-7, target_epsilon=8.0
+    )
+    central = Gram(privacy=CentralGaussian())
+    assert central.calibrated(shared).head == 999
+    assert central.calibrated(replace(shared, channel="secure_sum")).head > 999
+
+
+def test_a_method_that_knows_its_noise_by_the_round_is_refused_in_the_first():
+    made = over_two_servers(method=ToyFactors(dither=0.1, optimizer=Halfway()))
+    with pytest.raises(Refused, match="neither noise nor bound"):
+        made.step(made.start())
+
+
+def test_a_model_with_many_arrays_is_refused_over_two_servers():
+    from tacit.methods.fedvae import FedVae
+
+    method = FedVae(privacy=CentralGaussian()).calibrated(SHARED)
+    with pytest.raises(Refused, match="one array per round, and a report has"):
+        over_two_servers(method=method)
 
 
 @dataclass(frozen=True)

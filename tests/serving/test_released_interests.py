@@ -36,6 +36,18 @@ def test_without_noise_the_means_and_shares_are_those_of_the_users():
     found = sums.learn(sums.noisy_sum(population(), Key.from_seed(0)))
     np.testing.assert_allclose(found.means, interests().means, atol=1e-6)
     np.testing.assert_allclose(found.shares, 0.25, atol=1e-6)
+    np.testing.assert_allclose(found.mean, population().mean(axis=0), atol=1e-6)
+
+
+def test_an_interest_has_the_direction_of_its_released_mean():
+    """Public means of nobody in particular: users are told apart by those released."""
+    public = replace(interests(), means=np.zeros((4, FACTORS)))
+    sums = InterestSums(public, clip=100.0, noise_multiplier=1e-9)
+    found = sums.learn(sums.noisy_sum(population(), Key.from_seed(0)))
+    assert found.nearest(found.means).tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(
+        found.nearest(population()), interests().nearest(population())
+    )
 
 
 def test_under_loud_noise_the_public_means_stay():

@@ -20,7 +20,7 @@ from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.serving import taste as taste_module
 from tacit.serving.recommender import Holding, Recommender
-from tacit.transport.codec import encode_queries
+from tacit.transport.codec import encode_reports
 
 WORLD = mixed()
 
@@ -111,7 +111,7 @@ def test_a_taste_of_another_model_is_refused(model):
 
 def test_a_taste_cannot_be_sent(model):
     with pytest.raises(Refused, match="Taste has no codec"):
-        encode_queries(model.broadcast, model.taste(held()))
+        encode_reports(model.broadcast, model.taste(held()))
 
 
 # --- In a file -----------------------------------------------------------------------

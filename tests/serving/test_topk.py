@@ -128,6 +128,23 @@ def test_the_codes_rule_out_nearly_everything():
     assert (at_most > np.sort(exact)[-10]).sum() < 30
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 50))
+def test_the_lists_of_all_items_are_those_of_a_full_sort(seed, n_items, k):
+    """Whole numbers, so that many scores are equal, and sums are exact."""
+    rng = np.random.default_rng(seed)
+    index = FactorIndex.of(rng.integers(-1, 2, size=(n_items, 3)).astype(np.float32))
+    users = rng.integers(-1, 2, size=(4, 3)).astype(np.float32)
+    lists = index.of_all(users, k=k)
+    order = np.argsort(-index.scores(users), axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(lists.items, order)
+    assert len(lists) == len(list(lists)) == 4
+    assert lists[3].items.tolist() == order[3].tolist()
+    few = lists.beginnings(np.array([3, 0]), 2)
+    np.testing.assert_array_equal(few.items, order[[3, 0], :2])
+    expected = np.take_along_axis(index.scores(users), order, axis=1)
+    np.testing.assert_array_equal(few.scores, expected[[3, 0], :2])
+
+
 def test_bad_input_is_refused():
     with pytest.raises(BadValue, match="8001 factors must be <= 8000"):
         FactorIndex.of(np.ones((1, 8001), np.float32))

@@ -5,6 +5,7 @@ import pytest
 from quick import some_or_all
 
 from tacit.errors import BadValue, Refused
+from tacit.exact_sum import Noise
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.transport.channels import (
@@ -14,7 +15,10 @@ from tacit.transport.channels import (
     Unlinked,
     bare_sum,
     channel,
+    report_size,
+    shared_sum,
 )
+from tacit.transport.codec import wire_size
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
@@ -144,6 +148,67 @@ def test_too_few_contributors_and_nothing_is_delivered():
         channel("shuffle").carry([reports(3)], agreed(min_contributors=4))
     with pytest.raises(Refused, match="0 contributed"):
         channel("shuffle").carry([], agreed())
+
+
+# --- two servers ---------------------------------------------------------------------
+
+VOTES = Layout({"votes": Slot("float64", (500,))})
+
+
+def votes(n: int) -> Reports:
+    return Reports(Tree.dense(votes=np.eye(n, 500)))
+
+
+def shared(**changes) -> RoundContext:
+    noise = {"mechanism": GaussianSum(1.0, 1.5), "most_reports": 100}
+    return agreed(**{"layout": VOTES, **noise, **changes})
+
+
+def test_two_servers_deliver_the_sum_with_both_noises():
+    delivery = channel("two_servers").carry([votes(3), votes(4)], shared())
+    assert isinstance(delivery, Sum)
+    total = delivery.total["votes"] * 2.0**16
+    assert (total == np.rint(total)).all()
+    made = shared_sum(shared())
+    noises = [
+        Noise(Key.from_seed(0).at(role).secret_of()).draw(made.sigma**2, 500)
+        for role in ("leader", "helper")
+    ]
+    bare = np.eye(3, 500).sum(axis=0) + np.eye(4, 500).sum(axis=0)
+    assert (total == bare * 2**16 + sum(noises)).all()
+
+
+def test_over_two_servers_order_and_chunks_do_not_matter():
+    whole = channel("two_servers").carry([votes(7)], shared()).total["votes"]
+    rows = np.random.default_rng(0).permutation(7)
+    parts = [votes(7).select(rows[:2]), votes(7).select(rows[2:])]
+    assert (channel("two_servers").carry(parts, shared()).total["votes"] == whole).all()
+
+
+def test_a_release_over_two_servers_draws_from_its_secret():
+    first, again, other = (
+        channel("two_servers").carry([], shared(secret=secret)).total["votes"]
+        for secret in (bytes(32), bytes(32), bytes(range(32)))
+    )
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+def test_below_the_minimum_no_aggregator_publishes_anything():
+    with pytest.raises(Refused, match="3 contributed and the plan promises at least 4"):
+        channel("two_servers").carry([votes(3)], shared(min_contributors=4))
+    found = channel("two_servers").carry([], shared()).total["votes"]
+    assert np.abs(found).max() > 0  # nobody spoke, and there is noise all the same
+
+
+def test_what_two_servers_cannot_add_is_refused_before_a_report_is_read():
+    with pytest.raises(Refused, match="neither noise nor bound"):
+        channel("two_servers").carry(iter([]), shared(mechanism=None))
+
+
+def test_a_report_is_as_long_as_its_channel_makes_it():
+    assert report_size("secure_sum", VOTES) == wire_size(VOTES)
+    assert report_size("two_servers", VOTES) == 176 + 4 * 500
 
 
 def test_one_report_can_move_a_rounded_sum_by_two_clips():

@@ -20,14 +20,12 @@ from tacit.transport import codec
 from tacit.transport.codec import (
     broadcast_size,
     decode_broadcast,
-    decode_queries,
     decode_reports,
     encode_broadcast,
-    encode_queries,
     encode_reports,
     wire_size,
 )
-from tacit.transport.messages import Broadcast, Layout, Queries, Reports, Slot
+from tacit.transport.messages import Broadcast, Layout, Reports, Slot
 from tacit.tree import Dense, Factored, Tree
 
 DIGEST = bytes(range(16))
@@ -98,13 +96,11 @@ def test_a_broadcast_comes_back(round_, digest, arrays, phase):
 
 
 @given(layouts_and_trees())
-def test_reports_and_queries_come_back(drawn):
+def test_reports_come_back(drawn):
     layout, tree = drawn
     messages = encode_reports(CAST, Reports(tree))
     assert {len(message) for message in messages} == {wire_size(layout)}
     assert_same_trees(decode_reports(CAST, messages, layout).tree, tree)
-    questions = encode_queries(CAST, Queries(tree))
-    assert_same_trees(decode_queries(CAST, questions, layout).tree, tree)
 
 
 def test_the_order_of_names_does_not_show():
@@ -140,7 +136,6 @@ def decoders(message: bytes):
     """Each decoder, told to expect what `message` once was."""
     yield decode_broadcast, (message,)
     yield decode_reports, (CAST, [message], LAYOUT)
-    yield decode_queries, (CAST, [message], LAYOUT)
 
 
 def assert_refused(message: bytes) -> None:
@@ -154,7 +149,6 @@ WHOLE = {
         Broadcast(3, DIGEST, {"b": np.ones(2), "n": np.array(True)})
     ),
     "report": encode_reports(CAST, REPORT)[0],
-    "query": encode_queries(CAST, Queries(REPORT.tree))[0],
 }
 
 
@@ -293,7 +287,7 @@ def test_a_forged_body_is_refused(name):
     assert_refused(sealed(BODIES[name]))
     message = sealed(BODIES[name])
     with pytest.raises(BadMessage):  # whatever its length
-        codec._decode_row(2, CAST, message, LAYOUT, len(message))
+        codec._decode_row(CAST, message, LAYOUT, len(message))
     if name not in OK_IN_A_BROADCAST:
         with pytest.raises(BadMessage):
             decode_broadcast(sealed(BODIES[name], kind=1))
@@ -319,7 +313,7 @@ def test_a_forgery_of_the_right_length_gets_past_the_length_check(name):
         ({"phase": 1}, "does not begin"),
         ({"version": 2}, "version 2; this program reads version 1"),
         ({"kind": 1}, "is a Broadcast, expected a Report"),
-        ({"kind": 3}, "is a Query, expected a Report"),
+        ({"kind": 3}, "is a kind 3, expected a Report"),
         ({"kind": 9}, "is a kind 9, expected a Report"),
         ({"round_": 4}, "answers round 4"),
         ({"digest": bytes(16)}, "of agreement 0000"),
@@ -335,8 +329,8 @@ def test_only_a_broadcast_says_a_phase():
     """In a report it would be one more thing to tell users apart by."""
     assert decode_broadcast(sealed(GOOD, kind=1, phase=2)).phase == 2
     with pytest.raises(BadMessage):
-        decode_queries(CAST, [sealed(GOOD, kind=3, phase=2)], LAYOUT)
-    assert len(decode_queries(CAST, [sealed(GOOD, kind=3)], LAYOUT)) == 1
+        decode_reports(CAST, [sealed(GOOD, phase=2)], LAYOUT)
+    assert len(decode_reports(CAST, [sealed(GOOD)], LAYOUT)) == 1
 
 
 def test_there_is_one_way_to_say_true():
@@ -395,10 +389,10 @@ def test_a_claim_of_much_memory_allocates_nothing(claim):
     assert peak < 200_000
 
 
-# --- Only three things can be encoded ------------------------------------------------
+# --- Only two things can be encoded --------------------------------------------------
 
 
-def test_only_broadcasts_reports_and_queries_have_a_codec():
+def test_only_broadcasts_and_reports_have_a_codec():
     public = {
         name: function
         for name, function in inspect.getmembers(codec, inspect.isfunction)
@@ -410,8 +404,8 @@ def test_only_broadcasts_reports_and_queries_have_a_codec():
         for parameter, hint in typing.get_type_hints(function).items()
         if name.startswith("encode") and parameter != "return"
     }
-    assert accepted == {Broadcast, Reports, Queries}
-    assert {"encode_broadcast", "encode_reports", "encode_queries"} == {
+    assert accepted == {Broadcast, Reports}
+    assert {"encode_broadcast", "encode_reports"} == {
         name for name in public if name.startswith("encode")
     }
 
@@ -427,9 +421,8 @@ PRIVATE = [
 @pytest.mark.parametrize("private", PRIVATE, ids=lambda thing: type(thing).__name__)
 def test_what_is_private_is_refused_by_every_encoder(private):
     """`Updates` and `Tastes` have the same field as `Reports`: the type decides."""
-    for encode in (encode_reports, encode_queries):
-        with pytest.raises(Refused, match=type(private).__name__):
-            encode(CAST, private)
+    with pytest.raises(Refused, match=type(private).__name__):
+        encode_reports(CAST, private)
     with pytest.raises(Refused, match=type(private).__name__):
         encode_broadcast(private)
 

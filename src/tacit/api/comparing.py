@@ -18,7 +18,7 @@ from tacit.experiment.finished_comparison import FinishedComparison
 from tacit.experiment.training import Watch
 from tacit.files import write_atomically
 from tacit.records import Records
-from tacit.reporting import elements, plots, tables
+from tacit.reporting import charts, elements, tables
 from tacit.reporting.report_data import Paired
 from tacit.system_errors import explained
 
@@ -80,7 +80,7 @@ class Compared:
         if drawn is None:
             return ""
         caption = f"{drawn.metric} at each epsilon, with one standard error"
-        return elements.figure(plots.tradeoff(drawn), caption)
+        return elements.figure(charts.tradeoff(drawn), caption)
 
 
 def compare(

@@ -12,10 +12,11 @@
     empty_report      whether sums are divided by the planned size
     noise_draws       the noise by the million: repeats, lags, tails, grid
     lying_reports     reports that no honest client would send, and what they move
+    two_aggregators   what one of two aggregators sees of a single victim
     delivered_bytes   what a server sees: types, grid, noise of nobody
     server_replay     whether the server follows from what was delivered alone
     report_isolation  whether a report follows from its client alone
-    shuffler_minimum  whether a relay delivers below its minimum
+    shuffler_minimum  whether a relay delivers below its minimum, or two aggregators
     sampled_cohorts   who is asked, against the event of the sampler
     cross_checks      plan, statement, ledger and channel, recomputed from each other
     closed_forms      the exact epsilon of a few releases, in formulas of its own

@@ -19,8 +19,9 @@ from tacit.audits.one_shot import one_shot
 from tacit.audits.report_isolation import check_alone
 from tacit.audits.sampled_cohorts import check_cohorts
 from tacit.audits.server_replay import check_replay
-from tacit.audits.shuffler_minimum import check_minimum
+from tacit.audits.shuffler_minimum import check_closing, check_minimum
 from tacit.audits.small_world import small_data
+from tacit.audits.two_aggregators import check_aggregators
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Method
@@ -87,6 +88,11 @@ class _Stage:
         for name, check in _OF_SUMS.items():
             yield from self._asked(partial(_with_key, check, method, own), name)
             self.tick()
+        if own.has_two_servers:
+            yield from self._asked(
+                lambda key: check_aggregators(method, own, key=key), "aggregators"
+            )
+            yield check_closing(method, own, key=self.key.at("closing"))
         yield from self._of_all()
 
     def reports(self) -> Iterator[Check]:
@@ -183,6 +189,12 @@ def playable(method: Method, plan: Plan) -> Plan:
     return replace(plan, channel="direct")
 
 
+def _own_channel(method: Method, plan: Plan) -> str:
+    if plan.has_two_servers:
+        return plan.channel
+    return "secure_sum" if _reads_sums(method, plan) else "direct"
+
+
 def _own_plan(method: Method, plan: Plan, group: str) -> Plan:
     """Some rounds in which everyone is asked; as many as `plan` if others are refused.
 
@@ -193,7 +205,7 @@ def _own_plan(method: Method, plan: Plan, group: str) -> Plan:
         CANARIES,
         ROUNDS,
         Everyone(),
-        channel="secure_sum" if _reads_sums(method, plan) else "direct",
+        channel=_own_channel(method, plan),
         delta=plan.delta,
         groups={other: CANARIES * (other == group) for other in others},
     )

@@ -41,7 +41,7 @@ from tacit.plans import Plan
 from tacit.release import EVERYONE
 from tacit.runtime.rounds import State
 from tacit.runtime.simulate import Simulation
-from tacit.transport.channels import SecureSum
+from tacit.transport.channels import Channel, SecureSum, Sum, channel
 from tacit.transport.messages import Layout
 from tacit.tree import Tree
 
@@ -148,7 +148,7 @@ class _Stage:
     ) -> None:
         self.method, self.data, self.key = method, data, key
         self.group, self.code = group, [*plan.groups].index(group)
-        self.n, self.tap = plan.population, Tapped(SecureSum())
+        self.n, self.tap = plan.population, Tapped(_carrier(plan))
         coins = key.at("coins").each(np.arange(self.n)).uniform(1)
         self.present = coins[:, 0] < 0.5
         self.canaries: dict[int, Canaries] = {}  # by round
@@ -228,6 +228,12 @@ class _Stage:
     def _keys(self, rows: ArrayLike) -> Keys:
         """The clients' own keys, so that a question asked twice has one answer."""
         return self.simulation.population.keys[rows]
+
+
+def _carrier(plan: Plan) -> Channel:
+    """The plan's own channel if it delivers sums; else one that does."""
+    own = channel(plan.channel)
+    return own if own.delivers is Sum else SecureSum()
 
 
 def squares(said: sp.csr_array) -> Float64[np.ndarray, "canaries"]:

@@ -45,19 +45,19 @@ class Check:
         }
 
 
-ABOVE = (
-    "it lies above the claim, which is no violation: it is a single estimate with no "
-    "confidence"
-)
-
-
 @dataclass(frozen=True)
 class Estimate:
-    """A figure to watch by. It bounds nothing and refutes nothing."""
+    """A figure to watch by, with its interval. It bounds and refutes nothing.
+
+    `low` and `high` are a 95 % interval from `canaries` canaries of one run.
+    """
 
     name: str
     claimed: float
     estimated: float
+    low: float
+    high: float
+    canaries: int
     label: str = "monitoring, never a guarantee"
 
     def to_json(self) -> dict[str, Any]:
@@ -66,14 +66,34 @@ class Estimate:
             "name": self.name,
             "claimed": _finite(self.claimed),
             "estimated": _finite(self.estimated),
+            "low": _finite(self.low),
+            "high": _finite(self.high),
+            "canaries": self.canaries,
             "label": self.label,
-            "remark": ABOVE if self.is_above else "",
+            "remark": self.remark,
         }
 
     @property
     def is_above(self) -> bool:
         """Whether it lies above the claim, as it often does by chance."""
         return not self.estimated <= self.claimed
+
+    @property
+    def remark(self) -> str:
+        """What the figure is, and what it says of the claim if it lies above."""
+        said = (
+            f"an estimate from {self.canaries} canaries of one run, with 95 % between "
+            f"{self.low:.2f} and {self.high:.2f}; the claimed figure is the one that "
+            "is proven"
+        )
+        if not self.is_above:
+            return said
+        if self.low <= self.claimed:
+            return f"{said}, and the interval contains it: no violation"
+        return (
+            f"{said}, and the interval lies above it, as it does by chance in one "
+            "honest run of forty: audit again with another --seed"
+        )
 
 
 @dataclass(frozen=True)

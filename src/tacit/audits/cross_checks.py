@@ -231,7 +231,8 @@ def check_trust(method: Method, plan: Plan) -> Check:
 
 def _channels(plan: Plan) -> Iterator[Plan]:
     yield plan
-    for channel in ("direct", "secure_sum", "shuffle"):
+    plan = replace(plan, target_view=None)  # which only one of the channels has
+    for channel in ("direct", "secure_sum", "shuffle", "two_servers"):
         for least in (1, _MIXED):
             yield replace(plan, channel=channel, min_contributors=least)
 
@@ -269,7 +270,8 @@ def _untrue(cell: Cell, view: View, plan: Plan) -> Iterator[str]:
     # Amplification by sampling needs cohorts that nobody sees.
     if any(isinstance(one, sampled) for one in events):
         yield "sampling is claimed against those who know the cohorts"
-    is_hidden = plan.channel == "secure_sum" and view is View.SERVER
+    hiding = ("secure_sum", "two_servers")
+    is_hidden = plan.channel in hiding and view is View.SERVER
     if not (cell.is_local or mixed or is_hidden):
         yield "noise on a sum is claimed against those who see the reports"
 

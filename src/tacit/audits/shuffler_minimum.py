@@ -1,5 +1,7 @@
 """A relay that mixes too few delivers nothing: played through the runtime.
 
+Of two aggregators neither publishes a sum of too few, by the same rounds.
+
 Amplification by shuffling counts on a least number of contributors. Here fewer take
 part, by one and by all; the plan, the method's own context and the relay are those of a
 real run, so whoever forgets to tell the relay is caught.
@@ -45,10 +47,23 @@ def check_minimum(
     readers = method.aggregators(mixed)
     if not all(Unlinked in reader.accepts for reader in readers):
         return
-    passed = [n for n in (0, 1, _LEAST - 1) if _delivers(method, mixed, n, key, data)]
-    enough = _delivers(method, mixed, _LEAST, key, data)
-    yield Check(
-        "contributors from which a relay delivers, at least",
+    yield _check(method, mixed, key, data, who="a relay delivers")
+
+
+def check_closing(method: Method, plan: Plan, *, key: Key) -> Check:
+    """Below its minimum neither of two aggregators publishes anything."""
+    few = replace(in_one_group(plan, _USERS), min_contributors=_LEAST)
+    data = small_data(_FEW).repeated(_USERS)
+    return _check(method, few, key, data, who="two aggregators publish")
+
+
+def _check(
+    method: Method, plan: Plan, key: Key, data: FederatedData, *, who: str
+) -> Check:
+    passed = [n for n in (0, 1, _LEAST - 1) if _delivers(method, plan, n, key, data)]
+    enough = _delivers(method, plan, _LEAST, key, data)
+    return Check(
+        f"contributors from which {who}, at least",
         float(_LEAST),
         float(min([*passed, _LEAST] if enough else [*passed, np.inf])),
         enough and not passed,

@@ -22,6 +22,7 @@ from tacit.cli import (
     evaluate,
     export,
     failures,
+    help_texts,
     init,
     ledger,
     plan,
@@ -89,6 +90,7 @@ app.command("export")(export.export)
 app.command("reproduce")(reproduce.reproduce)
 app.command("audit")(audit.audit)
 app.add_typer(ledger.app, name="ledger")
+help_texts.tidy(app)
 
 
 def main() -> None:
@@ -116,8 +118,9 @@ def _called() -> int:
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
-        _show_usage(error)
-        _answer("BadUsage", error.format_message())
+        told = help_texts.with_one_suggestion(error)
+        _show_usage(told)
+        _answer("BadUsage", told.format_message())
         return error.exit_code
     # Typer makes an exit code of a Ctrl-C inside a command.
     if found == failures.INTERRUPTED:
@@ -140,7 +143,7 @@ def _explained(error: BaseException) -> int:
     if failure.code == failures.INTERRUPTED:
         console.note(failure.message)
     elif failure.message:
-        console.err().print(lines(f"error: {failure.message}"), style="red")
+        console.complain(lines(f"error: {failure.message}"))
     return failure.code
 
 

@@ -11,6 +11,8 @@ from tacit.cli import console
 from tacit.cli.options import Json
 from tacit.text import shown
 
+_LEFT = 31  # columns of what is counted
+
 app = typer.Typer(
     help="List, describe and prepare the known data sets.", no_args_is_help=True
 )
@@ -39,7 +41,7 @@ Download = Annotated[
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """List the known data sets with their titles and homes."""
+    """List the known data sets with their titles and the addresses of their homes."""
     from tacit.data import sources
     from tacit.reporting.terminal import wrapped
 
@@ -51,7 +53,8 @@ def list_(json: Json = False) -> None:
     for source in known:
         name, blank = f"{source.name:<{left}}", " " * left
         console.tell(wrapped(source.title, width, first=name, later=blank))
-        console.tell(wrapped(source.home, width, first="    ", later="    "))
+        # An address has its own line, whole even where it is longer than the screen.
+        console.out().print(f"{blank}{source.home}", style="dim", soft_wrap=True)
     console.note("terms and counts: tacit data describe NAME")
 
 
@@ -89,6 +92,8 @@ def prepare(
 def _show(source: Any, dataset: Any, *, json: bool) -> None:
     import numpy as np
 
+    from tacit.reporting.terminal import wrapped
+
     log, impressions = dataset.interactions, dataset.impressions
     pairs = len(log.distinct())  # a user may have an item several times
     counts = {
@@ -107,13 +112,29 @@ def _show(source: Any, dataset: Any, *, json: bool) -> None:
     if json:
         console.print_json({**_about(source), **counts})
         return
-    out = console.out()
-    out.print(f"{source.title}  {source.home}", markup=False)
-    for what, value in counts.items():
-        # Not isinstance: True is an int, too, and would be printed as 1.
-        figure = f"{value:,}" if type(value) is int else str(value)
-        out.print(f"  {what.replace('_', ' '):28} {shown(figure, longest=None)}")
-    out.print(f"  {'terms':28} {source.terms}", markup=False)
+    console.out().print(f"{source.title}  {source.home}", markup=False)
+    width, blank = console.width(), " " * _LEFT
+    for what, value in {**counts, "terms": source.terms}.items():
+        start = f"  {what.replace('_', ' ')}".ljust(_LEFT)
+        figure = shown(_readable(value), longest=None)
+        console.tell(wrapped(figure, width, first=start, later=blank))
+
+
+def _readable(value: object) -> str:
+    """A count, a share, a list or a fact as a reader expects it.
+
+    >>> [_readable(one) for one in (1200, 0.104838, True, ["genre", "year"], [])]
+    ['1,200', '0.1048', 'yes', 'genre, year', 'none']
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(value) or "none"
+    return str(value)
 
 
 def _of_impressions(impressions: Any) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def demo(
         outcome = train(check_experiment(EXPERIMENT), out, watch=bar)
     with console.Bar("train without") as bar:
         bare = train(check_experiment(OPEN), out / "without-privacy", watch=bar)
-    beside = {"the same without privacy": _evaluations(bare)["gram"]}
+    beside = {"gram, no privacy": _evaluations(bare)["gram"]}
     heldout = outcome.assembled.split.test
     # A test user did not train, as a new user would not have.
     user = outcome.assembled.split.profiles.ids[int(heldout.users[0])]

@@ -28,7 +28,8 @@ def evaluate(
     from tacit.reporting.plain_words import purpose
     from tacit.reporting.tables import comparison, to_rich
 
-    found = evaluate_run(run, users=users)
+    with console.Bar("evaluate") as bar:
+        found = evaluate_run(run, users=users, watch=bar)
     if json:
         console.print_json(found.document())
         return

@@ -14,6 +14,7 @@ from tacit.text import shown
 
 if TYPE_CHECKING:
     from tacit.data.dataset import Dataset
+    from tacit.data.parsing.csv_rows import Layout
     from tacit.data.sources.table import EventsTable
     from tacit.experiment.proposal import Proposal
 
@@ -30,14 +31,14 @@ def init(
         ),
     ],
     user: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="COL",
-            help="The column with the user's id.",
+            help="The column with the user's id; without it the columns are listed.",
             show_default=False,
             rich_help_panel=EVENTS,
         ),
-    ],
+    ] = None,
     item: Annotated[
         str | None,
         typer.Option(
@@ -200,17 +201,13 @@ def init(
 
     Example: tacit init ratings.csv --user user_id --item movie_id
     """
+    from tacit.data.parsing.csv_rows import Layout
     from tacit.data.sources.listed_tables import ItemsTable, UsersTable
     from tacit.data.sources.table import EventsTable
     from tacit.experiment.proposal import Proposal
 
     if out.exists() and not force:
         raise BadValue(f"{out} is there already; choose another --out, or use --force")
-    if not item and not matrix:
-        raise BadValue(
-            "--item is missing; name the column with the item's id, or use --matrix if "
-            "every column is an item"
-        )
     if min_value is not None and value is None and not matrix:
         raise BadValue(
             f"--min-value {min_value:g} needs --value, the column that it is compared "
@@ -224,6 +221,8 @@ def init(
         "encoding": encoding,
         "escape": escape,
     }
+    if not user or not (item or matrix):
+        raise _missing_names(file, user, Layout(**layout))
     key, groups = items_id or item or "item", tuple(group or ())
     listed = None if items is None else ItemsTable(items, key, title, **layout)
     known = None if users is None else UsersTable(users, user, groups, **layout)
@@ -245,9 +244,28 @@ def init(
     _write(Proposal(table, _loaded(table), min_value, population), out, json=json)
 
 
+def _missing_names(file: Path, user: str | None, layout: Layout) -> BadValue:
+    """The error for a table whose columns are not named, with those it has."""
+    from tacit.data.parsing.quote import listed
+    from tacit.data.parsing.table_rows import column_names
+    from tacit.data.sources.listed_tables import must_exist
+
+    must_exist(file)
+    columns = f"the columns are {listed(column_names(file, layout))}"
+    if not user:
+        return BadValue(
+            f"--user is missing; name the column with the user's id, and with --item "
+            f"the item's; {columns}"
+        )
+    return BadValue(
+        "--item is missing; name the column with the item's id, or use --matrix if "
+        f"every column is an item; {columns}"
+    )
+
+
 def _loaded(table: EventsTable) -> Dataset:
     with console.Bar("init") as bar:
-        return table.load(progress=lambda done, size: bar.advance(done, size, "bytes"))
+        return table.load(progress=bar.read)
 
 
 def _write(proposal: Proposal, out: Path, *, json: bool) -> None:
@@ -257,11 +275,16 @@ def _write(proposal: Proposal, out: Path, *, json: bool) -> None:
     write_atomically(out, proposal.toml(out).encode())
     read_experiment(out)  # what was written must be accepted
     log, notes = proposal.kept.interactions, proposal.notes()
+    left_out = proposal.dataset.left_out
+    bad = [] if left_out is None else left_out.bad_ones()
     if json:
         counts = {"users": log.n_users, "items": log.n_items, "interactions": len(log)}
-        console.print_json({"experiment": out, **counts, "notes": notes})
+        told = {"notes": notes, "bad_lines": bad}
+        console.print_json({"experiment": out, **counts, **told})
         return
     name = shown(str(out))
+    for line in bad:
+        console.note(f"left out: {shown(line)}")
     for sentence in notes:
         console.note(f"note: {shown(sentence)}")
     console.out().print(

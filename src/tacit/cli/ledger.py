@@ -9,6 +9,7 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Json
+from tacit.errors import BadValue
 from tacit.text import shown
 
 if TYPE_CHECKING:
@@ -27,18 +28,29 @@ File = Annotated[
         metavar="FILE", help="The ledger file of a client.", show_default=False
     ),
 ]
+AnyFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="The ledger file of a client, or the ledger.json of a run.",
+        show_default=False,
+    ),
+]
 
 
 @app.command()
 def show(
-    file: File,
+    file: AnyFile,
     html: Annotated[
         Path | None,
         typer.Option(help="Also write a page for the owner.", metavar="OUT"),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show every release of a client and what all of them amount to."""
+    """Show every release of a client, or a run's, and what all of them amount to."""
+    if _is_of_a_run(file):
+        _show_run(file, html, json=json)
+        return
     told = _told(file)
     if html is not None:
         from tacit.files import write_atomically
@@ -77,7 +89,6 @@ def cap(
 
     Example: tacit ledger cap ledger.sqlite --epsilon 2
     """
-    from tacit.errors import BadValue
     from tacit.ledger.budget import Cap
     from tacit.ledger.durable import ClientLedger
     from tacit.release import cell_name
@@ -167,6 +178,41 @@ def forget(
     )
 
 
+def _is_of_a_run(file: Path) -> bool:
+    """Whether this is the JSON of a run and not the database of a client."""
+    if file.is_dir():
+        file = file / "ledger.json"
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return opened.read(1) == b"{"
+
+
+def _show_run(file: Path, html: Path | None, *, json: bool) -> None:
+    """What a run can have told of any client that took part in it."""
+    from tacit.experiment.run_ledger import RunLedger
+    from tacit.reporting.guarantees import in_short
+    from tacit.reporting.terminal import wrapped
+
+    if html is not None:
+        raise BadValue(
+            f"--html is for the ledger of a client; {file} is a run's, whose page is "
+            "privacy-card.html in the same folder"
+        )
+    found = RunLedger.at(file / "ledger.json" if file.is_dir() else file)
+    if json:
+        console.print_json(found.document)
+        return
+    width = console.width()
+    for sentence in found.sentences():
+        console.tell(wrapped(shown(sentence, longest=None), width))
+    console.out().print("\nwhat all of it amounts to", style="bold")
+    console.tell(in_short(found.spent, width))
+    if found.spent_with_earlier:
+        console.out().print("\nwith the earlier runs", style="bold")
+        console.tell(in_short(found.spent_with_earlier, width))
+
+
 def _told(file: Path) -> Told:
     from tacit.ledger.durable import ClientLedger
     from tacit.reporting.ledger import Told
@@ -214,14 +260,14 @@ def _document(told: Told) -> dict[str, Any]:
 
 
 def _print(told: Told, html: Path | None) -> None:
+    from tacit.reporting.guarantees import in_short
     from tacit.reporting.ledger import (
         caps_table,
         entries_table,
         in_doubt,
         refusals_table,
     )
-    from tacit.reporting.plain_words import in_words
-    from tacit.reporting.tables import privacy, to_rich
+    from tacit.reporting.tables import to_rich
 
     out = console.out()
     if told.doubt is not None:
@@ -230,12 +276,14 @@ def _print(told: Told, html: Path | None) -> None:
     if hidden > 0:
         out.print(f"{hidden:,} older releases are not shown; see --json or --html")
     out.print(to_rich(entries_table(told.entries[-MOST_SHOWN:])))
-    out.print(to_rich(privacy(told.totals, caption="All of them together")))
+    out.print("All of them together", style="bold")
+    if told.entries or told.doubt:
+        console.tell([*in_short(told.totals, console.width()), ""])
+    else:
+        out.print("nothing has left this device\n")
     if told.caps:
         out.print(to_rich(caps_table(told.caps, told.totals)))
     if told.refusals:
         out.print(to_rich(refusals_table(told)))
-    for sentence in in_words(told.totals) if told.entries else ():
-        out.print(f"- {sentence}", markup=False)
     if html is not None:
         out.print(f"page: {shown(str(html))}")

@@ -126,6 +126,8 @@ def recommend(
         told = {"user": user, "serve": serve, "items": items}
         console.print_json({**told, "privacy": answer.privacy})
         return
+    from tacit.reporting.terminal import wrapped
+
     who = "this history" if user is None else f"user {shown(user)}"
     out = console.out()
     out.print(f"For {who} ({len(held)} items in the history):", markup=False)
@@ -135,7 +137,11 @@ def recommend(
         if why:
             reasons = "; ".join(shown(r.title) for r in because[line.id])
             out.print(f"     because of {reasons or 'what many have'}", markup=False)
-    out.print(f"{serve}: {answer.said}", markup=False)
+    first, *others = answer.said.split("\n")
+    width = console.width()
+    console.tell(wrapped(f"{serve}: {first}", width, later="  "))
+    for said in others:
+        console.tell(wrapped(said, width, first="  ", later="    "))
 
 
 @dataclass(frozen=True)
@@ -193,7 +199,7 @@ def _served(
     if ledger is None:
         items = trial(recommender, own, k, model=model, ask=answer, marks=marks)
         said.append("a trial: it is in no ledger, and nothing left this process")
-        return _Answer(items, {**facts, "ledger": None}, "\n  ".join(said))
+        return _Answer(items, {**facts, "ledger": None}, "\n".join(said))
     with ServingClient(ledger, model, run=run_name(model.mechanism)) as client:
         found = serve(recommender, own, k, client=client, ask=answer, marks=marks)
     if found.ranked_by == "client":
@@ -201,7 +207,7 @@ def _served(
     else:
         said.append(f"entered in {shown(str(ledger))}")
     facts |= {"ledger": ledger, "ranked_by": found.ranked_by, "why": found.why}
-    return _Answer(found.items, facts, "\n  ".join(said))
+    return _Answer(found.items, facts, "\n".join(said))
 
 
 def _marks(
@@ -253,9 +259,12 @@ def _costs(lines: tuple[Statement, ...]) -> list[str]:
 
 
 def _cost(line: Statement) -> str:
+    from tacit.reporting.guarantees import rounded_up
+    from tacit.reporting.plain_words import meaning
+
     assumed = "" if line.assumes == "nothing" else f"; assumes {line.assumes}"
     return (
-        f"{line.what}: epsilon {line.epsilon:.4g} ({line.unit}, {line.adjacency}, "
-        f"{line.view}, delta {line.delta:g}, {line.accountant}, "
-        f"{line.standing}){assumed}"
+        f"{line.what}: epsilon {rounded_up(line.epsilon or 0.0)}, {line.standing} "
+        f"({line.unit}, {line.adjacency}, {line.view}, delta {line.delta:g}, "
+        f"{line.accountant}){assumed}; {meaning(line)}"
     )

@@ -28,12 +28,19 @@ class LeftOut:
         """What a user should know of it."""
         told = []
         if self.bad_lines:
-            first = self.first[0]
-            told.append(
-                f"{self.bad_lines:,} bad lines were left out, the first: {first}"
-            )
+            lines = _counted(self.bad_lines, "bad line was", "bad lines were")
+            told.append(f"{lines} left out, the first: {self.first[0]}")
         if self.unlisted:
-            told.append(
-                f"{self.unlisted:,} events with items that are not listed were left out"
-            )
+            events = "events with items that are not listed were"
+            one = "event with an item that is not listed was"
+            told.append(f"{_counted(self.unlisted, one, events)} left out")
         return told
+
+    def bad_ones(self) -> list[str]:
+        """The bad lines, each with its number; of many, the first and how many more."""
+        more = self.bad_lines - len(self.first)
+        return [*self.first, *([f"… and {more:,} more"] if more else [])]
+
+
+def _counted(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"

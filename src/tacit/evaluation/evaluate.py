@@ -15,7 +15,7 @@ from tacit.evaluation.candidate_sets import (
 from tacit.evaluation.coverage import coverage
 from tacit.evaluation.impressions import evaluate_impressions
 from tacit.evaluation.metrics import COVERAGE, Measure, parse
-from tacit.evaluation.ranking import Candidates, Scorer, rank
+from tacit.evaluation.ranking import Candidates, Progress, Scorer, rank
 from tacit.evaluation.slate_scores import slate_scorer
 from tacit.evaluation.user_groups import by_activity
 from tacit.results import Evaluation, Groups
@@ -33,6 +33,7 @@ def evaluate(
     metrics: Sequence[str] = METRICS,
     protocol: Protocol | None = None,
     groups: Groups | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Rank everybody's targets with `score` and measure.
 
@@ -41,15 +42,17 @@ def evaluate(
     tertiles of history length unless given. `EachTargetAlone` goes with the metrics
     that end in `_each`, and they with no other protocol. Users are ranked among all
     items unless another protocol is given; impressions among what was shown, and with
-    no other protocol.
+    no other protocol. `progress` is told how many of them have been ranked.
     """
     if isinstance(heldout, Impressions):
         _refuse_other_than_shown(protocol)
         scored = slate_scorer(score)
-        return evaluate_impressions(scored, heldout, metrics=metrics, groups=groups)
-    return _evaluate_users(
-        score, heldout, metrics, _of_users(protocol), groups or _by_history(heldout)
-    )
+        return evaluate_impressions(
+            scored, heldout, metrics=metrics, groups=groups, progress=progress
+        )
+    grouped = groups or _by_history(heldout)
+    among = _of_users(protocol)
+    return _evaluate_users(score, heldout, metrics, among, grouped, progress)
 
 
 def _evaluate_users(
@@ -58,12 +61,14 @@ def _evaluate_users(
     metrics: Sequence[str],
     protocol: Candidates,
     groups: Groups,
+    progress: Progress | None,
 ) -> Evaluation:
     measures = {name: parse(name) for name in metrics}
     of_catalog = {name: m for name, m in measures.items() if m.kind == COVERAGE}
     _refuse_partial_coverage(of_catalog, protocol)
     _refuse_mixed(measures, protocol)
-    ranks = rank(score, heldout, candidates=protocol)  # once, for all metrics
+    # Once, for all metrics.
+    ranks = rank(score, heldout, candidates=protocol, progress=progress)
     return Evaluation(
         protocol.name,
         heldout.users,

@@ -20,7 +20,7 @@ from tacit.data.ragged import offsets_of
 from tacit.errors import BadValue
 from tacit.evaluation.candidate_sets import ShownCandidates
 from tacit.evaluation.metrics import COVERAGE, Measure, parse
-from tacit.evaluation.ranking import Ranks
+from tacit.evaluation.ranking import Progress, Ranks
 from tacit.evaluation.user_groups import by_activity
 from tacit.results import Evaluation, Groups
 
@@ -39,6 +39,7 @@ def evaluate_impressions(
     *,
     metrics: Sequence[str] = METRICS,
     groups: Groups | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Rank the candidates of every impression with `score` and measure.
 
@@ -51,7 +52,13 @@ def evaluate_impressions(
     if not is_judged.any():
         raise BadValue("no impression has both a clicked and an unclicked candidate")
     some = impressions.keep(is_judged)
-    ranks = Ranks.concatenate([_rank(score, part) for part in _chunks(some)])
+    parts, done = [], 0
+    for chunk in _chunks(some):
+        parts.append(_rank(score, chunk))
+        done += len(chunk)
+        if progress is not None:
+            progress(done, len(some))
+    ranks = Ranks.concatenate(parts)
     lengths = some.slates.history_lengths
     return Evaluation(
         PROTOCOL,

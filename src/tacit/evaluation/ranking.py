@@ -29,6 +29,7 @@ from tacit.kernels import dispatch
 Users = Int64[np.ndarray, "users"]  # rows of the data set's profiles
 Items = Int64[np.ndarray, "items"]
 Scores = Float[np.ndarray, "users items"]
+Progress = Callable[[int, int], None]  # users or impressions ranked so far, and in all
 
 _COMPARED_AT_ONCE = 2**22  # by the plain twin: 32 MiB of float64
 
@@ -103,12 +104,20 @@ class Ranks:
         )
 
 
-def rank(score: Scorer, heldout: Heldout, *, candidates: Candidates) -> Ranks:
+def rank(
+    score: Scorer,
+    heldout: Heldout,
+    *,
+    candidates: Candidates,
+    progress: Progress | None = None,
+) -> Ranks:
     """The rank of every target; a `Factors` scorer takes the fused path."""
-    parts = [
-        _rank_chunk(score, chunk, candidates=candidates)
-        for chunk in chunks(heldout, width=heldout.history.n_items)
-    ]
+    parts, done = [], 0
+    for chunk in chunks(heldout, width=heldout.history.n_items):
+        parts.append(_rank_chunk(score, chunk, candidates=candidates))
+        done += len(chunk.users)
+        if progress is not None:
+            progress(done, len(heldout.users))
     return Ranks.concatenate(parts)
 
 

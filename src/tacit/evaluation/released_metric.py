@@ -60,7 +60,6 @@ from tacit.method import (
     Plan,
     Profiles,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -69,7 +68,7 @@ from tacit.method import (
     Tastes,
     Tree,
 )
-from tacit.privacy.budgets import least_total
+from tacit.privacy.budgets import least_total, noise_of_the_sum
 from tacit.release import EVERYONE
 from tacit.sampling import Everyone, Sampler
 
@@ -291,8 +290,9 @@ class Measured(SumMethod):
         whole = Phase(NAME, range(plan.rounds), what="everything")
         total = least_total(plan, [whole], EVERYONE) * (1 + _ROUNDING)
         assert plan.delta is not None  # by `least_total`
+        counts = total / noise_of_the_sum(plan)  # in the view of the target
         left = gaussian_epsilon(
-            total / math.sqrt(1 - self.metric.share), delta=plan.delta
+            counts / math.sqrt(1 - self.metric.share), delta=plan.delta
         )
         own = replace(_own(plan), target_epsilon=left, before=())
         inner = self.inner.calibrated(own)
@@ -347,7 +347,7 @@ class Measured(SumMethod):
         return self.inner.represent(broadcast, clients, shards, keys)
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """The inner method's scores."""
         return self.inner.score(broadcast, user, candidates)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -98,19 +101,17 @@ def assemble(
     experiment: Experiment,
     *,
     progress: Progress | None = None,
+    reading: Progress | None = None,
     selected: Sequence[str] | None = None,
 ) -> Assembled:
     """Load, filter and divide the data; make the plan; check that they fit.
 
     `selected` are the items that a release has selected before it was interrupted.
     `progress` is told how many texts have become vectors, if the experiment asks for
-    them and they are not in the cache.
+    them, and `reading` how much of a table has been read; what is in the cache is
+    neither.
     """
-    texts = experiment.data.text_vectors
-    encoder = MiniLm() if texts else None  # refuses before the data are read
-    dataset = load_dataset(experiment, selected=selected)
-    if encoder is not None:
-        dataset = with_text_vectors(dataset, texts, encoder, progress=progress)
+    dataset = _read(experiment, progress=progress, reading=reading, selected=selected)
     if experiment.metadata is not None:
         dataset = experiment.metadata.joined(dataset)
     earlier = _earlier(experiment)
@@ -127,6 +128,7 @@ def assemble(
         channel=privacy.channel,
         delta=privacy.delta,
         target_epsilon=privacy.target_epsilon,
+        target_view=privacy.target_view,
         groups=groups.sizes,
         min_contributors=groups.population
         if privacy.min_contributors == "all"
@@ -162,6 +164,61 @@ def assemble(
         earlier=None if earlier is None else earlier.left,
     )
     return Assembled(experiment, dataset, split, simulation)
+
+
+_kept: ContextVar[dict[str, Dataset] | None] = ContextVar("kept data", default=None)
+
+
+@contextmanager
+def data_read_once() -> Iterator[None]:
+    """Within it the last data set is kept for experiments that ask for the same one.
+
+    For studies, whose many runs differ in method and seed but not in their data. The
+    files must not change in between.
+    """
+    token = _kept.set({})
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def _read(
+    experiment: Experiment,
+    *,
+    progress: Progress | None,
+    reading: Progress | None,
+    selected: Sequence[str] | None,
+) -> Dataset:
+    """The data set with vectors of its texts, or the one kept, if it is the same."""
+    load = partial(
+        _loaded, experiment, progress=progress, reading=reading, selected=selected
+    )
+    kept = _kept.get()
+    if kept is None or experiment.selection is not None:
+        return load()
+    settings = replace(experiment.data, seed=None)  # the seed draws the split alone
+    made = experiment.table, experiment.subset, experiment.construction
+    name = repr((settings, made))
+    if name not in kept:
+        kept.clear()  # one at a time: data sets are large
+        kept[name] = load()
+    return kept[name]
+
+
+def _loaded(
+    experiment: Experiment,
+    *,
+    progress: Progress | None,
+    reading: Progress | None,
+    selected: Sequence[str] | None,
+) -> Dataset:
+    texts = experiment.data.text_vectors
+    encoder = MiniLm() if texts else None  # refuses before the data are read
+    dataset = load_dataset(experiment, selected=selected, reading=reading)
+    if encoder is None:
+        return dataset
+    return with_text_vectors(dataset, texts, encoder, progress=progress)
 
 
 def _refuse_papers_own(method: Method) -> None:
@@ -252,11 +309,12 @@ def load_dataset(
     experiment: Experiment,
     *,
     selected: Sequence[str] | None = None,
+    reading: Progress | None = None,
 ) -> Dataset:
     """The data set, filtered as the experiment says, without vectors of texts."""
     data = experiment.data
     if experiment.table is not None:
-        whole = experiment.table.load()
+        whole = experiment.table.load(progress=reading)
     elif experiment.world is not None:
         whole = experiment.world.load()
     else:

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import Damaged
+from tacit.evaluation.significance import paired_bootstrap
 from tacit.experiment.privacy_card import current_card, write_card
 from tacit.experiment.saved_run import SavedRun, holding_of, load
 from tacit.experiment.settings import Experiment
 from tacit.files import write_atomically
+from tacit.keys import Key
+from tacit.method import Explainable
+from tacit.release import Standing, Unit, View
 from tacit.reporting.html import render
 from tacit.reporting.plain_words import released
-from tacit.reporting.report_data import Contender, Curve, Estimate, Report, User
+from tacit.reporting.report_data import (
+    Contender,
+    Curve,
+    Estimate,
+    Lead,
+    Paired,
+    Report,
+    User,
+)
+from tacit.results import Evaluation
 from tacit.runtime.run import RunDirectory
 from tacit.serving.model_file import read_facts
+from tacit.serving.recommender import Holding, Recommender
 from tacit.statement import Statement
 
 Json = Mapping[str, Any]
+
+_RESAMPLES = 2_000  # of users, for the intervals; a comparison has more
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,15 +94,18 @@ def report_of(
     name = experiment.method_name
     own = result["simulation_only"]["evaluations"] if result["simulation"] else {}
     judged = {**own, **(beside or {})}
+    statements = tuple(statement_of(line) for line in run.card["totals"])
     command = "train" if result["simulation"] else "release"
     return Report(
-        title=f"{name} on {experiment.data.source}",
+        title=f"{name} on {experiment.data.name}",
         command=f"tacit {command} {run.directory.experiment.name}",
         simulation=bool(result["simulation"]),
+        lead=(_users(run),),
         facts=_facts(run),
-        statements=tuple(statement_of(line) for line in run.card["totals"]),
+        statements=statements,
         released=tuple(released(one) for one in result.get("released_metrics", ())),
-        comparison=contenders(judged, name),
+        comparison=contenders(judged, name, epsilon=_epsilon(statements)),
+        differences=_differences(judged, name, ("popularity", *(beside or ()))),
         curve=_curve(run),
         groups=_groups(judged),
         budgets=_groups(judged, "budgets"),
@@ -100,12 +119,40 @@ def user_of(run: Finished, user: str, *, k: int = 10) -> User:
     held, catalog = holding_of(recommender, run.experiment, user), recommender.catalog
     titles = tuple(catalog.titles[i] for i in catalog.indices(held.ids(catalog)))
     best = recommender.recommend(held, n=k)
-    return User(user, titles, tuple((line.title, line.score) for line in best))
+    reasons = _reasons(recommender, held, [line.id for line in best])
+    listed = tuple((line.title, line.score) for line in best)
+    return User(user, titles, listed, reasons)
 
 
-def contenders(judged: Mapping[str, Json], own: str) -> tuple[Contender, ...]:
-    """A comparison from evaluations as they stand in `result.json`."""
-    return tuple(_contender(n, e, is_own=n == own) for n, e in judged.items())
+def _reasons(
+    recommender: Recommender, held: Holding, items: Sequence[str]
+) -> tuple[tuple[str, ...], ...]:
+    """The titles that speak most for each item; none where the method cannot say."""
+    if not isinstance(recommender.method, Explainable):
+        return ()
+    history = held.ids(recommender.catalog)
+    return tuple(
+        tuple(reason.title for reason in recommender.why(history, item))
+        for item in items
+    )
+
+
+def contenders(
+    judged: Mapping[str, Json], own: str, *, epsilon: float | None = None
+) -> tuple[Contender, ...]:
+    """A comparison from evaluations as they stand in `result.json`.
+
+    `epsilon` is that of the run itself, where one is proven.
+    """
+    return tuple(
+        Contender(
+            name,
+            _estimates(found["metrics"]),
+            is_this_run=name == own,
+            epsilon=epsilon if name == own else None,
+        )
+        for name, found in judged.items()
+    )
 
 
 def statement_of(line: Json) -> Statement:
@@ -113,8 +160,38 @@ def statement_of(line: Json) -> Statement:
     return Statement.from_json(line)
 
 
-def _contender(name: str, judged: Json, *, is_own: bool) -> Contender:
-    return Contender(name, _estimates(judged["metrics"]), is_this_run=is_own)
+def _epsilon(statements: Sequence[Statement]) -> float | None:
+    """The largest of any group, for a whole history, against who sees the model."""
+    lines = [s for s in statements if (s.unit, s.view) == (Unit.USER, View.RELEASE)]
+    found = [s.epsilon for s in lines if s.standing is Standing.PROVEN]
+    figures = [epsilon for epsilon in found if epsilon is not None]
+    return max(figures) if figures and len(figures) == len(lines) else None
+
+
+def _differences(
+    judged: Mapping[str, Json], own: str, references: Sequence[str]
+) -> tuple[Paired, ...]:
+    """The run minus each reference that was ranked for the same users."""
+    if own not in judged:
+        return ()
+    key, ours = Key.from_seed(0).at("report"), Evaluation.from_json(dict(judged[own]))
+    return tuple(
+        Paired(own, name, metric, d.mean, d.low, d.high, d.p_value)
+        for name in references
+        if name in judged
+        for metric, d in paired_bootstrap(
+            ours,
+            Evaluation.from_json(dict(judged[name])),
+            key=key.at(name),
+            resamples=_RESAMPLES,
+        ).items()
+    )
+
+
+def _users(run: Finished) -> Lead:
+    """How many users the promise is made to, and on what it was tried."""
+    about = f"{run.n_items:,} items of {run.experiment.data.name}."
+    return Lead("users who may take part", f"{run.card['data']['people']:,}", about)
 
 
 def _estimates(metrics: Mapping[str, Json]) -> dict[str, Estimate]:
@@ -162,9 +239,7 @@ def _facts(run: Finished) -> tuple[tuple[str, str], ...]:
     experiment, rounds, result = run.experiment, run.rounds, run.result
     if experiment.is_release:
         return (
-            ("data", experiment.data.source),
-            ("items", f"{run.n_items:,}"),
-            ("users who may take part", f"{run.card['data']['people']:,}"),
+            ("data", experiment.data.name),
             ("rounds", str(len(rounds))),
         )
     # Who was asked, bytes and speed follow from private users, so only a simulation
@@ -173,13 +248,12 @@ def _facts(run: Finished) -> tuple[tuple[str, str], ...]:
     counted = result["simulation_only"]
     speed = counted["clients_per_second"]
     return (
-        ("data", experiment.data.source),
-        ("items", f"{run.n_items:,}"),
+        ("data", experiment.data.name),
         ("split", experiment.data.split),
         ("seed", str(experiment.run.seed)),
         ("rounds", str(len(rounds))),
         ("clients asked, all rounds", f"{asked:,}"),
-        ("clients a second", "–" if speed is None else f"{speed:,.0f}"),
+        ("clients per second", "–" if speed is None else f"{speed:,.0f}"),
         ("sent by clients", _bytes(counted["bytes_up"])),
         ("sent to clients", _bytes(counted["bytes_down"])),
     )

@@ -171,7 +171,7 @@ def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
         for name in baselines
     ]
     seeds = tuple(experiment.split_seed for experiment in experiments)
-    return Comparison(tuple(lines), seeds, grid.draws, experiments[0].data.source)
+    return Comparison(tuple(lines), seeds, grid.draws, experiments[0].data.name)
 
 
 # --- Details -------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def _is_finished(directory: RunDirectory, experiment: Experiment) -> bool:
     if not directory.result.exists():
         return False
     # Another experiment is not finished here; `train` then refuses the directory.
-    return SavedRun(directory).experiment.digest == experiment.digest
+    return SavedRun(directory).experiment.is_same_as(experiment)
 
 
 def _provable(document: Mapping[str, Any]) -> float | None:

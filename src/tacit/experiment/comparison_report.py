@@ -1,9 +1,13 @@
-"""A comparison as a page: every line, the trade-off and the paired differences."""
+"""A comparison as a page: every line, the trade-off and the paired differences.
+
+Differences are those to the line that was asked for, to popularity, and of each method
+to itself without privacy.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from tacit.evaluation.significance import Difference
@@ -14,10 +18,13 @@ from tacit.reporting.report_data import (
     Contender,
     Costs,
     Estimate,
+    Lead,
     Paired,
     Report,
     Tradeoff,
 )
+
+_POPULARITY = "popularity"
 
 
 def comparison_of(
@@ -34,24 +41,72 @@ def comparison_of(
         title=f"Comparison on {found.source}",
         command=command,
         simulation=True,
+        lead=(_epsilons(found), _users(found)),
         facts=(
             ("data", found.source),
             ("protocol", first.protocol),
             ("seeds", ", ".join(map(str, found.seeds))),
             ("noise draws per seed", str(found.draws)),
-            ("test users per seed", f"{first.n_users:,}"),
             *(shown if first.per == "impression" else ()),
         ),
         comparison=tuple(_contestant(line) for line in found.lines),
         tradeoff=_tradeoff(found),
-        differences=tuple(
-            Paired(label, against, metric, d.mean, d.low, d.high, d.p_value)
-            for label, by_metric in differences.items()
-            for metric, d in by_metric.items()
+        differences=(
+            *_paired(differences, against),
+            *_against_popularity(found, against),
+            *_against_no_privacy(found, against),
         ),
         verdict=verdict_of(found),
         costs=tuple(Costs(line.label, **asdict(line.cost)) for line in found.lines),
     )
+
+
+def _paired(
+    differences: Mapping[str, Mapping[str, Difference]], against: str
+) -> Iterator[Paired]:
+    for label, by_metric in differences.items():
+        for metric, d in by_metric.items():
+            yield Paired(label, against, metric, d.mean, d.low, d.high, d.p_value)
+
+
+def _against_popularity(found: Comparison, asked: str) -> Iterator[Paired]:
+    """Every line minus popularity, unless that was asked for anyway."""
+    labels = {line.label for line in found.lines}
+    if _POPULARITY in labels - {asked}:
+        yield from _paired(found.differences(_POPULARITY), _POPULARITY)
+
+
+def _against_no_privacy(found: Comparison, asked: str) -> Iterator[Paired]:
+    """Every private line minus the same method without privacy."""
+    bare = {line.name: line.label for line in found.lines if line.target == math.inf}
+    for name, label in bare.items():
+        own = {line.label for line in found.lines if line.name == name}
+        if label == asked:
+            continue
+        every = found.differences(label)
+        yield from _paired({k: d for k, d in every.items() if k in own}, label)
+
+
+def _epsilons(found: Comparison) -> Lead:
+    """The epsilons that are compared, each proven for what a model shows."""
+    known = {line.epsilon for line in found.lines if line.provable is not None}
+    figures = sorted(epsilon for epsilon in known if epsilon is not None)
+    if not figures:
+        return Lead("epsilon", "none", "Nothing here promises anything to anyone.")
+    listed = ", ".join(f"{epsilon:g}" for epsilon in figures)
+    rest = sum(line.provable is None for line in found.lines)
+    detail = "Proven for a user's whole history, against everyone who sees the model."
+    if rest:
+        detail += f" {rest} lines promise nothing and are there to compare with."
+    return Lead("epsilons compared", listed, detail, is_proven=True)
+
+
+def _users(found: Comparison) -> Lead:
+    first, n = found.lines[0].evaluations[0], len(found.seeds)
+    detail = f"Held out in each of {n} splits of {found.source}; none of them trained."
+    if n == 1:
+        detail = f"Held out in one split of {found.source}; none of them trained."
+    return Lead("test users", f"{first.n_users:,}", detail)
 
 
 def points_of(found: Comparison) -> list[Point]:
@@ -81,7 +136,12 @@ def points_of(found: Comparison) -> list[Point]:
 
 
 def _contestant(line: Line) -> Contender:
-    return Contender(line.label, _pooled(line), is_this_run=not line.is_baseline)
+    return Contender(
+        line.label,
+        _pooled(line),
+        is_this_run=not line.is_baseline,
+        epsilon=line.provable,
+    )
 
 
 def _pooled(line: Line) -> dict[str, Estimate]:

@@ -12,7 +12,7 @@ from tacit.data.shards import Shards
 from tacit.data.splits import Heldout, HeldoutPart
 from tacit.evaluation.candidate_sets import SampledCandidates
 from tacit.evaluation.evaluate import evaluate
-from tacit.evaluation.ranking import Personal, Scorer
+from tacit.evaluation.ranking import Personal, Progress, Scorer
 from tacit.experiment.assemble import (
     Assembled,
     protocol,
@@ -52,7 +52,11 @@ def scorers(assembled: Assembled, state: State) -> Iterator[tuple[str, Scorer]]:
 
 
 def evaluate_scores(
-    assembled: Assembled, score: Scorer, heldout: HeldoutPart
+    assembled: Assembled,
+    score: Scorer,
+    heldout: HeldoutPart,
+    *,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """The evaluation of any scores, by the experiment's protocol and metrics."""
     experiment = assembled.experiment
@@ -61,6 +65,7 @@ def evaluate_scores(
         ranked_for(experiment, heldout),
         metrics=experiment.evaluate.metrics,
         protocol=protocol(experiment),
+        progress=progress,
     )
     return replace(found, budgets=_budgets(assembled, found.users))
 

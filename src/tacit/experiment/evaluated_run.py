@@ -12,7 +12,7 @@ from tacit.errors import Refused
 from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.experiment.assemble import assemble, root_key
 from tacit.experiment.saved_run import SavedRun
-from tacit.experiment.training import evaluate_all, last_state
+from tacit.experiment.training import Nobody, Watch, evaluate_all, last_state, reading
 from tacit.results import Evaluation
 from tacit.runtime.run import ONLY
 
@@ -50,7 +50,9 @@ class EvaluatedRun:
         }
 
 
-def evaluate_run(path: Path, *, users: Users = "test") -> EvaluatedRun:
+def evaluate_run(
+    path: Path, *, users: Users = "test", watch: Watch | None = None
+) -> EvaluatedRun:
     """Rank for the held-out users of the run in this directory.
 
     The method and its baselines rank for the same users, so their differences are
@@ -65,10 +67,11 @@ def evaluate_run(path: Path, *, users: Users = "test") -> EvaluatedRun:
             "simulate the same experiment with `tacit train`"
         )
     # The split follows from the seed: the same users are held out as in the run.
-    assembled = assemble(experiment)
+    watch = watch or Nobody()
+    assembled = assemble(experiment, progress=watch.texts, reading=reading(watch))
     state, split = last_state(assembled, saved.directory), assembled.split
     heldout = split.test if users == "test" else split.validation
-    found = evaluate_all(assembled, state, heldout)
+    found = evaluate_all(assembled, state, heldout, watch=watch)
     name = experiment.method_name
     key = root_key(experiment).at("bootstrap")  # the same interval every time
     differences = {

@@ -16,7 +16,8 @@ from tacit.experiment.training import plan_account
 from tacit.method import SumMethod
 from tacit.reporting.plain_words import in_words
 from tacit.statement import Account
-from tacit.transport.codec import broadcast_size, wire_size
+from tacit.transport.channels import report_size
+from tacit.transport.codec import broadcast_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ def _cost(assembled: Assembled) -> dict[str, Any]:
     start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
     catalog, rounds = assembled.split.catalog, _most_rounds(assembled)
     layouts = (method.layout(plan, catalog, round=r) for r in range(rounds))
-    sizes = [wire_size(layout) for layout in layouts]
+    sizes = [report_size(plan.channel, layout) for layout in layouts]
     # Phases differ in size, so a round's bytes are a mean over all rounds.
     up = sum(sizes) / len(sizes)
     down = broadcast_size(method.broadcast(start))  # the first round's

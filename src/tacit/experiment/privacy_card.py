@@ -46,10 +46,10 @@ def draw_card(assembled: Assembled) -> Json:
     return {
         "tacit": __version__,
         "simulation": not experiment.is_release,
-        "title": f"{experiment.method_name} on {experiment.data.source}",
+        "title": f"{experiment.method_name} on {experiment.data.name}",
         "plan": plan.digest.hex(),
         "data": {
-            "source": experiment.data.source,
+            "source": experiment.data.name,
             "people": plan.population,  # the key that earlier cards have
             "items": len(assembled.split.catalog),
             "kinds": [*_kinds(assembled.dataset)],

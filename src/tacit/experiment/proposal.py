@@ -86,9 +86,13 @@ _ENOUGH = 500  # users; with fewer, epsilon 4 leaves popularity at best
 _LEAST = 2  # items of a user who trains or is ranked for
 _MOST_STEPS = 20  # distinct values of a scale such as stars; more are amounts
 _TUNED_FROM, _TESTED_FROM = 0.8, 0.9  # of the impressions, in order of time
-_METRICS = {
-    False: '["ndcg@100", "recall@20", "recall@50"]',
-    True: '["auc", "mrr_all", "ndcg@5", "ndcg@10"]  # of impressions',
+_OF_IMPRESSIONS = '["auc", "mrr_all", "ndcg@5", "ndcg@10"]  # of impressions'
+# The items from which on lists of some lengths say anything: one that holds most of the
+# catalog finds everything, whatever its order.
+_OF_LISTS = {
+    500: '["ndcg@100", "recall@20", "recall@50"]',
+    50: '["ndcg@20", "recall@5", "recall@10"]  # short lists: there are few items',
+    0: '["ndcg@5", "recall@1", "recall@5"]  # short lists: there are few items',
 }
 _LIKED = 0.6  # the share of lines that a threshold for liking should keep, about
 
@@ -191,7 +195,7 @@ class Proposal:
             found=self.found(),
             columns=_columns(self.table, out),
             privacy=_privacy(self.planned),
-            metrics=_METRICS[self.kept.impressions is not None],
+            metrics=self._metrics(log.n_items),
             baselines=self._baselines(log.n_items),
         )
 
@@ -210,6 +214,11 @@ class Proposal:
         moments = [datetime.fromtimestamp(int(c), UTC) for c in cuts]
         validation, test = (m.strftime("%Y-%m-%dT%H:%M:%S") for m in moments)
         return BY_TIME.format(validation=validation, test=test)
+
+    def _metrics(self, items: int) -> str:
+        if self.kept.impressions is not None:
+            return _OF_IMPRESSIONS
+        return next(text for least, text in _OF_LISTS.items() if items >= least)
 
     def _baselines(self, items: int) -> str:
         if self.kept.impressions is not None:

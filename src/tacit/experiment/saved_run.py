@@ -14,13 +14,14 @@ from jaxtyping import Int32, Int64
 from tacit.data.catalog import Catalog
 from tacit.data.shards import Shards
 from tacit.documents import read_document
-from tacit.errors import BadMessage, BadRun, BadValue, Damaged
+from tacit.errors import BadExperiment, BadMessage, BadRun, BadValue, Damaged
 from tacit.experiment.dataclass_fields import Problems
 from tacit.experiment.registry import method_class
 from tacit.experiment.settings import (
     MOVED,
     Experiment,
     check_experiment,
+    digest_of,
     read_method,
     read_table,
 )
@@ -113,21 +114,39 @@ class SavedRun:
         # A run writes down every setting, and this one was not there before.
         if not isinstance(privacy, Mapping) or "mechanism" not in privacy:
             raise BadRun(f"{self.directory.path}: {OF_BEFORE}")
-        found = check_experiment(table, str(path), relative_to=path.parent)
-        self._refuse_another(found)
-        return found
+        known_as = self._digest(table)
+        try:
+            found = check_experiment(table, str(path), relative_to=path.parent)
+        except BadExperiment as error:
+            raise BadRun(
+                f"{error}; another version of Tacit made the run at "
+                f"{self.directory.path}: read it with that version, or train again "
+                "into another directory"
+            ) from error
+        is_current = known_as in (None, found.digest)
+        return found if is_current else replace(found, known_as=known_as)
 
-    def _refuse_another(self, experiment: Experiment) -> None:
-        """Refuse an experiment that is not the one in the run's ledger."""
+    def _digest(self, table: Mapping[str, Any]) -> str | None:
+        """The digest in the run's ledger; refuses a table that is not the one of it.
+
+        It is that of the table as it was written, whatever settings there are today.
+        """
         if not self.directory.ledger.exists():
             if self.directory.model.exists() or self.directory.result.exists():
                 raise Damaged(self.directory.ledger, "it is gone, and there is a model")
-            return
-        if read_document(self.directory.ledger).get("experiment") != experiment.digest:
+            return None
+        known_as = read_document(self.directory.ledger).get("experiment")
+        try:
+            written = [digest_of(table, with_baselines=flag) for flag in (False, True)]
+        except (LookupError, AttributeError, TypeError, ValueError):
+            written = []
+        if known_as not in written:
             raise Damaged(
                 self.directory.experiment,
-                f"it is not the experiment that {self.directory.ledger} belongs to",
+                f"it is not the experiment that {self.directory.ledger} belongs to, "
+                "or a version of Tacit made them that this one cannot read",
             )
+        return str(known_as)
 
     @property
     def result(self) -> dict[str, Any]:

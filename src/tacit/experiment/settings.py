@@ -154,6 +154,12 @@ class DataSettings:
             )
 
     @property
+    def name(self) -> str:
+        """What pages call the data: the table's file, or the source."""
+        path = self.table.get("path")
+        return self.source if path is None else Path(str(path)).name
+
+    @property
     def holds_out_impressions(self) -> bool:
         """Whether impressions are held out, and not users or their items."""
         return self.split in impression_settings.SPLITS
@@ -179,6 +185,8 @@ class PrivacySettings:
     channel: str = "direct"
     delta: float | None = None
     target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
+    # whose eyes the target is for, over the channel "two_servers"; by default server
+    target_view: Literal["server", "release"] | None = None
     # a category of the profiles that is public; or, in a simulation, how many users
     # choose each group: { strict = 54, balanced = 37, open = 9 }, drawn by the seed
     groups: str | Mapping[str, float] | None = None
@@ -296,6 +304,7 @@ class Experiment:
     construction: ContributionBounds | None = None
     metadata: MetadataVectors | None = None
     serve: ServeSettings = field(default_factory=ServeSettings)
+    known_as: str | None = None  # the digest in the files of another version's run
 
     def resolved(self) -> dict[str, Any]:
         """Every setting, defaults included, as it would stand in a file."""
@@ -336,19 +345,44 @@ class Experiment:
 
     @property
     def digest(self) -> str:
-        """A digest of every setting that could change a result.
+        """The digest by which the files of a run know their experiment."""
+        return self.known_as or digest_of(self.resolved())
 
-        The paths of the archive and of word vectors, the interval of checkpoints, the
-        contact and how lists are served are left out.
-        """
-        settings = self.resolved()
-        settings.pop("serve", None)
-        settings["data"].pop("archive", None)
-        (settings["data"].get("metadata_vectors") or {}).pop("words", None)
-        settings["privacy"].pop("contact", None)
-        settings["run"].pop("checkpoint_every")
-        text = json.dumps(settings, sort_keys=True)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    def is_same_as(self, other: Experiment) -> bool:
+        """Whether both train the same model, whichever version wrote them down."""
+        return digest_of(self.resolved()) == digest_of(other.resolved())
+
+
+# Settings that change nothing of what is trained, by section.
+_LEFT_OUT: Mapping[str, tuple[str, ...]] = {
+    "data": ("archive",),
+    "privacy": ("contact",),
+    "run": ("checkpoint_every",),
+    "evaluate": ("baselines", "baseline_settings", "untrained"),
+}
+
+
+def digest_of(settings: Table, *, with_baselines: bool = False) -> str:
+    """A digest of every setting that could change what is trained.
+
+    The paths of the archive and of word vectors, the interval of checkpoints, the
+    contact, how lists are served and what is ranked beside the method are left out.
+    Earlier versions counted the baselines (`with_baselines`). Of a table that a run has
+    written down, the digest stays when later versions have more settings.
+    """
+    kept = {
+        section: {key: v for key, v in table.items() if key not in left_out}
+        for section, table in settings.items()
+        if section != "serve"
+        for left_out in [_LEFT_OUT.get(section, ())]
+    }
+    if with_baselines:
+        kept["evaluate"] = settings["evaluate"]
+    if vectors := kept["data"].get("metadata_vectors"):
+        shared = {key: v for key, v in vectors.items() if key != "words"}
+        kept["data"]["metadata_vectors"] = shared
+    text = json.dumps(kept, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def read_experiment(path: Path, changes: Sequence[str] = ()) -> Experiment:
@@ -366,12 +400,18 @@ def read_table(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BadExperiment(str(path), ["there is no such file"]) from None
+        raise BadExperiment(str(path), [_no_such_file(path)]) from None
     except (OSError, UnicodeDecodeError, *_NOT_TOML) as error:
         raise BadExperiment(str(path), [f"cannot be read as TOML: {error}"]) from error
     for change in changes:
         _apply(change, table)
     return table
+
+
+def _no_such_file(path: Path) -> str:
+    beside = [one.name for one in path.parent.glob("*.toml")]
+    near = check.nearest(path.name, beside)
+    return "there is no such file" + (f"; did you mean '{near}'?" if near else "")
 
 
 def check_experiment(

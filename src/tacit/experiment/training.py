@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,8 +12,10 @@ import tomli_w
 
 from tacit.data.digest import input_digest
 from tacit.data.splits import HeldoutPart
+from tacit.data.text_vectors import Progress
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Damaged, Refused
+from tacit.evaluation.ranking import Scorer
 from tacit.evaluation.released_metric import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
@@ -55,6 +57,10 @@ class Watch(Protocol):
         """Called while texts become vectors, with the texts done and in all."""
         ...
 
+    def step(self, done: int, total: int, what: str) -> None:
+        """Called while a step goes on, with what is counted."""
+        ...
+
     def round(self, done: int, planned: int, facts: Facts) -> None:
         """Called after each round, with the rounds done and planned."""
         ...
@@ -69,8 +75,16 @@ class Nobody:
     def texts(self, done: int, total: int) -> None:
         """Ignore that texts become vectors."""
 
+    def step(self, done: int, total: int, what: str) -> None:
+        """Ignore how far a step has come."""
+
     def round(self, done: int, planned: int, facts: Facts) -> None:
         """Ignore that a round is over."""
+
+
+def reading(watch: Watch) -> Progress:
+    """What tells a watch how much of a table has been read."""
+    return lambda done, total: watch.step(done, total, "of the table read")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +123,13 @@ def train(
     """
     watch, directory = watch or Nobody(), RunDirectory(out)
     with directory.locked():  # until the last file: nobody else writes in between
-        _refuse_another_run(experiment, directory, resume=resume)
+        experiment = _begun(experiment, directory, resume=resume)
         watch.say("preparing the data")
         assembled = assemble(
-            experiment, selected=_selected(directory), progress=watch.texts
+            experiment,
+            selected=_selected(directory),
+            progress=watch.texts,
+            reading=reading(watch),
         )
         if (left_out := assembled.dataset.left_out) is not None:
             for sentence in left_out.sentences():
@@ -135,7 +152,7 @@ def train(
         among_all: dict[str, Evaluation] = {}
         if not experiment.is_release:
             watch.say("ranking for the test users")
-            evaluations, among_all = _evaluate_test_users(assembled, state)
+            evaluations, among_all = _evaluate_test_users(assembled, state, watch)
         rounds = tuple(directory.rounds_logged())
         document = (
             _released(assembled, state)
@@ -155,17 +172,34 @@ def train(
 
 
 def evaluate_all(
-    assembled: Assembled, state: State, heldout: HeldoutPart
+    assembled: Assembled,
+    state: State,
+    heldout: HeldoutPart,
+    *,
+    watch: Watch | None = None,
 ) -> dict[str, Evaluation]:
     """Evaluations of the method and of each baseline, on the same held-out part."""
+    watch = watch or Nobody()
     return {
-        name: evaluate_scores(assembled, score, heldout)
+        name: _evaluate_one(assembled, name, score, heldout, watch)
         for name, score in scorers(assembled, state)
     }
 
 
+def _evaluate_one(
+    assembled: Assembled, name: str, score: Scorer, heldout: HeldoutPart, watch: Watch
+) -> Evaluation:
+    """The evaluation of one contender; the watch is told how far it has come."""
+    return evaluate_scores(
+        assembled,
+        score,
+        heldout,
+        progress=lambda done, total: watch.step(done, total, f"ranked by {name}"),
+    )
+
+
 def _evaluate_test_users(
-    assembled: Assembled, state: State
+    assembled: Assembled, state: State, watch: Watch
 ) -> tuple[dict[str, Evaluation], dict[str, Evaluation]]:
     """By the experiment's protocol and, where it has `full_metrics`, among all items.
 
@@ -173,7 +207,7 @@ def _evaluate_test_users(
     """
     own, among_all, heldout = {}, {}, assembled.split.test
     for name, score in scorers(assembled, state):
-        own[name] = evaluate_scores(assembled, score, heldout)
+        own[name] = _evaluate_one(assembled, name, score, heldout, watch)
         if (found := evaluate_among_all(assembled, score, heldout)) is not None:
             among_all[name] = found
     return own, among_all
@@ -199,24 +233,29 @@ def plan_account(assembled: Assembled, *, runs: int = 1) -> Account:
     return simulation.account if runs == 1 else simulation.account_of(runs=runs)
 
 
-def _refuse_another_run(
+def _begun(
     experiment: Experiment, directory: RunDirectory, *, resume: bool
-) -> None:
-    """Refuse to overwrite a run, or to continue one of another experiment."""
+) -> Experiment:
+    """The experiment as the files of its run know it, if it has begun.
+
+    Refuses to overwrite a run, or to continue one of another experiment. Other
+    baselines are no other experiment: they are ranked beside the same model.
+    """
     if not directory.experiment.exists():
-        return
+        return experiment
     if not resume:
         raise BadRun(
             f"{directory.path} holds a run already; continue it with --resume, or "
             "train into another directory"
         )
     began = SavedRun(directory).experiment
-    if began.digest != experiment.digest:
+    if not began.is_same_as(experiment):
         raise BadRun(
             f"{directory.path} was begun by another experiment: "
             f"{_different(began.resolved(), experiment.resolved())}; "
             "train into another directory"
         )
+    return replace(experiment, known_as=began.known_as)
 
 
 def _selected(directory: RunDirectory) -> list[str] | None:
@@ -267,7 +306,7 @@ def _different(began: dict[str, Any], asked: dict[str, Any]) -> str:
     """The settings two experiments differ in, with both values."""
     pairs = [
         (f"{section}.{key}", began[section].get(key), asked[section].get(key))
-        for section in began
+        for section in began.keys() & asked.keys()
         for key in sorted({*began[section], *asked[section]})
     ]
     return ", ".join(f"{name} ({a!r}, now {b!r})" for name, a, b in pairs if a != b)
@@ -325,8 +364,10 @@ def _write_down(
         items = [*assembled.split.catalog.ids]
         write_document(directory.selected_items, {"items": items})
     write_document(directory.inputs, inputs, is_private=True)
-    settings = tomli_w.dumps(assembled.experiment.resolved())
-    write_atomically(directory.experiment, settings.encode())
+    # A run of another version keeps its file, by which its ledger knows it.
+    if assembled.experiment.known_as is None:
+        settings = tomli_w.dumps(assembled.experiment.resolved())
+        write_atomically(directory.experiment, settings.encode())
     card = draw_card(assembled)
     current = _progress(assembled, directory, card, begun=0)
     write_document(directory.privacy_card, current)

@@ -62,7 +62,6 @@ from tacit.method import (
     Plan,
     Profiles,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -353,7 +352,7 @@ class DpVae(SumMethod):
         return Tastes(Tree.dense(latent=latent))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 5: the scores of the head, and below them those of the tail."""
         weights, head = broadcast.weights, broadcast.weights["head"]

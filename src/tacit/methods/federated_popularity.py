@@ -44,7 +44,6 @@ from tacit.method import (
     Phase,
     Plan,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -134,7 +133,7 @@ class FederatedPopularity(SumMethod):
         return Tastes(Tree.dense(alike=known.spread(rows(shards))))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 4: the popularity, times the likeness where content is used."""
         share = broadcast.weights["share"][candidates.items]

@@ -54,7 +54,6 @@ from tacit.method import (
     Phase,
     Plan,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -300,7 +299,7 @@ class FedVae(SumMethod):
         return Tastes(Tree.dense(latent=latent))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """The decoder's scores; items outside the head follow, by their counts."""
         head = broadcast.weights["head"]

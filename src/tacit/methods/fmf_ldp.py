@@ -52,7 +52,6 @@ from tacit.method import (
     Phase,
     Plan,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -178,7 +177,7 @@ class FmfLdp(SumMethod):
         return Tastes(Tree.dense(user=self._model(broadcast).users(shards)))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 7: the inner products of user and item factors."""
         items = broadcast.weights["items"].astype(np.float64)

@@ -81,7 +81,6 @@ from tacit.method import (
     Plan,
     Privacy,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -108,6 +107,7 @@ from tacit.models.noisy_counts import (
     items_per_history,
 )
 from tacit.sampling import Everyone
+from tacit.transport.shared_sum import MOST_NUMBERS
 from tacit.tree import Factored, SparseFactored, mirrored
 
 Refresh = Literal["relations", "all"]
@@ -386,8 +386,8 @@ class Gram(SumMethod):
         usual = self.head or made._rule(plan, 1 - share)
         head, (items, rank) = usual, heuristics.loads_shape(usual)
         if self.head is None and _LOADINGS in shares:
-            fewer = made._rule(plan, shares["relations"])
-            head = heuristics.head_before_loads(fewer)
+            fewer = made._rule(plan, shares["relations"], most=self.max_head)
+            head = min(heuristics.head_before_loads(fewer), self._most_head(plan))
         if self.reach is not None:
             return replace(made, head=head)
         return replace(
@@ -403,10 +403,10 @@ class Gram(SumMethod):
         known = self._share_of_relations(plan, left)
         return known.edge(self._rule(plan, left))
 
-    def _rule(self, plan: Plan, share: float) -> int:
+    def _rule(self, plan: Plan, share: float, *, most: int | None = None) -> int:
         """The head's rule where relating has this share of the budget."""
         known = self._share_of_relations(plan, share)
-        return heuristics.head_size(known, most=self.max_head)
+        return heuristics.head_size(known, most=most or self._most_head(plan))
 
     def _share_of_relations(self, plan: Plan, share: float) -> Evidence:
         """The evidence of one relating round with this share of the budget."""
@@ -438,7 +438,14 @@ class Gram(SumMethod):
         if self.head is not None:
             return privacy, self.head
         known = self._evidence(plan, privacy, size=_USUAL_SIZE)
-        return privacy, heuristics.head_size(known, most=self.max_head)
+        return privacy, heuristics.head_size(known, most=self._most_head(plan))
+
+    def _most_head(self, plan: Plan) -> int:
+        """The largest head: over two servers, whose half of a square can be sent."""
+        if not plan.has_two_servers:
+            return self.max_head
+        side = (math.isqrt(8 * MOST_NUMBERS + 1) - 1) // 2  # side (side + 1) / 2
+        return min(self.max_head, side)
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """The server before anything is counted.
@@ -768,7 +775,7 @@ class Gram(SumMethod):
         return Tastes(Tree.dense(loads=loads, popular=popular[:, None], alike=alike))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 7: scores of the related items, then the tail."""
         taste, known = user.tree, Relations.from_broadcast(broadcast.weights)

@@ -75,7 +75,6 @@ from tacit.method import (
     Phase,
     Plan,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -342,7 +341,7 @@ class PrivateRec(SumMethod):
         return Tastes(Tree.dense(user=self._model.users(served, shards.histories)))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 5: inner products of users and news, and the effects of the news."""
         return self.item_space(broadcast, candidates).scores(user.tree["user"])

@@ -63,7 +63,6 @@ from tacit.method import (
     Phase,
     Plan,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -343,7 +342,7 @@ class PrivateRecLocal(Method):
         return Tastes(Tree.dense(user=model.users(read, scale=self.scale)))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 7: content as the head sees it, the taste of all, and the effects."""
         weights, items = broadcast.weights, candidates.items

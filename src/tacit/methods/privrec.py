@@ -58,7 +58,6 @@ from tacit.method import (
     Plan,
     Profiles,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -270,7 +269,7 @@ class PrivRec(SumMethod):
         return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 5: the adapted network's scores of the candidates."""
         return self.cohort(broadcast).scores(user.tree, candidates.items)

@@ -92,14 +92,27 @@ def sum_event(
 
 
 def least_total(plan: Plan, phases: Sequence[Phase], group: str) -> float:
-    """The least total multiplier with which a group stays within its target."""
+    """The least total multiplier with which a group stays within its target.
+
+    It is that of the noise on the sum, in whichever view the target is meant.
+    """
     target, delta = _target(plan, group), _gaussian_delta(plan)
-    return least_noise(
+    return noise_of_the_sum(plan) * least_noise(
         lambda z: sum_event(plan, phases, noise_by_phase(plan, phases, z), group),
         target=target,
         delta=delta,
         adjacency=sum_adjacency(plan),
     )
+
+
+def noise_of_the_sum(plan: Plan) -> float:
+    """The noise on a sum over the noise that counts in the view of the target.
+
+    Of two aggregators a server may know the noise of one; then that of the other
+    counts, which is the noise on the sum over √2.
+    """
+    is_half = plan.has_two_servers and plan.calibrated_view is View.SERVER
+    return math.sqrt(2.0) if is_half else 1.0
 
 
 def least_noise(

@@ -9,6 +9,7 @@ set_of_items  the items that enough users have, found before the first round
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from tacit.errors import Refused
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
 
+_SHARED = "in whole numbers, noise of each of two aggregators (docs/two_servers.md)"
+_ONE_HONEST = (
+    "one of the two aggregators follows the protocol; AES-256-CTR, HPKE and the "
+    "operating system's randomness"
+)
+
+
 def unprotected(reason: str) -> Cells:
     """Cells that promise nothing, for every unit and view."""
     return {name: Cell.none(reason) for name in CELLS}
@@ -43,13 +51,29 @@ def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) ->
     """
     published = plan.sampler.event(event, group=group, plan=plan)
     # Amplification by sampling needs a secret cohort, and the server draws the cohort.
-    seen = composed(event, plan.sampler.most_participations(plan))
-    return _of_a_sum(plan, published, seen, each=event, reason=reason)
+    each = _seen_by_a_server(plan, event)
+    seen = composed(each, plan.sampler.most_participations(plan))
+    return _of_a_sum(plan, published, seen, each=each, reason=reason)
 
 
 def whole_run(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
     """Cells of sums that release `event` together, whatever each of them costs."""
-    return _of_a_sum(plan, event, event, each=None, reason=reason)
+    seen = _seen_by_a_server(plan, event)
+    return _of_a_sum(plan, event, seen, each=None, reason=reason)
+
+
+def _seen_by_a_server(plan: Plan, event: DpEvent) -> DpEvent:
+    """What a sum's event is to the server; of two servers each knows its own noise."""
+    if not plan.has_two_servers:
+        return event
+    from tacit.accounting.dp_events import GaussianDpEvent
+
+    if not isinstance(event, GaussianDpEvent):
+        raise Refused(
+            f"{type(event).__name__} is not Gaussian noise, which is all that two "
+            "servers add; use another channel"
+        )
+    return GaussianDpEvent(event.noise_multiplier / math.sqrt(2.0))
 
 
 def _of_a_sum(
@@ -58,13 +82,19 @@ def _of_a_sum(
     """The six cells of a noisy sum.
 
     The server has a guarantee only if somebody else adds the noise. An aggregator that
-    sides with the server shows it every report.
+    sides with the server shows it every report. Of two aggregators one may side with
+    the server; its noise protects nobody then, and the noise of the other does.
     """
     adjacency = sum_adjacency(plan)
     if plan.channel == "secure_sum":
         trusts = "trusted aggregator"
         server = Cell(Standing.PROVEN, reason, seen, adjacency, trusts, each=each)
         collusion = Cell.none("an aggregator that colludes shows every report")
+    elif plan.has_two_servers:
+        reason = f"{reason}; {_SHARED}"
+        server = Cell(Standing.PROVEN, reason, seen, adjacency, _ONE_HONEST, each=each)
+        collusion = Cell.none("both aggregators together can open every report")
+        trusts = "both aggregators add their noise"
     else:
         trusts = "the server adds the noise and shows nobody the reports"
         server = Cell.none(f"over '{plan.channel}' the server sees every report bare")
@@ -119,6 +149,11 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
 
 def set_of_items(plan: Plan, event: DpEvent) -> Release:
     """The release of items that were selected under noise, for a plan's `before`."""
+    if plan.has_two_servers:
+        raise Refused(
+            "items are selected by one aggregator that sees the reports, and two "
+            "servers have none; declare the items, or use channel = 'secure_sum'"
+        )
     if sum_adjacency(plan) is not Adjacency.ZERO_OUT:
         raise Refused(
             "selected items have an account under zero_out only, and a cohort of fixed "

@@ -5,14 +5,20 @@ Every text that came from outside is cleaned and escaped here; a page fetches no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tacit.reporting import tables
+from tacit.reporting.promises import Promise
+from tacit.reporting.report_data import Lead
 from tacit.reporting.style import CSS
 from tacit.text import in_html
 
 # No script, image, font or request, whatever text from outside might try to embed.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+_PHONE = 44  # characters of a table's text on a phone's line
+_GAP = 2  # between columns, in characters
+_RIBBON = 18  # a column of longer texts is at least this wide
 
 
 def page(title: str, body: str) -> str:
@@ -37,21 +43,56 @@ def page(title: str, body: str) -> str:
 def head(
     title: str,
     *,
-    facts: Iterable[tuple[str, str]] = (),
+    lead: Iterable[Lead] = (),
     notes: Iterable[str] = (),
     simulation: bool = False,
 ) -> str:
-    """The title, quiet notes below it, and facts in boxes."""
+    """The title, quiet notes below it, and what the reader should see first."""
     badge = ' <span class="badge">simulation</span>' if simulation else ""
     said = "".join(f'<p class="quiet">{in_html(note)}</p>\n' for note in notes)
-    boxes = "".join(
-        f"<div><dt>{in_html(label)}</dt><dd>{in_html(value)}</dd></div>\n"
-        for label, value in facts
-    )
     return (
         f'<header>\n<p class="brand">Tacit</p>\n'
-        f"<h1>{in_html(title)}{badge}</h1>\n{said}</header>\n"
-        + (f'<dl class="facts">\n{boxes}</dl>\n' if boxes else "")
+        f"<h1>{in_html(title)}{badge}</h1>\n{said}</header>\n{_leads(lead)}"
+    )
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Facts in small boxes, each with its label."""
+    boxes = "".join(
+        f"<div><dt>{in_html(label)}</dt><dd>{in_html(value)}</dd></div>\n"
+        for label, value in pairs
+    )
+    return f'<dl class="facts">\n{boxes}</dl>\n' if boxes else ""
+
+
+def _leads(leads: Iterable[Lead]) -> str:
+    boxes = "".join(
+        f"<div{_classed('proven' if fact.is_proven else '')}>"
+        f"<dt>{in_html(fact.label)}</dt><dd>{in_html(fact.value)}</dd>"
+        + (f"<dd>{in_html(fact.detail)}</dd>" if fact.detail else "")
+        + "</div>\n"
+        for fact in leads
+    )
+    return f'<dl class="facts lead">\n{boxes}</dl>\n' if boxes else ""
+
+
+def promises(cards: Iterable[Promise]) -> str:
+    """One card per group of observers: the figure first, then who, then what it means.
+
+    A figure that is proven stands in color.
+    """
+    items = "".join(_card(promise) for promise in cards)
+    return f'<ul class="promises">\n{items}</ul>\n'
+
+
+def _card(promise: Promise) -> str:
+    kind = _classed("proven" if promise.epsilon is not None else "")
+    terms = "".join(f'<p class="quiet">{in_html(t)}</p>\n' for t in promise.terms)
+    return (
+        f'<li{kind}><p class="figure">{in_html(promise.figure)} '
+        f"<small>{promise.standing}</small></p>\n"
+        f'<div><p class="who">{in_html(promise.observers)}</p>\n'
+        f"<p>{in_html(promise.meaning)}</p>\n{terms}</div></li>\n"
     )
 
 
@@ -80,46 +121,67 @@ def notice(text: str, *, good: bool = False) -> str:
     return f'<div class="{kind}" role="note"><p>{in_html(text)}</p></div>\n'
 
 
-def figure(svg: str, caption: str) -> str:
-    """A plot with its caption, which is also what a screen reader says."""
-    # The plot is our own SVG and is put in as it is; only the caption is escaped.
-    label = f'<svg role="img" aria-label="{in_html(caption)}"'
-    drawn = svg.replace("<svg", label, 1)
-    return (
-        f"<figure>\n{drawn}\n<figcaption>{in_html(caption)}</figcaption>\n</figure>\n"
-    )
+def figure(chart: str, caption: str) -> str:
+    """A chart of `charts`, which is put in as it is, with its caption."""
+    return f"<figure>\n{chart}<figcaption>{in_html(caption)}</figcaption>\n</figure>\n"
 
 
-def folded(table: str) -> str:
-    """A table of figures that is folded until the reader opens it."""
-    return f"<details>\n<summary>The numbers</summary>\n{table}</details>\n"
+def folded(body: str, *, summary: str = "The numbers") -> str:
+    """What is folded until the reader opens it."""
+    return f"<details>\n<summary>{in_html(summary)}</summary>\n{body}</details>\n"
 
 
 def table(table: tables.Table, *, heads: int = 0, marked: Iterable[int] = ()) -> str:
-    """A table; its first `heads` columns name the rows, rows in `marked` stand out."""
+    """A table; its first `heads` columns name the rows, rows in `marked` stand out.
+
+    Where a phone is too narrow for it, each row becomes a record with a label before
+    every value. Roles are written out, because a table that is laid out otherwise
+    loses them in browsers.
+    """
     emphasis = dict.fromkeys(marked, ' class="ours"')
     header = "".join(
-        f'<th scope="col"{_aligned(table, place)}>{in_html(name)}</th>'
+        f'<th scope="col" role="columnheader"{_aligned(table, place)}>{in_html(name)}'
+        "</th>"
         for place, name in enumerate(table.header)
     )
     rows = "".join(
-        f"<tr{emphasis.get(number, '')}>"
+        f'<tr role="row"{emphasis.get(number, "")}>'
         + "".join(_cell(table, place, cell, heads) for place, cell in enumerate(row))
         + "</tr>\n"
         for number, row in enumerate(table.rows)
     )
+    kind = "" if _fits_a_phone(table) else ' class="records"'
     return (
-        f'<div class="scroll" tabindex="0">\n<table>\n'
-        f"<caption>{in_html(table.caption)}</caption>\n"
-        f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n"
+        f'<table role="table"{kind}>\n<caption>{in_html(table.caption)}</caption>\n'
+        f'<thead role="rowgroup"><tr role="row">{header}</tr></thead>\n'
+        f'<tbody role="rowgroup">\n{rows}</tbody>\n</table>\n'
     )
+
+
+def _fits_a_phone(table: tables.Table) -> bool:
+    """Whether all columns have room side by side at a width of 390 pixels."""
+    columns = zip(table.header, *table.rows, strict=True)
+    widths = (_width(cells, i in table.numeric) for i, cells in enumerate(columns))
+    return sum(widths) + _GAP * len(table.header) <= _PHONE
+
+
+def _width(cells: Sequence[str], is_numeric: bool) -> int:
+    """Characters that a column needs; words may wrap, but not into a narrow ribbon."""
+    longest = max((len(word) for cell in cells for word in cell.split()), default=0)
+    whole = max((len(value) for value in cells[1:]), default=0)  # the first is the head
+    return max(longest, whole if is_numeric else min(whole, _RIBBON))
 
 
 def _cell(table: tables.Table, place: int, text: str, heads: int) -> str:
     aligned = _aligned(table, place)
     if place < heads:
-        return f'<th scope="row"{aligned}>{in_html(text)}</th>'
-    return f"<td{aligned}>{in_html(text)}</td>"
+        return f'<th scope="row" role="rowheader"{aligned}>{in_html(text)}</th>'
+    label = in_html(table.header[place])
+    return f'<td role="cell" data-label="{label}"{aligned}>{in_html(text)}</td>'
+
+
+def _classed(name: str) -> str:
+    return f' class="{name}"' if name else ""
 
 
 def _aligned(table: tables.Table, place: int) -> str:

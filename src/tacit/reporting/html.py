@@ -1,22 +1,32 @@
-"""One HTML file for one run: no scripts, nothing fetched, light and dark.
+"""One HTML file for one run or comparison: no scripts, nothing fetched, light and dark.
 
-Every text that came from outside is escaped; the page forbids itself the network. Each
-plot has a caption and, below it, its numbers as a table.
+The epsilon and the users stand first. Every text that came from outside is escaped; the
+page forbids itself the network. Each chart has a caption, and its numbers as a table
+that is folded.
 """
 
 from __future__ import annotations
 
-from tacit.release import Standing
-from tacit.reporting import elements, plots, tables
+from collections.abc import Mapping, Sequence
+
+from tacit.release import Standing, Unit
+from tacit.reporting import charts, elements, tables
+from tacit.reporting.guarantees import rounded_up
+from tacit.reporting.plain_words import is_reassuring
+from tacit.reporting.promises import largest, promises
 from tacit.reporting.report_data import (
     Contender,
+    Costs,
     Curve,
+    Estimate,
     Groups,
+    Lead,
     Paired,
     Report,
     Tradeoff,
     User,
 )
+from tacit.reporting.verdict import Verdict, sentences
 from tacit.statement import Statement
 from tacit.text import in_html
 from tacit.version import __version__
@@ -30,19 +40,27 @@ RELEASED = (
     "forgotten. No figure here was measured on users but with noise, under what is "
     "promised to them below."
 )
+_BARE = ", no privacy"  # ends the name of a private method that was trained without
+_ITSELF = "itself without privacy"
+_BARS = (
+    "with one standard error where there is one. Green: a proven guarantee covers a "
+    "user's whole history. Gray: nothing is promised."
+)
 
 
 def render(report: Report) -> str:
     """The whole page; sections without content are left out."""
     parts = (
         _head(report),
+        _advice(report.verdict) if report.verdict else "",
         _privacy(report.statements) if report.statements else "",
         _released(report.released) if report.released else "",
         _comparison(report.comparison) if report.comparison else "",
         _tradeoff(report.tradeoff) if report.tradeoff else "",
-        _differences(report.differences) if report.differences else "",
+        _differences(report) if report.differences else "",
+        _costs(report.costs) if report.costs else "",
         _curve(report.curve) if report.curve else "",
-        _groups(report.groups) if report.groups else "",
+        _groups(report.groups, report.comparison) if report.groups else "",
         _budgets(report.budgets) if report.budgets else "",
         _user(report.user) if report.user else "",
         _origin(report),
@@ -52,25 +70,70 @@ def render(report: Report) -> str:
 
 def _head(report: Report) -> str:
     notes = (SIMULATED if report.simulation else RELEASED,)
-    title, facts = report.title, report.facts
-    return elements.head(title, facts=facts, notes=notes, simulation=report.simulation)
+    said, is_simulated = report.statements, report.simulation
+    first = (epsilon_lead(said, is_simulated=is_simulated),) if said else ()
+    return elements.head(
+        report.title,
+        lead=(*first, *report.lead),
+        notes=notes,
+        simulation=report.simulation,
+    )
+
+
+def epsilon_lead(statements: Sequence[Statement], *, is_simulated: bool) -> Lead:
+    """The epsilon of a user's whole history, with whom it covers and whom it does not.
+
+    With several proven figures the largest is said to be that: it holds in any case. A
+    simulation promises nothing itself; its figure is that of a release like it.
+    """
+    label = "epsilon of a release" if is_simulated else "epsilon"
+    mine = [said for said in statements if said.unit is Unit.USER]
+    found = largest(mine)
+    if found is None or found.epsilon is None:
+        return Lead(label, "none", "Nothing is promised to anyone.")
+    figures = {said.epsilon for said in mine if said.standing is Standing.PROVEN}
+    open_to = [one.observers for one in promises(mine) if one.epsilon is None]
+    detail = f"Proven. Who looks: {_lower(found.observers)}."
+    if len(figures) > 1:
+        detail = "Proven; the largest of several, which stand below."
+    if open_to:
+        detail += f" No promise against: {'; '.join(map(_lower, open_to))}."
+    return Lead(label, rounded_up(found.epsilon), detail, is_proven=True)
+
+
+def _advice(verdict: Verdict) -> str:
+    """What to use, in a sentence that stands out; what carries it; and its limits."""
+    *told, caveat = sentences(verdict)
+    headline, reasons = told[:1], told[1:]
+    body = (
+        "".join(f'<p class="advice">{in_html(line)}</p>\n' for line in headline)
+        + (elements.listing(reasons) if reasons else "")
+        + elements.paragraph(caveat, quiet=True)
+    )
+    return elements.section("advice", "What to use", body)
 
 
 def _privacy(statements: tuple[Statement, ...]) -> str:
-    table = elements.table(tables.privacy(statements), heads=1)
-    return elements.section("privacy", "Who sees what", _verdict(statements) + table)
+    full = elements.table(tables.privacy(statements), heads=1)
+    body = (
+        _verdict(statements)
+        + elements.promises(promises(statements))
+        + elements.folded(full, summary="Every promise with all its terms")
+    )
+    return elements.section("privacy", "Who can learn what about a user", body)
 
 
 def _verdict(statements: tuple[Statement, ...]) -> str:
     proven = sum(said.standing is Standing.PROVEN for said in statements)
     if proven == len(statements):
         return elements.notice(
-            "Every line below is proven, under what it assumes.", good=True
+            "Every promise below is proven, under what it assumes.",
+            good=is_reassuring(statements),
         )
     if proven:
         return elements.notice(
-            f"{proven} of {len(statements)} statements are proven; the rest promise "
-            "nothing. A guarantee holds only for the unit and view it names."
+            "Some who might look are covered by a proven promise, others by none. A "
+            "promise holds only for whom it names."
         )
     return elements.notice("This run gives no privacy guarantee to anyone.")
 
@@ -83,59 +146,142 @@ def _released(sentences: tuple[str, ...]) -> str:
 def _comparison(contenders: tuple[Contender, ...]) -> str:
     # The experiment names its most important metric first; the table has the others.
     metric = next(iter(contenders[0].metrics))
-    table = tables.comparison(contenders)
-    ours = {place for place, c in enumerate(contenders) if c.is_this_run}
-    figure = elements.figure(
-        plots.comparison(contenders, metric),
-        f"{metric} of each method, with one standard error where there is one. "
-        "This run is in color.",
+    measured = [c for c in contenders if metric in c.metrics]
+    ordered = sorted(measured, key=lambda c: -c.metrics[metric].mean)
+    bars = [_bar(c, c.metrics[metric]) for c in ordered]
+    figure = elements.figure(charts.bars(bars), f"{metric}, best first, {_BARS}")
+    ours = {place for place, c in enumerate(ordered) if c.is_this_run}
+    others = [c for c in contenders if metric not in c.metrics]
+    table = tables.comparison((*ordered, *others))
+    numbers = elements.folded(
+        elements.table(table, heads=1, marked=ours if len(ours) == 1 else ()),
+        summary="All metrics",
     )
-    body = figure + elements.table(table, heads=1, marked=ours)
-    return elements.section("comparison", "Compared with others", body)
+    return elements.section("comparison", "How well it works", figure + numbers)
+
+
+def _bar(contender: Contender, value: Estimate) -> charts.Bar:
+    epsilon = contender.epsilon
+    note = "no privacy" if contender.method.endswith(_BARE) else "no promise"
+    return charts.Bar(
+        charts.without_epsilon(contender.method),
+        value,
+        note=note if epsilon is None else f"ε {rounded_up(epsilon)}",
+        kind="open" if epsilon is None else "private",
+        is_marked=contender.is_this_run,
+    )
 
 
 def _tradeoff(tradeoff: Tradeoff) -> str:
     caption = (
         f"{tradeoff.metric} at each epsilon, with one standard error. Dashed: methods "
-        "that promise nothing, or saw every history."
+        "that promise nothing."
     )
-    body = elements.figure(plots.tradeoff(tradeoff), caption)
+    body = elements.figure(charts.tradeoff(tradeoff), caption)
+    body += elements.folded(_points(tradeoff))
     return elements.section("tradeoff", "What privacy costs", body)
 
 
-def _differences(pairs: tuple[Paired, ...]) -> str:
+def _points(tradeoff: Tradeoff) -> str:
+    rows = tuple(
+        (name, f"{epsilon:g}", str(value))
+        for name, points in tradeoff.series.items()
+        for epsilon, value in points
+    )
+    flat = tuple((n, tables.MISSING, str(v)) for n, v in tradeoff.references.items())
+    header = ("method", "epsilon", tradeoff.metric)
+    caption = f"{tradeoff.metric} by epsilon"
+    table = tables.Table(caption, header, rows + flat, frozenset({1, 2}))
+    return elements.table(table, heads=1)
+
+
+def _differences(report: Report) -> str:
     note = (
-        '<p class="quiet">Users are drawn with replacement, each with all of their '
-        "differences; the interval speaks of other users, not of other seeds.</p>\n"
+        "Each is a difference on the same users, with an interval of 95 %. The "
+        "interval comes from drawing users anew, and speaks of other users, not of "
+        "other seeds. One that holds zero leaves open which is better."
     )
-    metrics = dict.fromkeys(pair.metric for pair in pairs)
-    # One table per metric: means of different metrics do not compare.
-    by_metric = ([p for p in pairs if p.metric == metric] for metric in metrics)
-    shown = "".join(
-        elements.table(tables.differences(some), heads=1) for some in by_metric
+    order = {contender.method: i for i, contender in enumerate(report.comparison)}
+    by_metric: dict[str, list[Paired]] = {}
+    for pair in sorted(report.differences, key=lambda pair: order.get(pair.method, 0)):
+        by_metric.setdefault(pair.metric, []).append(pair)
+    first, *others = (
+        elements.table(_difference_table(name, some), heads=1)
+        for name, some in by_metric.items()
     )
-    return elements.section("differences", "How sure the differences are", note + shown)
+    body = elements.paragraph(note, quiet=True) + first
+    if others:
+        body += elements.folded("".join(others), summary="The other metrics")
+    return elements.section("differences", "How sure the differences are", body)
+
+
+def _difference_table(metric: str, pairs: Sequence[Paired]) -> tables.Table:
+    """One row per method and one column per reference, the usual ones first."""
+    cells: dict[str, dict[str, str]] = {}
+    for pair in pairs:
+        told = f"{pair.mean:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]"
+        cells.setdefault(pair.method, {})[_reference(pair)] = told
+    known = dict.fromkeys(name for row in cells.values() for name in row)
+    usual = ("popularity", _ITSELF)
+    named = sorted(known, key=lambda n: usual.index(n) if n in usual else len(usual))
+    rows = tuple(
+        (method, *(row.get(name, tables.MISSING) for name in named))
+        for method, row in cells.items()
+    )
+    header = ("method", *(f"minus {name}" for name in named))
+    numeric = frozenset(range(1, len(header)))
+    return tables.Table(f"Differences in {metric}", header, rows, numeric)
+
+
+def _reference(pair: Paired) -> str:
+    """What a method is compared with; itself, where only privacy differs."""
+    plain = charts.without_epsilon(pair.method)
+    return _ITSELF if pair.against == plain + _BARE else pair.against
+
+
+def _costs(costs: tuple[Costs, ...]) -> str:
+    note = elements.paragraph(
+        "What one client sends, receives and computes in a whole training, and what "
+        "all of it took on one machine. Baselines read every history in one place.",
+        quiet=True,
+    )
+    body = note + elements.table(tables.costs(costs), heads=1)
+    return elements.section("costs", "What it costs to run", body)
 
 
 def _curve(curve: Curve) -> str:
     caption = f"{curve.metric} after each round; the band is one standard error."
     # Folded: a run may have thousands of rounds.
     numbers = elements.folded(elements.table(tables.curve(curve)))
-    body = elements.figure(plots.learning_curve(curve), caption) + numbers
+    body = elements.figure(charts.learning_curve(curve), caption) + numbers
     return elements.section("learning", "How it learned", body)
 
 
-def _groups(groups: Groups) -> str:
+def _groups(groups: Groups, contenders: Sequence[Contender]) -> str:
     metrics = list(dict.fromkeys(name for group in groups.values() for name in group))
-    first = elements.figure(
-        plots.by_group(groups, metrics[0]),
-        f"{metrics[0]} for groups of users by activity, with one standard error.",
+    known = {contender.method: contender for contender in contenders}
+    every = (v for group in groups.values() for v in group[metrics[0]].values())
+    most = max(value.mean + (value.se or 0.0) for value in every)
+    drawn = "".join(
+        f"<h3>{in_html(label)}</h3>\n"
+        + charts.bars(_group_bars(by_metric[metrics[0]], known), end=most)
+        for label, by_metric in groups.items()
+    )
+    caption = (
+        f"{metrics[0]} for groups of users by the number of items they have, {_BARS}"
     )
     numbers = (
         elements.table(tables.by_group(groups, name), heads=1) for name in metrics
     )
-    body = first + elements.folded("".join(numbers))
+    body = elements.figure(drawn, caption) + elements.folded("".join(numbers))
     return elements.section("groups", "For whom it works", body)
+
+
+def _group_bars(
+    row: Mapping[str, Estimate], known: Mapping[str, Contender]
+) -> list[charts.Bar]:
+    ordered = sorted(row.items(), key=lambda one: -one[1].mean)
+    return [_bar(known.get(m) or Contender(m, {}), value) for m, value in ordered]
 
 
 def _budgets(groups: Groups) -> str:
@@ -152,19 +298,43 @@ def _budgets(groups: Groups) -> str:
 
 
 def _user(user: User) -> str:
-    history = "".join(f"<li>{in_html(title)}</li>\n" for title in user.history)
-    body = (
-        f'<div class="two">\n<div>\n'
-        f"<h3>What <bdi>{in_html(user.name)}</bdi> has</h3>\n"
-        f'<ul class="history">\n{history}</ul>\n</div>\n'
-        f"<div>\n{elements.table(tables.recommendations(user))}</div>\n</div>\n"
+    note = elements.paragraph(
+        "The list is made on the user's own device from the published model; the "
+        "history stays there.",
+        quiet=True,
     )
-    return elements.section("user", "One user's list", body)
+    reasons = user.reasons or ((),) * len(user.recommended)
+    lines = "".join(
+        f"<li><bdi>{in_html(title)}</bdi>{_because(why)}</li>\n"
+        for (title, _), why in zip(user.recommended, reasons, strict=True)
+    )
+    has = "".join(f"<li><bdi>{in_html(title)}</bdi></li>\n" for title in user.history)
+    history = elements.folded(
+        f'<ul class="history">\n{has}</ul>\n',
+        summary=f"What this user has: {len(user.history):,} items",
+    )
+    scores = elements.folded(
+        elements.table(tables.recommendations(user)), summary="Scores"
+    )
+    body = f'{note}<ol class="list">\n{lines}</ol>\n{history}{scores}'
+    return elements.section("user", f"The list of user {user.name}", body)
+
+
+def _because(why: Sequence[str]) -> str:
+    if not why:
+        return ""
+    titles = ", ".join(f"<bdi>{in_html(title)}</bdi>" for title in why)
+    return f" <small>because of {titles}</small>"
 
 
 def _origin(report: Report) -> str:
     body = (
-        f"<pre><code>{in_html(report.command)}</code></pre>\n"
-        f'<p class="quiet">Tacit {in_html(__version__)}</p>\n'
+        elements.facts(report.facts)
+        + f"<pre><code>{in_html(report.command)}</code></pre>\n"
+        + elements.paragraph(f"Tacit {__version__}", quiet=True)
     )
     return elements.section("origin", "How this page was made", body)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

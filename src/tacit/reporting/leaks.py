@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tacit.errors import BadValue
-from tacit.reporting import elements, plots, tables
-from tacit.reporting.report_data import Attacked, Estimate
+from tacit.release import Standing
+from tacit.reporting import charts, elements, tables
+from tacit.reporting.promises import promises
+from tacit.reporting.report_data import Estimate, Lead
 from tacit.statement import Statement
+from tacit.text import in_html
 
 Json = Mapping[str, Any]
 
@@ -30,8 +33,24 @@ def render(findings: Sequence[Json]) -> str:
     if not findings:
         raise BadValue("no findings to show; run at least one attack")
     parts = "".join(_finding(finding) for finding in findings)
-    head = elements.head(TITLE, notes=_NOTES, simulation=True)
+    head = elements.head(TITLE, lead=_leads(findings), notes=_NOTES, simulation=True)
     return elements.page(TITLE, head + parts)
+
+
+def _leads(findings: Sequence[Json]) -> tuple[Lead, ...]:
+    proven = {
+        said.epsilon
+        for finding in findings
+        for attempt in finding["attempts"]
+        for said in [Statement.from_json(attempt["statement"])]
+        if said.standing is Standing.PROVEN and said.epsilon is not None
+    }
+    figures = ", ".join(f"{epsilon:g}" for epsilon in sorted(proven)) or "none"
+    users = max(finding["users"] for finding in findings)
+    return (
+        Lead("epsilons tried", figures, "Proven, beside attempts without any promise."),
+        Lead("users attacked", f"{users:,}", "Of invented or public data."),
+    )
 
 
 def table(finding: Json) -> tables.Table:
@@ -55,21 +74,25 @@ def _finding(finding: Json) -> str:
         f"{finding['source']}, seed {finding['seed']}."
     )
     figures = "".join(
-        elements.figure(
-            plots.attacks(_bars(finding, measure), metric=measure, chance=chance),
-            f"{measure}, with one standard error. Orange: no guarantee. Dashed: "
-            "guessing alone. A tick, where there is one: what no attack can pass. The "
-            "terms of every epsilon stand in the table.",
+        f"<h3>{in_html(measure)}</h3>\n"
+        + elements.figure(
+            # Scores end at 1, which every attack of a list finds without protection.
+            charts.bars(_bars(finding, measure), end=1.0, mark=chance),
+            f"{measure}, with one standard error, the most successful first. Amber: no "
+            f"guarantee. Green: a proven one. Dashed: guessing alone, {chance:.4f}. A "
+            "black tick, where there is one: what no attack can pass.",
         )
         for measure, chance in _measures(finding).items()
     )
+    full = elements.table(table(finding), heads=1)
     body = (
         elements.paragraph(finding["question"])
         + elements.paragraph(world, quiet=True)
         + figures
-        + elements.table(table(finding), heads=1)
+        + elements.folded(full, summary="Every figure, with the terms of its promise")
     )
-    return elements.section(finding["name"], finding["name"].replace("_", " "), body)
+    name = finding["name"].replace("_", " ")
+    return elements.section(finding["name"], f"{name[:1].upper()}{name[1:]}", body)
 
 
 def _measures(finding: Json) -> dict[str, float]:
@@ -79,16 +102,22 @@ def _measures(finding: Json) -> dict[str, float]:
     return {name: score["chance"] for name, score in scores.items()}
 
 
-def _bars(finding: Json, measure: str) -> list[Attacked]:
-    return [
-        Attacked(
-            attempt["mechanism"],
-            _estimate(attempt["scores"][measure]),
-            bool(attempt["is_protected"]),
-            attempt["scores"][measure]["most"],
-        )
-        for attempt in finding["attempts"]
-    ]
+def _bars(finding: Json, measure: str) -> list[charts.Bar]:
+    bars = (_bar(one, one["scores"][measure]) for one in finding["attempts"])
+    return sorted(bars, key=lambda bar: -bar.value.mean)
+
+
+def _bar(attempt: Json, score: Json) -> charts.Bar:
+    said = Statement.from_json(attempt["statement"])
+    is_protected = bool(attempt["is_protected"])
+    figure = next(promises([said])).figure
+    return charts.Bar(
+        charts.without_epsilon(attempt["mechanism"]),
+        _estimate(score),
+        note=figure,
+        kind="private" if is_protected else "warning",
+        most=score["most"],
+    )
 
 
 def _promised(attempt: Json) -> tuple[str, ...]:

@@ -10,7 +10,11 @@ from tacit.ledger.budget import Cap
 from tacit.ledger.records import Entry
 from tacit.release import Adjacency, Release, Unit, View
 from tacit.reporting import elements, tables
-from tacit.reporting.plain_words import WHO, beliefs, in_words
+from tacit.reporting.guarantees import rounded_up
+from tacit.reporting.html import epsilon_lead
+from tacit.reporting.plain_words import WHO, promise
+from tacit.reporting.promises import promises
+from tacit.reporting.report_data import Lead
 from tacit.statement import Statement
 
 _SHORT_RUN = 12  # characters of a run's name that a terminal shows
@@ -31,7 +35,7 @@ class Told:
 
 def entries_table(entries: Sequence[Entry]) -> tables.Table:
     """Every release with its events, for readers who know the field."""
-    header = ("when", "run", "round", "what", "to whom", "user: event", "arrived")
+    header = ("when", "run", "round", "what", "to whom", "event for a user", "arrived")
     rows = tuple(
         (
             entry.at,
@@ -76,7 +80,7 @@ def in_doubt(doubt: str) -> str:
 def render(told: Told) -> str:
     """The whole page, for someone who has never seen an epsilon."""
     parts = (
-        elements.head(_TITLE, facts=_facts(told)),
+        elements.head(_TITLE, lead=_leads(told)),
         elements.notice(in_doubt(told.doubt)) if told.doubt else "",
         elements.section("meaning", "How much it says about me", _meaning(told)),
         elements.section("limit", "My limit", _limits(told)),
@@ -98,15 +102,19 @@ _CHOICES = (
 )
 
 
-def _facts(told: Told) -> list[tuple[str, str]]:
+def _leads(told: Told) -> tuple[Lead, ...]:
     rounds = {(entry.run, entry.round) for entry in told.entries}
-    first = told.entries[0].at[:10] if told.entries else "never"
-    return [
-        ("messages that left", f"{len(rounds):,}"),
-        ("the first", first),
-        ("requests refused", f"{sum(times for _, _, times, _ in told.refusals):,}"),
-        ("waiting to be sent", f"{told.waiting:,}"),
-    ]
+    first = told.entries[0].at[:10] if told.entries else None
+    refused = sum(times for _, _, times, _ in told.refusals)
+    detail = f"{told.waiting:,} waiting to be sent, {refused:,} requests refused."
+    if first is not None:
+        detail = f"The first on {first}; {detail}"
+    left = Lead("messages that left", f"{len(rounds):,}", detail)
+    return (
+        (epsilon_lead(told.totals, is_simulated=False), left)
+        if told.entries
+        else (left,)
+    )
 
 
 def _meaning(told: Told) -> str:
@@ -116,7 +124,8 @@ def _meaning(told: Told) -> str:
         "My history never leaves this device. What left are the messages listed below. "
         "For each who might look, this is the most that all of them together can say:"
     )
-    return opening + elements.listing(in_words(told.totals))
+    mine = [line for line in told.totals if line.unit is Unit.USER]
+    return opening + elements.promises(promises(mine))
 
 
 def _limits(told: Told) -> str:
@@ -128,10 +137,11 @@ def _limits(told: Told) -> str:
 def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
     whole = "everything about me" if cap.unit is Unit.USER else "any single thing I did"
     said = _total(cap, totals)
-    so_far = "no bound is known" if said.epsilon is None else f"{said.epsilon:.3g}"
+    known = said.epsilon
+    so_far = "no bound is known" if known is None else rounded_up(known)
     return (
         f"{WHO[cap.view]}, for {whole}: epsilon {cap.epsilon:g} ("
-        f"{beliefs(cap.epsilon, 'about me')}); so far: {so_far}."
+        f"{promise(cap.epsilon, cap.delta, 'about me')}); so far: {so_far}."
     )
 
 

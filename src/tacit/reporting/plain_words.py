@@ -22,6 +22,15 @@ _STRENGTHS = (
 _HARDLY = "hardly a promise"
 _MARGIN = 0.1  # above epsilon, so that the chance of more is bounded, see `meaning`
 
+_ABOUT = {
+    (Unit.USER, Adjacency.ZERO_OUT): "that a user took part",
+    (Unit.USER, Adjacency.REPLACE_ONE): "that a user's history is this one and not "
+    "another",
+    (Unit.ITEM, Adjacency.ZERO_OUT): "that a history has a certain item",
+    (Unit.ITEM, Adjacency.REPLACE_ONE): "that an item of a history is this one and "
+    "not another",
+}
+
 WHO = {
     View.RELEASE: "Other users, who see what is published",
     View.SERVER: "The server",
@@ -112,17 +121,32 @@ def meaning(line: Statement) -> str:
     """
     if line.epsilon is None:
         raise BadValue(f"'{line.what}' has no epsilon, so nothing bounds a belief")
-    about = (
-        "that a user took part"
-        if line.adjacency is Adjacency.ZERO_OUT
-        else "that a user's history is this one and not another"
-    )
-    worth = strength(line.epsilon)
-    if not line.delta:
-        return f"{worth}: {beliefs(line.epsilon, about)}"
-    chance = line.delta / -math.expm1(-_MARGIN)
-    grown = beliefs(line.epsilon + _MARGIN, about)
+    return promise(line.epsilon, line.delta or 0.0, _ABOUT[line.unit, line.adjacency])
+
+
+def promise(epsilon: float, delta: float, about: str) -> str:
+    """What an epsilon and a delta are worth, and what a belief can become under them.
+
+    >>> promise(1.0, 0.0, "in rain")[:43]
+    'a strong promise: a belief of 1 in 2 in rai'
+    """
+    worth = strength(epsilon)
+    if not delta:
+        return f"{worth}: {beliefs(epsilon, about)}"
+    chance = delta / -math.expm1(-_MARGIN)
+    grown = beliefs(epsilon + _MARGIN, about)
     return f"{worth}: {grown}, except with probability {_up(chance)}"
+
+
+def is_reassuring(lines: Sequence[Statement]) -> bool:
+    """Whether every line is proven with an epsilon that is called a promise at all."""
+    most, _ = _STRENGTHS[-1]
+    return bool(lines) and all(
+        line.standing is Standing.PROVEN
+        and line.epsilon is not None
+        and line.epsilon <= most
+        for line in lines
+    )
 
 
 def _up(chance: float) -> str:

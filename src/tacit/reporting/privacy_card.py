@@ -12,6 +12,9 @@ from typing import Any
 from tacit.errors import BadValue, TacitError
 from tacit.release import Standing, Unit
 from tacit.reporting import elements, plain_words, tables
+from tacit.reporting.html import epsilon_lead
+from tacit.reporting.promises import promises
+from tacit.reporting.report_data import Lead
 from tacit.statement import Statement
 
 Json = Mapping[str, Any]
@@ -29,9 +32,10 @@ _RELEASED = (
     "sums and noise are whole numbers, and the model may be published.",
 )
 _EPSILON = (
-    "Epsilon bounds what anybody can learn about one user from what they see: the "
-    "odds of any guess change at most by the factor e^epsilon, except with probability "
-    "delta. Smaller is better; 0 would be nothing at all. A promise holds for the unit "
+    "Epsilon bounds what anybody can learn about one user from what they see; each "
+    "promise says what a belief of 1 in 2, and of 1 in 100, can become at most, and "
+    "with which chance it may become more. Smaller is better; 0 would be nothing at "
+    "all, and above 8 hardly anything is promised. A promise holds for the unit "
     "(a user, or one interaction), the view (who looks) and the horizon that it "
     "names, and for no other."
 )
@@ -67,14 +71,14 @@ def _rendered(card: Json) -> str:
     notes = _NOTES + (_SIMULATED if card["simulation"] else _RELEASED)
     head = elements.head(
         f"Privacy card: {card['title']}",
-        facts=_facts(card),
+        lead=_leads(card),
         notes=notes,
         simulation=card["simulation"],
     )
     totals = _lines(card["totals"])
     parts = (
         head,
-        elements.section("short", "In short", _short(totals)),
+        elements.section("short", "Who can learn what about a user", _short(totals)),
         elements.section("data", "What data there is", _data(card)),
         elements.section("who", "What leaves a device, and who sees it", _who(card)),
         elements.section("cells", "The promises in full", _cells(card)),
@@ -92,15 +96,26 @@ def _lines(told: list[Json]) -> list[Statement]:
     return [Statement.from_json(line) for line in told]
 
 
-def _facts(card: Json) -> tuple[tuple[str, str], ...]:
-    data, budget = card["data"], card["budget"]
+def _leads(card: Json) -> tuple[Lead, ...]:
+    data, begun = card["data"], card["rounds_begun"]
     return (
-        ("method", card["method"]["name"]),
-        ("data", data["source"]),
-        ("users who may take part", f"{data['people']:,}"),
-        ("items", f"{data['items']:,}"),
-        ("rounds begun, of planned", f"{card['rounds_begun']} of {budget['rounds']}"),
-        ("made with", f"Tacit {card['tacit']}"),
+        epsilon_lead(_lines(card["totals"]), is_simulated=card["simulation"]),
+        Lead(
+            "users who may take part",
+            f"{data['people']:,}",
+            f"{data['items']:,} items of {data['source']}; {begun} of "
+            f"{card['budget']['rounds']} rounds begun.",
+        ),
+    )
+
+
+def _facts(card: Json) -> str:
+    return elements.facts(
+        (
+            ("method", card["method"]["name"]),
+            ("data", card["data"]["source"]),
+            ("made with", f"Tacit {card['tacit']}"),
+        )
     )
 
 
@@ -111,7 +126,7 @@ def _short(totals: list[Statement]) -> str:
     if kept == len(mine):
         verdict = elements.notice(
             "A proven promise holds whoever looks, under what it assumes.",
-            good=True,
+            good=plain_words.is_reassuring(mine),
         )
     elif kept:
         verdict = elements.notice(
@@ -119,7 +134,7 @@ def _short(totals: list[Statement]) -> str:
         )
     else:
         verdict = elements.notice("Nothing is promised to anyone.")
-    return verdict + elements.listing(plain_words.in_words(totals))
+    return verdict + elements.promises(promises(mine))
 
 
 def _data(card: Json) -> str:
@@ -147,10 +162,10 @@ def _who(card: Json) -> str:
 def _cells(card: Json) -> str:
     each = tables.privacy(_lines(card["releases"]), caption="Each release by itself")
     total = tables.privacy(_lines(card["totals"]), caption="Everything together")
+    every = elements.table(total, heads=1) + elements.table(each, heads=1)
     return (
         elements.paragraph(_EPSILON)
-        + elements.table(total, heads=1)
-        + elements.table(each, heads=1)
+        + elements.folded(every, summary="Every promise with all its terms")
         + _refreshed(card)
     )
 
@@ -209,7 +224,7 @@ def _budget(card: Json) -> str:
     header = ("trainings", "view", "group", "epsilon of a user")
     caption = "What training so many times composes to"
     table = tables.Table(caption, header, tuple(again))
-    return elements.listing(facts) + elements.table(table, heads=1)
+    return elements.listing(facts) + elements.table(table)
 
 
 def _serving(card: Json) -> str:
@@ -238,7 +253,7 @@ def _serving(card: Json) -> str:
     header = ("days", "what", "unit", "view", "epsilon")
     caption = "Taking part and being served, together"
     table = tables.Table(caption, header, tuple(rows))
-    return elements.paragraph(lead) + elements.table(table, heads=1)
+    return elements.paragraph(lead) + elements.table(table)
 
 
 def _groups(budget: Json) -> tuple[str, ...]:
@@ -284,7 +299,7 @@ def _contact(card: Json) -> str:
     given = card["contact"]
     return elements.paragraph(
         given or "No contact was given; set privacy.contact in the experiment."
-    )
+    ) + _facts(card)
 
 
 def _outcome(ok: bool) -> str:

@@ -22,12 +22,24 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """A fact that a page begins with: a large value, and what it covers."""
+
+    label: str
+    value: str
+    detail: str = ""
+    is_proven: bool = False  # an epsilon that is proven stands in color
+
+
+@dataclass(frozen=True)
 class Contender:
     """One method or baseline in a comparison, with its metrics."""
 
     method: str
     metrics: Mapping[str, Estimate]
-    is_this_run: bool = False  # the one the report is about; drawn in color
+    is_this_run: bool = False  # the one that the report is about
+    # The proven one, of a user's whole history against who sees the model.
+    epsilon: float | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,9 @@ class User:
     name: str
     history: tuple[str, ...]
     recommended: tuple[tuple[str, float], ...]  # (title, score), best first
+    # For each line of the list the titles of the history that speak most for it; empty
+    # where the method cannot say, or where only popularity does.
+    reasons: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,16 +108,6 @@ class Costs:
     peak_bytes: float | None
 
 
-@dataclass(frozen=True)
-class Attacked:
-    """How well an attack did on what leaves under one mechanism."""
-
-    mechanism: str
-    value: Estimate
-    is_protected: bool
-    most: float | None = None  # what no attack can pass, where that is known
-
-
 Groups = Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # label, metric, method
 
 
@@ -113,6 +118,7 @@ class Report:
     title: str
     command: str  # what was typed to make it
     simulation: bool  # seeds were used: no figure holds for a real release
+    lead: tuple[Lead, ...] = ()  # what stands first, beside the epsilon
     facts: tuple[tuple[str, str], ...] = ()
     statements: tuple[Statement, ...] = ()
     released: tuple[str, ...] = ()  # a sentence for each metric that was released

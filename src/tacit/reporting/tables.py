@@ -231,8 +231,9 @@ class InTerminal:
         from rich.text import Text
 
         caption = wrapped(shown(self.table.caption, longest=None), options.max_width)
-        yield Text("\n".join(caption), style="bold")
-        yield Text("\n".join(self.lines(options.max_width)) + "\n")
+        lines = "\n".join(self.lines(options.max_width))
+        yield Text("\n".join(caption), style="bold", no_wrap=True, overflow="ignore")
+        yield Text(f"{lines}\n", no_wrap=True, overflow="ignore")
 
     def lines(self, width: int) -> list[str]:
         """The header, a rule and the rows."""
@@ -293,7 +294,9 @@ def merged(
     for said, views in alike.items():
         for held in _distinct(tuple(v) for v in views.values()):
             units = [unit for unit, mine in views.items() if tuple(mine) == held]
-            yield said, units, list(held)
+            # What holds for a user holds for each item, and is said of the user.
+            unit = Unit.USER if Unit.USER in units else Unit.ITEM
+            yield replace(said, unit=unit), units, list(held)
 
 
 def _named(some: Sequence[str], *, of: type[StrEnum]) -> str:

@@ -7,6 +7,7 @@ Only a single word that is longer than the width stands out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from rich.cells import cell_len
 GAP = "  "
 _NARROW = 12  # columns below which a text is not squeezed: a word on every line
 _LINES = 4  # a cell with more lines than this is better read in a block of its own
+
+_BLANK = re.compile(r"\s+(?!%)")  # a number and its percent sign stay together
 
 Rows = Sequence[Sequence[str]]
 
@@ -26,7 +29,7 @@ def wrapped(text: str, width: int, *, first: str = "", later: str = "") -> list[
     ['- a list', '  of', '  words']
     """
     lines, line, is_empty = [], first, True
-    for word in text.split():
+    for word in _BLANK.split(text.strip()):
         longer = f"{line}{word}" if is_empty else f"{line} {word}"
         if not is_empty and cell_len(longer) > width:
             lines.append(line)
@@ -125,4 +128,6 @@ def _blocks(header: Sequence[str], rows: Rows, width: int) -> Iterator[str]:
 
 
 def _longest(column: Sequence[str]) -> int:
-    return max((cell_len(word) for cell in column for word in cell.split()), default=0)
+    return max(
+        (cell_len(word) for cell in column for word in _BLANK.split(cell)), default=0
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.reporting import elements, plots
+from tacit.reporting import charts, elements
 from tacit.reporting.tables import Table
 from tacit.reproduction.tables import Chart, ReproducedTable, Reproduction, Row
 
@@ -29,7 +29,7 @@ def _chart(chart: Chart) -> str:
         name: tuple(zip(line.x, line.y, line.se, strict=True))
         for name, line in chart.lines.items()
     }
-    drawn = plots.lines(chart.name, lines, x=chart.x, y=chart.y, levels=chart.levels)
+    drawn = charts.lines(lines, x=chart.x, y=chart.y, levels=chart.levels)
     caption = f"{chart.name}; bars are one standard error over {chart.over}."
     return elements.figure(drawn, caption)
 

@@ -16,6 +16,7 @@ from typing import Literal
 
 from tacit import check
 from tacit.errors import BadValue, MissingExtra
+from tacit.experiment.assemble import data_read_once
 from tacit.experiment.training import Nobody, Watch
 from tacit.reproduction.cells import Cell, Results
 from tacit.reproduction.tables import Reproduction
@@ -77,7 +78,8 @@ class Study:
         asked = [*self.tables.values()] if table is None else [self.tables[table]]
         whole = Table.joined(asked)
         check_extras(whole.needed())
-        return whole.make(Results(out, whole.cells, watch or Nobody()))
+        with data_read_once():
+            return whole.make(Results(out, whole.cells, watch or Nobody()))
 
 
 def check_extras(needed: Mapping[str, str]) -> None:

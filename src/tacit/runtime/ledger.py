@@ -27,7 +27,6 @@ from tacit.release import (
     CellName,
     Release,
     Standing,
-    View,
 )
 from tacit.statement import MOST_LOCAL_DELTA, Statement, figure, joined, most_delta
 
@@ -53,12 +52,12 @@ def terms_of(
 
 
 def caps_of(plan: Plan, group: str) -> tuple[Cap, ...]:
-    """The group's target, as every client keeps it: for a user, in the release view."""
+    """The group's target, as every client keeps it: for a user, in the plan's view."""
     target = plan.target_of(group)
     if target is None:
         return ()
     delta = 0.0 if plan.delta is None else plan.delta
-    return (Cap(target, delta, view=View.RELEASE),)
+    return (Cap(target, delta, view=plan.calibrated_view),)
 
 
 def statements(ledger: ClientLedger) -> tuple[Statement, ...]:

@@ -17,8 +17,8 @@ from tacit.ledger.cohort import CohortLedger, Limits
 from tacit.method import Clients, Ledger, Method, Server, participate
 from tacit.runtime.secrets import Secrets
 from tacit.sampling import Draw
-from tacit.transport.channels import Channel, RoundContext
-from tacit.transport.codec import broadcast_size, wire_size
+from tacit.transport.channels import Channel, RoundContext, report_size
+from tacit.transport.codec import broadcast_size
 from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Tree
 
@@ -225,6 +225,6 @@ class _Cohort:
         return self.before.with_state(self.cohort, Tree.concatenate(self.states))
 
     def tally(self, round: int) -> Tally:
-        up = self.took_part * wire_size(self.layout)
+        up = self.took_part * report_size(self.population.channel.name, self.layout)
         down = self.asked * broadcast_size(self.broadcast)
         return Tally(round, self.asked, self.took_part, up, down)

@@ -32,10 +32,11 @@ from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
 from tacit.runtime.secrets import Secrets
 from tacit.runtime.warm_start import Earlier
-from tacit.sampling import FixedSize
+from tacit.sampling import Everyone, FixedSize
 from tacit.statement import Account, Past, account
 from tacit.transport.channels import Channel, channel
 from tacit.transport.exact_total import check_exact
+from tacit.transport.shared_sum import SharedSum
 
 RELEASE_ASSUMES = (
     "AES-256 and the operating system's randomness",
@@ -85,7 +86,9 @@ class Simulation:
             check.count(chunk=self.chunk)
         self._check_groups()
         check_plan(self.method, self.plan)
-        if self.is_release and isinstance(self.method, SumMethod):
+        if self.plan.has_two_servers:
+            self._check_shared(self.method)
+        elif self.is_release and isinstance(self.method, SumMethod):
             self._check_exact(self.method)
 
     def start(self) -> State:
@@ -216,6 +219,22 @@ class Simulation:
                 layout = method.layout(self.plan, self.catalog, round=first)
                 check_exact(mechanism, layout)
 
+    def _check_shared(self, method: Method) -> None:
+        """Refuse what two servers cannot add up, before anyone is asked."""
+        if self.is_release:
+            raise Refused(
+                "a release over 'two_servers' needs two operators, and this process "
+                "would be both: it could open every report; use channel = "
+                "'secure_sum', which says so, or simulate"
+            )
+        if not isinstance(method, SumMethod):
+            return  # its bound and noise are known when the first round begins
+        layouts = method.report_layouts(self.plan, self.catalog)
+        for phase, layout in zip(method.phases(self.plan), layouts, strict=True):
+            mechanism = method.privacy.mechanism(phase, method.privacy.told(phase, {}))
+            most_reports = self.plan.population
+            SharedSum.of(mechanism, layout, most_reports=most_reports)  # refuses
+
     def _check_groups(self) -> None:
         """Refuse groups that are not as large as the plan, and so the account, says."""
         names, n = [*self.plan.groups], self.plan.population
@@ -237,6 +256,8 @@ def check_plan(method: Method, plan: Plan) -> None:
     """Refuse what cannot work, or would break the sensitivity the account relies on."""
     check_offered(method)
     carrier = channel(plan.channel)
+    if plan.has_two_servers:
+        _check_two_servers(plan)
     for reader in dict.fromkeys(method.aggregators(plan)):
         name = type(reader).__name__
         if carrier.delivers not in reader.accepts:
@@ -253,6 +274,22 @@ def check_plan(method: Method, plan: Plan) -> None:
                 "result by more than a clip; use Mean, or robust statistics over sums "
                 "that are noisy already"
             )
+
+
+def _check_two_servers(plan: Plan) -> None:
+    """Refuse samplers that earn nothing over two servers, and sums beside them."""
+    if not isinstance(plan.sampler, Everyone):
+        raise Refused(
+            f"the sampler is {type(plan.sampler).__name__}, and over 'two_servers' the "
+            "leader sees who reports in a round: a cohort drawn in secret earns "
+            "nothing in the server's view; use run.sampler.name = 'everyone'"
+        )
+    if plan.before:
+        raise Refused(
+            f"'{plan.before[0].what}' is released before the first round by one "
+            "aggregator that sees the reports, which two servers do not have; declare "
+            "the items"
+        )
 
 
 def _is_central(releases: tuple[Release, ...]) -> bool:

@@ -59,6 +59,16 @@ class Interests:
         """The strongest interest of each user."""
         return self.closeness(users).argmax(axis=1)
 
+    def of_users(
+        self,
+        means: Float64[np.ndarray, "interests factors"],
+        shares: Float64[np.ndarray, "interests"],
+    ) -> Interests:
+        """As many interests with these means and shares, which also give directions."""
+        mean = shares @ means
+        directions = _unit((means - mean) @ self.axes)
+        return Interests(self.axes, mean, directions, means, shares)
+
 
 def find_interests(
     space: ItemSpace, users: Users, *, count: int, key: Key

@@ -2,8 +2,8 @@
 
 Invented users (`population`) cost nothing, but a server may know better. Those who took
 part in training add up, in one round, how many have each interest and how their vectors
-differ from the public mean of it. Directions stay public, and so does the choice of an
-interest.
+differ from the public mean of it. The mean of all follows, and each interest takes the
+direction of its new mean.
 
     client   b the nearest interest, e = (u - u_b) cut to norm c
              sends, in block b, (1/2, sqrt(3)/2 e / c): norm 1 at the most, else zeros
@@ -20,7 +20,7 @@ James and Stein's (1961): where noise explains the whole shift, the public mean 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -110,7 +110,7 @@ class InterestSums:
         return own, np.concatenate([count, _VECTOR * apart], axis=1)
 
     def learn(self, total: Blocks) -> Interests:
-        """The interests with the means and shares that the noisy sum tells."""
+        """The interests of users with the means and shares that the noisy sum tells."""
         expected = (len(self.interests), 1 + len(self.interests.mean))
         if total.shape != expected:
             raise BadValue(f"a sum of shape {total.shape}; needed is {expected}")
@@ -123,5 +123,4 @@ class InterestSums:
         squares = np.maximum((shift**2).sum(axis=1), 1e-300)
         trust = np.maximum(0.0, 1.0 - explained / squares)
         means = self.interests.means + trust[:, None] * shift
-        shares = counts / counts.sum()
-        return replace(self.interests, means=means, shares=shares)
+        return self.interests.of_users(means, counts / counts.sum())

@@ -33,7 +33,6 @@ from tacit.transport.messages import (
     BroadcastLayout,
     Layout,
     PublicSlot,
-    Queries,
     Reports,
     Slot,
 )
@@ -97,7 +96,7 @@ class ToyFactors(Method):
         return Tastes(Tree.dense(u=self._solve(broadcast, shards)[0]))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """The scores u Vᵀ + b of the candidates."""
         items = candidates.items

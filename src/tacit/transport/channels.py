@@ -3,16 +3,19 @@
     direct       every report, with its sender                     -> Each
     shuffle      messages in random order, senders gone            -> Unlinked
     secure_sum   the sum, with the round's noise already in it     -> Sum
+    two_servers  the same, from two aggregators who see no report  -> Sum
 
 `Each` is read once and lazily: a chunk of clients computes when the aggregator asks for
 it, so the memory of a round is one chunk, whatever the size of the cohort.
 
 `secure_sum` is an ideal functionality in this version: somebody trusted sums and adds
-the noise, and whoever relies on it says `assumes: trusted aggregator`.
+the noise, and whoever relies on it says `assumes: trusted aggregator`. `two_servers`
+is the twin of two real aggregators: the same whole numbers, in one process.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -23,8 +26,10 @@ from tacit import check
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.sum_mechanism import SumMechanism
+from tacit.transport.codec import wire_size
 from tacit.transport.exact_total import exact_total
 from tacit.transport.messages import Layout, Reports
+from tacit.transport.shared_sum import SharedSum, play, sealed_size
 from tacit.tree import Array, Arrays, Dense, Tree
 
 
@@ -66,6 +71,7 @@ class RoundContext:
     mechanism: SumMechanism | None = None  # None: reports are summed as they are
     min_contributors: int = 1
     planned: float = 1.0  # the planned size of the cohort
+    most_reports: int | None = None  # that may come; None: as many as planned
     secret: bytes | None = None  # of the noise in a release, which is summed exactly
 
 
@@ -145,6 +151,45 @@ class SecureSum:
         return Sum(summed((chunk.tree for chunk in chunks if len(chunk)), context))
 
 
+@dataclass(frozen=True)
+class TwoServers:
+    """Two aggregators add up halves of reports, and each adds noise of its own.
+
+    Guarantee: whoever sees all that one aggregator and all other clients see, and what
+    is published, sees one user's report under the noise of the other aggregator. Who
+    sees what is published alone sees it under the noise of both: the method's noise.
+    Assumes: one of the aggregators is honest. Clients bound their own reports, for
+    nobody can look into a half: a client that lies can spoil a sum.
+    Source: docs/two_servers.md.
+    """
+
+    name: str = "two_servers"
+    delivers: type[Delivery] = Sum
+
+    def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
+        """The sum of what both aggregators publish."""
+        shared = shared_sum(context)
+        trees = (chunk.tree for chunk in chunks if len(chunk))
+        total, contributors = shared.total(trees)
+        if contributors < context.min_contributors and context.min_contributors > 1:
+            raise Refused(
+                f"{contributors} contributed and the plan promises at least "
+                f"{context.min_contributors}: no aggregator publishes anything"
+            )
+        both = play(total, shared, _noise_key(context))
+        return Sum(shared.decoded(one.published for one in both))
+
+
+def shared_sum(context: RoundContext) -> SharedSum:
+    """The whole numbers of a round over two servers; refuses what has none."""
+    most_reports = context.most_reports or math.ceil(context.planned)
+    return SharedSum.of(context.mechanism, context.layout, most_reports=most_reports)
+
+
+def _noise_key(context: RoundContext) -> Key:
+    return context.key if context.secret is None else Key.from_secret(context.secret)
+
+
 def bare_sum(trees: Iterable[Tree], layout: Layout) -> dict[str, Array]:
     """The sum of reports; zero if there are none.
 
@@ -190,8 +235,13 @@ def summed(trees: Iterable[Tree], context: RoundContext) -> dict[str, Array]:
     return mechanism.add(_folded(bounded, zero, layout), context.key)
 
 
+def report_size(name: str, layout: Layout) -> int:
+    """The bytes that a client sends in a round over the channel of this name."""
+    return sealed_size(layout) if name == TwoServers.name else wire_size(layout)
+
+
 _CHANNELS: Mapping[str, Channel] = {
-    c.name: c for c in (Direct(), Shuffle(), SecureSum())
+    c.name: c for c in (Direct(), Shuffle(), SecureSum(), TwoServers())
 }
 
 

@@ -3,7 +3,7 @@
     offset  bytes  field
     0       4      magic, b"TCIT"
     4       1      version
-    5       1      kind: 1 Broadcast, 2 Report, 3 Query
+    5       1      kind: 1 Broadcast, 2 Report
     6       2      phase of a Broadcast (unsigned), else zero
     8       8      round (unsigned)
     16      8      body length (unsigned)
@@ -29,17 +29,17 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from tacit.errors import BadMessage, Refused
-from tacit.transport.messages import DIGEST_BYTES, Broadcast, Layout, Queries, Reports
+from tacit.transport.messages import DIGEST_BYTES, Broadcast, Layout, Reports
 from tacit.tree import Array, Arrays, Tree
 
 VERSION = 1
 MAGIC = b"TCIT"
 _HEADER = struct.Struct("<4sBBHQQ16s")
 _CHECKSUM = 16  # bytes; against damage, where 2**-128 is far more than enough
-_BROADCAST, _REPORT, _QUERY = 1, 2, 3
-_KINDS = {_BROADCAST: "Broadcast", _REPORT: "Report", _QUERY: "Query"}
+_BROADCAST, _REPORT = 1, 2
+_KINDS = {_BROADCAST: "Broadcast", _REPORT: "Report"}
 
-Message = TypeVar("Message", Broadcast, Reports, Queries)
+Message = TypeVar("Message", Broadcast, Reports)
 
 
 def encode_broadcast(broadcast: Broadcast) -> bytes:
@@ -62,26 +62,14 @@ def decode_broadcast(message: bytes) -> Broadcast:
 
 def encode_reports(broadcast: Broadcast, reports: Reports) -> list[bytes]:
     """One message per client, in answer to `broadcast`."""
-    return _encode_rows(_REPORT, broadcast, _only(Reports, reports).tree)
+    return _encode_rows(broadcast, _only(Reports, reports).tree)
 
 
 def decode_reports(
     broadcast: Broadcast, messages: Sequence[bytes], layout: Layout
 ) -> Reports:
     """The stacked reports of these messages; each must answer `broadcast`."""
-    return Reports(_decode_rows(_REPORT, broadcast, messages, layout))
-
-
-def encode_queries(broadcast: Broadcast, queries: Queries) -> list[bytes]:
-    """One message per client, in the order of the queries."""
-    return _encode_rows(_QUERY, broadcast, _only(Queries, queries).tree)
-
-
-def decode_queries(
-    broadcast: Broadcast, messages: Sequence[bytes], layout: Layout
-) -> Queries:
-    """The stacked queries in these messages."""
-    return Queries(_decode_rows(_QUERY, broadcast, messages, layout))
+    return Reports(_decode_rows(broadcast, messages, layout))
 
 
 def wire_size(layout: Layout) -> int:
@@ -113,7 +101,7 @@ def _only(kind: type[Message], message: object) -> Message:
     return message
 
 
-def _encode_rows(kind: int, broadcast: Broadcast, tree: Tree) -> list[bytes]:
+def _encode_rows(broadcast: Broadcast, tree: Tree) -> list[bytes]:
     stored = {
         name + suffix: part
         for name, leaf in tree.leaves.items()
@@ -121,7 +109,7 @@ def _encode_rows(kind: int, broadcast: Broadcast, tree: Tree) -> list[bytes]:
     }
     return [
         _encode(
-            kind,
+            _REPORT,
             broadcast.round,
             broadcast.agreement,
             {n: a[i] for n, a in stored.items()},
@@ -131,12 +119,12 @@ def _encode_rows(kind: int, broadcast: Broadcast, tree: Tree) -> list[bytes]:
 
 
 def _decode_rows(
-    kind: int, broadcast: Broadcast, messages: Sequence[bytes], layout: Layout
+    broadcast: Broadcast, messages: Sequence[bytes], layout: Layout
 ) -> Tree:
     if not messages:
         return Tree({})
     size = wire_size(layout)
-    rows = [_decode_row(kind, broadcast, message, layout, size) for message in messages]
+    rows = [_decode_row(broadcast, message, layout, size) for message in messages]
     return Tree(
         {
             name: slot.leaf(
@@ -148,11 +136,11 @@ def _decode_rows(
 
 
 def _decode_row(
-    kind: int, broadcast: Broadcast, message: bytes, layout: Layout, size: int
+    broadcast: Broadcast, message: bytes, layout: Layout, size: int
 ) -> dict[str, Array]:
     if len(message) != size:  # before anything is parsed or allocated
         raise BadMessage(f"{len(message)} bytes; every such message has {size}")
-    round_, digest, arrays, _ = _decode(kind, message)
+    round_, digest, arrays, _ = _decode(_REPORT, message)
     if (round_, digest) != (broadcast.round, broadcast.agreement):
         raise BadMessage(
             f"answers round {round_} of agreement {digest.hex()}; "

@@ -1,10 +1,10 @@
-"""The only three things that may be encoded; all else stays where it is.
+"""The only two things that may be encoded here; all else stays where it is.
 
     Broadcast  server -> everyone   what everyone may see
     Reports    clients -> channel   all that a cohort says in a round
-    Queries    clients -> server    all that a cohort asks when the server ranks
 
-Layouts say beforehand what each of them looks like.
+Layouts say beforehand what each of them looks like. What a client says to be served has
+bytes of its own: `serving.query`.
 """
 
 from __future__ import annotations
@@ -89,16 +89,6 @@ class Reports:
             for part in leaf.parts.values():
                 if part.dtype.kind == "f" and not np.isfinite(part).all():
                     raise BadMessage(f"'{name}' of a report is not finite")
-
-
-@dataclass(frozen=True)
-class Queries:
-    """What clients ask where the server ranks; axis 0 is the client."""
-
-    tree: Tree
-
-    def __len__(self) -> int:
-        return len(self.tree)
 
 
 @dataclass(frozen=True)

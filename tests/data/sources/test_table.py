@@ -181,7 +181,7 @@ def test_a_bad_field_is_named_with_its_line(tmp_path, column, text, batch, monke
         (
             "user;item\nann;7\n",
             1,
-            "no column 'who', 'what'; the columns are 'user', 'it",
+            "no columns 'who', 'what'; the columns are 'user', 'it",
         ),
         ("who,item\nann,7\n", 1, "no column 'what'; the columns are 'who', 'item'"),
         ('who,what\nann,7\nann,"7"8\n', 3, "check its quotation marks"),

@@ -325,9 +325,10 @@ def _columns(path: Path, line: str, mark: str, layout: Layout) -> list[str]:
 def missing_columns(wanted: Sequence[str], header: Sequence[str]) -> str:
     """Which columns are not there, which are, and which was probably meant."""
     missing = [name for name in wanted if name not in header]
-    near = [check.nearest(name, header) for name in missing]
-    hints = [f"did you mean {quoted(name)}? " for name in near if name]
-    told = f"there is no column {listed(missing)}; {''.join(hints)}"
+    near = [name for one in missing if (name := check.nearest(one, header))]
+    are = "is no column" if len(missing) == 1 else "are no columns"
+    hint = f"did you mean {' and '.join(map(quoted, near))}? " if near else ""
+    told = f"there {are} {listed(missing)}; {hint}"
     return f"{told}the columns are {listed(header)}"
 
 

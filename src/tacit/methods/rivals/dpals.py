@@ -58,7 +58,6 @@ from tacit.method import (
     Phase,
     Plan,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -279,7 +278,7 @@ class Dpals(SumMethod):
         return Tastes(Tree.dense(user=self._users(x, broadcast.weights["items"])))
 
     def score(
-        self, broadcast: Broadcast, person: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, person: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 7: u·v on the head; the tail below it, by counts."""
         known, u = broadcast.weights, person.tree["user"]

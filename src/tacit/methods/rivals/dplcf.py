@@ -51,7 +51,6 @@ from tacit.method import (
     Phase,
     Plan,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -214,7 +213,7 @@ class Dplcf(Method):
         return Tastes(Tree.dense(scores=(held @ similar.T).toarray()))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """What `represent` found, for the candidates."""
         return user.tree["scores"][:, candidates.items]

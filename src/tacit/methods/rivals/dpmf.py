@@ -53,7 +53,6 @@ from tacit.method import (
     Plan,
     Profiles,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -297,7 +296,7 @@ class Dpmf(SumMethod):
         return Tastes(Tree.dense(user=user))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 6: inner products with the head, and below them the tail."""
         weights = broadcast.weights

@@ -40,7 +40,6 @@ from tacit.method import (
     Phase,
     Plan,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -152,7 +151,7 @@ class Fofl(SumMethod):
         return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 4: the adapted network's scores of the candidates."""
         return self.cohort(broadcast).scores(user.tree, candidates.items)

@@ -37,7 +37,6 @@ from tacit.method import (
     Plan,
     Profiles,
     PublicSlot,
-    Queries,
     Scores,
     Server,
     Shards,
@@ -169,7 +168,7 @@ class NnSelf(SumMethod):
         return Tastes(self.cohort(broadcast).taste(clients.state, shards, how, keys))
 
     def score(
-        self, broadcast: Broadcast, user: Tastes | Queries, candidates: Candidates
+        self, broadcast: Broadcast, user: Tastes, candidates: Candidates
     ) -> Scores:
         """Line 5: the adapted network's scores of the candidates."""
         return self.cohort(broadcast).scores(user.tree, candidates.items)

@@ -1,0 +1,92 @@
+"""What is promised against each group of observers, as data for cards on a page.
+
+It says what the account says, sorted for a reader: a figure that may be called epsilon,
+what it means, and the terms on which it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
+from tacit.reporting.guarantees import rounded_up
+from tacit.reporting.plain_words import meaning
+from tacit.reporting.tables import merged
+from tacit.statement import Statement
+
+_OBSERVERS = {
+    (View.RELEASE, View.SERVER): "The server, and everyone who sees the model",
+    (View.RELEASE,): "Everyone who sees the model",
+    (View.SERVER,): "The server",
+    (View.COLLUSION,): "The server together with whoever relays or adds reports",
+    (View.SERVER, View.COLLUSION): "The server, also together with whoever relays",
+    (View.RELEASE, View.COLLUSION): "Everyone who sees the model, and who colludes",
+    (View.RELEASE, View.SERVER, View.COLLUSION): "Everyone, whoever works together",
+}
+_UNITS = {
+    (Unit.USER,): "a user's whole history",
+    (Unit.ITEM,): "one item of a history",
+    (Unit.USER, Unit.ITEM): "a user's whole history",  # and so also any item of it
+}
+_NEIGHBOURS = {
+    Adjacency.ZERO_OUT: "there or not",
+    Adjacency.REPLACE_ONE: "this or any other",
+}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What some observers can learn at most; `epsilon` is None if nothing is proven."""
+
+    observers: str
+    standing: Standing
+    epsilon: float | None
+    meaning: str  # for a line that is not proven, the reason
+    terms: tuple[str, ...] = ()
+
+    @property
+    def figure(self) -> str:
+        """The epsilon, rounded up, or that there is none."""
+        return "no promise" if self.epsilon is None else f"ε {rounded_up(self.epsilon)}"
+
+
+def promises(statements: Sequence[Statement]) -> Iterator[Promise]:
+    """One promise per group of observers that are told the same; about users first."""
+    found = [*merged(statements)]
+    for said, units, views in sorted(found, key=lambda one: Unit.USER not in one[1]):
+        yield _promise(said, tuple(map(Unit, units)), tuple(map(View, views)))
+
+
+def largest(statements: Sequence[Statement]) -> Promise | None:
+    """The weakest promise that is proven for a user's whole history, if there is one.
+
+    Whoever is not covered by a proof is named by the other promises, not by this one.
+    """
+    mine = [said for said in statements if said.unit is Unit.USER]
+    proven = [one for one in promises(mine) if one.epsilon is not None]
+    return max(proven, key=lambda one: one.epsilon or 0.0, default=None)
+
+
+def _promise(
+    said: Statement, units: tuple[Unit, ...], views: tuple[View, ...]
+) -> Promise:
+    observers = _OBSERVERS[views]
+    if said.group != EVERYONE:
+        observers += f", about users of group '{said.group}'"
+    unit = _UNITS[units]
+    if said.standing is not Standing.PROVEN or said.epsilon is None:
+        claim = ""
+        if said.published_epsilon is not None:
+            claim = f"; a paper claims {said.published_epsilon:g}, which is not shown"
+        return Promise(observers, said.standing, None, _sentence(said.reason + claim))
+    delta = f"delta {said.delta:g}" if said.delta else "delta 0"
+    about = f"For {unit} ({_NEIGHBOURS[said.adjacency]}), {delta}, {said.horizon}."
+    assumed = "" if said.assumes == "nothing" else f" Assumes: {said.assumes}."
+    grounds = f"Rests on: {said.reason}.{assumed}"
+    means = _sentence(meaning(said))
+    return Promise(observers, said.standing, said.epsilon, means, (about, grounds))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
