@@ -243,6 +243,10 @@ def figure_7(bench: Bench) -> Table:
             for b, cell in cells.items()
             if b != INTERESTS
         ]
+        claims += [
+            _claim(f"B = {b} is above its start", results[cell], results[starts[b]])
+            for b, cell in cells.items()
+        ]
         name = f"{PUBLISHED['figure-7'].where}, AUC on {bench.name}"
         return Reproduction((ReproducedTable(name, tuple(rows)),), tuple(claims))
 
