@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from documentation.charts import Area, Bar, bars, frontier
+from documentation.charts import Area, Bar, Frontier, bars
 from documentation.drawing import MARGIN, Drawing
 from documentation.page_tables import ROOT, number, row
 
@@ -513,15 +513,8 @@ def evidence(is_wide: bool) -> Drawing:
     _headed(drawing, attack, "What leaks", "of a history, in one round")
     _headed(drawing, card, "What is promised", "the demo, a whole history")
     levels = {"EASE, no privacy": ease}
-    frontier(
-        drawing,
-        curves,
-        epsilons=EPSILONS,
-        series=series,
-        levels=levels,
-        low=0.15,
-        top=0.45,
-    )
+    lines = Frontier(EPSILONS, series, levels, low=0.15, top=0.45)
+    lines.draw(drawing, curves)
     bars(drawing, attack, attack_bars(), chance=chance, said=f"| a guess: {chance:.0%}")
     _card(drawing, card)
     return drawing
