@@ -8,7 +8,8 @@ from math import ceil
 
 from documentation.drawing import Drawing
 
-COLORS = ("good", "third", "fifth", "fourth", "warn")
+COLORS = ("good", "third", "fifth", "fourth", "warn")  # one per line of a frontier
+Name = tuple[float, str, str]  # the height of a line's end, its name, its color
 
 
 @dataclass(frozen=True)
@@ -22,89 +23,80 @@ class Area:
     size: float = 13
 
 
-def frontier(
-    drawing: Drawing,
-    area: Area,
-    *,
-    epsilons: Sequence[float],
-    series: Mapping[str, Sequence[float]],
-    levels: Mapping[str, float],
-    low: float,
-    top: float,
-) -> None:
+@dataclass(frozen=True)
+class Frontier:
     """A line per method over epsilon, named at its end; dashed lines across.
 
     Epsilons stand at equal distances: each is twice the one before.
     """
-    size = area.size
-    left, right = area.x + 2.4 * size, area.x + area.width - 9.6 * size
-    bottom, high = area.y + area.height - 3.1 * size, area.y
 
-    def at(number: int, value: float) -> tuple[float, float]:
-        step = (right - left - 2 * size) / (len(epsilons) - 1)
-        return left + size + number * step, bottom - (bottom - high) * (value - low) / (
-            top - low
-        )
+    epsilons: Sequence[float]
+    series: Mapping[str, Sequence[float]]
+    levels: Mapping[str, float]
+    low: float
+    top: float
 
-    for tick in range(ceil(low * 20), int(top * 20) + 1):
-        y = at(0, tick / 20)[1]
-        drawing.line([(left, y), (right, y)], color="line", weight=0.7)
-        label = f"{tick / 20:.2f}".lstrip("0")
-        drawing.text(
-            left - 6, y + 0.35 * size, label, size=size, color="quiet", anchor="end"
-        )
-    for number, epsilon in enumerate(epsilons):
-        x = at(number, low)[0]
-        drawing.text(
-            x,
-            bottom + 1.3 * size,
-            f"ε {epsilon:g}",
-            size=size,
-            color="quiet",
-            anchor="middle",
-        )
-    names: list[tuple[float, str, str]] = []
-    for name, level in levels.items():
-        y = at(0, level)[1]
-        drawing.line([(left, y), (right, y)], color="quiet", dashed=True, weight=1.3)
-        names.append((y, name, "quiet"))
-    for color, (name, values) in reversed([*zip(COLORS, series.items(), strict=False)]):
-        points = [at(number, value) for number, value in enumerate(values)]
-        drawing.line(points, color=color, weight=2.8 if color == "good" else 1.8)
-        for x, y in points:
-            drawing.dot(x, y, radius=4 if color == "good" else 3, fill=color)
-        names.append((points[-1][1], name, color))
-    for y, name, color in _apart(names, 1.2 * size):
-        drawing.text(
-            right + 6,
-            y + 0.35 * size,
-            name,
-            size=size,
-            color=color,
-            bold=color == "good",
-        )
-    drawing.text(
-        left,
-        bottom + 2.75 * size,
-        "← more private",
-        size=size,
-        color="quiet",
-    )
-    drawing.text(
-        right,
-        bottom + 2.75 * size,
-        "less private →",
-        size=size,
-        color="quiet",
-        anchor="end",
-    )
+    def draw(self, drawing: Drawing, area: Area) -> None:
+        """Axes, dashed lines, the lines of the methods, and all their names."""
+        self._draw_axes(drawing, area)
+        names = [*self._draw_levels(drawing, area), *self._draw_lines(drawing, area)]
+        size, (_, right) = area.size, self._sides(area)
+        for y, name, color in _apart(names, 1.2 * size):
+            style = {"size": size, "color": color, "bold": color == "good"}
+            drawing.text(right + 6, y + 0.35 * size, name, **style)
+
+    def _sides(self, area: Area) -> tuple[float, float]:
+        """Where the lines begin and end; beside them stand figures and names."""
+        return area.x + 2.4 * area.size, area.x + area.width - 9.6 * area.size
+
+    def _at(self, area: Area, number: int, value: float) -> tuple[float, float]:
+        """The place of a value at the epsilon of this number."""
+        size, (left, right) = area.size, self._sides(area)
+        step = (right - left - 2 * size) / (len(self.epsilons) - 1)
+        bottom = area.y + area.height - 3.1 * size
+        share = (value - self.low) / (self.top - self.low)
+        return left + size + number * step, bottom - (bottom - area.y) * share
+
+    def _draw_axes(self, drawing: Drawing, area: Area) -> None:
+        size, (left, right) = area.size, self._sides(area)
+        quiet = {"size": size, "color": "quiet"}
+        for tick in range(ceil(self.low * 20), int(self.top * 20) + 1):
+            y = self._at(area, 0, tick / 20)[1]
+            drawing.line([(left, y), (right, y)], color="line", weight=0.7)
+            label = f"{tick / 20:.2f}".lstrip("0")
+            drawing.text(left - 6, y + 0.35 * size, label, anchor="end", **quiet)
+        bottom = self._at(area, 0, self.low)[1]
+        for number, epsilon in enumerate(self.epsilons):
+            x, told = self._at(area, number, self.low)[0], f"ε {epsilon:g}"
+            drawing.text(x, bottom + 1.3 * size, told, anchor="middle", **quiet)
+        below = bottom + 2.75 * size
+        drawing.text(left, below, "← more private", **quiet)
+        drawing.text(right, below, "less private →", anchor="end", **quiet)
+
+    def _draw_levels(self, drawing: Drawing, area: Area) -> list[Name]:
+        names, (left, right) = list[Name](), self._sides(area)
+        for name, level in self.levels.items():
+            y = self._at(area, 0, level)[1]
+            points = [(left, y), (right, y)]
+            drawing.line(points, color="quiet", dashed=True, weight=1.3)
+            names.append((y, name, "quiet"))
+        return names
+
+    def _draw_lines(self, drawing: Drawing, area: Area) -> list[Name]:
+        names = list[Name]()
+        colored = [*zip(COLORS, self.series.items(), strict=True)]
+        for color, (name, values) in reversed(colored):  # the first lies on top
+            points = [self._at(area, n, value) for n, value in enumerate(values)]
+            drawing.line(points, color=color, weight=2.8 if color == "good" else 1.8)
+            for x, y in points:
+                drawing.dot(x, y, radius=4 if color == "good" else 3, fill=color)
+            names.append((points[-1][1], name, color))
+        return names
 
 
-def _apart(
-    names: list[tuple[float, str, str]], least: float
-) -> list[tuple[float, str, str]]:
+def _apart(names: list[Name], least: float) -> list[Name]:
     """The names from top to bottom, moved so that none stands upon another."""
-    placed: list[tuple[float, str, str]] = []
+    placed: list[Name] = []
     for y, name, color in sorted(names):
         at = max(y, placed[-1][0] + least) if placed else y
         placed.append((at, name, color))

@@ -11,9 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from documentation.charts import Area, Bar, bars, frontier
+from documentation.charts import Area, Bar, Frontier, bars
 from documentation.drawing import MARGIN, Drawing
 from documentation.page_tables import ROOT, number, row
 
@@ -214,57 +215,67 @@ STEPS = (
 )
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Boxes of one size in rows, and the ways from each to the next."""
+
+    columns: int
+    width: float
+    high: float
+    gap: float  # between rows
+    side: float = 0  # between the boxes of a row
+
+    def corner(self, place: int) -> tuple[float, float]:
+        """The upper left corner of a box."""
+        row, column = divmod(place, self.columns)
+        x = MARGIN + column * (self.width + self.side)
+        return x, MARGIN + row * (self.high + self.gap)
+
+    def way(self, place: int) -> list[tuple[float, float]]:
+        """From a box to the next one: across, or down and around the end of a row."""
+        x, y = self.corner(place)
+        then_x, then_y = self.corner(place + 1)
+        if then_y == y:
+            return [
+                (x + self.width + 4, y + self.high / 2),
+                (then_x - 4, y + self.high / 2),
+            ]
+        here, there = x + self.width / 2, then_x + self.width / 2
+        turn = y + self.high + self.gap / 2
+        return [
+            (here, y + self.high + 3),
+            (here, turn),
+            (there, turn),
+            (there, then_y - 4),
+        ]
+
+
 def one_round(is_wide: bool) -> Drawing:
     """The six steps of a round and where each runs, in their order."""
-    columns = 3 if is_wide else 1
-    width, high, gap = 248, 112, 42
-    if not is_wide:
-        width, gap = NARROW - 2 * MARGIN, 26
-    rows = len(STEPS) // columns
-    total = WIDE if is_wide else NARROW
+    grid = (
+        Grid(columns=3, width=248, high=112, gap=42, side=42)
+        if is_wide
+        else Grid(columns=1, width=NARROW - 2 * MARGIN, high=112, gap=26)
+    )
     said = " ".join(
         f"{place}. {where}: {name}. {' '.join(lines)}"
         for place, (where, name, lines) in enumerate(STEPS, start=1)
     )
-    height = 2 * MARGIN + rows * high + (rows - 1) * gap
-    drawing = Drawing(total, height, title="A round", said=said)
-    side = (total - 2 * MARGIN - columns * width) / max(columns - 1, 1)
+    height = grid.corner(len(STEPS) - 1)[1] + grid.high + MARGIN
+    drawing = Drawing(WIDE if is_wide else NARROW, height, title="A round", said=said)
     for place, (where, name, lines) in enumerate(STEPS):
-        x = MARGIN + place % columns * (width + side)
-        y = MARGIN + place // columns * (high + gap)
+        x, y = grid.corner(place)
         own = where == "client"
         fill, stroke = ("good-fill", "good") if own else ("fill", "line")
-        drawing.box(x, y, width, high, fill=fill, stroke=stroke)
+        drawing.box(x, y, grid.width, grid.high, fill=fill, stroke=stroke)
         drawing.text(x + 14, y + 26, f"{place + 1}  {name}", size=16, bold=True)
         at = f"on the {where}" if own else f"at the {where}"
         color = "good" if own else "quiet"
         drawing.text(x + 14, y + 48, at, size=13, color=color)
         drawing.text(x + 14, y + 74, lines, size=13.5)
         if place + 1 < len(STEPS):
-            drawing.line(
-                _to_next(place, columns, x, y, width, high, gap, side), arrow=True
-            )
+            drawing.line(grid.way(place), arrow=True)
     return drawing
-
-
-def _to_next(
-    place: int,
-    columns: int,
-    x: float,
-    y: float,
-    width: float,
-    high: float,
-    gap: float,
-    side: float,
-) -> list[tuple[float, float]]:
-    """The way from a step to the next one, around the end of a row."""
-    if (place + 1) % columns:
-        return [(x + width + 4, y + high / 2), (x + width + side - 4, y + high / 2)]
-    middle, first = x + width / 2, MARGIN + width / 2
-    if columns == 1:
-        return [(middle, y + high + 3), (middle, y + high + gap - 4)]
-    turn = y + high + gap / 2
-    return [(middle, y + high + 3), (middle, turn), (first, turn), (first, turn + 17)]
 
 
 # --- The ledger ----------------------------------------------------------------------
@@ -502,15 +513,8 @@ def evidence(is_wide: bool) -> Drawing:
     _headed(drawing, attack, "What leaks", "of a history, in one round")
     _headed(drawing, card, "What is promised", "the demo, a whole history")
     levels = {"EASE, no privacy": ease}
-    frontier(
-        drawing,
-        curves,
-        epsilons=EPSILONS,
-        series=series,
-        levels=levels,
-        low=0.15,
-        top=0.45,
-    )
+    lines = Frontier(EPSILONS, series, levels, low=0.15, top=0.45)
+    lines.draw(drawing, curves)
     bars(drawing, attack, attack_bars(), chance=chance, said=f"| a guess: {chance:.0%}")
     _card(drawing, card)
     return drawing
