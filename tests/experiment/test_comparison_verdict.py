@@ -101,3 +101,21 @@ def test_the_price_of_privacy_is_the_loss_against_the_same_method():
     (price,) = verdict_of(Comparison(lines, (0, 1), 1, "synthetic")).prices
     assert math.isclose(price.lost, 0.1, abs_tol=0.02)
     assert price.low < price.lost < price.high
+
+
+def test_a_line_that_a_third_one_beats_is_not_chosen():
+    """The simple one is not told from the best, but is surely below the middle one."""
+    simple = line("private_popularity", 0.0, epsilon=1.0, row=0, spread=0.05)
+    # The same users fare alike with both, so that their small difference is sure.
+    middle = line("gram", 0.004, epsilon=1.0, row=0, spread=0.05)
+    best = line("fedvae", 0.006, epsilon=1.0, row=1, spread=0.4)
+    found = choices(simple, middle, best)[1.0]
+    assert found.method != "private_popularity"
+    assert all(one.low > 0 for one in found.rivals if one.is_told_apart)
+
+
+def test_a_tie_that_something_else_beats_says_so():
+    simple = line("private_popularity", 0.0, epsilon=1.0, row=0, spread=0.05)
+    middle = line("gram", 0.004, epsilon=1.0, row=0, spread=0.05)
+    found = choices(simple, middle)[1.0]
+    assert (found.method, found.reason) == ("gram", Reason.BEST)

@@ -29,9 +29,10 @@ def compare(
         str,
         typer.Option(
             metavar="1,2,4,inf",
-            help="The target epsilons to train each method for, one for all users; inf "
-            "trains without privacy, own is the target of the file or its targets for "
-            "groups. By default the files are taken as they are.",
+            help="The target epsilons to train each method for, one for all users; a "
+            "number turns privacy on where a file has none, inf trains without it, own "
+            "is the target of the file or its targets for groups. By default the files "
+            "are taken as they are.",
             show_default=False,
         ),
     ] = "",
@@ -45,8 +46,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="popularity,ease",
-            help="The baselines to fit instead of those that the files name; 'none' "
-            "fits none.",
+            help="The baselines to fit instead of those that the files name and of "
+            "private_popularity, a noisy list at each epsilon; 'none' fits none.",
             show_default=False,
         ),
     ] = None,

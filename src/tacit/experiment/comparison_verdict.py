@@ -63,14 +63,15 @@ class _Contest:
         ]
 
     def _choice(self, level: float | None, lines: Sequence[Line]) -> Choice:
-        """The best line, or of those that cannot be told from it the first by order."""
-        best = max(lines, key=self._mean)
-        tied = [
-            line
-            for line in lines
-            if line is best or not self._interval(best, line).is_told_apart
+        """The first by order of all lines than which none is shown to be better.
+
+        The best mean alone would not do: a line that is not told apart from it may
+        still be worse than a third one, from which it differs less between users.
+        """
+        unbeaten = [
+            line for line in lines if not any(self._beats(one, line) for one in lines)
         ]
-        chosen = min(tied, key=lambda line: (*_order(line), -self._mean(line)))
+        chosen = min(unbeaten, key=lambda line: (*_order(line), -self._mean(line)))
         others = sorted((one for one in lines if one is not chosen), key=self._mean)
         return Choice(
             level,
@@ -78,9 +79,27 @@ class _Contest:
             chosen.label,
             self._mean(chosen),
             chosen.name in _POPULARITY,
-            _reason(chosen, [one for one in tied if one is not chosen], len(lines)),
+            self._reason(chosen, unbeaten, lines),
             tuple(self._rival(chosen, one) for one in reversed(others)),
         )
+
+    def _beats(self, one: Line, other: Line) -> bool:
+        if one is other:
+            return False
+        found = self._interval(one, other)
+        return found.is_told_apart and found.mean > 0
+
+    def _reason(
+        self, chosen: Line, unbeaten: Sequence[Line], lines: Sequence[Line]
+    ) -> Reason:
+        """Why the chosen line comes before those that it is not told apart from."""
+        if len(lines) == 1:
+            return Reason.ONLY
+        others = [line for line in lines if line is not chosen]
+        if all(self._beats(chosen, line) for line in others):
+            return Reason.BEST
+        equals = [line for line in unbeaten if line is not chosen]
+        return _of_tie(chosen, min(equals, key=_order)) if equals else Reason.UNBEATEN
 
     def _rival(self, chosen: Line, other: Line) -> Rival:
         found = self._interval(chosen, other)
@@ -129,14 +148,9 @@ def _order(line: Line) -> tuple[float, ...]:
     return tuple(key(line) for key in _keys().values())
 
 
-def _reason(chosen: Line, ties: Sequence[Line], n_lines: int) -> Reason:
-    """Why the chosen line comes before those that it is not told apart from."""
-    if n_lines == 1:
-        return Reason.ONLY
-    if not ties:
-        return Reason.BEST
-    next_one = min(ties, key=_order)
+def _of_tie(chosen: Line, other: Line) -> Reason:
+    """What puts the chosen line before another that is as good."""
     for reason, key in _keys().items():
-        if key(chosen) < key(next_one):
+        if key(chosen) < key(other):
             return reason
     return Reason.LARGER_MEAN

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     MORE_PRIVATE = "ties go to the smaller epsilon"
     PROVABLE = "ties go to the one with a proven epsilon"
     CHEAPER = "ties go to the one whose clients send less"
+    UNBEATEN = "something else here is better than those"
     LARGER_MEAN = "of equals, the larger mean is taken"
 
 
