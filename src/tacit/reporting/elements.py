@@ -181,6 +181,8 @@ def _cell(table: tables.Table, place: int, text: str, heads: int) -> str:
     aligned = _aligned(table, place)
     if place < heads:
         return f'<th scope="row" role="rowheader"{aligned}>{in_html(text)}</th>'
+    if text == tables.MISSING:  # a record on a phone leaves it out
+        aligned = _classed("number missing" if aligned else "missing")
     label = in_html(table.header[place])
     return f'<td role="cell" data-label="{label}"{aligned}>{in_html(text)}</td>'
 

@@ -184,7 +184,8 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
   .records th, .records td {
     border: 0; padding: .1rem 0; text-align: left; white-space: normal;
   }
-  .records td { display: grid; grid-template-columns: 7.5rem 1fr; gap: .75rem; }
+  .records td { display: grid; grid-template-columns: 8.5rem 1fr; gap: .75rem; }
+  .records td.missing { display: none; }
   .records td::before { content: attr(data-label); color: var(--quiet); }
   .records td, .records tbody th { overflow-wrap: anywhere; }
 }
