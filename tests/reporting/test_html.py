@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import pytest
+
 from tacit.release import Standing
 from tacit.reporting.html import render
 from tacit.reporting.report_data import Contender, Estimate, Paired, Report, User
@@ -177,3 +179,14 @@ def test_text_from_data_is_neither_markup_nor_obeyed():
     assert not {"\x1b", "\u202e", "\ud800"} & set(page)
     assert f"<bdi>{shown}</bdi>" in page
     assert page.count(shown) >= 10
+
+
+@pytest.mark.parametrize(("epsilon", "color"), [(8.0, "private"), (8.01, "open")])
+def test_above_8_nothing_is_green(report: Report, epsilon: float, color: str) -> None:
+    said = replace(
+        report.statements[0], standing=Standing.PROVEN, epsilon=epsilon, delta=0.0
+    )
+    line = Contender("gram", {"HR": Estimate(0.5)}, epsilon=epsilon)
+    page = render(Report("t", "c", False, statements=(said,), comparison=(line,)))
+    assert f'<li class="{color}">' in page
+    assert ('class="proven"' in page) == (epsilon <= 8)

@@ -169,6 +169,7 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
   .promises .figure small { display: inline; }
   .bars li { grid-template-columns: 1fr auto; padding: .35rem 0; }
   .bars .track { grid-row: 2; grid-column: 1 / -1; height: .8rem; }
+  .bars .mark { top: 0; bottom: 0; }
   .plot.named { padding-right: 2rem; }
   .plot .end { margin-left: .6rem; }
   .plot .end::before, .plot .end span { display: none; }
