@@ -34,12 +34,10 @@ def test_every_method_meets_every_target(compared):
 
 
 def test_two_tastes_are_told_apart_by_gram_alone(compared):
-    found = {
-        row["label"]: row["mean"]
-        for row in compared.rows()
-        if row["metric"] == "recall@20"
-    }
-    assert found["gram, no privacy"] >= found["popularity"]
+    rows = compared.rows()
+    first = rows[0]["metric"]
+    found = {row["label"]: row["mean"] for row in rows if row["metric"] == first}
+    assert found["gram, no privacy"] > found["popularity"]
     assert any(pair.method == "popularity" for pair in compared.differences())
 
 

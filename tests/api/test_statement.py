@@ -56,4 +56,4 @@ def test_rows_and_words_have_every_line():
 def test_a_notebook_shows_no_markup_of_others():
     shown = PrivacyStatement((PROVEN, NONE))._repr_html_()
     assert "epsilon 2.00" in shown
-    assert "it &lt;sees&gt; all" in shown
+    assert "It &lt;sees&gt; all" in shown
