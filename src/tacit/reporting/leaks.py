@@ -82,8 +82,8 @@ def _finding(finding: Json) -> str:
             charts.bars(_bars(finding, measure), end=1.0, mark=chance),
             f"{measure}, with one standard error, the most successful first. Amber: no "
             "guarantee. Green: a proven one of epsilon 8 or less. Dashed: guessing "
-            f"alone, {chance:.4f}. A solid tick, where there is one: what no attack can "
-            "pass.",
+            f"alone, {chance:.4f}. A solid tick, where there is one: what no attack "
+            "can pass.",
         )
         for measure, chance in _measures(finding).items()
     )
