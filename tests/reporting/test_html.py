@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tacit.release import Standing
+from tacit.release import Standing, Unit
 from tacit.reporting.html import render
 from tacit.reporting.report_data import Contender, Estimate, Paired, Report, User
 
@@ -108,6 +108,18 @@ def test_the_epsilon_stands_first_with_whom_it_does_not_cover(report: Report) ->
 
 def test_a_simulation_has_the_epsilon_of_a_release(report: Report) -> None:
     assert "<dt>epsilon of a release</dt><dd>none</dd>" in render(report)
+
+
+def test_a_promise_about_items_alone_is_not_called_nothing(report: Report) -> None:
+    said = tuple(
+        replace(one, standing=Standing.PROVEN, epsilon=1.0, delta=0.0)
+        if one.unit is Unit.ITEM
+        else one
+        for one in report.statements
+    )
+    page = render(replace(report, statements=said))
+    assert "Nothing is promised about a whole history; single items are" in page
+    assert "<dd>none</dd>" in page
 
 
 def test_bars_are_sorted_and_labelled_with_epsilon(report: Report) -> None:

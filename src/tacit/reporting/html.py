@@ -90,7 +90,9 @@ def epsilon_lead(statements: Sequence[Statement], *, is_simulated: bool) -> Lead
     mine = [said for said in statements if said.unit is Unit.USER]
     found = largest(mine)
     if found is None or found.epsilon is None:
-        return Lead(label, "none", "Nothing is promised to anyone.")
+        some = any(said.standing is Standing.PROVEN for said in statements)
+        about = "about a whole history; single items are covered, see below" * some
+        return Lead(label, "none", f"Nothing is promised {about or 'to anyone'}.")
     figures = {said.epsilon for said in mine if said.standing is Standing.PROVEN}
     open_to = [one.observers for one in promises(mine) if one.epsilon is None]
     detail = f"Proven. Who looks: {_lower(found.observers)}."
