@@ -57,6 +57,12 @@ def test_a_table_that_is_too_wide_for_a_phone_becomes_records() -> None:
     assert 'class="records"' in elements.table(numeric)  # figures do not wrap
 
 
+def test_a_value_that_is_missing_is_marked() -> None:
+    rows = (("gram", tables.MISSING, "0.5"),)
+    table = tables.Table("x", ("method", "a", "b"), rows, frozenset({1, 2}))
+    assert elements.table(table, heads=1).count('class="number missing"') == 1
+
+
 def test_every_value_of_a_record_has_its_label() -> None:
     table = tables.Table("x", ("method", "score"), (("gram", "0.5"),))
     assert '<td role="cell" data-label="score">0.5</td>' in elements.table(

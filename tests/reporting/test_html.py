@@ -4,7 +4,9 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from tacit.release import Standing
+import pytest
+
+from tacit.release import Standing, Unit
 from tacit.reporting.html import render
 from tacit.reporting.report_data import Contender, Estimate, Paired, Report, User
 
@@ -108,6 +110,18 @@ def test_a_simulation_has_the_epsilon_of_a_release(report: Report) -> None:
     assert "<dt>epsilon of a release</dt><dd>none</dd>" in render(report)
 
 
+def test_a_promise_about_items_alone_is_not_called_nothing(report: Report) -> None:
+    said = tuple(
+        replace(one, standing=Standing.PROVEN, epsilon=1.0, delta=0.0)
+        if one.unit is Unit.ITEM
+        else one
+        for one in report.statements
+    )
+    page = render(replace(report, statements=said))
+    assert "Nothing is promised about a whole history; single items are" in page
+    assert "<dd>none</dd>" in page
+
+
 def test_bars_are_sorted_and_labelled_with_epsilon(report: Report) -> None:
     lines = (
         Contender("gram, epsilon 1", {"HR": Estimate(0.2)}, epsilon=0.999),
@@ -177,3 +191,14 @@ def test_text_from_data_is_neither_markup_nor_obeyed():
     assert not {"\x1b", "\u202e", "\ud800"} & set(page)
     assert f"<bdi>{shown}</bdi>" in page
     assert page.count(shown) >= 10
+
+
+@pytest.mark.parametrize(("epsilon", "color"), [(8.0, "private"), (8.01, "open")])
+def test_above_8_nothing_is_green(report: Report, epsilon: float, color: str) -> None:
+    said = replace(
+        report.statements[0], standing=Standing.PROVEN, epsilon=epsilon, delta=0.0
+    )
+    line = Contender("gram", {"HR": Estimate(0.5)}, epsilon=epsilon)
+    page = render(Report("t", "c", False, statements=(said,), comparison=(line,)))
+    assert f'<li class="{color}">' in page
+    assert ('class="proven"' in page) == (epsilon <= 8)

@@ -37,6 +37,12 @@ def test_local_reports_hold_against_everyone() -> None:
     assert "this or any other" in kept.terms[0]
 
 
+def test_the_order_of_the_lines_does_not_matter() -> None:
+    said = totals(summed(PLAN, GaussianDpEvent(4.2247), reason="noise"))
+    figures = {(one.observers, one.figure) for one in promises(said)}
+    assert {(one.observers, one.figure) for one in promises(said[::-1])} == figures
+
+
 def test_the_largest_epsilon_is_one_that_is_proven() -> None:
     said = totals(summed(PLAN, GaussianDpEvent(4.2247), reason="noise"))
     found = largest(said)

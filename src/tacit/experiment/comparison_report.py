@@ -14,6 +14,7 @@ from tacit.evaluation.significance import Difference
 from tacit.experiment.comparison import Comparison, Line
 from tacit.experiment.comparison_verdict import verdict_of
 from tacit.reporting.interval_plot import Point
+from tacit.reporting.plain_words import is_a_promise
 from tacit.reporting.report_data import (
     Contender,
     Costs,
@@ -98,7 +99,7 @@ def _epsilons(found: Comparison) -> Lead:
     detail = "Proven for a user's whole history, against everyone who sees the model."
     if rest:
         detail += f" {rest} lines promise nothing and are there to compare with."
-    return Lead("epsilons compared", listed, detail, is_proven=True)
+    return Lead("epsilons compared", listed, detail, is_a_promise(figures[-1]))
 
 
 def _users(found: Comparison) -> Lead:

@@ -17,6 +17,7 @@ from tacit.errors import BadValue
 from tacit.reporting.report_data import Curve, Estimate, Tradeoff
 from tacit.text import in_html
 
+Kind = Literal["private", "open", "warning"]
 Scale = Literal["linear", "log"]
 Point = tuple[float, float, float]  # x, mean, standard error
 
@@ -29,14 +30,14 @@ _TICK = 9.0  # percent of the width of a phone's plot that one figure takes
 class Bar:
     """One bar: its label, a quiet note below it, its value and what limits it.
 
-    `kind` is its color: `private` for what a proven guarantee covers, `open` for what
+    `kind` is its color: `private` for what a proven promise covers, `open` for what
     none does, `warning` for what an attack gets where there is none.
     """
 
     label: str
     value: Estimate
     note: str = ""
-    kind: Literal["private", "open", "warning"] = "open"
+    kind: Kind = "open"
     is_marked: bool = False  # the one that the page is about
     most: float | None = None  # no value can pass it, where that is known
 

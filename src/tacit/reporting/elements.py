@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tacit.reporting import tables
+from tacit.reporting.plain_words import is_a_promise
 from tacit.reporting.promises import Promise
 from tacit.reporting.report_data import Lead
 from tacit.reporting.style import CSS
@@ -67,7 +68,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 def _leads(leads: Iterable[Lead]) -> str:
     boxes = "".join(
-        f"<div{_classed('proven' if fact.is_proven else '')}>"
+        f"<div{_classed('proven' if fact.is_promise else '')}>"
         f"<dt>{in_html(fact.label)}</dt><dd>{in_html(fact.value)}</dd>"
         + (f"<dd>{in_html(fact.detail)}</dd>" if fact.detail else "")
         + "</div>\n"
@@ -79,14 +80,14 @@ def _leads(leads: Iterable[Lead]) -> str:
 def promises(cards: Iterable[Promise]) -> str:
     """One card per group of observers: the figure first, then who, then what it means.
 
-    A figure that is proven stands in color.
+    A figure that is proven, and small enough to be a promise, stands in color.
     """
     items = "".join(_card(promise) for promise in cards)
     return f'<ul class="promises">\n{items}</ul>\n'
 
 
 def _card(promise: Promise) -> str:
-    kind = _classed("proven" if promise.epsilon is not None else "")
+    kind = _classed("proven" if is_a_promise(promise.epsilon) else "")
     terms = "".join(f'<p class="quiet">{in_html(t)}</p>\n' for t in promise.terms)
     return (
         f'<li{kind}><p class="figure">{in_html(promise.figure)} '
@@ -181,6 +182,8 @@ def _cell(table: tables.Table, place: int, text: str, heads: int) -> str:
     aligned = _aligned(table, place)
     if place < heads:
         return f'<th scope="row" role="rowheader"{aligned}>{in_html(text)}</th>'
+    if text == tables.MISSING:  # a record on a phone leaves it out
+        aligned = _classed("number missing" if aligned else "missing")
     label = in_html(table.header[place])
     return f'<td role="cell" data-label="{label}"{aligned}>{in_html(text)}</td>'
 

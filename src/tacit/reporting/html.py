@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from tacit.release import Standing, Unit
 from tacit.reporting import charts, elements, tables
 from tacit.reporting.guarantees import rounded_up
-from tacit.reporting.plain_words import is_reassuring
+from tacit.reporting.plain_words import is_a_promise, is_reassuring
 from tacit.reporting.promises import largest, promises
 from tacit.reporting.report_data import (
     Contender,
@@ -43,8 +43,8 @@ RELEASED = (
 _BARE = ", no privacy"  # ends the name of a private method that was trained without
 _ITSELF = "itself without privacy"
 _BARS = (
-    "with one standard error where there is one. Green: a proven guarantee covers a "
-    "user's whole history. Gray: nothing is promised."
+    "with one standard error where there is one. Green: a proven epsilon of 8 or less "
+    "covers a user's whole history. Gray: nothing is promised, or hardly anything."
 )
 
 
@@ -90,7 +90,9 @@ def epsilon_lead(statements: Sequence[Statement], *, is_simulated: bool) -> Lead
     mine = [said for said in statements if said.unit is Unit.USER]
     found = largest(mine)
     if found is None or found.epsilon is None:
-        return Lead(label, "none", "Nothing is promised to anyone.")
+        some = any(said.standing is Standing.PROVEN for said in statements)
+        about = "about a whole history; single items are covered, see below" * some
+        return Lead(label, "none", f"Nothing is promised {about or 'to anyone'}.")
     figures = {said.epsilon for said in mine if said.standing is Standing.PROVEN}
     open_to = [one.observers for one in promises(mine) if one.epsilon is None]
     detail = f"Proven. Who looks: {_lower(found.observers)}."
@@ -98,7 +100,7 @@ def epsilon_lead(statements: Sequence[Statement], *, is_simulated: bool) -> Lead
         detail = "Proven; the largest of several, which stand below."
     if open_to:
         detail += f" No promise against: {'; '.join(map(_lower, open_to))}."
-    return Lead(label, rounded_up(found.epsilon), detail, is_proven=True)
+    return Lead(label, rounded_up(found.epsilon), detail, is_a_promise(found.epsilon))
 
 
 def _advice(verdict: Verdict) -> str:
@@ -167,7 +169,7 @@ def _bar(contender: Contender, value: Estimate) -> charts.Bar:
         charts.without_epsilon(contender.method),
         value,
         note=note if epsilon is None else f"ε {rounded_up(epsilon)}",
-        kind="open" if epsilon is None else "private",
+        kind="private" if is_a_promise(epsilon) else "open",
         is_marked=contender.is_this_run,
     )
 

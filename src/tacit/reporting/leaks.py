@@ -12,6 +12,8 @@ from typing import Any
 from tacit.errors import BadValue
 from tacit.release import Standing
 from tacit.reporting import charts, elements, tables
+from tacit.reporting.charts import Kind
+from tacit.reporting.plain_words import is_reassuring
 from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Estimate, Lead
 from tacit.statement import Statement
@@ -79,8 +81,9 @@ def _finding(finding: Json) -> str:
             # Scores end at 1, which every attack of a list finds without protection.
             charts.bars(_bars(finding, measure), end=1.0, mark=chance),
             f"{measure}, with one standard error, the most successful first. Amber: no "
-            f"guarantee. Green: a proven one. Dashed: guessing alone, {chance:.4f}. A "
-            "solid tick, where there is one: what no attack can pass.",
+            "guarantee. Green: a proven one of epsilon 8 or less. Dashed: guessing "
+            f"alone, {chance:.4f}. A solid tick, where there is one: what no attack "
+            "can pass.",
         )
         for measure, chance in _measures(finding).items()
     )
@@ -109,13 +112,12 @@ def _bars(finding: Json, measure: str) -> list[charts.Bar]:
 
 def _bar(attempt: Json, score: Json) -> charts.Bar:
     said = Statement.from_json(attempt["statement"])
-    is_protected = bool(attempt["is_protected"])
-    figure = next(promises([said])).figure
+    covered: Kind = "private" if is_reassuring([said]) else "open"
     return charts.Bar(
         charts.without_epsilon(attempt["mechanism"]),
         _estimate(score),
-        note=figure,
-        kind="private" if is_protected else "warning",
+        note=next(promises([said])).figure,
+        kind=covered if attempt["is_protected"] else "warning",
         most=score["most"],
     )
 

@@ -140,13 +140,20 @@ def promise(epsilon: float, delta: float, about: str) -> str:
 
 def is_reassuring(lines: Sequence[Statement]) -> bool:
     """Whether every line is proven with an epsilon that is called a promise at all."""
-    most, _ = _STRENGTHS[-1]
     return bool(lines) and all(
-        line.standing is Standing.PROVEN
-        and line.epsilon is not None
-        and line.epsilon <= most
+        line.standing is Standing.PROVEN and is_a_promise(line.epsilon)
         for line in lines
     )
+
+
+def is_a_promise(epsilon: float | None) -> bool:
+    """Whether a proven epsilon is small enough to be called a promise.
+
+    >>> is_a_promise(8.0), is_a_promise(8.01), is_a_promise(None)
+    (True, False, False)
+    """
+    most, _ = _STRENGTHS[-1]
+    return epsilon is not None and epsilon <= most
 
 
 def _up(chance: float) -> str:

@@ -55,7 +55,9 @@ def promises(statements: Sequence[Statement]) -> Iterator[Promise]:
     """One promise per group of observers that are told the same; about users first."""
     found = [*merged(statements)]
     for said, units, views in sorted(found, key=lambda one: Unit.USER not in one[1]):
-        yield _promise(said, tuple(map(Unit, units)), tuple(map(View, views)))
+        # In the order of the tables above, however a document lists them.
+        ordered = tuple(unit for unit in Unit if unit in units)
+        yield _promise(said, ordered, tuple(view for view in View if view in views))
 
 
 def largest(statements: Sequence[Statement]) -> Promise | None:

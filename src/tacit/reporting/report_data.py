@@ -28,7 +28,7 @@ class Lead:
     label: str
     value: str
     detail: str = ""
-    is_proven: bool = False  # an epsilon that is proven stands in color
+    is_promise: bool = False  # an epsilon that is proven and small stands in color
 
 
 @dataclass(frozen=True)

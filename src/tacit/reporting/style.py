@@ -169,6 +169,7 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
   .promises .figure small { display: inline; }
   .bars li { grid-template-columns: 1fr auto; padding: .35rem 0; }
   .bars .track { grid-row: 2; grid-column: 1 / -1; height: .8rem; }
+  .bars .mark { top: 0; bottom: 0; }
   .plot.named { padding-right: 2rem; }
   .plot .end { margin-left: .6rem; }
   .plot .end::before, .plot .end span { display: none; }
@@ -184,7 +185,8 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
   .records th, .records td {
     border: 0; padding: .1rem 0; text-align: left; white-space: normal;
   }
-  .records td { display: grid; grid-template-columns: 7.5rem 1fr; gap: .75rem; }
+  .records td { display: grid; grid-template-columns: 8.5rem 1fr; gap: .75rem; }
+  .records td.missing { display: none; }
   .records td::before { content: attr(data-label); color: var(--quiet); }
   .records td, .records tbody th { overflow-wrap: anywhere; }
 }
