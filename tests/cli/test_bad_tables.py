@@ -172,6 +172,14 @@ OF_OPTIONS = {  # what was asked of a sound table, and what is said of it
     ),
     "group alone": ((*USER_ITEM, "--group", "stars"), "names a column of --users"),
     "items-id alone": ((*USER_ITEM, "--items-id", "x"), "names a column of --items"),
+    "nothing listed": (
+        (*USER_ITEM, "--items", "items.csv", "--title", "title"),
+        "0 of 30 users .*; 150 events have items that items.csv lacks",
+    ),
+    "nobody listed": (
+        (*USER_ITEM, "--users", "users.csv", "--group", "plan"),
+        "users.csv: none of the 30 users with an event has a value in 'plan'",
+    ),
     "few declared": ((*USER_ITEM, "--population", 3), "less than the 30 users"),
     "out a folder": ((*USER_ITEM, "--out", "."), "is there already"),
     "out below a file": ((*USER_ITEM, "--out", "t.csv/e.toml"), "is there already"),
@@ -184,6 +192,8 @@ def refused(tacit, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(content: str | bytes | None, *options: object, file: str = "t.csv") -> str:
+        (tmp_path / "items.csv").write_text("item,title\nI1,One\nI2,Two\n")
+        (tmp_path / "users.csv").write_text("user,plan\nU1,free\nU2,paid\n")
         if content is not None:
             raw = content if isinstance(content, bytes) else content.encode()
             (tmp_path / file).write_bytes(raw)

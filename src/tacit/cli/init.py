@@ -275,9 +275,9 @@ def _write(proposal: Proposal, out: Path, *, json: bool) -> None:
     from tacit.experiment.settings import read_experiment
     from tacit.files import write_atomically
 
+    log, notes = proposal.kept.interactions, proposal.notes()  # may refuse: first
     write_atomically(out, proposal.toml(out).encode())
     read_experiment(out)  # what was written must be accepted
-    log, notes = proposal.kept.interactions, proposal.notes()
     left_out = proposal.dataset.left_out
     bad = [] if left_out is None else left_out.bad_ones()
     if json:

@@ -19,6 +19,7 @@ import numpy as np
 
 from tacit import check
 from tacit.data.dataset import Dataset
+from tacit.data.features import Category
 from tacit.data.sources.listed_tables import ItemsTable, UsersTable
 from tacit.data.sources.table import EventsTable
 from tacit.errors import BadValue
@@ -142,8 +143,33 @@ class Proposal:
             raise BadValue(
                 f"{self.table.path.name}: {enough} of {log.n_users:,} users have "
                 f"{_LEAST} different items{value}; at least {_FEWEST} must, one each "
-                "to train, to tune and to report on"
+                f"to train, to tune and to report on{self._told_unlisted()}"
             )
+
+    def _told_unlisted(self) -> str:
+        """What is left out because of the table of items, which may explain a lot."""
+        left_out, items = self.dataset.left_out, self.table.items
+        if items is None or left_out is None or not left_out.unlisted:
+            return ""
+        return f"; {left_out.unlisted:,} events have items that {items.path.name} lacks"
+
+    def _ungrouped(self) -> list[str]:
+        """How many users have no value in each column of the table of users."""
+        if self.table.users is None:
+            return []
+        found, name = [], self.table.users.path.name
+        for column in self.table.users.columns:
+            group = self.dataset.profiles.features[column]
+            assert isinstance(group, Category)
+            lacking, users = int((group.codes < 0).sum()), len(group)
+            if lacking == users:
+                raise BadValue(
+                    f"{name}: none of the {users:,} users with an event has a value in "
+                    f"{column!r}; are ids written alike in both tables?"
+                )
+            if lacking:
+                found.append(f"{lacking:,} of {users:,} users have no {column!r}")
+        return found
 
     def _check_impressions(self) -> None:
         """Impressions are divided by time and not filtered."""
@@ -198,6 +224,7 @@ class Proposal:
                 f"{whole.n_users - kept.n_users:,} of {whole.n_users:,} users have "
                 f"fewer than {_LEAST} items that count, and are left out"
             )
+        told += self._ungrouped()
         is_scale = self.kept.impressions is None and self.table.value_column
         if is_scale and self.min_value is None:
             least, column = float(whole.values.min()), self.table.value or "value"

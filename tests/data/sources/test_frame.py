@@ -140,6 +140,7 @@ def test_entries_of_a_matrix_that_repeat_are_one_event():
         ({"user": "Who ", "item": "what"}, "no column 'Who '; did you mean 'who'?"),
         ({"user": "who", "item": "who"}, "are one column; name two"),
         ({"user": "who"}, "user and item are missing"),
+        ({"user": "who", "item": "what", "name": "a/b"}, "name='a/b' must be a word"),
         ({"user": "who", "item": "what", "value": "name"}, r"row 0 \(from 0\): name="),
         ({"user": "who", "item": "what", "groups": ["x"]}, "give that frame, too"),
         ({"user": "who", "item": "what", "user_ids": ["a"]}, "of a frame name"),

@@ -311,7 +311,7 @@ def _header(
     likely = max((header for header, _ in found), key=len)
     if layout.header:
         problem = missing_columns(wanted, likely)
-        if len(likely) == 1 and layout.delimiter is None:
+        if len(likely) == 1:
             problem += "; if there are more, name the delimiter between them"
         raise BadData(path, 1, _other_format(line) or problem)
     missing = listed([name for name in wanted if name not in likely])
@@ -351,7 +351,9 @@ def _columns(path: Path, line: str, mark: str, layout: Layout) -> list[str]:
 def missing_columns(wanted: Sequence[str], header: Sequence[str]) -> str:
     """Which columns are not there, which are, and which was probably meant."""
     missing = [name for name in wanted if name not in header]
-    near = [name for one in missing if (name := check.nearest(one, header))]
+    # Of one column the delimiter is wrong, and not the name.
+    known = header if len(header) > 1 else []
+    near = [name for one in missing if (name := check.nearest(one, known))]
     are = "is no column" if len(missing) == 1 else "are no columns"
     hint = f"did you mean {' and '.join(map(quoted, near))}? " if near else ""
     told = f"there {are} {listed(missing)}; {hint}"

@@ -76,6 +76,8 @@ def read_frame(
     its column of ids where that is not called `item`. `groups` are columns of a frame
     of `users`, with `users_id` likewise.
     """
+    if not name or Path(name).name != name:
+        raise BadValue(f"name={name!r} must be a word that a file can have as its name")
     told = {"user": user, "item": item, "time": time, "value": value}
     shelf = _Shelf(cached.frames(cached.folder(cache)), name)
     if _is_matrix(events):

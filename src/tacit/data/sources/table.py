@@ -28,6 +28,8 @@ from tacit.data.sources.listed_tables import (
 from tacit.data.sources.table_events import Events
 from tacit.errors import BadValue
 
+_PARSER = 2  # raise it when the same table yields another data set: nothing old is read
+
 
 @dataclass(frozen=True)
 class EventsTable(Layout):
@@ -121,7 +123,7 @@ class EventsTable(Layout):
         for path in self._paths:
             must_exist(path)
         # Absolute paths: the same name in another folder is another data set.
-        options = repr(self._moved(Path.resolve))
+        options = f"{_PARSER} {self._moved(Path.resolve)!r}"
         digest = hashlib.blake2b(options.encode(), digest_size=8).hexdigest()
         place = cached.entry(cached.folder(cache), f"table-{digest}")
 
