@@ -41,7 +41,7 @@ async function framed(page, width, height) {
 }
 function outside(root, width) {
   const inBox = e => e.closest(
-    ".md-typeset__scrollwrap, pre, .highlight, .md-sidebar, .md-search, code");
+    ".md-typeset__scrollwrap, .output, pre, .highlight, .md-sidebar, .md-search, code");
   return [...root.querySelectorAll("article *")]
     .filter(e => !inBox(e) && e.getBoundingClientRect().right > width + 1)
     .map(e => e.tagName + " " + e.textContent.trim().slice(0, 60)).slice(0, 3);
