@@ -60,7 +60,12 @@ USERS, ITEMS, ROUND, DAYS = 40, 15, 3, 2
 IMPORTED_LATE = ("onnx.checker", "tacit.methods.federated_popularity", "tacit.kernels")
 MOST_KILLS = 4  # in one folder
 LATER = 1.05  # lives that a killer waits for at most
-TIMES = ("seconds", "clients_per_second", CHECKSUM)  # what differs between two runs
+TIMES = (
+    "seconds",
+    "clients_per_second",
+    "peak_bytes",
+    CHECKSUM,
+)  # what differs between two runs
 PAGES = (".html",)  # show times
 
 SETTINGS = """

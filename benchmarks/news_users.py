@@ -30,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import plots
 from benchmarks.kept_values import KeptValues, Values
 from tacit.data.news_split import by_time
 from tacit.data.synthetic.news_world import NewsWorld
@@ -37,7 +38,6 @@ from tacit.evaluation.impressions import evaluate_impressions
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.evaluate import evaluate_method
 from tacit.experiment.settings import Experiment, check_experiment, read_table
-from tacit.reporting import plots
 from tacit.results import Evaluation, Metric
 
 EXPERIMENT = (

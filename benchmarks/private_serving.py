@@ -32,6 +32,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.kept_values import KeptValues
+from benchmarks.plots import lines
 from benchmarks.served_sets import (
     SETS,
     Part,
@@ -47,7 +48,6 @@ from tacit.accounting.events import pure_local
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import least_multiplier
 from tacit.release import Unit
-from tacit.reporting.plots import lines
 from tacit.serving.interests import Interests, find_interests, score_axes
 from tacit.serving.noisy_attention import NoisyAttention
 from tacit.serving.noisy_vector import NoisyVector
@@ -68,6 +68,7 @@ GRIDS: dict[str, tuple[tuple[int, float], ...]] = {
     "vdp": tuple((0, delta) for delta in NOISES),
     "vdp, projected": tuple((size, delta) for size in (1, 2, 4) for delta in NOISES),
 }
+SERVED = "not personalised, served"  # not in plots, where it hides another line
 HORIZONS = {30: (0.0, 10.0, 20.0, 30.0), 365: (0.0, 45.0, 90.0, 180.0, 365.0)}
 
 
@@ -221,7 +222,7 @@ class Study:
         return {
             "on_device": own.values(own.users),
             "not personalised": own.values(same * self.set.trained.mean(0)),
-            "not personalised, served": own.values(same * own.users.mean(0)),
+            SERVED: own.values(same * own.users.mean(0)),
             "not personalised, public": own.values(same * self.set.invented.mean(0)),
         }
 
@@ -243,7 +244,7 @@ class Study:
                     delta,
                     float(found.mean()),
                     *_above(found, levels["not personalised"]),
-                    *_above(found, levels["not personalised, served"]),
+                    *_above(found, levels[SERVED]),
                     _total(mechanism.event(Unit.USER), 30),
                     _total(mechanism.event(Unit.USER), 365),
                 )
@@ -344,15 +345,16 @@ def _horizon_table(rows: list[dict[str, object]]) -> str:
 def _plot(study: Study, cells: list[Cell], part: str) -> str:
     series = {
         mode: [(c.epsilon, c.mean, c.error) for c in cells if c.mode == mode]
-        for mode in GRIDS
+        for mode in dict.fromkeys(cell.mode for cell in cells)
         if mode != "vdp" or study.set.metric == "auc"  # else far below all others
     }
+    levels = study.levels(part)
     return lines(
         f"serving {study.set.name}",
         series,
-        x="epsilon of one release, for the whole user",
+        x="epsilon of one query",
         y=study.set.metric,
-        levels={n: float(v.mean()) for n, v in study.levels(part).items()},
+        levels={n: float(v.mean()) for n, v in levels.items() if n != SERVED},
     )
 
 
@@ -365,21 +367,19 @@ def main() -> None:
         kept = None if asked.out is None else asked.out / f"{name}.jsonl"
         study = Study(served_set(name), KeptValues(kept), asked.draws)
         cells = [*study.cells(asked.part, asked.epsilons, asked.modes)]
-        text = _table(study, cells, asked.part)
-        if asked.modes != [*GRIDS]:
-            print(text, flush=True)
-            continue
-        rows = [*study.horizons(asked.part, [e for e in asked.epsilons if e >= 2])]
-        text += "\n" + _horizon_table(rows) + "\n"
+        text, plot = _table(study, cells, asked.part), _plot(study, cells, asked.part)
         print(text, flush=True)
+        rows = []
+        if asked.modes == [*GRIDS]:
+            rows = [*study.horizons(asked.part, [e for e in asked.epsilons if e >= 2])]
+            text += "\n" + _horizon_table(rows) + "\n"
+            print(_horizon_table(rows), flush=True)
         if asked.out is not None:
-            (asked.out / f"{name}-{asked.part}.md").write_text(text)
-            (asked.out / f"{name}-{asked.part}.svg").write_text(
-                _plot(study, cells, asked.part)
-            )
             found = {"cells": [asdict(cell) for cell in cells], "horizons": rows}
-            path = asked.out / f"{name}-{asked.part}.json"
-            path.write_text(json.dumps(found, indent=1))
+            path = asked.out / f"{name}-{asked.part}"
+            path.with_suffix(".md").write_text(text)
+            path.with_suffix(".svg").write_text(plot)
+            path.with_suffix(".json").write_text(json.dumps(found, indent=1))
 
 
 def _options() -> argparse.Namespace:

@@ -29,12 +29,12 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.plots import lines
 from benchmarks.served_sets import SETS, Part, ServedSet, Values, Vectors, served_set
 from tacit.keys import Key
 from tacit.mechanisms.padding import Padding
 from tacit.mechanisms.private_vector import PrivateVector, cut
 from tacit.mechanisms.published import PublishedAttention
-from tacit.reporting.plots import lines
 from tacit.serving.interests import Interests, find_interests
 from tacit.serving.noisy_attention import NoisyAttention, attention_of
 from tacit.serving.queryable import vectors_of

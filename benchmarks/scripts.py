@@ -46,6 +46,7 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
         (*_GRAM, "--epsilons", "4", "--variants", "none", "others", "titles by words"),
     ),
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
+    "init_table": (("--users", "300", "--lines", "2000"),),
     "kills": (("--times", "7"),),
     "news_validation": (("nrms", "epochs=1", *_NEWS), ("naml", "epochs=1", *_NEWS)),
     "news_users": (

@@ -40,10 +40,10 @@ async function framed(page, width, height) {
   return frame;
 }
 function outside(root, width) {
-  const inBox = e => e.closest(
-    ".md-typeset__scrollwrap, .output, pre, .highlight, .md-sidebar, .md-search, code");
+  const scrolls = e => /auto|scroll/.test(getComputedStyle(e).overflowX);
+  const inBox = e => e !== root.body && (scrolls(e) || inBox(e.parentElement));
   return [...root.querySelectorAll("article *")]
-    .filter(e => !inBox(e) && e.getBoundingClientRect().right > width + 1)
+    .filter(e => !inBox(e.parentElement) && e.getBoundingClientRect().right > width + 1)
     .map(e => e.tagName + " " + e.textContent.trim().slice(0, 60)).slice(0, 3);
 }
 async function measured(page, width) {

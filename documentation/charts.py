@@ -144,8 +144,6 @@ def bars(
             color=color,
         )
         guess = area.x + scale * chance
-        drawing.line(
-            [(guess, top), (guess, top + size + 5)], color="ink", dashed=True
-        )
+        drawing.line([(guess, top), (guess, top + size + 5)], color="ink", dashed=True)
     end = area.y + len(rows) * step
     drawing.text(area.x, end + 1.2 * size, said, size=size, color="quiet")

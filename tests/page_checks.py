@@ -116,6 +116,19 @@ class Looking:
     schemes: tuple[str, ...] = ("light", "dark")
     with_axe: bool = True
 
+    def axe_options(self, width: int, scheme: str) -> Iterator[dict[str, Any]]:
+        """What axe looks for: colors in each scheme, all else at each width.
+
+        Contrast takes a second of a processor and no color depends on the width, so it
+        is looked at where lines are narrowest.
+        """
+        if not self.with_axe:
+            return
+        if scheme == self.schemes[0]:
+            yield {"rules": {"color-contrast": {"enabled": False}}}
+        if width == min(self.widths):
+            yield {"runOnly": ["color-contrast"]}
+
 
 FULLY = Looking()
 
@@ -143,10 +156,9 @@ def problems(browser: Any, file: Path, how: Looking = FULLY) -> list[str]:
         page.set_viewport_size({"width": width, "height": HEIGHT})
         for scheme in how.schemes:
             page.emulate_media(color_scheme=scheme)
-            # Between schemes only colors differ.
-            seen = _laid_out(page) if scheme == how.schemes[0] else []
-            if how.with_axe:
-                seen += _violations(page, only_colors=scheme != how.schemes[0])
+            seen = [*page.evaluate(OUTSIDE), *page.evaluate(CHARTS)]
+            for options in how.axe_options(width, scheme):
+                seen += _violations(page, options)
             found += [f"{width} pixels, {scheme}: {problem}" for problem in seen]
     page.close()
     return found
@@ -160,14 +172,8 @@ def axe_script() -> str:
     return Axe().axe_script
 
 
-def _laid_out(page: Any) -> list[str]:
-    return [*page.evaluate(OUTSIDE), *page.evaluate(CHARTS)]
-
-
-def _violations(page: Any, *, only_colors: bool) -> list[str]:
-    options: dict[str, Any] = {"resultTypes": ["violations"]}
-    if only_colors:
-        options["runOnly"] = ["color-contrast"]
+def _violations(page: Any, options: dict[str, Any]) -> list[str]:
+    options = {"resultTypes": ["violations"], **options}
     found = page.evaluate("options => axe.run(options)", options)["violations"]
     return [
         f"axe: {one['id']}: {one['nodes'][0]['html'][:80]}: {one['help']}"

@@ -19,6 +19,11 @@ Number = int | float
 _MOST_NAMED = 40  # all data sets; of the ids of items or users only some
 
 
+def finite(*, remedy: str = "", **values: Number) -> None:
+    """Refuse values that are not finite numbers."""
+    _each(values, lambda _: True, "", remedy)
+
+
 def positive(*, remedy: str = "", **values: Number) -> None:
     """Refuse values that are not finite and above zero."""
     _each(values, lambda v: v > 0, "must be > 0", remedy)

@@ -102,7 +102,7 @@ def test_ledger(tacit, tmp_path, look):
     file, page = tmp_path / "device.db", tmp_path / "ledger.html"
     with ClientLedger(file) as ledger:
         ledger.join("monday", gaussian(5.0), state=b"")
-        for round_ in range(8):
+        for round_ in range(12):
             ledger.permits("monday", round_, asked=b"broadcast")
             ledger.keep("monday", round_, report=b"report", state=b"")
         ledger.set_cap(Cap(40.0))

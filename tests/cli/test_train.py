@@ -21,7 +21,7 @@ KEYS = {  # nothing else stands outside `simulation_only`
 }
 MEASURED = {  # on private users
     *("metrics", "asked", "took_part", "bytes_up", "bytes_down"),
-    "clients_per_second",
+    *("clients_per_second", "peak_bytes"),
 }
 FILES = (
     "experiment.toml",

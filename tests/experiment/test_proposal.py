@@ -10,9 +10,11 @@ from tacit.experiment.proposal import Proposal
 
 
 def proposal(place: Path, values: str, **options) -> Proposal:
-    """Two users with one event of each value, on different items."""
+    """Three users with one event of each value, on different items."""
     lines = [
-        f"u{u},i{i},{value}" for u in (1, 2) for i, value in enumerate(values.split())
+        f"u{u},i{i},{value}"
+        for u in (1, 2, 3)
+        for i, value in enumerate(values.split())
     ]
     (place / "t.csv").write_text("\n".join(["user,item,stars", *lines, ""]))
     column = options.pop("value", "stars")
@@ -47,8 +49,8 @@ def test_a_threshold_needs_values(tmp_path):
 
 def test_numbers_follow_the_filter(tmp_path):
     made = proposal(tmp_path, "1 2 3 4 5", min_value=4)
-    assert made.found() == "4 lines, 2 users, 2 items"
-    assert made.planned == 2
+    assert made.found() == "6 lines, 3 users, 2 items"
+    assert made.planned == 3
     assert proposal(tmp_path, "1 2", population=9000).planned == 9000
 
 
@@ -57,7 +59,8 @@ def test_numbers_follow_the_filter(tmp_path):
     [("u7", "u7"), ("Ann O'Hara", r"'Ann O'\''Hara'"), ("-x", "'-x'")],
 )
 def test_the_user_of_the_example_can_be_pasted(tmp_path, user, shown):
-    (tmp_path / "t.csv").write_text(f"user,item\n{user},1\n{user},2\n")
+    lines = [f"{one},{item}\n" for one in (user, "b", "c") for item in (1, 2)]
+    (tmp_path / "t.csv").write_text("".join(["user,item\n", *lines]))
     table = EventsTable(tmp_path / "t.csv", "user", "item")
     text = Proposal(table, table.parse()).toml(tmp_path / "exp.toml")
     assert f"--user {shown}\n" in text
@@ -67,3 +70,26 @@ def test_the_user_of_the_example_can_be_pasted(tmp_path, user, shown):
 def test_lists_are_no_longer_than_the_catalog_warrants(tmp_path, items, first):
     made = proposal(tmp_path, " ".join(["5"] * items))
     assert f'metrics = ["ndcg@{first}", ' in made.toml(tmp_path / "exp.toml")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min_value": float("nan")}, "min_value=nan must be a finite number"),
+        ({"min_value": 9}, "0 of 3 users have 2 different items of 9 or more"),
+        ({"population": 2}, "population=2 is less than the 3 users of t.csv"),
+    ],
+)
+def test_what_leaves_nobody_is_refused(tmp_path, options, message):
+    with pytest.raises(BadValue, match=message):
+        proposal(tmp_path, "1 2", **options)
+
+
+def test_of_many_users_no_more_are_held_out_than_needed(tmp_path):
+    lines = "".join(f"u{u},i{u % 9}\nu{u},j{u % 7}\n" for u in range(51_000))
+    (tmp_path / "t.csv").write_text("user,item\n" + lines)
+    table = EventsTable(tmp_path / "t.csv", "user", "item")
+    text = Proposal(table, table.parse()).toml(tmp_path / "exp.toml")
+    assert "validation = 2000 " in text
+    assert "test = 5000 " in text
+    assert "validation = 0.1  " in proposal(tmp_path, "1 2").toml(tmp_path / "e.toml")

@@ -16,7 +16,7 @@ def test_means_stand_where_they_belong():
     assert first.index("●") == third.index("●")
     assert first.index("├") < first.index("●") < first.index("┤")
     assert "├" not in third  # no error is known
-    assert {len(first), len(second), len(third)} == {24}
+    assert {len(first), len(second), len(third)} == {20}
 
 
 def test_one_value_is_drawn_too():

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 from ledger.small import bare, gaussian, training
@@ -107,3 +108,20 @@ def test_experts_read_events():
     shown = to_plain(entries_table([Entry(AT, "run", 3, release, None)]))
     assert "Gaussian 5 " in shown
     assert "collusion" not in shown
+
+
+def test_the_page_has_the_name_of_the_file_and_folds_what_is_old():
+    page = render(told(gaussian(20.0), rounds=12, name="device.db"))
+    assert "<title>Ledger device.db – What left this device" in page
+    assert "<summary>2 older ones</summary>" in page
+    assert "older ones" not in render(told(gaussian(20.0), rounds=10))
+    latest = page.index("The latest first")
+    assert latest < page.index("The older ones") < page.index("not yet known")
+
+
+def test_what_is_spent_of_a_limit_is_rounded_up():
+    made = told(gaussian(20.0), caps=(Cap(1.0),))
+    [said] = {line.epsilon for line in made.totals if line.unit is Unit.USER}
+    found = re.search(r"so far: (\d+\.\d\d)\.<", render(made))
+    assert found
+    assert said <= float(found[1]) < said + 0.01

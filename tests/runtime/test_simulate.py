@@ -7,10 +7,12 @@ from scipy.stats import chi2
 
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
+from tacit.mechanisms.gaussian import gaussian_event
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
+from tacit.privacy.guarantees import set_of_items
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Everyone, FixedSize, Poisson, PoissonByGroup
 from tacit.testing.contract import mixed_world
@@ -148,6 +150,7 @@ def test_an_unknown_channel_is_refused_before_anything_is_trained():
 SHARED = Plan(USERS, rounds=2, channel="two_servers", delta=1e-6, target_epsilon=4.0)
 CENTRAL = FederatedPopularity(privacy=CentralGaussian())
 LOCAL = FederatedPopularity(privacy=LocalPrivUnit(1.0))
+SELECTED = (set_of_items(replace(SHARED, channel="secure_sum"), gaussian_event(9.0)),)
 
 
 def over_two_servers(**settings) -> Simulation:
@@ -184,11 +187,12 @@ def test_the_noise_over_two_servers_is_that_of_the_plan():
     [
         ({"plan": replace(SHARED, sampler=Poisson(0.5))}, "leader sees who reports"),
         ({"plan": replace(SHARED, sampler=FixedSize(3))}, "the sampler is FixedSize"),
+        ({"plan": replace(SHARED, before=SELECTED)}, "'set of items' is released"),
         ({"is_release": True}, "this process would be both"),
         ({"method": FederatedPopularity()}, "neither noise nor bound"),
         ({"method": LOCAL}, "neither noise nor bound"),
     ],
-    ids=["coins", "fixed size", "a release", "no noise", "local noise"],
+    ids=["coins", "fixed size", "items", "a release", "no noise", "local noise"],
 )
 def test_what_two_servers_cannot_carry_is_refused_with_the_reason(changed, reason):
     with pytest.raises(Refused, match=reason):

@@ -143,7 +143,7 @@ def _explained(error: BaseException) -> int:
     if failure.code == failures.INTERRUPTED:
         console.note(failure.message)
     elif failure.message:
-        console.complain(lines(f"error: {failure.message}"))
+        console.err().print(lines(f"error: {failure.message}"), style="red")
     return failure.code
 
 

@@ -110,17 +110,6 @@ def print_json(document: Any) -> None:
     sys.stdout.write(in_json(text) + "\n")
 
 
-def complain(text: str) -> None:
-    """Print what went wrong on stderr; what a terminal wraps stays indented."""
-    to = err()
-    for line in text.split("\n"):
-        bare = line.lstrip(" ")
-        margin = " " * (len(line) - len(bare))
-        parts = wrapped(bare, to.width - 1, first=margin, later=f"{margin}  ")
-        for part in parts if to.is_terminal else [line]:  # a pipe has whole lines
-            to.print(part, style="red")
-
-
 def note(text: str) -> None:
     """Print a line for the reader on stderr."""
     err().print(text)

@@ -213,6 +213,8 @@ def init(
             f"--min-value {min_value:g} needs --value, the column that it is compared "
             "with; name it, or leave --min-value out"
         )
+    if items_id and items is None:
+        raise BadValue("--items-id names a column of --items; name that table, too")
     if group and users is None:
         raise BadValue("--group names a column of --users; name that table, too")
     layout: dict[str, Any] = {
@@ -269,6 +271,7 @@ def _loaded(table: EventsTable) -> Dataset:
 
 
 def _write(proposal: Proposal, out: Path, *, json: bool) -> None:
+    from tacit.experiment.proposal import as_argument
     from tacit.experiment.settings import read_experiment
     from tacit.files import write_atomically
 
@@ -288,5 +291,6 @@ def _write(proposal: Proposal, out: Path, *, json: bool) -> None:
     for sentence in notes:
         console.note(f"note: {shown(sentence)}")
     console.out().print(
-        f"{name}: {proposal.found()}\nnext: tacit train {name} --out run",
+        f"{name}: {proposal.found()}\n"
+        f"next: tacit train {as_argument(str(out))} --out run",
     )

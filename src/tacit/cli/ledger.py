@@ -227,6 +227,7 @@ def _told(file: Path) -> Told:
             tuple(ledger.refusals()),
             ledger.waiting(),
             ledger.doubt,
+            file.name,
         )
 
 

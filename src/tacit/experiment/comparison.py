@@ -23,7 +23,7 @@ from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, BadValue
 from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.experiment.assemble import assemble, load_dataset
-from tacit.experiment.comparison_cost import Cost, cost_of_run, measure, write_cost
+from tacit.experiment.comparison_cost import Cost, cost_of_run, measure
 from tacit.experiment.comparison_grid import Contest, Grid, measured
 from tacit.experiment.evaluate import (
     UNTRAINED,
@@ -316,12 +316,7 @@ def finished_run(
         progress.begins(f"{path.parent.name}, {path.name.replace('-', ' ')}")
         has_begun = directory.experiment.exists()
         watch = _OnlyTexts(progress.watch)
-        _, measured = measure(
-            lambda: train(
-                experiment, directory.path, resume=has_begun, watch=watch, page=page
-            )
-        )
-        write_cost(directory, measured)
+        train(experiment, directory.path, resume=has_begun, watch=watch, page=page)
     progress.finished()
     return SavedRun(directory)
 

@@ -8,10 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from tacit import memory
-from tacit.documents import read_document, write_document
+from tacit.documents import read_document
 from tacit.runtime.run import ONLY, RunDirectory
-
-FILE = "cost.json"  # beside the other files of a run
 
 T = TypeVar("T")
 
@@ -78,20 +76,13 @@ def measure(work: Callable[[], T]) -> tuple[T, Measured]:
     return made, Measured(time.perf_counter() - start, memory.peak())
 
 
-def write_cost(directory: RunDirectory, measured: Measured) -> None:
-    """Keep what a run took beside its files."""
-    write_document(directory.path / FILE, asdict(measured))
-
-
 def cost_of_run(directory: RunDirectory, result: Mapping[str, Any]) -> Cost:
     """The cost of a finished run."""
     counted, clients = result[ONLY], read_document(directory.inputs)["people"]
-    path = directory.path / FILE
-    took = read_document(path) if path.exists() else {}
     return Cost(
         counted["bytes_up"] / clients,
         counted["bytes_down"] / clients,
         result["seconds"] / clients,
         result["seconds"],
-        took.get("peak_bytes"),
+        counted.get("peak_bytes"),  # runs of earlier versions have none
     )

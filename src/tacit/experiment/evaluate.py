@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -41,14 +41,30 @@ def evaluate_method(
     return evaluate_scores(assembled, method_scorer(assembled, state), heldout)
 
 
-def scorers(assembled: Assembled, state: State) -> Iterator[tuple[str, Scorer]]:
-    """Names and scorers: the method, its start if asked for, then each baseline."""
+def contenders_of(experiment: Experiment) -> list[str]:
+    """Who is ranked by: the method, its start if asked for, then each baseline."""
+    settings = experiment.evaluate
+    start = [UNTRAINED] if settings.untrained else []
+    return [experiment.method_name, *start, *settings.baselines]
+
+
+def scorers(
+    assembled: Assembled, state: State, *, but: Collection[str] = ()
+) -> Iterator[tuple[str, Scorer]]:
+    """Names and scorers of all contenders in their order, without some of them.
+
+    A baseline is fitted when it is asked for, one at a time.
+    """
     experiment = assembled.experiment
-    yield experiment.method_name, method_scorer(assembled, state)
-    if experiment.evaluate.untrained:
-        yield UNTRAINED, method_scorer(assembled, assembled.simulation.start())
-    for name in experiment.evaluate.baselines:
-        yield name, baseline_scorer(assembled, name)
+    for name in contenders_of(experiment):
+        if name in but:
+            continue
+        if name == experiment.method_name:
+            yield name, method_scorer(assembled, state)
+        elif name == UNTRAINED:
+            yield name, method_scorer(assembled, assembled.simulation.start())
+        else:
+            yield name, baseline_scorer(assembled, name)
 
 
 def evaluate_scores(

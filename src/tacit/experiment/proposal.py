@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit import check
 from tacit.data.dataset import Dataset
 from tacit.data.sources.listed_tables import ItemsTable, UsersTable
 from tacit.data.sources.table import EventsTable
@@ -51,8 +52,8 @@ baselines = {baselines}
 NEW_USERS = """\
 {min_value}min_interactions = {least}    # users with fewer are left out
 split = "new-users"     # evaluates on users that never trained; in a release all train
-validation = 0.1        # fraction of the users (or how many, from 1 on) to tune on
-test = 0.1              # … and to report on
+validation = {validation:<10} # part of the users (or how many, from 1 on) to tune on
+test = {test:<16} # … and to report on
 target_share = 0.2      # fraction of a held-out user's items that must be found
 """
 BY_TIME = """\
@@ -84,7 +85,12 @@ _NO_ITEMS = """\
 _DENSE_ITEMS = 10_000  # EASE has items² numbers: 400 MB and half a minute at so many
 _ENOUGH = 500  # users; with fewer, epsilon 4 leaves popularity at best
 _LEAST = 2  # items of a user who trains or is ranked for
+_FEWEST = 3  # users: one each to train, to tune and to report on
 _MOST_STEPS = 20  # distinct values of a scale such as stars; more are amounts
+_HELD_OUT = 0.1  # of the users, to tune on and to report on
+# Enough for a standard error of half a hundredth; all are ranked among all items, those
+# to tune on after each round.
+_MOST_TUNED_ON, _MOST_TESTED = 2000, 5000
 _TUNED_FROM, _TESTED_FROM = 0.8, 0.9  # of the impressions, in order of time
 _OF_IMPRESSIONS = '["auc", "mrr_all", "ndcg@5", "ndcg@10"]  # of impressions'
 # The items from which on lists of some lengths say anything: one that holds most of the
@@ -107,6 +113,8 @@ class Proposal:
     population: int | None = None
 
     def __post_init__(self) -> None:
+        if self.min_value is not None:
+            check.finite(min_value=self.min_value)
         if self.min_value is not None and self.table.value_column is None:
             raise BadValue(
                 f"min_value={self.min_value:g} needs the column that it is compared "
@@ -114,6 +122,28 @@ class Proposal:
             )
         if self.table.impression is not None:
             self._check_impressions()
+        else:
+            self._refuse_few()
+        users = self.dataset.interactions.n_users
+        if self.population is not None and self.population < users:
+            raise BadValue(
+                f"population={self.population:,} is less than the {users:,} users of "
+                f"{self.table.path.name}; declare at least as many as may take part"
+            )
+
+    def _refuse_few(self) -> None:
+        """Refuse a table of whose users there are too few to hold any out."""
+        log = self.dataset.interactions
+        if self.min_value is not None:
+            log = log.keep(log.values >= self.min_value)
+        enough = int((log.distinct().per_user >= _LEAST).sum())
+        if enough < _FEWEST:
+            value = "" if self.min_value is None else f" of {self.min_value:g} or more"
+            raise BadValue(
+                f"{self.table.path.name}: {enough} of {log.n_users:,} users have "
+                f"{_LEAST} different items{value}; at least {_FEWEST} must, one each "
+                "to train, to tune and to report on"
+            )
 
     def _check_impressions(self) -> None:
         """Impressions are divided by time and not filtered."""
@@ -188,8 +218,8 @@ class Proposal:
         log = self.kept.interactions
         user = self.kept.profiles.ids[0]  # one that exists: the line can be pasted
         return TEMPLATE.format(
-            out=shown(str(out)),
-            user=_argument(user),
+            out=as_argument(str(out)),
+            user=as_argument(user),
             population=_population(self.population),
             split=self._split(),
             found=self.found(),
@@ -207,7 +237,13 @@ class Proposal:
 
     def _split(self) -> str:
         if self.kept.impressions is None:
-            return NEW_USERS.format(min_value=self._min_value(), least=_LEAST)
+            users = self.kept.interactions.n_users
+            return NEW_USERS.format(
+                min_value=self._min_value(),
+                least=_LEAST,
+                validation=_held_out(users, _MOST_TUNED_ON),
+                test=_held_out(users, _MOST_TESTED),
+            )
         times = self.kept.impressions.slates.times
         assert times is not None, "checked when it was made"
         cuts = np.quantile(times, [_TUNED_FROM, _TESTED_FROM]).astype(np.int64)
@@ -245,10 +281,15 @@ class Proposal:
         return f"# min_value = {example:<9g} # keep only lines of at least this value\n"
 
 
-def _argument(text: str) -> str:
+def _held_out(users: int, most: int) -> float:
+    """A tenth of the users, or so many if that is more than they need to be."""
+    return most if users * _HELD_OUT > most else _HELD_OUT
+
+
+def as_argument(text: str) -> str:
     """A word of a command line that can be pasted into a shell."""
     word = shown(text)
-    is_plain = all(c.isalnum() or c in "._-@" for c in word) and word[0] != "-"
+    is_plain = all(c.isalnum() or c in "._-@/" for c in word) and word[0] != "-"
     return word if is_plain else "'" + word.replace("'", "'\\''") + "'"
 
 

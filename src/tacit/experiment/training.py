@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import tomli_w
 
+from tacit import memory
 from tacit.data.digest import input_digest
 from tacit.data.splits import HeldoutPart
 from tacit.data.text_vectors import Progress
@@ -20,11 +22,14 @@ from tacit.evaluation.released_metric import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
 from tacit.experiment.evaluate import (
+    contenders_of,
     evaluate_among_all,
     evaluate_method,
     evaluate_scores,
     scorers,
 )
+from tacit.experiment.kept_evaluations import KeptEvaluations, Ranked
+from tacit.experiment.needs import refuse_missing_extras, refuse_too_large
 from tacit.experiment.privacy_card import draw_card, with_progress, write_card
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import (
@@ -43,6 +48,7 @@ from tacit.serving.model_file import Model, save_model
 from tacit.statement import Account, Statement
 
 AMONG_ALL = "evaluations_among_all"  # by evaluate.full_metrics
+_PEAK = "peak_bytes"  # the most memory that the process has had by a round's end
 _COUNTED = ("asked", "took_part", "bytes_up", "bytes_down")  # of a round's tally
 
 
@@ -123,6 +129,7 @@ def train(
     """
     watch, directory = watch or Nobody(), RunDirectory(out)
     with directory.locked():  # until the last file: nobody else writes in between
+        memory.reset_peak()
         experiment = _begun(experiment, directory, resume=resume)
         watch.say("preparing the data")
         assembled = assemble(
@@ -143,16 +150,20 @@ def train(
                 "simulation is there to rank for somebody; use another split, or make "
                 "a model to publish with `tacit release`"
             )
+        else:
+            _refuse_impossible_baselines(assembled)
         inputs = _inputs(assembled)
         _refuse_other_inputs(inputs, directory)  # before any noise is drawn again
         card = _write_down(assembled, directory, inputs)
         state = _train(assembled, directory, watch)
         save_model(_model(assembled, state), directory.model, directory.model_facts)
-        evaluations: dict[str, Evaluation] = {}
-        among_all: dict[str, Evaluation] = {}
+        ranked: dict[str, Ranked] = {}
+        kept = KeptEvaluations.of(experiment, directory)
         if not experiment.is_release:
             watch.say("ranking for the test users")
-            evaluations, among_all = _evaluate_test_users(assembled, state, watch)
+            ranked = _evaluate_test_users(assembled, state, watch, kept)
+        evaluations = {name: one.own for name, one in ranked.items()}
+        among_all = {n: one.among_all for n, one in ranked.items() if one.among_all}
         rounds = tuple(directory.rounds_logged())
         document = (
             _released(assembled, state)
@@ -166,6 +177,7 @@ def train(
             write_report(run)
         else:
             write_card(directory, current)
+        kept.drop()  # before the result, so that a finished run never has any
         # The last file: where it stands, the run is finished.
         write_document(directory.result, document, is_private=True)
     return Outcome(assembled, state, evaluations, run)
@@ -199,18 +211,21 @@ def _evaluate_one(
 
 
 def _evaluate_test_users(
-    assembled: Assembled, state: State, watch: Watch
-) -> tuple[dict[str, Evaluation], dict[str, Evaluation]]:
+    assembled: Assembled, state: State, watch: Watch, kept: KeptEvaluations
+) -> dict[str, Ranked]:
     """By the experiment's protocol and, where it has `full_metrics`, among all items.
 
-    One contender is fitted at a time: a baseline may fill the memory.
+    One contender is fitted at a time: a baseline may fill the memory. What was ranked
+    before the run was stopped is not ranked again.
     """
-    own, among_all, heldout = {}, {}, assembled.split.test
-    for name, score in scorers(assembled, state):
-        own[name] = _evaluate_one(assembled, name, score, heldout, watch)
-        if (found := evaluate_among_all(assembled, score, heldout)) is not None:
-            among_all[name] = found
-    return own, among_all
+    names, heldout = contenders_of(assembled.experiment), assembled.split.test
+    done = {name: one for name in names if (one := kept.find(name)) is not None}
+    for name, score in scorers(assembled, state, but=done):
+        own = _evaluate_one(assembled, name, score, heldout, watch)
+        ranked = Ranked(own, evaluate_among_all(assembled, score, heldout))
+        kept.keep(name, ranked)
+        done[name] = ranked
+    return {name: done[name] for name in names}
 
 
 def last_state(assembled: Assembled, directory: RunDirectory) -> State:
@@ -332,6 +347,20 @@ def _refuse_past_target(assembled: Assembled) -> None:
             )
 
 
+def _refuse_impossible_baselines(assembled: Assembled) -> None:
+    """Refuse baselines that cannot be fitted here, before anything is trained."""
+    experiment, split = assembled.experiment, assembled.split
+    names = experiment.evaluate.baselines
+    refuse_missing_extras([experiment.method_name], names)
+    refuse_too_large(
+        names,
+        experiment.evaluate,
+        n_users=len(split.users),
+        n_items=len(split.catalog),
+        option=lambda left: f"--set 'evaluate.baselines={json.dumps([*left])}'",
+    )
+
+
 def _refuse_unproven(assembled: Assembled) -> None:
     """Refuse a release without a proven guarantee for the published model."""
     totals = plan_account(assembled).totals
@@ -393,7 +422,7 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
         looked = _look(assembled, state, tally)
         started = time.perf_counter()  # looking does not count as training
         counted = {name: getattr(tally, name) for name in _COUNTED}
-        return {"seconds": seconds, ONLY: counted | looked}
+        return {"seconds": seconds, ONLY: counted | {_PEAK: memory.peak()} | looked}
 
     planned, every = assembled.plan.rounds, experiment.run.checkpoint_every
     rounds = play(
@@ -473,10 +502,18 @@ def _result(
             **_without_noise(assembled, state),
             **counted,
             "clients_per_second": counted["took_part"] / seconds if seconds else None,
+            "peak_bytes": _largest(line[ONLY].get(_PEAK) for line in rounds),
             "evaluations": {n: e.to_json() for n, e in evaluations.items()},
             AMONG_ALL: {n: e.to_json() for n, e in among_all.items()},
         },
     }
+
+
+def _largest(figures: Iterable[int | None]) -> int | None:
+    """The largest figure; None where a round has none, as in earlier versions."""
+    found = [*figures]
+    known = [one for one in found if one is not None]
+    return max(known) if known and len(known) == len(found) else None
 
 
 def _released(assembled: Assembled, state: State) -> dict[str, Any]:

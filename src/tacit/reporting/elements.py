@@ -92,8 +92,13 @@ def _card(promise: Promise) -> str:
         f'<li{kind}><p class="figure">{in_html(promise.figure)} '
         f"<small>{promise.standing}</small></p>\n"
         f'<div><p class="who">{in_html(promise.observers)}</p>\n'
-        f"<p>{in_html(promise.meaning)}</p>\n{terms}</div></li>\n"
+        f"<p>{_unbroken(promise.meaning)}</p>\n{terms}</div></li>\n"
     )
+
+
+def _unbroken(text: str) -> str:
+    """Escaped text in which a line never ends between a figure and its percent."""
+    return in_html(text).replace(" %", "&nbsp;%")
 
 
 def paragraph(text: str, *, quiet: bool = False) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tacit.reporting.tables import MISSING, Table
 
-_WIDTH = 24  # characters of the plot
+_WIDTH = 20  # characters of the plot
 _DEVIATIONS = 1.96  # of a 95 % interval
 
 

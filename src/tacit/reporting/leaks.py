@@ -80,7 +80,7 @@ def _finding(finding: Json) -> str:
             charts.bars(_bars(finding, measure), end=1.0, mark=chance),
             f"{measure}, with one standard error, the most successful first. Amber: no "
             f"guarantee. Green: a proven one. Dashed: guessing alone, {chance:.4f}. A "
-            "black tick, where there is one: what no attack can pass.",
+            "solid tick, where there is one: what no attack can pass.",
         )
         for measure, chance in _measures(finding).items()
     )

@@ -17,6 +17,7 @@ from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Lead
 from tacit.statement import Statement
 
+_LATEST = 10  # entries that a page shows unfolded
 _SHORT_RUN = 12  # characters of a run's name that a terminal shows
 _TITLE = "What left this device, and how much it says about me"
 
@@ -31,6 +32,7 @@ class Told:
     refusals: tuple[tuple[str, str, int, str], ...] = ()  # run, reason, times, last
     waiting: int = 0  # reports not known to have arrived
     doubt: str | None = None  # why nothing of it is relied on, if so
+    name: str | None = None  # of the file
 
 
 def entries_table(entries: Sequence[Entry]) -> tables.Table:
@@ -80,7 +82,7 @@ def in_doubt(doubt: str) -> str:
 def render(told: Told) -> str:
     """The whole page, for someone who has never seen an epsilon."""
     parts = (
-        elements.head(_TITLE, lead=_leads(told)),
+        elements.head(_TITLE, lead=_leads(told), notes=_names(told)),
         elements.notice(in_doubt(told.doubt)) if told.doubt else "",
         elements.section("meaning", "How much it says about me", _meaning(told)),
         elements.section("limit", "My limit", _limits(told)),
@@ -88,7 +90,7 @@ def render(told: Told) -> str:
         _refused(told) if told.refusals else "",
         elements.section("choices", "What I can do", elements.listing(_CHOICES)),
     )
-    return elements.page(_TITLE, "".join(parts))
+    return elements.page(" – ".join((*_names(told), _TITLE)), "".join(parts))
 
 
 _CHOICES = (
@@ -100,6 +102,10 @@ _CHOICES = (
     "What has left cannot be called back. How much it can say is bounded by the "
     "figures above, and it does not grow.",
 )
+
+
+def _names(told: Told) -> tuple[str, ...]:
+    return () if told.name is None else (f"Ledger {told.name}",)
 
 
 def _leads(told: Told) -> tuple[Lead, ...]:
@@ -137,8 +143,7 @@ def _limits(told: Told) -> str:
 def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
     whole = "everything about me" if cap.unit is Unit.USER else "any single thing I did"
     said = _total(cap, totals)
-    known = said.epsilon
-    so_far = "no bound is known" if known is None else rounded_up(known)
+    so_far = "no bound is known" if said.epsilon is None else rounded_up(said.epsilon)
     return (
         f"{WHO[cap.view]}, for {whole}: epsilon {cap.epsilon:g} ("
         f"{promise(cap.epsilon, cap.delta, 'about me')}); so far: {so_far}."
@@ -155,9 +160,15 @@ def _list(told: Told) -> str:
             _hidden(entry.release),
             "yes" if entry.sent else "not yet known",
         )
-        for entry in told.entries
+        for entry in reversed(told.entries)
     )
-    return elements.table(tables.Table("The oldest first", header, rows))
+    recent = elements.table(tables.Table("The latest first", header, rows[:_LATEST]))
+    if len(rows) <= _LATEST:
+        return recent
+    older = elements.table(tables.Table("The older ones", header, rows[_LATEST:]))
+    return recent + elements.folded(
+        older, summary=f"{len(rows) - _LATEST:,} older ones"
+    )
 
 
 def _refused(told: Told) -> str:

@@ -7,7 +7,14 @@ from tacit.attacks.poisoning import Infiltrated, Scaled
 from tacit.errors import BadMessage, BadValue
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
-from tacit.transport.channels import Direct, Each, RoundContext, SecureSum, Sum
+from tacit.transport.channels import (
+    Direct,
+    Each,
+    RoundContext,
+    SecureSum,
+    Sum,
+    TwoServers,
+)
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import Tree
 
@@ -92,3 +99,8 @@ def test_a_report_that_is_not_as_declared_does_not_pass():
 def test_a_share_is_a_fraction():
     with pytest.raises(BadValue, match=r"share=1\.5"):
         Infiltrated(Direct(), Scaled(2.0), 1.5)
+
+
+def test_liars_over_two_servers_are_not_played_as_honest_ones():
+    with pytest.raises(BadValue, match="attacks would look harmless"):
+        Infiltrated(TwoServers(), Scaled(-2.0), 0.1)

@@ -8,6 +8,7 @@ bounded (`limits`).
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import itertools
@@ -37,6 +38,7 @@ DELIMITERS = ",;\t|"
 
 _BATCH = 1 << 9  # rows; with more, rows fall out of the processor's cache
 _BATCH_BYTES = 1 << 22  # of a batch of long rows, about
+_SAMPLE = "user,item\n"  # any encoding of tables has these characters
 _STEP = 32  # rows between two looks at how much was read
 _BLOCK = 1 << 16  # bytes read at once when a bad line is looked for
 _LONGEST_DELIMITER = 8
@@ -78,6 +80,17 @@ class Layout:
                 f"delimiter={mark[:40]!r} must be one to {_LONGEST_DELIMITER} "
                 "characters, such as ';' or '::'"
             )
+        if mark is not None and set(mark) & {'"', "\n", "\r"}:
+            raise BadValue(
+                f"delimiter={mark!r} must not hold a quotation mark or a line end, "
+                "which mean something else; use a character such as ';'"
+            )
+        if self.escape is not None and self.escape in ('"', "\n", "\r", mark):
+            raise BadValue(
+                f"escape={self.escape!r} is a quotation mark, a line end or the "
+                "delimiter; use another character, or leave it out if quotation marks "
+                "are doubled"
+            )
         if self.escape is not None and len(self.escape) != 1:
             raise BadValue(
                 f"escape={self.escape[:40]!r} must be one character, such as a "
@@ -107,8 +120,8 @@ def _replaced(lines: Iterator[str], mark: str) -> Iterator[str]:
 
 def _is_encoding(name: str) -> bool:
     try:
-        "".encode(name)  # refuses what does not make bytes of text, such as rot13
-        return bool(name)
+        # Refuses what does not make bytes of text, such as rot13, or not of all texts.
+        return bool(name) and _SAMPLE.encode(name).decode(name) == _SAMPLE
     except (LookupError, ValueError):
         return False
 
@@ -297,7 +310,10 @@ def _header(
             return header, mark
     likely = max((header for header, _ in found), key=len)
     if layout.header:
-        raise BadData(path, 1, missing_columns(wanted, likely))
+        problem = missing_columns(wanted, likely)
+        if len(likely) == 1 and layout.delimiter is None:
+            problem += "; if there are more, name the delimiter between them"
+        raise BadData(path, 1, _other_format(line) or problem)
     missing = listed([name for name in wanted if name not in likely])
     problem = (
         f"there is no column {missing}; without a header columns are called 1 to "
@@ -306,8 +322,18 @@ def _header(
     raise BadData(path, 1, problem)
 
 
+def _other_format(line: str) -> str | None:
+    """What a text that is no table seems to be; None if it may be one."""
+    start = line.lstrip()[:1]
+    if start in ("{", "["):
+        return "looks like JSON; write it as CSV or Parquet"
+    return "looks like a web page or XML; get the table" if start == "<" else None
+
+
 def _cuts(path: Path, line: str, layout: Layout) -> list[tuple[list[str], str]]:
     """The columns of the first line by each mark that may separate them."""
+    if not line:
+        raise BadData(path, None, "is empty; it needs a line for each event")
     if not line.strip():
         raise BadData(path, 1, "is blank; the first line must name the columns")
     return [(_columns(path, line, mark, layout), mark) for mark in layout.marks]
@@ -374,11 +400,17 @@ def _first_odd_line(path: Path, layout: Layout) -> tuple[int, str]:
     line += text.partition("\0")[0].count("\n")
     if "\0" in text:
         return line, "holds a zero byte; save the table as UTF-8 text"
+    likely = "'utf-16'" if _is_utf16(path) else "'cp1252' (Western Windows)"
     name = layout.encoding.upper()
     return line, (
         f"is not {name}; save the table as UTF-8, or name its encoding, such as "
-        "'cp1252' (Western Windows)"
+        f"{likely}"
     )
+
+
+def _is_utf16(path: Path) -> bool:
+    with unpacked(path) as file:
+        return file.stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def _decoded(

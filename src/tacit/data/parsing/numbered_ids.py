@@ -49,5 +49,7 @@ def blanks(batch: Batch, column: str) -> dict[int, str]:
     """The rows whose cell in this column is blank, and what to say of them."""
     texts = batch.columns[column]
     return {
-        r: f"column {column!r} is blank" for r, text in enumerate(texts) if not text
+        r: f"column {column!r} is blank"
+        for r, text in enumerate(texts)
+        if not text.strip()
     }

@@ -21,7 +21,18 @@ from tacit.data.parsing.limits import most_unpacked
 from tacit.data.parsing.quote import listed, quoted
 from tacit.errors import BadData
 
-_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
+_GZIP = b"\x1f\x8b"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second of one without a file
+_OTHER_PACKING = "is packed as {}; unpack it, or pack it as gzip or zip"
+_OTHERS = {  # by their first bytes: no text begins like this
+    b"BZh": _OTHER_PACKING.format("bzip2"),
+    b"\xfd7zXZ\x00": _OTHER_PACKING.format("xz"),
+    b"\x28\xb5\x2f\xfd": _OTHER_PACKING.format("zstd"),
+    b"7z\xbc\xaf": _OTHER_PACKING.format("7z"),
+    b"SQLite f": "is an SQLite database; export the table as CSV",
+    b"%PDF-": "is a PDF; get the table as CSV",
+    b"\xd0\xcf\x11\xe0": "is an old Excel workbook; save the sheet as CSV",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +59,19 @@ def unpacked(path: Path) -> Iterator[Unpacked]:
         if start[:2] == _GZIP:
             with _explained(path), gzip.GzipFile(fileobj=file) as stream:
                 yield Unpacked(stream, most, file, size)  # type: ignore[arg-type]
-        elif start == _ZIP:
+        elif start in _ZIP:
             with Members(path, "").open(_only_file(path)) as stream:
                 yield Unpacked(stream, most, file, size)
         else:
+            _refuse_known(path, file.peek(8))
             yield Unpacked(file, None, file, size)
+
+
+def _refuse_known(path: Path, start: bytes) -> None:
+    """Refuse what is neither text nor anything that is unpacked here, by its name."""
+    for magic, problem in _OTHERS.items():
+        if start.startswith(magic):
+            raise BadData(path, None, problem)
 
 
 def _only_file(path: Path) -> str:
@@ -64,6 +83,8 @@ def _only_file(path: Path) -> str:
         raise BadData(path, None, problem) from error
     if len(names) == 1:
         return names[0]
+    if "xl/workbook.xml" in names:
+        raise BadData(path, None, "is an Excel workbook; save the sheet as CSV")
     found = f"these: {listed(names)}" if names else "none"
     problem = f"must hold one file and has {found}; unpack it and name the table"
     raise BadData(path, None, problem)

@@ -21,6 +21,7 @@ from tacit.data.parsing.bad_lines import BadLines
 from tacit.data.parsing.csv_rows import Batch
 from tacit.data.parsing.numbered_ids import Ids, blanks
 from tacit.data.parsing.quote import quoted
+from tacit.data.parsing.table_rows import VALUE
 from tacit.data.strings import Strings
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Seconds = Int64[np.ndarray, "batch"]
 Numbers = Float32[np.ndarray, "batch"]
 
+_TRUTHS = {"true": 1.0, "false": 0.0}
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -67,7 +69,7 @@ class Events:
     def _converted(self, batch: Batch) -> tuple[Seconds | None, Numbers | None]:
         """Times and values of a batch; ValueError if any cell of it cannot be used."""
         table, columns = self.table, batch.columns
-        if any("" in columns[name] for name in table.id_columns):
+        if not all(all(map(str.strip, columns[name])) for name in table.id_columns):
             raise ValueError("a blank id")
         times = values = None
         if table.time is not None:
@@ -87,7 +89,14 @@ class Events:
             )
         if (value := table.value_column) is not None:
             problems |= _unreadable(batch, value, _number, "a finite number")
-        return problems
+        return {row: self._placed(batch, row, told) for row, told in problems.items()}
+
+    def _placed(self, batch: Batch, row: int, problem: str) -> str:
+        """The problem; of a matrix it says in which column, which is an item."""
+        if not self.table.matrix:
+            return problem
+        item = batch.columns[self.table.item_column][row]
+        return f"column {quoted(item)}: {problem.removeprefix(VALUE + '=')}"
 
     def dataset(self, bad: BadLines | None) -> Dataset:
         """The data set of everything read, without events of unlisted items."""
@@ -177,14 +186,20 @@ def _unreadable(
 
 
 def _finite(texts: Sequence[str]) -> Numbers:
-    numbers = np.fromiter(map(float, texts), np.float64, len(texts))
+    try:
+        numbers = np.fromiter(map(float, texts), np.float64, len(texts))
+    except ValueError:
+        numbers = np.fromiter(map(_number, texts), np.float64, len(texts))
     if not (np.abs(numbers) <= _LARGEST).all():  # false for NaN
         raise ValueError("not finite")
     return numbers.astype(np.float32)
 
 
 def _number(text: str) -> float:
-    number = float(text)
+    """A finite number; true is 1 and false 0, as flags such as clicks are written."""
+    number = _TRUTHS.get(text.strip().lower())
+    if number is None:
+        number = float(text)
     if not abs(number) <= _LARGEST:
         raise ValueError(text)
     return number

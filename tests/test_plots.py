@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tacit.reporting import plots
+from benchmarks import plots
 
 HOSTILE = "<i>$x_1$</i> & _"
 
@@ -82,7 +82,8 @@ def luminance(color: str) -> float:
 def test_matplotlib_is_loaded_by_the_first_plot_and_pyplot_never() -> None:
     program = """
 import sys
-from tacit.reporting import html, plots
+from benchmarks import plots
+from tacit.reporting import charts, html
 assert "matplotlib" not in sys.modules
 plots.lines("x", {"a": [(1.0, 0.5, 0.0)]}, x="x", y="y")
 assert "matplotlib.pyplot" not in sys.modules

@@ -1,4 +1,7 @@
-"""Plots as SVG text, readable on a light and on a dark page.
+"""Figures of benchmarks as SVG files, readable on a light and on a dark page.
+
+The pages of commands have charts of their own (`tacit.reporting.charts`), which need no
+matplotlib and fit a phone; a figure of a benchmark is a file by itself.
 
 Text, axes and grid are drawn in `currentColor`, so they take the color of the page
 around them; the colors of the series stand out from white and from near-black. Figures
