@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quick import slow
 
 from documentation import notebooks
 from documentation.notebooks import BrokenNotebook, cells_digest, page, read, run
 
 NAMES = notebooks.names()
-LONG = {"compare_methods"}  # 20 s: nine trainings and an audit
 MOST_BYTES = 80_000
 COMMAND = "run `python -m documentation.notebooks`"
 
@@ -28,9 +26,7 @@ def kinds(cell: dict[str, Any]) -> list[str]:
     return [one.get("name") or next(iter(one["data"])) for one in found]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=slow if n in LONG else ()) for n in NAMES]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_runs_and_shows_what_it_kept(name: str) -> None:
     pytest.importorskip("pandas")
     kept = read(name)

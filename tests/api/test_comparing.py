@@ -7,18 +7,19 @@ import pytest
 import tacit
 from tacit.errors import BadValue
 
+HOW = {
+    "user": "customer",
+    "item": "product",
+    "methods": ["gram", "federated_popularity"],
+    "epsilons": [4, math.inf],
+    "baselines": ["popularity"],
+    "seeds": 1,
+}
+
 
 @pytest.fixture(scope="module")
 def compared(shop):
-    return tacit.compare(
-        shop,
-        user="customer",
-        item="product",
-        methods=["gram", "federated_popularity"],
-        epsilons=[4, math.inf],
-        baselines=["popularity"],
-        seeds=1,
-    )
+    return tacit.compare(shop, **HOW)
 
 
 def test_every_method_meets_every_target(compared):
@@ -53,6 +54,18 @@ def test_it_shows_itself_and_is_saved(compared, tmp_path):
     written = saved.path / "experiments" / "gram.toml"
     assert "target_epsilon" in written.read_text()
     assert tacit.Run.open(saved.path / "gram-epsilon-4" / "seed-0").method == "gram"
+
+
+def test_the_same_call_goes_on_with_what_is_finished(shop, compared, monkeypatch):
+    def train(*_, **__):
+        raise AssertionError("everything is finished")
+
+    monkeypatch.setattr("tacit.experiment.comparison.train", train)
+    again = tacit.compare(shop, **HOW, out=compared.path)
+    same = ("label", "metric", "mean", "epsilon")
+    assert [[row[k] for k in same] for row in again.rows()] == [
+        [row[k] for k in same] for row in compared.rows()
+    ]
 
 
 @pytest.mark.parametrize(

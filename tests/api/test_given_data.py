@@ -97,7 +97,7 @@ def test_method_target_and_sections_are_changed(shop):
 
 
 def test_a_target_turns_privacy_on_where_a_few_users_have_none():
-    few = {"user": ["a", "a", "b", "b"], "item": ["x", "y", "x", "z"]}
+    few = {"user": [*"aabbcc"], "item": [*"xyxzyz"]}
     given = given_data(few, Columns())
     assert given.experiment().privacy.mechanism == "none"
     found = given.changed(epsilon=2).experiment()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def given_data(data: object, columns: Columns) -> Given:
         _refuse_columns(columns)
         return Given(copy.deepcopy(dict(data)), "experiment")
     if isinstance(data, EventsTable):
-        _refuse_columns(Columns(**{**vars(columns), "min_value": None}))
+        _refuse_columns(replace(columns, min_value=None))
         return _proposed(data, columns)
     return _proposed(_frame_table(data, columns), columns)
 

@@ -23,7 +23,6 @@ Sections = Mapping[str, Mapping[str, Any]]
 _EVERYONE = {"name": "everyone"}
 _SOME = {"name": "poisson", "rate": 0.3}
 STARTING_POINTS: Mapping[str, Sections] = {
-    # It ranks after its last round only: before, nothing says how to order the tail.
     "dpals": {"run": {"rounds": 4, "sampler": _EVERYONE}, "evaluate": {"every": 4}},
     "dpmf": {"run": {"rounds": 61, "sampler": _SOME}, "evaluate": {"every": 30}},
     "dpvae": {"run": {"rounds": 151, "sampler": _SOME}, "evaluate": {"every": 50}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -239,6 +240,23 @@ def test_ranking_uses_the_whole_history_and_puts_the_tail_last():
     np.testing.assert_allclose(scores[:, head], expected, atol=1e-8)
     tail = np.setdiff1d(np.arange(12), head)
     assert (scores[:, tail].max(axis=1) < scores[:, head].min(axis=1)).all()
+
+
+def test_it_can_be_looked_at_before_its_last_round():
+    """Counts come with the last broadcast: until then the tail is one tie."""
+    world = checkerboard()
+    method = Dpals(factors=2, head=5)
+    _, state, simulation = trained(method, world, rounds=3)
+    begun = replace(state.server, round=2)
+    broadcast = method.broadcast(begun)
+    assert "counts" not in broadcast.weights
+    keys = simulation.population.keys
+    tastes = method.represent(broadcast, state.clients, world.shards, keys)
+    scores = method.score(broadcast, tastes, Candidates.all_of(world.catalog))
+    tail = np.setdiff1d(np.arange(12), broadcast.weights["head"])
+    assert (np.ptp(scores[:, tail], axis=1) == 0).all()
+    head = np.delete(scores, tail, axis=1)
+    assert (scores[:, tail].max(axis=1) < head.min(axis=1)).all()
 
 
 # budget and sizes

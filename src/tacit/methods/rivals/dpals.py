@@ -282,8 +282,11 @@ class Dpals(SumMethod):
     ) -> Scores:
         """Line 7: u·v on the head; the tail below it, by counts."""
         known, u = broadcast.weights, person.tree["user"]
-        # From -1 for the most counted item to -2: below any score of the head.
-        after = -1 - places_by_count(known["counts"]) / len(known["counts"])
+        # From -1 for the most counted item to -2: below any score of the head. Counts
+        # come with the last round; whoever looks before finds all of the tail alike.
+        after = np.full(len(candidates.catalog), -1.0)
+        if "counts" in known:
+            after -= places_by_count(known["counts"]) / len(known["counts"])
         head = u @ known["items"].T + _TIES * after[known["head"]]
         scores = head.min(axis=1, keepdims=True, initial=0.0) + after
         scores[:, known["head"]] = head
