@@ -26,6 +26,7 @@ DEAR = (  # seconds each; test_audit_method.py has a whole audit
     *("popularity, central, Poisson", "popularity, local, mixed by a relay"),
     *("privrec", "fedvae", "nn_self", "fofl"),
     "federated_popularity",  # its kinds are asked one by one
+    "gram, central, two servers, all of an audit",
     "gram, central, the open group, all of an audit",
     "gram, central, the strict group, all of an audit",
     *("popularity, local", "popularity, local_item", "two leaves, one factored"),

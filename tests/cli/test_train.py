@@ -255,6 +255,29 @@ def test_a_run_past_its_target_never_begins(tacit, experiment, tmp_path):
     assert not (run / "experiment.toml").exists()
 
 
+@pytest.mark.parametrize(("view", "code"), [("server", 2), ("release", 0)])
+def test_a_target_of_two_servers_is_held_against_its_own_view(
+    tacit, experiment, tmp_path, view, code
+):
+    """Noise that readers need for the target, and that one server does not leave."""
+    chosen = {
+        "privacy.mechanism": "central",
+        "privacy.channel": "two_servers",
+        "privacy.delta": 1e-6,
+        "privacy.noise_multiplier": 8.0,
+        "privacy.target_epsilon": 1.0,
+        "privacy.target_view": view,
+        "run.sampler": "{ name = 'everyone' }",
+        "run.rounds": 3,
+    }
+    changes = [part for k, v in chosen.items() for part in ("--set", f"{k}={v}")]
+    answer = tacit("train", experiment, "--out", tmp_path / "run", *changes)
+    assert answer.code == code, answer.err
+    if code:
+        assert "epsilon 1.3" in answer.err
+        assert "for everyone and the target is 1.0" in answer.err
+
+
 def test_a_target_without_protection_is_refused(tacit, experiment, tmp_path):
     target = ("--set", "privacy.target_epsilon=1.0")
     answer = tacit("train", experiment, "--out", tmp_path / "run", *target)

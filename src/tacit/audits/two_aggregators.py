@@ -2,7 +2,7 @@
 
 One side picks a sum with one report in it and knows every half but one. What the other
 aggregator publishes is then the report and that aggregator's noise. Each of the two is
-the honest one in turn, with as many numbers as a report may have:
+the honest one in turn, and the report has 16,384 numbers:
 
     report    no report in whole steps, however it was made, is longer than its bound
     noise     that of one aggregator alone has the scale and law of the server's view
@@ -10,7 +10,7 @@ the honest one in turn, with as many numbers as a report may have:
     halves    what one publishes is uniform to whoever lacks the other's
     account   the server's view has no more than half of the variance that readers have
 
-An honest pair fails one of these checks once in about 400; an audit asks again.
+An honest pair fails one of these checks once in about 800; an audit asks again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Draws = Float64[np.ndarray, "draws"]
 
 
 def check_aggregators(method: Method, plan: Plan, *, key: Key) -> Iterator[Check]:
-    """Every check of two aggregators; all kinds of rounds of the plan are looked at."""
+    """Every check of two aggregators, in the first kinds of rounds of the plan."""
     views = [
         _View.of(context, plan, key.at("view", number))
         for number, context in enumerate(contexts(method, plan, key.at("kinds")))

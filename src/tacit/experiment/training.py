@@ -331,7 +331,7 @@ def _refuse_past_target(assembled: Assembled) -> None:
     """Refuse a run whose account passes its target, before it begins."""
     plan, totals = assembled.plan, plan_account(assembled).totals
     for line in totals:
-        if (line.unit, line.view) != (Unit.USER, View.RELEASE):
+        if (line.unit, line.view) != (Unit.USER, plan.calibrated_view):
             continue
         target = (
             plan.target_of(line.group) if line.group in plan.groups else _least(plan)

@@ -29,8 +29,9 @@ ROUND_BYTES, ID_BYTES, SEED_BYTES, KEY_BYTES = 32, 16, 32, 32
 _SEAL_BYTES = 48  # an encapsulated key and a tag, around every sealed text
 _WORD_BYTES = 4  # of a number
 _TEXT = b"tacit/share/v1\0"
+SEALED_SEED_BYTES = SEED_BYTES + _SEAL_BYTES
 _FIRST = ROUND_BYTES + ID_BYTES
-_SECOND = _FIRST + SEED_BYTES + _SEAL_BYTES
+_SECOND = _FIRST + SEALED_SEED_BYTES
 
 
 class Role(StrEnum):

@@ -94,11 +94,12 @@ class SharedSum:
         What the clients send is bounded again in double precision: rounding of single
         precision would leave some reports too long, and those count as zero.
         """
-        rows = tree.leaves[self.leaf].dense().values.astype(np.float64)
+        rows = tree.leaves[self.leaf].dense().values.astype(np.float64, copy=False)
         rows = rows.reshape(len(tree), self.size)
         with np.errstate(over="ignore", invalid="ignore"):
-            norms = np.linalg.norm(rows, axis=1, keepdims=True)
-            rows = rows * (self.bound / np.maximum(norms, self.bound))
+            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+            if not (norms <= self.bound).all():
+                rows = rows * (self.bound / np.maximum(norms, self.bound))
         if not self.has_smaller:
             return encode(rows, self.bound, steps=self.steps)
         # Towards zero, so that nobody's report passes the bound of its own group.

@@ -106,10 +106,10 @@ class Symmetric:
 
     def dense(self) -> Dense:
         """The same halves written out."""
+        clients, _, side = self.root.shape
         whole = self.root.swapaxes(1, 2) @ self.root
-        rows, columns = np.triu_indices(self.root.shape[2])
-        half = whole[:, rows, columns]
-        half[:, rows == columns] *= math.sqrt(0.5)  # so that |half| = |Z| / sqrt(2)
+        half = whole.reshape(clients, side * side)[:, _upper(side)]
+        half[:, diagonal(side)] *= math.sqrt(0.5)  # so that |half| = |Z| / sqrt(2)
         return Dense(half)
 
     def map(self, change: Change) -> Symmetric:
