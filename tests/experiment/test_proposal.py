@@ -76,13 +76,18 @@ def test_lists_are_no_longer_than_the_catalog_warrants(tmp_path, items, first):
     ("options", "message"),
     [
         ({"min_value": float("nan")}, "min_value=nan must be a finite number"),
-        ({"min_value": 9}, "0 of 3 users have 2 different items of 9 or more"),
         ({"population": 2}, "population=2 is less than the 3 users of t.csv"),
     ],
 )
-def test_what_leaves_nobody_is_refused(tmp_path, options, message):
+def test_sizes_that_do_not_fit_are_refused(tmp_path, options, message):
     with pytest.raises(BadValue, match=message):
         proposal(tmp_path, "1 2", **options)
+
+
+def test_too_few_users_to_hold_any_out_are_refused(tmp_path):
+    proposal(tmp_path, "1 2").refuse_few()
+    with pytest.raises(BadValue, match="0 of 3 users have 2 different items of 9 or"):
+        proposal(tmp_path, "1 2", min_value=9).refuse_few()
 
 
 def test_of_many_users_no_more_are_held_out_than_needed(tmp_path):

@@ -275,6 +275,7 @@ def _write(proposal: Proposal, out: Path, *, json: bool) -> None:
     from tacit.experiment.settings import read_experiment
     from tacit.files import write_atomically
 
+    proposal.refuse_few()
     log, notes = proposal.kept.interactions, proposal.notes()  # may refuse: first
     write_atomically(out, proposal.toml(out).encode())
     read_experiment(out)  # what was written must be accepted

@@ -123,8 +123,6 @@ class Proposal:
             )
         if self.table.impression is not None:
             self._check_impressions()
-        else:
-            self._refuse_few()
         users = self.dataset.interactions.n_users
         if self.population is not None and self.population < users:
             raise BadValue(
@@ -132,8 +130,10 @@ class Proposal:
                 f"{self.table.path.name}; declare at least as many as may take part"
             )
 
-    def _refuse_few(self) -> None:
+    def refuse_few(self) -> None:
         """Refuse a table of whose users there are too few to hold any out."""
+        if self.table.impression is not None:  # not users are held out, but days
+            return
         log = self.dataset.interactions
         if self.min_value is not None:
             log = log.keep(log.values >= self.min_value)
