@@ -115,6 +115,10 @@ def test_data_sets(printed, command):
         )
 
 
+def test_a_reproduction(printed):
+    refuse_broken(printed, "reproduce", "fmf-ldp", "--table", "5.3")
+
+
 @pytest.mark.slow
 def test_an_audit(printed):
     refuse_broken(printed, "audit", "federated_popularity")

@@ -12,6 +12,7 @@ from tacit.cli import console
 from tacit.cli.options import Json
 
 if TYPE_CHECKING:
+    from tacit.reporting.tables import Table
     from tacit.reproduction.study import Scale
     from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
 
@@ -24,6 +25,7 @@ _BESIDE = (
     "untrained",
     "se over seeds",
 )  # the rest is in the documents
+_NOTHING = "–"  # a figure that there is not
 
 
 def reproduce(
@@ -118,32 +120,45 @@ def _write(found: Reproduction, paper: str, out: Path) -> None:
 
 
 def _print(found: Reproduction) -> None:
-    out = console.out()
+    from tacit.reporting.terminal import wrapped
+
+    width = console.width()
     for table in found.tables:
         _print_table(table)
     for claim in found.claims:
         verdict = "holds" if claim.ok else "does not hold"
-        out.print(f"{claim.text}: {verdict}; {claim.evidence}", markup=False)
+        console.tell(
+            wrapped(f"{claim.text}: {verdict}; {claim.evidence}", width, later="    ")
+        )
     reasons = {r.reason for t in found.tables for r in t.rows if r.reason}
     for reason in sorted(reasons):
-        out.print(f"DIFFERS: {reason}", markup=False)
+        console.tell(wrapped(f"DIFFERS: {reason}", width, later="    "))
 
 
 def _print_table(table: ReproducedTable) -> None:
-    from rich.table import Table
+    from tacit.reporting.tables import to_rich
 
-    others = [name for name in _BESIDE if any(name in r.beside for r in table.rows)]
-    spent = ["spent"] if any(row.budget for row in table.rows) else []
-    shown = Table(
-        *("", "published", "paper mode", "sound mode", "", *others, *spent),
-        title=table.name,
-    )
-    for row in table.rows:
-        figures = [_number(x) for x in (row.published, row.paper, row.sound)]
-        beside = [_number(row.beside.get(name)) for name in others]
-        budget = [row.budget] if spent else []
-        shown.add_row(row.label, *figures, _verdict(row), *beside, *budget)
-    console.out().print(shown)
+    console.out().print(to_rich(_table(table)))
+
+
+def _table(found: ReproducedTable) -> Table:
+    """One line per row of the paper; a column in which nothing stands is left out."""
+    from tacit.reporting.tables import Table
+
+    rows = found.rows
+    columns = {
+        "published": [_number(row.published) for row in rows],
+        "paper mode": [_number(row.paper) for row in rows],
+        "sound mode": [_number(row.sound) for row in rows],
+        "verdict": [_verdict(row) for row in rows],
+        **{name: [_number(row.beside.get(name)) for row in rows] for name in _BESIDE},
+        "spent": [row.budget for row in rows],
+    }
+    told = {n: cells for n, cells in columns.items() if {*cells} - {"", _NOTHING}}
+    lines = zip((row.label for row in rows), *told.values(), strict=True)
+    texts = {"verdict", "spent"}
+    numeric = frozenset(i for i, name in enumerate(told, 1) if name not in texts)
+    return Table(found.name, ("", *told), tuple(lines), numeric)
 
 
 def _verdict(row: Row) -> str:
@@ -154,6 +169,6 @@ def _verdict(row: Row) -> str:
 
 def _number(value: float | None) -> str:
     if value is None:
-        return "–"
+        return _NOTHING
     # From 100 on it is a count or an epsilon that protects nobody.
     return f"{value:,.0f}" if value >= 100 else f"{value:.4f}"
