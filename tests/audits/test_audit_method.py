@@ -70,11 +70,11 @@ def test_every_section_is_part_of_an_audit(monkeypatch):
 
     many = ("sums", "draws", "liars", "delivered", "cohorts", "books", "minimum")
     found = Check("c", 0.0, 0.0, True, "")
-    for name in (*many, "local_reports"):
+    for name in (*many, "local_reports", "aggregators"):
         noted(f"check_{name}", [found])
-    for name in ("replay", "alone"):
+    for name in ("replay", "alone", "closing"):
         noted(f"check_{name}", found)
-    noted("one_shot", Estimate("e", 1.0, 1.0))
+    noted("one_shot", Estimate("e", 1.0, 1.0, 0.5, 1.5, 8))
     monkeypatch.setattr(
         audit_method,
         "_OF_SUMS",
@@ -85,6 +85,9 @@ def test_every_section_is_part_of_an_audit(monkeypatch):
     common = {"check_replay", "check_alone", "check_cohorts", "check_books"}
     of_sums = {f"check_{name}" for name in many[:4]} | {"one_shot"}
     assert {*asked} == common | of_sums
+    asked.clear()
+    audit(POPULARITY, replace(PLAN, channel="two_servers"), key=Key.from_seed(1))
+    assert {*asked} == common | of_sums | {"check_aggregators", "check_closing"}
     asked.clear()
     local = FederatedPopularity(privacy=LocalPrivUnit(1.0))
     audit(local, PLAN, key=Key.from_seed(1))

@@ -37,6 +37,10 @@ def test_documents_hold_no_number_that_json_has_not(measured):
     ("estimated", "above"), [(0.5, False), (1.5, True), (math.nan, True)]
 )
 def test_an_estimate_above_its_claim_says_that_it_refutes_nothing(estimated, above):
-    said = Estimate("canaries", 1.0, estimated).to_json()
+    said = Estimate("canaries", 1.0, estimated, 0.2, 2.5, 400).to_json()
     assert ("no violation" in said["remark"]) is above
     assert "never a guarantee" in said["label"]
+    assert (
+        "from 400 canaries of one run, with 95 % between 0.20 and 2.50"
+        in (said["remark"])
+    )

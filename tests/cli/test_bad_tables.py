@@ -182,7 +182,7 @@ OF_OPTIONS = {  # what was asked of a sound table, and what is said of it
     ),
     "few declared": ((*USER_ITEM, "--population", 3), "less than the 30 users"),
     "out a folder": ((*USER_ITEM, "--out", "."), "is there already"),
-    "out below a file": ((*USER_ITEM, "--out", "t.csv/e.toml"), "is there already"),
+    "out below a file": ((*USER_ITEM, "--out", "t.csv/e.toml"), "a folder is needed"),
 }
 
 

@@ -160,7 +160,9 @@ def test_pages_have_no_markup_of_the_data(place):
 def test_init_writes_no_line_of_the_data(tacit, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     odd = '"x\n[run]\nseed = 7"'
-    (tmp_path / "e.csv").write_text(f"u,i\n{odd},1\n{odd},2\ny,2\ny,3\n", "utf-8")
+    (tmp_path / "e.csv").write_text(
+        f"u,i\n{odd},1\n{odd},2\ny,2\ny,3\nz,1\nz,3\n", "utf-8"
+    )
     done = tacit("init", "e.csv", "--user", "u", "--item", "i")
     assert done.code == 0, done.err
     assert "\nseed = 7" not in (tmp_path / "exp.toml").read_text("utf-8")

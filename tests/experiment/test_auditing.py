@@ -21,7 +21,8 @@ def calls(monkeypatch):
         noted.append((subject, method, plan))
         tick()
         check = Check("c", 1.0, float("inf"), False, "")
-        return Audit(subject, (check,), (Estimate("e", 1.0, 2.0),), ("x: bare",))
+        estimate = Estimate("e", 1.0, 2.0, 0.5, 3.5, 8)
+        return Audit(subject, (check,), (estimate,), ("x: bare",))
 
     monkeypatch.setattr(auditing, "audit", audit)
     return noted
