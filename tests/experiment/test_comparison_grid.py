@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import BadValue
-from tacit.experiment.comparison_grid import Contest, Grid, folder_name
+from tacit.experiment.comparison_grid import Contest, Grid, aimed_at, folder_name
 
 HOSTILE = [
     *("..", ".", "", "...", "../..", "/etc/passwd", "a/b", "a\\b", "a\0b", "\n", " "),
@@ -107,3 +107,16 @@ def test_a_noisy_list_has_the_same_target_and_is_not_there_twice(tmp_path):
     file.write_text(RESOLVED.replace('"gram"', '"federated_popularity"'))
     twice = Grid((file,), epsilons=(2.0,), seeds=1).contests()
     assert [one.name for one in twice] == ["federated_popularity"]
+
+
+def test_without_privacy_two_servers_become_one_sum():
+    """They refuse to add up without noise; the line is there to compare with."""
+    over = {"mechanism": "central", "channel": "two_servers", "delta": 1e-6}
+    table = {"privacy": {**over, "target_epsilon": 2.0, "target_view": "release"}}
+    found = aimed_at(float("inf"), table, Path("a.toml"))["privacy"]
+    assert found == {"mechanism": "none", "channel": "secure_sum", "delta": 1e-6}
+    assert aimed_at(1.0, table, Path("a.toml"))["privacy"] == {
+        **over,
+        "target_epsilon": 1.0,
+        "target_view": "release",
+    }

@@ -215,8 +215,11 @@ def aimed_at(target: float | None, table: dict[str, Any], path: Path) -> dict[st
     for name in _BUDGETS:  # with a target for each group; else some would stay below
         privacy.pop(name, None)
     if math.isinf(target):
-        kept = {f.name for f in fields(PrivacySettings)} - {"target_epsilon"}
+        targets = {"target_epsilon", "target_view"}
+        kept = {f.name for f in fields(PrivacySettings)} - targets
         privacy = {k: v for k, v in privacy.items() if k in kept}
+        if privacy.get("channel") == "two_servers":  # which never adds up without noise
+            privacy["channel"] = "secure_sum"
         aimed["privacy"] = privacy | {"mechanism": "none"}
         return aimed
     if _is_unprotected(table):

@@ -160,7 +160,7 @@ def _of_unproven(labels: Sequence[str]) -> Iterator[str]:
 
 def _caveat(verdict: Verdict) -> str:
     seeds = (
-        "each was trained once, so that other noise may say otherwise: --seeds 3 tells"
+        "each was trained once, so that other noise may say otherwise: three seeds tell"
         if verdict.n_seeds == 1
         else f"a difference must have the same sign in all {verdict.n_seeds} seeds"
     )
