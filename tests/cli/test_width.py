@@ -63,13 +63,17 @@ def too_long(lines, width):
     return [line for line in lines if len(line) > width and " " in line.strip()]
 
 
-def refuse_broken(printed, *arguments):
+def refuse_broken(printed, *arguments, drawn=None):
+    """Refuse long lines and broken words; those that match `drawn` are drawn anew."""
     whole = words(printed(WIDE, *arguments))
     assert whole
     for width in (80, 60):
         lines = printed(width, *arguments)
         assert not too_long(lines, width), (arguments, width)
-        assert words(lines) <= whole, (arguments, width, words(lines) - whole)
+        broken = words(lines) - whole
+        if drawn is not None:
+            broken = {word for word in broken if not re.fullmatch(drawn, word)}
+        assert not broken, (arguments, width)
 
 
 @pytest.fixture
@@ -121,7 +125,8 @@ def test_a_reproduction(printed):
 
 @pytest.mark.slow
 def test_an_audit(printed):
-    refuse_broken(printed, "audit", "federated_popularity")
+    # The noise of exact sums is the operating system's, which no seed repeats.
+    refuse_broken(printed, "audit", "federated_popularity", drawn=r"\d\.\d{4}")
 
 
 @pytest.mark.slow
