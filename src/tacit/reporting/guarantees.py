@@ -100,7 +100,22 @@ def as_table(statements: Iterable[Statement]) -> Table:
 
 
 def _sentences(texts: Iterable[str]) -> str:
-    return " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts)
+    return " ".join(map(sentence, texts))
+
+
+def sentence(text: str) -> str:
+    """A line of a block as a sentence.
+
+    >>> sentence("noise on two sums")
+    'Noise on two sums.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def terms(said: Statement, unit: str) -> str:
+    """What a proven figure is about: the unit, its neighbours, delta and horizon."""
+    delta = f"delta {said.delta:g}" if said.delta else "delta 0"
+    return f"{unit} ({_NEIGHBOURS[said.adjacency]}), {delta}, {said.horizon}"
 
 
 def _block(said: Statement, units: list[str], views: list[str]) -> Block:
@@ -123,9 +138,7 @@ def _lines(block: Block, width: int) -> Iterable[str]:
 def _below(said: Statement, units: list[str]) -> Iterable[str]:
     """What stands below a proven figure: its terms, its proof and its meaning."""
     unit = _UNITS.get(tuple(Unit(u) for u in units), ", ".join(units))
-    delta = f"delta {said.delta:g}" if said.delta else "delta 0"
-    neighbours = _NEIGHBOURS[said.adjacency]
-    yield f"{unit} ({neighbours}), {delta}, {said.horizon}"
+    yield terms(said, unit)
     assumes = "" if said.assumes == "nothing" else f"; assumes {said.assumes}"
     yield f"{said.reason}{assumes}"
     yield meaning(said)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
-from tacit.reporting.guarantees import rounded_up
+from tacit.release import EVERYONE, Standing, Unit, View
+from tacit.reporting.guarantees import rounded_up, sentence, terms
 from tacit.reporting.plain_words import meaning
 from tacit.reporting.tables import merged
 from tacit.statement import Statement
@@ -28,10 +28,6 @@ _UNITS = {
     (Unit.USER,): "a user's whole history",
     (Unit.ITEM,): "one item of a history",
     (Unit.USER, Unit.ITEM): "a user's whole history",  # and so also any item of it
-}
-_NEIGHBOURS = {
-    Adjacency.ZERO_OUT: "there or not",
-    Adjacency.REPLACE_ONE: "this or any other",
 }
 
 
@@ -81,14 +77,9 @@ def _promise(
         claim = ""
         if said.published_epsilon is not None:
             claim = f"; a paper claims {said.published_epsilon:g}, which is not shown"
-        return Promise(observers, said.standing, None, _sentence(said.reason + claim))
-    delta = f"delta {said.delta:g}" if said.delta else "delta 0"
-    about = f"For {unit} ({_NEIGHBOURS[said.adjacency]}), {delta}, {said.horizon}."
+        return Promise(observers, said.standing, None, sentence(said.reason + claim))
+    about = f"For {terms(said, unit)}."
     assumed = "" if said.assumes == "nothing" else f" Assumes: {said.assumes}."
     grounds = f"Rests on: {said.reason}.{assumed}"
-    means = _sentence(meaning(said))
+    means = sentence(meaning(said))
     return Promise(observers, said.standing, said.epsilon, means, (about, grounds))
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
