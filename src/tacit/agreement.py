@@ -17,7 +17,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,9 @@ from tacit.transport.messages import (
 )
 
 FORMAT = 1  # changes with what the digest covers
+# Metadata of a field that came later: at its default it is left out, so that whoever
+# does not use it has the digest of before.
+LATER = {"later": True}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +130,7 @@ def described(value: object) -> Any:
         own = {
             f.name: described(getattr(value, f.name))
             for f in fields(value)
-            if f.compare
+            if f.compare and not _is_as_before(f, value)
         }
         return {"class": _named(type(value)), "fields": own}
     if isinstance(value, Mapping):  # its order counts: codes of groups refer to it
@@ -138,6 +141,11 @@ def described(value: object) -> Any:
         f"{value!r} cannot be agreed on: settings are numbers, texts, dataclasses, "
         "tables and lists of these"
     )
+
+
+def _is_as_before(field: Field[Any], value: object) -> bool:
+    later = field.metadata.get("later", False)
+    return bool(later and getattr(value, field.name) == field.default)
 
 
 def _named(cls: type) -> str:

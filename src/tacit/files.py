@@ -6,6 +6,7 @@
     append, resumed                one more piece at the end of a file
     locked                         keeps a second process out
     sweep, remove_directory        what is not needed any more
+    state_folder                   where programs remember what outlives their files
 
 A file is written beside its final path, flushed, and renamed over it, so that whoever
 reads sees the old content or the new one. The draft has a name that nobody can guess,
@@ -54,6 +55,15 @@ def write_json(path: Path, document: object, *, is_private: bool = False) -> Non
     # Half of a surrogate pair is no text, but JSON has an escape for it: this one.
     content = text.encode("utf-8", "backslashreplace")
     write_atomically(path, content, is_private=is_private)
+
+
+def state_folder() -> Path:
+    """`$TACIT_STATE`, or the platform's own folder for what programs remember."""
+    if environment := os.environ.get("TACIT_STATE"):
+        return Path(environment)
+    import platformdirs  # needed only when nobody says where
+
+    return platformdirs.user_state_path("tacit")
 
 
 def make_folders(folder: Path) -> None:

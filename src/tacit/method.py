@@ -23,7 +23,7 @@ and a `Privacy` value protects it. Bounds, noise, layout, calibration and accoun
 round are derived from the two, once, and the author writes none of them.
 
 What only some methods can do is a capability that is asked for by its protocol:
-`Refreshable`, `Exportable`, `Explainable`, `Queryable`.
+`Refreshable`, `Exportable`, `Explainable`, `Queryable`, `Popular`.
 
 Every kind of data has one place:
 
@@ -72,7 +72,7 @@ from tacit.privacy import (
     Unprotected,
 )
 from tacit.release import Release
-from tacit.transport.channels import Delivery, RoundContext
+from tacit.transport.channels import Delivery, RoundContext, Sum
 from tacit.transport.messages import (
     NO_PHASE,
     Broadcast,
@@ -117,6 +117,7 @@ __all__ = [
     "Method",
     "Phase",
     "Plan",
+    "Popular",
     "Privacy",
     "Profiles",
     "PublicSlot",
@@ -757,12 +758,21 @@ class SumMethod(Method):
             delivery, context, phase, slots=slots, wanted=self.robust(phase)
         )
         total = {name: value for name, value in found.items() if name != BIT}
-        after = self.learn(server, phase, total)
+        after = self._learnt(server, phase, total, delivery)
         # The memory from before `learn`: the clip that this round's clients were sent.
         told = self.privacy.told(phase, server.memory)
         moved = self.privacy.after(phase, told, found, planned=context.planned)
         spent = self._spent_after(server, phase)
         return replace(after, memory={**after.memory, **moved, **spent})
+
+    def _learnt(
+        self, server: Server, phase: Phase, total: Arrays, delivery: Delivery
+    ) -> Server:
+        """What is learnt from a total, as of those who came if they were counted."""
+        if not isinstance(delivery, Sum) or delivery.contributors is None:
+            return self.learn(server, phase, total)
+        present = replace(server, plan=server.plan.with_present(delivery.contributors))
+        return replace(self.learn(present, phase, total), plan=server.plan)
 
     def _spent_after(self, server: Server, phase: Phase) -> Arrays:
         """The sum of 1/z² after one more round, where phases are chosen."""
@@ -849,6 +859,18 @@ class Queryable(Protocol):
         self, broadcast: Broadcast, tastes: Tastes
     ) -> Float[np.ndarray, "users factors"]:
         """The private vector of each user, from what its client knows; stays there."""
+        ...
+
+
+@runtime_checkable
+class Popular(Protocol):
+    """A method whose model tells how popular each item is, from released counts."""
+
+    def popularity(self, broadcast: Broadcast) -> Float[np.ndarray, "items"]:
+        """A number per item of the catalog, larger for those that more users have.
+
+        The broadcast is that after the last round. It is the same for everyone.
+        """
         ...
 
 

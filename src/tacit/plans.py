@@ -36,6 +36,8 @@ class Plan:
     # below this a shuffler delivers nothing, and no two aggregators publish anything
     min_contributors: int = 1
     before: tuple[Release, ...] = ()  # made once, before the first round
+    # of those contributors, how many may be one attacker's inventions
+    assumed_sybils: int = 0
 
     def __post_init__(self) -> None:
         check.count(population=self.population, rounds=self.rounds)
@@ -54,6 +56,12 @@ class Plan:
                 f"population={self.population}"
             )
         check.at_least(1, min_contributors=self.min_contributors)
+        check.not_negative(assumed_sybils=self.assumed_sybils)
+        if self.assumed_sybils and self.assumed_sybils >= self.min_contributors:
+            raise BadValue(
+                f"assumed_sybils={self.assumed_sybils} must be below min_contributors="
+                f"{self.min_contributors}: nobody honest would be left among them"
+            )
         if self.delta is not None:
             check.fraction(delta=self.delta)
         self._check_targets()
@@ -88,6 +96,11 @@ class Plan:
         return self.target_epsilon
 
     @property
+    def least_honest(self) -> int:
+        """The honest contributors that a round has at the least, if it is delivered."""
+        return self.min_contributors - self.assumed_sybils
+
+    @property
     def has_two_servers(self) -> bool:
         """Whether two aggregators add up halves of reports, each with its own noise."""
         return self.channel == "two_servers"
@@ -103,6 +116,21 @@ class Plan:
         """The same plan with this number of rounds."""
         return replace(self, rounds=rounds)
 
+    def with_present(self, contributors: int) -> Plan:
+        """The same plan for as many users as contributed, where that may be known.
+
+        With several groups it stays as it is: nobody says who of which came.
+        """
+        if not contributors or len(self.groups) > 1:
+            return self
+        [group] = self.groups
+        return replace(
+            self,
+            population=contributors,
+            groups={group: contributors},
+            min_contributors=1,
+        )
+
     @property
     def cohort_size(self) -> float:
         """The planned cohort size; sums are divided by it, whoever turns up."""
@@ -116,8 +144,9 @@ class Plan:
             "groups": [*self.groups.items()],  # their order is what codes refer to
             "before": [release_to_json(release) for release in self.before],
         }
-        for name in ("before", "target_view"):  # as earlier versions had it, whose
-            if not getattr(self, name):  # runs go on
+        # As earlier versions had it, whose runs go on.
+        for name in ("before", "target_view", "assumed_sybils"):
+            if not getattr(self, name):
                 del fields[name]
         text = json.dumps(fields, sort_keys=True, default=_plain)
         return hashlib.blake2b(text.encode(), digest_size=16).digest()

@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -72,15 +73,24 @@ def read_tensors(
     try:
         refuse_pipe(path)
         with path.open("rb") as file:
-            return _read(file, path, layout, digest)
+            size = os.fstat(file.fileno()).st_size
+            return _read(file, size, path, layout, digest)
     except OSError as error:
         raise BadRun(f"{path} cannot be read: {error.strerror or error}") from error
 
 
+def tensors_in(content: bytes, *, where: str) -> Tensors:
+    """The arrays in these bytes, which are those of a file; `where` is for errors."""
+    return _read(BytesIO(content), len(content), Path(where), None, None)
+
+
 def _read(
-    file: IO[bytes], path: Path, layout: Layout | None, digest: str | None
+    file: IO[bytes],
+    size: int,
+    path: Path,
+    layout: Layout | None,
+    digest: str | None,
 ) -> Tensors:
-    size = os.fstat(file.fileno()).st_size
     head = _head(file, size, path)
     try:
         metadata, entries = _entries(head[8:])

@@ -240,17 +240,21 @@ class SilentForNobody(GaussianSum):
         return super().add(total, key)
 
 
-def _narrow_if_somebody(trees, zero, layout):
+def _narrow_if_somebody(trees, context, *, is_wide=False):
     trees = [*trees]
     kind = np.float32 if trees else np.float64
-    total = _FOLDED(trees, zero, layout)
+    total = _BOUNDED_SUM(trees, context, is_wide=is_wide)
     return {name: value.astype(kind) for name, value in total.items()}
 
 
-_FOLDED = channels._folded
+_FOLDED, _BOUNDED_SUM = channels._folded, channels._bounded_sum
+_SUMMED = channels.summed
 
 
-def _floating_release(trees, mechanism, layout, secret):
+def _floating_release(trees, context):
+    mechanism, layout, secret = context.mechanism, context.layout, context.secret
+    if secret is None:
+        return _SUMMED(trees, context)
     bounded = (mechanism.enforce(tree) for tree in trees)
     total = _FOLDED(bounded, layout.zeros(), layout)
     wide = {name: value.astype(np.float64) for name, value in total.items()}

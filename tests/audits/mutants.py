@@ -449,7 +449,7 @@ MUTANTS = (
     Mutant(
         "the type of a sum tells whether anybody spoke",
         partial(parts.bytes_of, POPULARITY),
-        broken(channels, "_folded", parts._narrow_if_somebody),
+        broken(channels, "_bounded_sum", parts._narrow_if_somebody),
     ),
     Mutant(
         "no noise where nobody took part",
@@ -458,7 +458,7 @@ MUTANTS = (
     Mutant(
         "floating-point sums in a release",
         partial(parts.bytes_of, POPULARITY),
-        broken(channels, "exact_total", parts._floating_release),
+        broken(channels, "summed", parts._floating_release),
     ),
     Mutant(
         "Gram's popularity direction from bare counts",

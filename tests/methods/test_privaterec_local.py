@@ -27,7 +27,7 @@ from tacit.method import (
     enrol,
     participate,
 )
-from tacit.methods.privaterec_local import PrivateRecLocal
+from tacit.methods.privaterec_local import PrivateRecLocal, StoredReports
 from tacit.plans import Plan
 from tacit.privacy import LocalClicks, LocalNoisyClicks
 from tacit.release import Standing, Unit, View
@@ -40,7 +40,10 @@ from tacit.testing.contract import (
     checkerboard,
     mixed_world,
 )
+from tacit.transport.channels import Each, Unlinked
 from tacit.transport.codec import encode_reports
+from tacit.transport.messages import Reports
+from tacit.tree import Tree
 
 SMALL = {
     "dimensions": None,
@@ -316,12 +319,32 @@ def test_without_protection_nothing_is_promised():
         assert cell.standing is Standing.NONE
 
 
-def test_a_sum_or_a_shuffle_takes_reports_apart():
-    for channel in ("secure_sum", "shuffle"):
-        with pytest.raises(Refused, match="needs Each"):
-            check_plan(
-                PrivateRecLocal(privacy=LocalClicks(1.0)), Plan(10, channel=channel)
-            )
+def test_a_sum_takes_reports_apart():
+    with pytest.raises(Refused, match="needs Each"):
+        check_plan(
+            PrivateRecLocal(privacy=LocalClicks(1.0)), Plan(10, channel="secure_sum")
+        )
+
+
+def test_a_relay_may_mix_reports_for_they_are_one_message_each():
+    check_plan(PrivateRecLocal(privacy=LocalClicks(1.0)), Plan(10, channel="shuffle"))
+    tree = Tree.dense(
+        sizes=np.array([[2], [3], [4]], np.int32),
+        candidates=np.arange(6, dtype=np.int32).reshape(3, 1, 2),
+    )
+    memory = {
+        "sizes": np.zeros((5, 1), np.int32),
+        "candidates": np.zeros((5, 1, 2), np.int32),
+    }
+    direct = StoredReports().added(memory, Each([Reports(tree)]))
+    mixed = StoredReports().added(memory, Unlinked(tree.select([2, 0, 1]), 3))
+    assert direct.keys() == mixed.keys()
+    rows = {
+        name: sorted(value.reshape(len(value), -1).tolist())
+        for name, value in direct.items()
+    }
+    for name, value in mixed.items():
+        assert sorted(value.reshape(len(value), -1).tolist()) == rows[name]
 
 
 FEW = {"dimensions": None, "interests": 2, "most_shown": 4, "negatives": 1}

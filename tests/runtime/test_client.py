@@ -20,7 +20,7 @@ from tacit.ledger.anchor import state_folder
 from tacit.ledger.budget import Cap
 from tacit.ledger.decisions import accept
 from tacit.ledger.durable import ClientLedger
-from tacit.ledger.records import Doubt, Refusal
+from tacit.ledger.records import GIVEN_UP, Doubt, Refusal
 from tacit.ledger.terms import read_terms
 from tacit.method import Unmetered, enrol, participate
 from tacit.methods.federated_popularity import FederatedPopularity
@@ -720,3 +720,67 @@ def test_empty_state_survives(make):
     client = make(Keeps())
     assert client.participate(asked(Noisy(), 0)) is not None
     assert make(Keeps()).participate(asked(Noisy(), 1)) is not None
+
+
+# --- Envelopes ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Boxed:
+    """An envelope that shows what it was given."""
+
+    question: bytes = b"a round"
+    sealed: list = field(default_factory=list, compare=False)
+
+    def seal(self, broadcast, reports):
+        [report] = encode_reports(broadcast, reports)
+        self.sealed.append(report)
+        return b"sealed " + report
+
+
+def test_what_is_kept_and_sent_is_in_the_envelope(make):
+    box = Boxed()
+    client = make(METHODS[2])
+    report = client.participate(asked(METHODS[2]), envelope=box)
+    # Both the empty report and the real one pass through it, the empty one first.
+    assert len(box.sealed) == 2
+    assert report == b"sealed " + box.sealed[1]
+    assert [one.report for one in client.pending()] == [report]
+    assert client.participate(asked(METHODS[2]), envelope=box) == report
+    assert len(box.sealed) == 2
+
+
+def test_another_question_of_the_envelope_is_another_question(make):
+    client = make(METHODS[2])
+    assert client.participate(asked(METHODS[2]), envelope=Boxed()) is not None
+    assert client.participate(asked(METHODS[2]), envelope=Boxed(b"other")) is None
+    assert client.participate(asked(METHODS[2])) is None
+    assert reasons(client) == [Refusal.OTHER_QUESTION]
+
+
+def test_after_a_crash_the_empty_report_is_in_the_envelope(make, monkeypatch):
+    """Killed between the charge and the report."""
+    client, box = make(METHODS[2]), Boxed()
+    with monkeypatch.context() as broken:
+        broken.setattr(ClientLedger, "keep", lambda *_, **__: None)
+        assert client.participate(asked(METHODS[2]), envelope=box) is None
+    again = make(METHODS[2])
+    assert again.participate(asked(METHODS[2]), envelope=box) == (
+        b"sealed " + box.sealed[2]
+    )
+    assert len(box.sealed) == 3  # the history was not read a second time
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_a_report_that_ended_is_erased_and_never_made_again(make, arrived):
+    client = make(METHODS[2])
+    assert client.participate(asked(METHODS[2]), envelope=Boxed()) is not None
+    client.finished(0, arrived=arrived)
+    for one in (client, make(METHODS[2])):
+        assert one.pending() == []
+        assert one.participate(asked(METHODS[2]), envelope=Boxed()) is None
+        assert one.ledger.answer(one.run, 0).report is None
+    assert reasons(client) == [Refusal.ENDED]
+    [entry] = client.ledger.entries()
+    assert (entry.sent == GIVEN_UP) is not arrived
+    assert client.ledger.taken() != []  # it counts all the same

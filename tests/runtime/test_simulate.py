@@ -13,6 +13,7 @@ from tacit.methods.gram import Gram
 from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.privacy.guarantees import set_of_items
+from tacit.release import View
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Everyone, FixedSize, Poisson, PoissonByGroup
 from tacit.testing.contract import mixed_world
@@ -188,15 +189,44 @@ def test_the_noise_over_two_servers_is_that_of_the_plan():
         ({"plan": replace(SHARED, sampler=Poisson(0.5))}, "leader sees who reports"),
         ({"plan": replace(SHARED, sampler=FixedSize(3))}, "the sampler is FixedSize"),
         ({"plan": replace(SHARED, before=SELECTED)}, "'set of items' is released"),
-        ({"is_release": True}, "this process would be both"),
         ({"method": FederatedPopularity()}, "neither noise nor bound"),
         ({"method": LOCAL}, "neither noise nor bound"),
     ],
-    ids=["coins", "fixed size", "items", "a release", "no noise", "local noise"],
+    ids=["coins", "fixed size", "items", "no noise", "local noise"],
 )
 def test_what_two_servers_cannot_carry_is_refused_with_the_reason(changed, reason):
     with pytest.raises(Refused, match=reason):
         over_two_servers(**changed)
+
+
+def test_over_two_servers_a_mean_is_over_those_who_came():
+    """Half of the users have no client: both aggregators count, so it is known."""
+    quiet = replace(CENTRAL, privacy=CentralGaussian(noise_multiplier=1e-4))
+    whole, half = 2 * USERS, over_two_servers(method=quiet)
+    absent = over_two_servers(
+        method=quiet, plan=replace(SHARED, population=whole, groups={}), absent=USERS
+    )
+    few, _ = half.step(half.start())
+    many, _ = absent.step(absent.start())
+    assert many.server.plan.population == whole
+    np.testing.assert_allclose(
+        many.server.weights["share"], few.server.weights["share"], atol=1e-3
+    )
+
+
+def test_no_process_plays_both_operators_in_a_release():
+    made = over_two_servers(is_release=True)  # its account may be asked for
+    assert made.account.worst(view=View.SERVER) is not None
+    with pytest.raises(Refused, match="this process would be both"):
+        made.step(made.start())
+
+
+def test_one_operator_in_both_roles_promises_nothing_in_the_servers_view():
+    made = over_two_servers(one_operator="both operators are this machine")
+    assert made.account.worst(view=View.SERVER) is None
+    assert made.account.worst(view=View.RELEASE) is not None
+    [line, *_] = [one for one in made.account.totals if one.view is View.SERVER]
+    assert "this machine" in line.reason
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])

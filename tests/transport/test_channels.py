@@ -15,8 +15,12 @@ from tacit.transport.channels import (
     Unlinked,
     bare_sum,
     channel,
+    partial_slots,
+    partial_sum,
     report_size,
     shared_sum,
+    summed,
+    total_of_parts,
 )
 from tacit.transport.codec import wire_size
 from tacit.transport.messages import Layout, Reports, Slot
@@ -83,7 +87,8 @@ def test_direct_adds_no_noise():
 def test_the_sum_and_nothing_else():
     delivery = channel("secure_sum").carry([reports(3), reports(2, 3)], agreed())
     assert isinstance(delivery, Sum)
-    assert vars(delivery).keys() == {"total"}
+    assert vars(delivery).keys() == {"total", "contributors"}
+    assert delivery.contributors is None
     assert delivery.total["v"].tolist() == [10, 10, 10]
     assert delivery.total["w"].tolist() == [[5.0, 5.0], [5.0, 5.0]]
 
@@ -233,3 +238,45 @@ def test_one_report_can_move_a_rounded_sum_by_two_clips():
 
     moved = np.linalg.norm(total(8192) - total(8191))
     assert moved / clip == pytest.approx(2.0, abs=0.01)  # one, if sums were exact
+
+
+# --- a sum in parts ------------------------------------------------------------------
+
+
+def vectors(n: int, dtype: str) -> Reports:
+    values = np.random.default_rng(n).normal(size=(n, 5)).astype(dtype)
+    return Reports(Tree({"x": Dense(values)}))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("mechanism", [None, GaussianSum(1.0, 1.0)])
+def test_parts_add_up_to_the_whole_and_get_the_noise_once(mechanism, dtype):
+    context = agreed(layout=Layout({"x": Slot(dtype, (5,))}), mechanism=mechanism)
+    trees = [vectors(n, dtype).tree for n in (3, 1, 4)]
+    parts = [partial_sum([tree], context) for tree in trees]
+    slots = partial_slots(context)
+    for part in parts:
+        found = {name: (str(a.dtype), a.shape) for name, a in part.items()}
+        assert found == slots == {"x": ("float64", (5,))}
+    found, expected = total_of_parts(parts, context), summed(trees, context)
+    assert found["x"].dtype == expected["x"].dtype
+    exact = 1e-12 if dtype == "float64" else 1e-5
+    np.testing.assert_allclose(found["x"], expected["x"], atol=exact)
+
+
+def test_parts_of_a_release_are_whole_numbers_and_add_up_exactly():
+    layout = Layout({"x": Slot("float64", (5,))})
+    mechanism = GaussianSum(1.0, 1.0)
+    whole = agreed(layout=layout, mechanism=mechanism, secret=bytes(32))
+    bare = agreed(layout=layout, mechanism=mechanism, is_partial=True)
+    trees = [vectors(n, "float64").tree for n in (3, 1, 4)]
+    parts = [partial_sum([tree], bare) for tree in trees]
+    assert partial_slots(bare) == {"x": ("int64", (5,))}
+    assert all(part["x"].dtype == np.int64 for part in parts)
+    found, expected = total_of_parts(parts, whole), summed(trees, whole)
+    np.testing.assert_array_equal(found["x"], expected["x"])
+
+
+def test_no_part_at_all_still_gets_noise():
+    found = total_of_parts([], agreed(mechanism=Hundred()))
+    assert (found["v"] >= 100).all()

@@ -20,12 +20,22 @@ from tacit.transport import codec
 from tacit.transport.codec import (
     broadcast_size,
     decode_broadcast,
+    decode_partial,
     decode_reports,
+    decode_stack,
     encode_broadcast,
+    encode_partial,
     encode_reports,
+    encode_stack,
     wire_size,
 )
-from tacit.transport.messages import Broadcast, Layout, Reports, Slot
+from tacit.transport.messages import (
+    Broadcast,
+    Layout,
+    PartialSum,
+    Reports,
+    Slot,
+)
 from tacit.tree import Dense, Factored, Tree
 
 DIGEST = bytes(range(16))
@@ -313,7 +323,8 @@ def test_a_forgery_of_the_right_length_gets_past_the_length_check(name):
         ({"phase": 1}, "does not begin"),
         ({"version": 2}, "version 2; this program reads version 1"),
         ({"kind": 1}, "is a Broadcast, expected a Report"),
-        ({"kind": 3}, "is a kind 3, expected a Report"),
+        ({"kind": 3}, "is a PartialSum, expected a Report"),
+        ({"kind": 4}, "is a Reports, expected a Report"),
         ({"kind": 9}, "is a kind 9, expected a Report"),
         ({"round_": 4}, "answers round 4"),
         ({"digest": bytes(16)}, "of agreement 0000"),
@@ -389,10 +400,68 @@ def test_a_claim_of_much_memory_allocates_nothing(claim):
     assert peak < 200_000
 
 
-# --- Only two things can be encoded --------------------------------------------------
+# --- What a machine answers ----------------------------------------------------------
+
+SUM = PartialSum({"x": np.arange(3.0), "n": np.array(4)})
+SLOTS = {"x": ("float64", (3,)), "n": ("int64", ())}
 
 
-def test_only_broadcasts_and_reports_have_a_codec():
+def test_a_partial_sum_comes_back():
+    found = decode_partial(CAST, encode_partial(CAST, SUM), SLOTS)
+    for name, value in SUM.total.items():
+        np.testing.assert_array_equal(found.total[name], value)
+
+
+@pytest.mark.parametrize(
+    ("total", "complaint"),
+    [
+        ({"x": np.full(3, np.nan), "n": np.array(4)}, "NaN or infinity"),
+        ({"x": np.zeros(4), "n": np.array(4)}, "bytes; every such sum has"),
+        ({"y": np.zeros(3), "n": np.array(4)}, "agreed is"),
+        ({"x": np.zeros(3, np.int64), "n": np.array(4)}, "bytes; every|agreed is"),
+    ],
+)
+def test_another_sum_is_refused(total, complaint):
+    with pytest.raises(BadMessage, match=complaint):
+        decode_partial(CAST, encode_partial(CAST, PartialSum(total)), SLOTS)
+
+
+def test_a_sum_answers_one_round_of_one_agreement():
+    for other in (Broadcast(4, DIGEST, {}), Broadcast(3, bytes(16), {})):
+        with pytest.raises(BadMessage, match="answers round"):
+            decode_partial(CAST, encode_partial(other, SUM), SLOTS)
+
+
+def stacked(n: int) -> Reports:
+    rows = np.arange(3.0 * n, dtype=np.float32).reshape(n, 3)
+    return Reports(Tree.dense(b=rows, n=np.arange(n).astype(np.uint8)))
+
+
+def test_many_reports_come_back_in_one_message():
+    found = decode_stack(CAST, encode_stack(CAST, stacked(9)), LAYOUT, most=9)
+    np.testing.assert_array_equal(found.tree["b"], stacked(9).tree["b"])
+    assert len(found) == 9
+
+
+def test_more_reports_than_clients_are_refused():
+    message = encode_stack(CAST, stacked(9))
+    with pytest.raises(BadMessage, match="from 1 to 8 may report"):
+        decode_stack(CAST, message, LAYOUT, most=8)
+    large = encode_stack(CAST, stacked(9000))
+    with pytest.raises(BadMessage, match="have no more than"):
+        decode_stack(CAST, large, LAYOUT, most=8)
+
+
+def test_stacked_reports_have_the_declared_layout():
+    odd = Reports(Tree.dense(b=np.ones((2, 4), np.float32), n=np.ones(2, np.uint8)))
+    with pytest.raises(BadMessage, match="declared is"):
+        decode_stack(CAST, encode_stack(CAST, odd), LAYOUT, most=9)
+
+
+# --- Only three things can be encoded ------------------------------------------------
+
+
+def test_only_broadcasts_reports_and_their_sums_have_a_codec():
     public = {
         name: function
         for name, function in inspect.getmembers(codec, inspect.isfunction)
@@ -404,10 +473,13 @@ def test_only_broadcasts_and_reports_have_a_codec():
         for parameter, hint in typing.get_type_hints(function).items()
         if name.startswith("encode") and parameter != "return"
     }
-    assert accepted == {Broadcast, Reports}
-    assert {"encode_broadcast", "encode_reports"} == {
-        name for name in public if name.startswith("encode")
-    }
+    assert accepted == {Broadcast, Reports, PartialSum}
+    assert {
+        "encode_broadcast",
+        "encode_partial",
+        "encode_reports",
+        "encode_stack",
+    } == {name for name in public if name.startswith("encode")}
 
 
 PRIVATE = [

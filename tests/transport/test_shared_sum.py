@@ -22,6 +22,7 @@ from tacit.transport.messages import Layout, Slot
 from tacit.transport.shared_sum import (
     MOST_NUMBERS,
     SharedSum,
+    add_stream,
     explicit,
     from_bytes,
     modulo,
@@ -59,6 +60,14 @@ def test_the_stream_of_a_seed(federation_vectors):
     wanted = federation_vectors["stream"]
     found = stream(bytes.fromhex(wanted["seed"]), len(wanted["first"]))
     assert found.tolist() == wanted["first"]
+
+
+@pytest.mark.parametrize("n", [1, 5, 2**14 - 1, 2**14, 2**14 + 3, 50_000])
+def test_a_stream_added_piece_by_piece_is_the_same_stream(n):
+    total, seed = np.arange(n, dtype=np.uint32), bytes(range(32))
+    expected = total + stream(seed, n)
+    add_stream(total, seed)
+    np.testing.assert_array_equal(total, expected)
 
 
 def test_the_explicit_half_of_a_report(federation_vectors):

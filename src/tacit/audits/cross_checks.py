@@ -260,10 +260,10 @@ def _untrue(cell: Cell, view: View, plan: Plan) -> Iterator[str]:
     )
     events = [event for event, _ in _flat(cell.event)]
     mixed = [one for one in events if isinstance(one, ShuffledDpEvent)]
-    is_mixed = plan.channel == "shuffle" and plan.min_contributors > 1
+    is_mixed = plan.channel == "shuffle" and plan.least_honest > 1
     if mixed and (not is_mixed or view is View.COLLUSION):
         yield "shuffling is claimed"
-    if any(one.reports > plan.min_contributors for one in mixed):
+    if any(one.reports > plan.least_honest for one in mixed):
         yield "more contributors are claimed than promised"
     if view is View.RELEASE:
         return

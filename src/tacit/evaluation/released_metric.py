@@ -13,6 +13,21 @@ neither in H nor in M, and so are those who are absent.
 
 *Sensitivity.* h² + (1 - h)² <= 1 for h from 0 to 1: two numbers for the price of one.
 
+*Beside popularity*, as an option: p is the same chance under the ranking by the counts
+that the method's own model has, and line 2 sends the four joint chances of the two,
+
+    a = h p   b = h (1 - p)   c = (1 - h) p   d = (1 - h)(1 - p),
+
+with noise on each of the four sums A, B, C, D. Then (A + B) / n is the model's rate,
+(A + C) / n that of popularity, and (B - C) / n their difference; n = A + B + C + D.
+
+*Its sensitivity* is the same: a² + b² + c² + d² = (h² + (1 - h)²)(p² + (1 - p)²) <= 1,
+since both factors are at most 1. Ties of the two rankings are broken independently.
+
+*Its interval.* The noise of B - C has the variance 2 s², that of n 4 s², and they are
+independent, because the coefficients of the four noises are orthogonal. Over sqrt(2)
+and over 2 both have the deviation s: Fieller's interval is exact here too.
+
 *Interval.* With noise of deviation d on both sums, the point (H, M) is farther than
 1.96 d from the line through (rate, 1 - rate) in 5 % of releases. So the rates whose
 line is nearer are a 95 % interval, exactly (Fieller 1954). It speaks of the noise only:
@@ -31,8 +46,8 @@ phases is at most 1 - s of 1 / z², and one hit rate is measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import ClassVar, Self
 
@@ -42,6 +57,7 @@ from jaxtyping import Float64, Int64
 from tacit import check
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.aggregation.mean import Aggregator
+from tacit.agreement import LATER
 from tacit.data.ragged import Ragged
 from tacit.errors import BadValue, Refused
 from tacit.evaluation.ranking import count_ranks
@@ -58,6 +74,7 @@ from tacit.method import (
     Method,
     Phase,
     Plan,
+    Popular,
     Profiles,
     PublicSlot,
     Scores,
@@ -73,13 +90,15 @@ from tacit.release import EVERYONE
 from tacit.sampling import Everyone, Sampler
 
 NAME = "hit_rate"  # of the phase, and of its noise in the privacy settings
+ABOVE = "above popularity"  # at the end of the difference's name
 _AFTER = f"{NAME} after round "  # of each phase, where the last round is not known
 _TALLY = "hits and misses"  # in the reports and in the server's memory
 _USERS_AT_ONCE = 256  # a taste may be a whole network of its own
 _Z95 = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
 _ROUNDING = 1e-9  # relative: noise that rounding of a sum of squares may lack
 
-Tally = Float64[np.ndarray, "users 2"]
+Hits = Float64[np.ndarray, "users 2"]  # and misses
+Tally = Float64[np.ndarray, "users cells"]  # a hit and a miss, or joint chances
 
 
 @dataclass(frozen=True)
@@ -88,6 +107,8 @@ class ReleasedMetric:
 
     share: float = 0.05
     k: int = 20
+    # whether popularity is measured beside the model, by four numbers instead of two
+    against_popularity: bool = field(default=False, metadata=LATER)
 
     def __post_init__(self) -> None:
         check.fraction(share=self.share)
@@ -117,6 +138,27 @@ class Released:
             _rate(angle - off) if is_known else 0.0,
             _rate(angle + off) if is_known else 1.0,
             max(0, round(hits + misses)),
+        )
+
+    @classmethod
+    def difference(
+        cls, name: str, more: float, fewer: float, n: float, *, deviation: float
+    ) -> Released:
+        """The difference of two rates, from sums of users whom one of both hits.
+
+        `more` and `fewer` are sums of the users whom only the first hits and only the
+        second, `n` of all; the noise of the three is that of four cells.
+        """
+        across, along = (more - fewer) / math.sqrt(2), n / 2
+        angle, distance = math.atan2(across, along), math.hypot(across, along)
+        is_known = along > 0 and distance > _Z95 * deviation
+        off = math.asin(_Z95 * deviation / distance) if is_known else math.pi
+        return cls(
+            name,
+            _difference(angle),
+            _difference(angle - off) if is_known else -1.0,
+            _difference(angle + off) if is_known else 1.0,
+            max(0, round(n)),
         )
 
 
@@ -162,6 +204,11 @@ class Measured(SumMethod):
                 "a hit rate has a share of one target for all: set privacy."
                 "target_epsilon, and leave noise_multiplier and scale out"
             )
+        if metric.against_popularity and not isinstance(method, Popular):
+            raise BadValue(
+                f"{type(method).__name__} releases no counts of items, beside which it "
+                "could be measured; leave against_popularity out"
+            )
         return cls(method, metric, privacy=method.privacy)
 
     @property
@@ -170,13 +217,63 @@ class Measured(SumMethod):
         return f"hr@{self.metric.k}"
 
     def released(self, server: Server) -> Released:
-        """Line 3; refuses a run that is not over."""
+        """Line 3, of the model alone; refuses a run that is not over."""
+        return self.all_released(server)[0]
+
+    def all_released(self, server: Server) -> tuple[Released, ...]:
+        """Line 3: the model's rate, then popularity's and the difference, if measured.
+
+        Refuses a run that is not over.
+        """
         if _TALLY not in server.memory:
             raise Refused(f"{self.name} is released in the last round, not before")
-        hits, misses = server.memory[_TALLY].tolist()
-        *_, last = self.phases(server.plan)
-        deviation = math.sqrt(self.privacy.variance(last, users=1, size=2))
-        return Released.of(self.name, hits, misses, deviation=deviation)
+        deviation = self._deviation(server.plan)
+        return self.figures(server.memory[_TALLY].tolist(), deviation=deviation)
+
+    def figures(
+        self, sums: Sequence[float], *, deviation: float
+    ) -> tuple[Released, ...]:
+        """What sums of tallies say, whose numbers have noise of this deviation."""
+        name = self.name
+        if not self.metric.against_popularity:
+            return (Released.of(name, *sums, deviation=deviation),)
+        both, only, missed, neither = sums
+        wider = math.sqrt(2) * deviation  # of two cells that are added up
+        n, popular = math.fsum(sums), f"{name} of popularity"
+        return (
+            Released.of(name, both + only, missed + neither, deviation=wider),
+            Released.of(popular, both + missed, only + neither, deviation=wider),
+            Released.difference(
+                f"{name} {ABOVE}", only, missed, n, deviation=deviation
+            ),
+        )
+
+    def shortfall(self, server: Server) -> str | None:
+        """Why a model should not be published, if it is worse than popularity.
+
+        It is where 95 % of the noise leaves no doubt: the interval of the difference
+        lies below zero. A model that ties, such as one that is popularity itself, is
+        called worse in a fortieth of releases, not in half of them.
+        """
+        if not self.metric.against_popularity:
+            return None
+        own, popular, difference = self.all_released(server)
+        if difference.high >= 0:
+            return None
+        return (
+            f"{own.name} is {own.value:.4f}, and {popular.value:.4f} for a list by the "
+            f"released counts alone: the difference is between {difference.low:.4f} "
+            f"and {difference.high:.4f} by 95 % of the noise"
+        )
+
+    def _deviation(self, plan: Plan) -> float:
+        """The deviation of the noise on each sum of the tally."""
+        *_, last = self.phases(plan)
+        return math.sqrt(self.privacy.variance(last, users=1, size=self._cells))
+
+    @property
+    def _cells(self) -> int:
+        return 4 if self.metric.against_popularity else 2
 
     # what leaves
 
@@ -204,7 +301,9 @@ class Measured(SumMethod):
             range(round_, round_ + 1),
             what=what,
             share=self.metric.share,
-            proof="a hit and a miss that add up to 1",
+            proof="a hit and a miss that add up to 1"
+            if not self.metric.against_popularity
+            else "four joint chances that add up to 1",
         )
 
     @property
@@ -225,9 +324,9 @@ class Measured(SumMethod):
         return _named(self.phases(server.plan), name)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
-        """The inner method's leaves; for the hit rate, two numbers."""
+        """The inner method's leaves; for the hit rate, two numbers or four."""
         if _is_hit_rate(phase):
-            return {_TALLY: Slot("float64", (2,))}
+            return {_TALLY: Slot("float64", (self._cells,))}
         return self.inner.report_shape(phase, catalog)
 
     def public_shape(
@@ -260,14 +359,26 @@ class Measured(SumMethod):
     def tally(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tally:
-        """Each client's raw hit and miss, one row per client."""
-        found, k = [np.zeros((0, 2))], self.metric.k
+        """Each client's raw hit and miss, or its joint chances, one row per client."""
+        found, k = [np.zeros((0, self._cells))], self.metric.k
         for first in range(0, len(shards), _USERS_AT_ONCE):
             some = np.arange(first, min(first + _USERS_AT_ONCE, len(shards)))
             rest, held = shards.take(some).leaving_last_out()
             scores = self._scores(broadcast, clients.take(some), rest, keys[some])
-            found.append(_hits_and_misses(scores, rest.histories, held, k=k))
+            hits = _hits_and_misses(scores, rest.histories, held, k=k)
+            if self.metric.against_popularity:
+                popular = self._popularity(broadcast, len(some))
+                beside = _hits_and_misses(popular, rest.histories, held, k=k)
+                hits = joint_chances(hits, beside)
+            found.append(hits)
         return np.concatenate(found)
+
+    def _popularity(self, broadcast: Broadcast, n_users: int) -> Scores:
+        """The same scores for everyone, by released counts."""
+        assert isinstance(self.inner, Popular)  # by `of`
+        scores = np.asarray(self.inner.popularity(broadcast), np.float64)
+        last = np.where(np.isnan(scores), -np.inf, scores)
+        return np.broadcast_to(last, (n_users, len(last)))
 
     def _scores(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
@@ -355,8 +466,7 @@ class Measured(SumMethod):
     def outlook(self, plan: Plan, catalog: Catalog) -> str | None:
         """What can be learnt, and how well the hit rate will be known."""
         said = self.inner.outlook(_own(plan), catalog)
-        *_, last = self.phases(plan)
-        off = _Z95 * math.sqrt(self.privacy.variance(last, users=1, size=2))
+        off = _Z95 * self._deviation(plan) * math.sqrt(self._cells / 2)
         known = (
             f"{self.name} will be known to about ±{off / plan.population:.2g}, if all "
             f"{plan.population:,} have two items or more"
@@ -388,7 +498,7 @@ def _of_inner(server: Server) -> Server:
 
 def _hits_and_misses(
     scores: Scores, seen: Ragged, held: Int64[np.ndarray, "users"], *, k: int
-) -> Tally:
+) -> Hits:
     """The chances that a held-out item is among the first k, and that it is not."""
     has_one = held >= 0
     targets = Ragged.of_lengths(has_one.astype(np.int64), held[has_one])
@@ -397,6 +507,23 @@ def _hits_and_misses(
     found = np.zeros((len(held), 2))
     found[has_one] = np.stack([hits, 1.0 - hits], axis=1)
     return found
+
+
+def joint_chances(model: Hits, popularity: Hits) -> Float64[np.ndarray, "users 4"]:
+    """The chances that both hit, the model alone, popularity alone, and neither.
+
+    >>> joint_chances(np.array([[1.0, 0.0]]), np.array([[0.25, 0.75]])).tolist()
+    [[0.25, 0.75, 0.0, 0.0]]
+    """
+    parts = [model[:, :1] * popularity, model[:, 1:] * popularity]
+    return np.concatenate(parts, axis=1)
+
+
+def _difference(angle: float) -> float:
+    """The difference of rates at a point of this angle: at most 1 either way."""
+    if abs(angle) >= math.pi / 2:
+        return math.copysign(1.0, angle)
+    return min(max(math.tan(angle) / math.sqrt(2), -1.0), 1.0)
 
 
 def _rate(angle: float) -> float:

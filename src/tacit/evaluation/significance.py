@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
-from scipy.stats import t as student
+from scipy.special import stdtrit  # scipy.stats has it too, and a second to load
 
 from tacit import check
 from tacit.errors import BadValue
@@ -91,7 +91,7 @@ def paired_interval(
     found = Metric.clustered(np.concatenate(by_seed), users)
     if found.se is None or found.n_users is None:  # one user: anything is possible
         return Interval(found.mean, -math.inf, math.inf, is_told_apart=False)
-    far = student.ppf((1 + confidence) / 2, found.n_users - 1) * found.se
+    far = stdtrit(found.n_users - 1, (1 + confidence) / 2) * found.se
     low, high = found.mean - float(far), found.mean + float(far)
     signs = {float(np.sign(one.mean())) for one in by_seed}
     return Interval(found.mean, low, high, (low > 0 or high < 0) and len(signs) == 1)

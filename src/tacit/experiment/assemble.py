@@ -14,8 +14,10 @@ from jaxtyping import Int64
 
 from tacit import check
 from tacit.data import sources
+from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Category
+from tacit.data.interactions import Interactions
 from tacit.data.news_split import by_part, by_time
 from tacit.data.public_inputs import undeclared, with_selected_items
 from tacit.data.shards import Shards
@@ -49,6 +51,7 @@ from tacit.privacy import UNPROTECTED
 from tacit.privacy.budgets import as_one_epsilon, rates_for_targets
 from tacit.privacy.guarantees import set_of_items
 from tacit.release import Unit, View
+from tacit.runtime.federation import Federation
 from tacit.runtime.simulate import Simulation, check_plan
 
 
@@ -70,6 +73,11 @@ class Assembled:
     def plan(self) -> Plan:
         """The plan that clients agree to."""
         return self.simulation.plan
+
+    @property
+    def has_users(self) -> bool:
+        """Whether the users are on this machine; else nodes hold them."""
+        return not isinstance(self.simulation, Federation)
 
     @property
     def measured(self) -> Measured | None:
@@ -117,38 +125,55 @@ def assemble(
     earlier = _earlier(experiment)
     if earlier is not None:  # before the split, which goes by item index
         dataset = earlier.renumbered(dataset)
-    split = divide(experiment, dataset)
+    return _assembled(experiment, dataset, divide(experiment, dataset), earlier)
+
+
+def assemble_public(
+    experiment: Experiment, catalog: Catalog, *, population: int | None = None
+) -> Assembled:
+    """The same without anybody's data, for a server that is sent reports.
+
+    It is a release: nothing follows from a seed. The items are public, and so is the
+    `population`, which by default is the one that the experiment declares.
+    """
+    if experiment.run.refreshes is not None or experiment.selection is not None:
+        raise Refused(
+            "a run between real machines neither refreshes an earlier one nor selects "
+            "its items under noise; leave run.refreshes and data.selection out"
+        )
+    if experiment.privacy.groups is not None:
+        raise Refused(
+            f"privacy.groups={experiment.privacy.groups!r} is not offered between real "
+            "machines: leave it out, or simulate"
+        )
+    declared = experiment.data.population if population is None else population
+    if declared is None:
+        raise Refused(
+            "the population is not declared: set data.population, a number of users "
+            "that you would publish"
+        )
+    public = replace(
+        experiment,
+        data=replace(experiment.data, population=declared, split="none", protocol=None),
+        run=replace(experiment.run, purpose="release"),
+    )
+    log = Interactions.of_columns([], [], n_users=0, n_items=len(catalog))
+    nobody = Profiles(Strings.of([]))
+    dataset = Dataset(experiment.data.name, log, catalog, nobody, listed=catalog)
+    return _assembled(public, dataset, everyone_trains(dataset), None)
+
+
+def _assembled(
+    experiment: Experiment, dataset: Dataset, split: Split, earlier: EarlierRun | None
+) -> Assembled:
     profiles = split.profiles.take(split.users)
     groups = _groups(experiment, split)
-    run, privacy = experiment.run, experiment.privacy
-    plan = Plan(
-        population=groups.population,
-        rounds=run.rounds + (experiment.metric is not None),  # a metric has its own
-        sampler=experiment.sampler,
-        channel=privacy.channel,
-        delta=privacy.delta,
-        target_epsilon=privacy.target_epsilon,
-        target_view=privacy.target_view,
-        groups=groups.sizes,
-        min_contributors=groups.population
-        if privacy.min_contributors == "all"
-        else privacy.min_contributors,
-    )
-    if experiment.selection is not None:  # calibration must leave room for its cost
-        plan = replace(plan, before=(set_of_items(plan, experiment.selection.event),))
-    method = experiment.method
     if earlier is not None:
         earlier.refuse_other_items(split.catalog)
-        method = _refreshing(method, earlier)
-    if privacy.budgets == "sample":
-        plan = _sampled_by_group(method, plan)
-    if experiment.metric is not None:
-        method = Measured.of(method, experiment.metric, plan.sampler)
-    # Last, when everything that spends budget is in the plan or around the method.
-    method = method.calibrated(plan)
-    check_plan(method, plan)
+    plan, method = planned(
+        experiment, groups.population, sizes=groups.sizes, earlier=earlier
+    )
     if experiment.is_release:
-        _refuse_papers_own(method)
         _refuse_undeclared(experiment, dataset, split)
     simulation = Simulation(
         method,
@@ -160,10 +185,54 @@ def assemble(
         is_release=experiment.is_release,
         groups=groups.codes,
         absent=groups.population - len(profiles),
-        chunk=run.chunk,
+        chunk=experiment.run.chunk,
         earlier=None if earlier is None else earlier.left,
     )
     return Assembled(experiment, dataset, split, simulation)
+
+
+def planned(
+    experiment: Experiment,
+    population: int,
+    *,
+    sizes: Mapping[str, int],
+    earlier: EarlierRun | None = None,
+) -> tuple[Plan, Method]:
+    """The plan for so many users, and the method with the noise that it needs.
+
+    Both follow from the experiment and from public numbers. `sizes` are those of the
+    public groups; none where there are no groups.
+    """
+    run, privacy = experiment.run, experiment.privacy
+    plan = Plan(
+        population=population,
+        rounds=run.rounds + (experiment.metric is not None),  # a metric has its own
+        sampler=experiment.sampler,
+        channel=privacy.channel,
+        delta=privacy.delta,
+        target_epsilon=privacy.target_epsilon,
+        target_view=privacy.target_view,
+        groups=sizes,
+        min_contributors=population
+        if privacy.min_contributors == "all"
+        else privacy.min_contributors,
+        assumed_sybils=privacy.assumed_sybils,
+    )
+    if experiment.selection is not None:  # calibration must leave room for its cost
+        plan = replace(plan, before=(set_of_items(plan, experiment.selection.event),))
+    method = experiment.method
+    if earlier is not None:
+        method = _refreshing(method, earlier)
+    if privacy.budgets == "sample":
+        plan = _sampled_by_group(method, plan)
+    if experiment.metric is not None:
+        method = Measured.of(method, experiment.metric, plan.sampler)
+    # Last, when everything that spends budget is in the plan or around the method.
+    method = method.calibrated(plan)
+    check_plan(method, plan)
+    if experiment.is_release:
+        _refuse_papers_own(method)
+    return plan, method
 
 
 _kept: ContextVar[dict[str, Dataset] | None] = ContextVar("kept data", default=None)

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tacit.data.dataset import Dataset
 from tacit.documents import (
     read_document,
     write_document,
@@ -52,7 +51,7 @@ def draw_card(assembled: Assembled) -> Json:
             "source": experiment.data.name,
             "people": plan.population,  # the key that earlier cards have
             "items": len(assembled.split.catalog),
-            "kinds": [*_kinds(assembled.dataset)],
+            "kinds": [*_kinds(assembled)],
         },
         "method": method_settings(experiment.method_name, assembled.learner),
         "privacy": privacy_settings(method),
@@ -138,12 +137,16 @@ def write_card(directory: RunDirectory, card: Json | None = None) -> Path:
     return page
 
 
-def _kinds(dataset: Dataset) -> Iterator[Json]:
+def _kinds(assembled: Assembled) -> Iterator[Json]:
     """Every kind of data, who keeps it, and whether it is personal."""
+    dataset, table = assembled.dataset, assembled.experiment.table
     log = dataset.interactions
     yield _kind("items a user chose", "the client", personal=True)
     # Where all values are the same, they say no more than that there was an event.
-    if len(log) and float(log.values.min()) != float(log.values.max()):
+    has_several = len(log) and float(log.values.min()) != float(log.values.max())
+    # No user is here where nodes hold them; the table's columns are known.
+    is_named = not assembled.has_users and table is not None and table.value_column
+    if has_several or is_named:
         yield _kind("how much: ratings or counts", "the client", personal=True)
     if log.times is not None:
         yield _kind("when: times of choices", "the client", personal=True)

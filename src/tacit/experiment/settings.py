@@ -193,6 +193,8 @@ class PrivacySettings:
     budgets: Literal["scale", "sample"] = "scale"  # how groups get budgets of their own
     # below it a shuffler delivers nothing; all: everybody whom the plan speaks of
     min_contributors: int | Literal["all"] = 1
+    # of them, how many may be one attacker's: the shuffler's line is for the others
+    assumed_sybils: int = 0
     contact: str | None = None  # who answers questions; stands on the privacy card
 
     def __post_init__(self) -> None:
@@ -200,6 +202,7 @@ class PrivacySettings:
         channel(self.channel)
         if self.min_contributors != "all":
             check.at_least(1, min_contributors=self.min_contributors)
+        check.not_negative(assumed_sybils=self.assumed_sybils)
         if self.delta is not None:
             check.fraction(delta=self.delta)
         self._check_groups()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,13 +12,12 @@ from typing import Any, Protocol
 import tomli_w
 
 from tacit import memory
-from tacit.data.digest import input_digest
+from tacit.data.digest import content_digest, input_digest
 from tacit.data.splits import HeldoutPart
 from tacit.data.text_vectors import Progress
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Damaged, Refused
 from tacit.evaluation.ranking import Scorer
-from tacit.evaluation.released_metric import Released
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
 from tacit.experiment.evaluate import (
@@ -38,10 +37,12 @@ from tacit.experiment.settings import (
     privacy_settings,
 )
 from tacit.files import write_atomically
+from tacit.method import Server
 from tacit.plans import Plan
 from tacit.release import Standing, Unit, View
 from tacit.results import Evaluation
 from tacit.runtime.checkpoint import load_checkpoint
+from tacit.runtime.federation import NodeTally
 from tacit.runtime.rounds import State, Tally
 from tacit.runtime.run import ONLY, Facts, RunDirectory, play
 from tacit.serving.model_file import Model, save_model
@@ -50,6 +51,9 @@ from tacit.statement import Account, Statement
 AMONG_ALL = "evaluations_among_all"  # by evaluate.full_metrics
 _PEAK = "peak_bytes"  # the most memory that the process has had by a round's end
 _COUNTED = ("asked", "took_part", "bytes_up", "bytes_down")  # of a round's tally
+
+
+Gather = Callable[[Experiment], Assembled]
 
 
 class Watch(Protocol):
@@ -120,30 +124,39 @@ def train(
     resume: bool = False,
     watch: Watch | None = None,
     page: bool = True,
+    gather: Gather | None = None,
 ) -> Outcome:
     """Train, evaluate on the test users and write every file of the run.
 
     Interrupted at any moment, the same call with `resume=True` continues bit for bit.
     Without a `page` the charts of report.html are not drawn, which takes longer than a
     small run: `tacit report` draws them from the other files when somebody asks.
+    `gather` gets data and users together, by default on this machine. Where the users
+    are elsewhere, nobody is held out here and nobody is ranked for.
     """
     watch, directory = watch or Nobody(), RunDirectory(out)
     with directory.locked():  # until the last file: nobody else writes in between
         memory.reset_peak()
         experiment = _begun(experiment, directory, resume=resume)
         watch.say("preparing the data")
-        assembled = assemble(
-            experiment,
-            selected=_selected(directory),
-            progress=watch.texts,
-            reading=reading(watch),
-        )
+        if gather is None:
+            assembled = assemble(
+                experiment,
+                selected=_selected(directory),
+                progress=watch.texts,
+                reading=reading(watch),
+            )
+        else:
+            assembled = gather(experiment)
         if (left_out := assembled.dataset.left_out) is not None:
             for sentence in left_out.sentences():
                 watch.say(sentence)
-        _refuse_past_target(assembled)
+        refuse_past_target(assembled)
         if experiment.is_release:
-            _refuse_unproven(assembled)
+            assembled.simulation.refuse_both_operators()
+            refuse_unproven(assembled)
+        elif not assembled.has_users:
+            watch.say("the users are on nodes: nobody is ranked for here")
         elif not len(assembled.split.test.users):
             raise Refused(
                 f"data.split = '{experiment.data.split}' holds nobody out, and a "
@@ -156,17 +169,21 @@ def train(
         _refuse_other_inputs(inputs, directory)  # before any noise is drawn again
         card = _write_down(assembled, directory, inputs)
         state = _train(assembled, directory, watch)
-        save_model(_model(assembled, state), directory.model, directory.model_facts)
+        save_model(
+            finished_model(assembled, state.server),
+            directory.model,
+            directory.model_facts,
+        )
         ranked: dict[str, Ranked] = {}
         kept = KeptEvaluations.of(experiment, directory)
-        if not experiment.is_release:
+        if not experiment.is_release and assembled.has_users:
             watch.say("ranking for the test users")
             ranked = _evaluate_test_users(assembled, state, watch, kept)
         evaluations = {name: one.own for name, one in ranked.items()}
         among_all = {n: one.among_all for n, one in ranked.items() if one.among_all}
         rounds = tuple(directory.rounds_logged())
         document = (
-            _released(assembled, state)
+            released_result(assembled, state.server)
             if experiment.is_release
             else _result(assembled, state, rounds, evaluations, among_all)
         )
@@ -288,6 +305,13 @@ def _selected(directory: RunDirectory) -> list[str] | None:
 def _inputs(assembled: Assembled) -> dict[str, Any]:
     """Digests that tell these data from any others."""
     dataset, split = assembled.dataset, assembled.split
+    if not assembled.has_users:  # every node compares its own users
+        agreed = assembled.method.agreement(assembled.plan, split.catalog).digest
+        return {
+            "digest": f"{agreed.hex()} {content_digest(split.catalog)}",
+            "people": assembled.plan.population,
+            "items": len(split.catalog),
+        }
     return {
         "digest": input_digest(dataset, split),
         "people": len(split.users),  # the key that runs begun earlier have
@@ -327,7 +351,7 @@ def _different(began: dict[str, Any], asked: dict[str, Any]) -> str:
     return ", ".join(f"{name} ({a!r}, now {b!r})" for name, a, b in pairs if a != b)
 
 
-def _refuse_past_target(assembled: Assembled) -> None:
+def refuse_past_target(assembled: Assembled) -> None:
     """Refuse a run whose account passes its target, before it begins."""
     plan, totals = assembled.plan, plan_account(assembled).totals
     for line in totals:
@@ -361,7 +385,7 @@ def _refuse_impossible_baselines(assembled: Assembled) -> None:
     )
 
 
-def _refuse_unproven(assembled: Assembled) -> None:
+def refuse_unproven(assembled: Assembled) -> None:
     """Refuse a release without a proven guarantee for the published model."""
     totals = plan_account(assembled).totals
     for line in totals:
@@ -395,12 +419,17 @@ def _write_down(
     write_document(directory.inputs, inputs, is_private=True)
     # A run of another version keeps its file, by which its ledger knows it.
     if assembled.experiment.known_as is None:
-        settings = tomli_w.dumps(assembled.experiment.resolved())
-        write_atomically(directory.experiment, settings.encode())
+        write_experiment(assembled.experiment, directory)
     card = draw_card(assembled)
     current = _progress(assembled, directory, card, begun=0)
     write_document(directory.privacy_card, current)
     return card
+
+
+def write_experiment(experiment: Experiment, directory: RunDirectory) -> None:
+    """Write down every setting, defaults included."""
+    settings = tomli_w.dumps(experiment.resolved())
+    write_atomically(directory.experiment, settings.encode())
 
 
 def _progress(
@@ -417,12 +446,14 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
     def observe(state: State, tally: Tally) -> Facts:
         nonlocal started
         seconds = time.perf_counter() - started
+        nodes = _node_facts(tally)
         if experiment.is_release:
-            return {}  # in a release every count would be one over private users
+            return nodes  # in a release every count would be one over private users
         looked = _look(assembled, state, tally)
         started = time.perf_counter()  # looking does not count as training
         counted = {name: getattr(tally, name) for name in _COUNTED}
-        return {"seconds": seconds, ONLY: counted | {_PEAK: memory.peak()} | looked}
+        seen = counted | {_PEAK: memory.peak()} | looked
+        return {"seconds": seconds, **nodes, ONLY: seen}
 
     planned, every = assembled.plan.rounds, experiment.run.checkpoint_every
     rounds = play(
@@ -439,44 +470,53 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
     return last_state(assembled, directory) if state is None else state
 
 
+def _node_facts(tally: Tally) -> dict[str, Any]:
+    """Which nodes answered and why others did not count; nothing of their users."""
+    if not isinstance(tally, NodeTally):
+        return {}
+    told = {"answered": [*tally.answered], "dropped": {**tally.dropped}}
+    return {"nodes": told}
+
+
 def _look(assembled: Assembled, state: State, tally: Tally) -> dict[str, Any]:
     """The validation users' metrics, every few rounds and after the last."""
     done, settings = tally.round + 1, assembled.experiment.evaluate
     is_last = assembled.method.is_over(state.server)
-    if done % settings.every and not is_last:
+    if not assembled.has_users or (done % settings.every and not is_last):
         return {}
     found = evaluate_method(assembled, state, assembled.split.validation).metrics()
     return {"validation": {name: metric.to_json() for name, metric in found.items()}}
 
 
-def _model(assembled: Assembled, state: State) -> Model:
+def finished_model(assembled: Assembled, server: Server) -> Model:
+    """What is published of a run: the learner, its weights and the catalog."""
     learner = assembled.learner
     return Model(
         method_settings(assembled.experiment.method_name, learner),
         privacy_settings(learner),
-        assembled.method.broadcast(state.server),
+        assembled.method.broadcast(server),
         assembled.split.catalog,
     )
 
 
-def _metrics(assembled: Assembled, state: State) -> dict[str, Any]:
+def _metrics(assembled: Assembled, server: Server) -> dict[str, Any]:
     """The metrics that were released under noise, if any were."""
     if assembled.measured is None:
         return {}
-    return {"released_metrics": [asdict(assembled.measured.released(state.server))]}
+    found = assembled.measured.all_released(server)
+    return {"released_metrics": [asdict(one) for one in found]}
 
 
 def _without_noise(assembled: Assembled, state: State) -> dict[str, Any]:
     """The same metrics without noise, which only a simulation can know."""
     measured, simulation = assembled.measured, assembled.simulation
-    if measured is None:
+    if measured is None or not assembled.has_users:
         return {}
     last = simulation.population.keys.at("round", state.server.round - 1)
     broadcast, keys = measured.broadcast(state.server), last.at("local_update")
     tally = measured.tally(broadcast, state.clients, simulation.shards, keys)
-    hits, misses = tally.sum(axis=0).tolist()
-    exact = Released.of(measured.name, hits, misses, deviation=0.0)
-    return {"released_metrics": [asdict(exact)]}
+    exact = measured.figures(tally.sum(axis=0).tolist(), deviation=0.0)
+    return {"released_metrics": [asdict(one) for one in exact]}
 
 
 def _result(
@@ -495,10 +535,10 @@ def _result(
         "simulation": True,
         "epsilons": statements(told.totals),
         "epsilons_with_earlier": statements(told.both),
-        **_metrics(assembled, state),
+        **_metrics(assembled, state.server),
         "seconds": seconds,
         ONLY: {
-            "metrics": evaluations[name].to_json()["metrics"],
+            "metrics": evaluations[name].to_json()["metrics"] if evaluations else {},
             **_without_noise(assembled, state),
             **counted,
             "clients_per_second": counted["took_part"] / seconds if seconds else None,
@@ -516,7 +556,7 @@ def _largest(figures: Iterable[int | None]) -> int | None:
     return max(known) if known and len(known) == len(found) else None
 
 
-def _released(assembled: Assembled, state: State) -> dict[str, Any]:
+def released_result(assembled: Assembled, server: Server) -> dict[str, Any]:
     """The result of a release: nothing about private users but under noise."""
     told = plan_account(assembled)
     return {
@@ -524,7 +564,7 @@ def _released(assembled: Assembled, state: State) -> dict[str, Any]:
         "simulation": False,
         "epsilons": statements(told.totals),
         "epsilons_with_earlier": statements(told.both),
-        **_metrics(assembled, state),
+        **_metrics(assembled, server),
     }
 
 

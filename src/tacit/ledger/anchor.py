@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import BadData
-from tacit.files import write_atomically
+from tacit.files import state_folder, write_atomically
 from tacit.ledger.records import Doubt
 
 KEY_BYTES = 32  # as long as the SHA-256 that the key authenticates with
@@ -91,15 +90,6 @@ class Anchor:
                 "folder that lasts and can be written"
             )
             raise BadData(path, None, said) from error
-
-
-def state_folder() -> Path:
-    """`$TACIT_STATE`, or the platform's own folder for what programs remember."""
-    if environment := os.environ.get("TACIT_STATE"):
-        return Path(environment)
-    import platformdirs  # needed only when nobody says where
-
-    return platformdirs.user_state_path("tacit")
 
 
 def find(id: str) -> Anchor | Doubt:

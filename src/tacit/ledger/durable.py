@@ -28,7 +28,7 @@ from pathlib import Path
 
 from tacit.errors import BadData, BadValue, Refused
 from tacit.ledger.budget import Cap, Spent, fits, spent
-from tacit.ledger.records import Answer, Doubt, Entry, Joined, Refusal
+from tacit.ledger.records import GIVEN_UP, Answer, Doubt, Entry, Joined, Refusal
 from tacit.ledger.rows import ANSWERS, CAPS, ENTRIES, RUNS, TABLES, WHAT_TO_DO, digest
 from tacit.ledger.schema import NAMES, connect, in_one_sentence
 from tacit.ledger.snapshot import Link, Snapshot, dearest_rounds, take
@@ -226,6 +226,24 @@ class ClientLedger:
                 sent = replace(row, sent=_now())
                 now.put(self._file, ANSWERS, run, round, *vars(sent).values())
 
+    def finish(self, run: str, round: int, *, arrived: bool) -> None:
+        """Note how a report ended and erase its bytes; it is not sent again.
+
+        A report that was given up counts like one that arrived: nobody can tell who
+        has read it.
+        """
+        with self.transaction():
+            now, row = self._trusted(), self._answers().get((run, round))
+            if row is None:
+                raise Refused(f"nothing was said in round {round} of {run}")
+            how = row.sent or (_now() if arrived else GIVEN_UP)
+            ended = replace(row, said=None, sent=how)
+            now.put(self._file, ANSWERS, run, round, *vars(ended).values())
+            self._file.execute(
+                "UPDATE answers SET report = NULL WHERE run = ? AND round = ?",
+                (run, round),
+            )
+
     def refuse(self, run: str, why: Refusal) -> None:
         """Count a no; one row per reason, so that nobody can fill the disk."""
         with in_one_sentence(self.path):
@@ -319,14 +337,33 @@ class ClientLedger:
                 "VACUUM"
             )  # no page keeps what was erased, in older files too
 
+    def leave(self, run: str) -> int:
+        """Erase state and reports of one run, which is not answered again.
+
+        The account of it stays. Gives the number of reports that were never sent.
+        """
+        with self.transaction():
+            self._trusted()
+            unsent = sum(one == run for one, _ in self._unsent())
+            self._forget_run(run)
+        with in_one_sentence(self.path):
+            self._file.execute("VACUUM")
+        return unsent
+
     def _forget_private(self) -> None:
-        now = self._trusted()
-        for run, row in self._runs().items():
-            self._put_run(run, replace(row, state=None))
+        for run in self._runs():
+            self._forget_run(run)
+
+    def _forget_run(self, run: str) -> None:
+        row = self._runs().get(run)
+        if row is None:
+            return
+        self._put_run(run, replace(row, state=None))
         for where, answered in self._answers().items():
-            silent = replace(answered, said=None)
-            now.put(self._file, ANSWERS, *where, *vars(silent).values())
-        self._file.execute("UPDATE answers SET report = NULL")
+            if where[0] == run:
+                silent = vars(replace(answered, said=None))
+                self._trusted().put(self._file, ANSWERS, *where, *silent.values())
+        self._file.execute("UPDATE answers SET report = NULL WHERE run = ?", (run,))
 
     def _forget_all(self) -> None:
         now = self._trusted()

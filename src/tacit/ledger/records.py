@@ -8,6 +8,8 @@ from enum import StrEnum
 from tacit.ledger.terms import Terms
 from tacit.release import Release
 
+GIVEN_UP = "given up"  # instead of the time at which a report arrived
+
 
 class Refusal(StrEnum):
     """The reasons for which a client refuses to answer."""
@@ -22,6 +24,7 @@ class Refusal(StrEnum):
     CAP = "the cap of the owner would be passed"
     BUDGET = "a round with less noise than the run's budget has left"
     LEFT = "a run that was forgotten or closed"
+    ENDED = "a round whose report was delivered or given up, and is not kept"
     DOUBT = "a ledger that is not known to be the last one; its owner has to decide"
 
 
@@ -46,12 +49,15 @@ class Joined:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was said in a round, and to which question; `sent` is when it arrived."""
+    """What was said in a round, and to which question.
+
+    `sent` is when it arrived, or `GIVEN_UP`.
+    """
 
     run: str
     round: int
     asked: bytes  # a digest of the question
-    report: bytes | None  # None until it is computed, and once it is forgotten
+    report: bytes | None  # None until it is computed, and once it is erased
     sent: str | None
     multiplier: float | None = None  # the round's noise, where a method chooses it
 

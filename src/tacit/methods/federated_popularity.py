@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Float64
 
 from tacit import check
 from tacit.method import (
@@ -143,6 +143,10 @@ class FederatedPopularity(SumMethod):
             # and items unlike the history, below all others and by popularity.
             return np.maximum(share, 0.0) * alike + 1e-9 * share
         return np.broadcast_to(share, (len(user.tree), len(share)))
+
+    def popularity(self, broadcast: Broadcast) -> Float64[np.ndarray, "items"]:
+        """The share of votes of each item."""
+        return np.asarray(broadcast.weights["share"], np.float64)
 
     def for_catalog(self, catalog: Catalog) -> Self:
         """A copy whose content is every feature of this catalog, if it uses content."""

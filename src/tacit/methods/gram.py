@@ -782,6 +782,10 @@ class Gram(SumMethod):
         parts = (taste["loads"], taste["popular"], taste["alike"])
         return known.score(*parts, weight=self.content_weight)[:, candidates.items]
 
+    def popularity(self, broadcast: Broadcast) -> Float64[np.ndarray, "items"]:
+        """The noisy count c of each item, by which the tail is ranked."""
+        return np.asarray(broadcast.weights["counts"], np.float64)
+
     def item_space(self, broadcast: Broadcast, candidates: Candidates) -> ItemSpace:
         """Line 7 as inner products: directions and popularity; the tail by offsets."""
         if self.content:

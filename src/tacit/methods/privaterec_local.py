@@ -79,7 +79,7 @@ from tacit.models.public_interests import attention, marked, public_interests
 from tacit.models.reported_clicks import ClickModel, Prior, ReportedClicks, fit, lies
 from tacit.privacy import UNPROTECTED, LocalClicks, LocalNoisyClicks
 from tacit.release import Release
-from tacit.transport.channels import Delivery, Each, RoundContext
+from tacit.transport.channels import Delivery, Each, RoundContext, Unlinked
 from tacit.transport.messages import BroadcastLayout, Layout, Reports
 
 _LEAK = "they show what was read and clicked"
@@ -420,7 +420,7 @@ class PrivateRecLocal(Method):
 class StoredReports:
     """Keeps reports in an order of their own; one of zeros is as good as none."""
 
-    accepts: tuple[type[Delivery], ...] = (Each,)
+    accepts: tuple[type[Delivery], ...] = (Each, Unlinked)
     is_plain_sum: bool = True
 
     def total(self, delivery: Delivery, context: RoundContext) -> dict[str, Array]:
@@ -429,12 +429,15 @@ class StoredReports:
 
     def added(self, memory: Arrays, delivery: Delivery) -> Arrays:
         """The earlier reports and those delivered now, whatever their order."""
-        if not isinstance(delivery, Each):
+        if isinstance(delivery, Unlinked):
+            chunks = [delivery.messages]  # a report is one message: it is not cut
+        elif isinstance(delivery, Each):
+            chunks = [chunk.tree for chunk in delivery.chunks if len(chunk)]
+        else:
             raise Refused(
-                f"PrivateRec's local reports belong together, and "
-                f"{type(delivery).__name__} takes them apart; use the channel 'direct'"
+                f"PrivateRec's local reports are kept one by one, and "
+                f"{type(delivery).__name__} adds them up; use 'direct' or 'shuffle'"
             )
-        chunks = [chunk.tree for chunk in delivery.chunks if len(chunk)]
         found = {
             name: np.concatenate([old, *(chunk[name] for chunk in chunks)])
             for name, old in memory.items()

@@ -301,7 +301,7 @@ class LocalBudget:
     def _mixed(self, each: float, times: int) -> DpEvent:
         from tacit.accounting.events import ShuffledDpEvent
 
-        return composed(ShuffledDpEvent(each, self.plan.min_contributors), times)
+        return composed(ShuffledDpEvent(each, self.plan.least_honest), times)
 
     @property
     def _rounds(self) -> int:

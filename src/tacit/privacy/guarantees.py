@@ -118,8 +118,8 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
 
     Whoever sees what the relay delivers does not know whose message is whose. That is
     worth something only if messages of enough users are mixed: the plan's
-    `min_contributors`, below which the relay delivers nothing. A relay that sides with
-    the server undoes it.
+    `min_contributors`, below which the relay delivers nothing, less those who may be
+    one attacker's inventions. A relay that sides with the server undoes it.
 
     Assumes: a user's messages are independent of each other, given their data, and
     the j-th of everyone comes from the same randomizer.
@@ -130,7 +130,7 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
     if not is_mixed(plan):
         return bare
     # The count that is promised, not the count expected: fewer may turn up.
-    each = composed(ShuffledDpEvent(epsilon, plan.min_contributors), messages)
+    each = composed(ShuffledDpEvent(epsilon, plan.least_honest), messages)
     seen = composed(each, plan.sampler.most_participations(plan))
     mixed = Cell(
         Standing.PROVEN,
@@ -138,13 +138,22 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
         seen,
         Adjacency.REPLACE_ONE,
         "a relay that does not side with the server; at least "
-        f"{plan.min_contributors} honest clients in every round",
+        f"{plan.least_honest} honest clients in every round{_sybils(plan)}",
         each=each,
     )
     return {
         (unit, view): cell if view is View.COLLUSION else mixed
         for (unit, view), cell in bare.items()
     }
+
+
+def _sybils(plan: Plan) -> str:
+    if not plan.assumed_sybils:
+        return ""
+    return (
+        f", which are {plan.min_contributors} less {plan.assumed_sybils} that may be "
+        "an attacker's"
+    )
 
 
 def set_of_items(plan: Plan, event: DpEvent) -> Release:
@@ -167,7 +176,7 @@ def set_of_items(plan: Plan, event: DpEvent) -> Release:
 
 def is_mixed(plan: Plan) -> bool:
     """Whether a relay hides every message among those of others, and promises it."""
-    return plan.channel == "shuffle" and plan.min_contributors > 1
+    return plan.channel == "shuffle" and plan.least_honest > 1
 
 
 def sum_adjacency(plan: Plan) -> Adjacency:

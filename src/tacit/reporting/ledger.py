@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tacit.accounting.serialization import event_in_short
 from tacit.ledger.budget import Cap
-from tacit.ledger.records import Entry
+from tacit.ledger.records import GIVEN_UP, Entry
 from tacit.release import Adjacency, Release, Unit, View
 from tacit.reporting import elements, tables
 from tacit.reporting.guarantees import rounded_up
@@ -158,7 +158,7 @@ def _list(told: Told) -> str:
             entry.release.what,
             entry.release.seen_by,
             _hidden(entry.release),
-            "yes" if entry.sent else "not yet known",
+            _arrived(entry),
         )
         for entry in reversed(told.entries)
     )
@@ -169,6 +169,12 @@ def _list(told: Told) -> str:
     return recent + elements.folded(
         older, summary=f"{len(rows) - _LATEST:,} older ones"
     )
+
+
+def _arrived(entry: Entry) -> str:
+    if entry.sent == GIVEN_UP:
+        return "no, and it is not sent again"
+    return "yes" if entry.sent else "not yet known"
 
 
 def _refused(told: Told) -> str:

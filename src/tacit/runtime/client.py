@@ -29,6 +29,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from safetensors.numpy import load, save
@@ -54,10 +55,42 @@ from tacit.plans import Plan
 from tacit.runtime.checkpoint import parts_of, tree_of
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.transport.codec import decode_broadcast, encode_reports
-from tacit.transport.messages import Broadcast
+from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Tree
 
 _FAILURES = 16  # the last ones, for the owner; errors must not fill the memory
+
+
+class Envelope(Protocol):
+    """How the reports of one round are kept and sent, if not as they are encoded."""
+
+    @property
+    def question(self) -> bytes:
+        """What asks for them beside the broadcast; another one asks something else."""
+        ...
+
+    def seal(self, broadcast: Broadcast, reports: Reports) -> bytes:
+        """The bytes of one client's report.
+
+        They have one length for all, and it may fail because of the broadcast or the
+        question, never because of the report.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Plainly:
+    """The report as the codec writes it, for whoever is sent it in the end."""
+
+    question: bytes = b""
+
+    def seal(self, broadcast: Broadcast, reports: Reports) -> bytes:
+        """The bytes that `encode_reports` gives for one client."""
+        [report] = encode_reports(broadcast, reports)
+        return report
+
+
+PLAINLY = Plainly()
 
 
 class Client:
@@ -114,11 +147,15 @@ class Client:
             self.close()
             raise
 
-    def participate(self, message: bytes) -> bytes | None:
+    def participate(
+        self, message: bytes, *, envelope: Envelope = PLAINLY
+    ) -> bytes | None:
         """The report that answers a broadcast; None if the client says no.
 
         The report is on the disk when it is returned. Asked the same again, the client
         gives the same bytes; asked something else for the same round, it says no.
+        `envelope` makes the bytes of a report, also of an empty one, and its question
+        is a part of what is asked.
         """
         if len(message) > self.agreement.most_bytes:
             raise BadMessage(
@@ -126,13 +163,15 @@ class Client:
                 f"{self.agreement.most_bytes}"
             )
         broadcast = decode_broadcast(message)
-        charged = self._charge(broadcast, message)
+        charged = self._charge(broadcast, envelope.question + message)
         if charged is None or charged.report is not None:
             return None if charged is None else charged.report
         # Made first and always, so that the answer to a failed computation takes no
         # longer. It may fail because of the broadcast, never because of the history.
-        nothing = self._nothing(broadcast, charged)
-        said = self._contribution(broadcast, charged) if charged.is_new else None
+        nothing = self._nothing(broadcast, charged, envelope)
+        said = None
+        if charged.is_new:
+            said = self._contribution(broadcast, charged, envelope)
         report, state = (nothing, None) if said is None else said
         return self.ledger.keep(
             self.run, broadcast.round, report=report, state=state, before=charged.state
@@ -145,6 +184,10 @@ class Client:
     def delivered(self, round: int) -> None:
         """Note in the ledger that the report of this round has arrived."""
         self.ledger.delivered(self.run, round)
+
+    def finished(self, round: int, *, arrived: bool) -> None:
+        """Note that a report has arrived or is given up, and erase its bytes."""
+        self.ledger.finish(self.run, round, arrived=arrived)
 
     def close(self) -> None:
         """Close the file of the ledger."""
@@ -181,7 +224,7 @@ class Client:
     def _note(self, error: Exception) -> None:
         self.failures.append(f"{type(error).__name__}: {error}")
 
-    def _charge(self, broadcast: Broadcast, message: bytes) -> _Charged | None:
+    def _charge(self, broadcast: Broadcast, asked: bytes) -> _Charged | None:
         """Ask the ledger, and be charged for a new round; None if it says no.
 
         It is one transaction, over before anything is computed. The row of the answer
@@ -198,31 +241,32 @@ class Client:
                 return None
             said = self.ledger.answer(self.run, broadcast.round)
             if said is None:
-                is_permitted = self._is_permitted(broadcast, message)
+                is_permitted = self._is_permitted(broadcast, asked)
                 return _Charged(joined.state, is_new=True) if is_permitted else None
-            why = self._repetition(message, said, joined)
+            why = self._repetition(asked, said, joined)
             if why is not None:
                 self.ledger.refuse(self.run, why)
                 return None
             return _Charged(joined.state, is_new=False, report=said.report)
 
-    def _is_permitted(self, broadcast: Broadcast, message: bytes) -> bool:
+    def _is_permitted(self, broadcast: Broadcast, asked: bytes) -> bool:
         """Whether the ledger permits a new round; it is charged if so."""
         return self.ledger.permits(
             self.run,
             broadcast.round,
-            asked=message,
+            asked=asked,
             multiplier=self.method.multiplier(broadcast, self.plan, self.terms.group),
             target=self.target,
         )
 
-    def _repetition(
-        self, message: bytes, said: Answer, joined: Joined
-    ) -> Refusal | None:
+    def _repetition(self, asked: bytes, said: Answer, joined: Joined) -> Refusal | None:
         """Why a round that was answered is not answered again with the same bytes."""
-        if said.asked != question_digest(message):
+        if said.asked != question_digest(asked):
             return Refusal.OTHER_QUESTION
-        return Refusal.LEFT if joined.state is None else None
+        if joined.state is None:
+            return Refusal.LEFT
+        is_over = said.sent is not None and said.report is None
+        return Refusal.ENDED if is_over else None
 
     def _refusal(self, broadcast: Broadcast) -> Refusal | None:
         """Why the client says no before it looks at its budget; None if it does not."""
@@ -234,14 +278,17 @@ class Client:
             return Refusal.OTHER_PHASE
         return None if self.agreement.admits(broadcast) else Refusal.OTHER_LAYOUT
 
-    def _nothing(self, broadcast: Broadcast, charged: _Charged) -> bytes:
+    def _nothing(
+        self, broadcast: Broadcast, charged: _Charged, envelope: Envelope
+    ) -> bytes:
         """The report of a client that contributes nothing."""
         keys = Key.from_os().alone()
         reports = empty_reports(self.method, broadcast, self._client(charged), keys)
-        [report] = encode_reports(broadcast, reports)
-        return report
+        return envelope.seal(broadcast, reports)
 
-    def _contribution(self, broadcast: Broadcast, charged: _Charged) -> Said | None:
+    def _contribution(
+        self, broadcast: Broadcast, charged: _Charged, envelope: Envelope
+    ) -> Said | None:
         """Report and next state from the history; None if that fails or is late."""
         client, keys = self._client(charged), Key.from_os().alone()
 
@@ -255,8 +302,7 @@ class Client:
                 ledger=Unmetered(),  # `_charge` has asked the client's own already
                 on_failure=self._note,
             )
-            [report] = encode_reports(broadcast, reports)
-            return report, _to_bytes(after.state)
+            return envelope.seal(broadcast, reports), _to_bytes(after.state)
 
         return self._work.within(self.deadline, compute)
 

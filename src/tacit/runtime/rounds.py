@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from tacit.runtime.secrets import Secrets
 from tacit.sampling import Draw
 from tacit.transport.channels import Channel, RoundContext, report_size
 from tacit.transport.codec import broadcast_size
-from tacit.transport.messages import Broadcast, Reports
+from tacit.transport.messages import Broadcast, Layout, Reports
 from tacit.tree import Tree
 
 # Reports of one chunk. It was 128 MiB once, for memory's sake alone; arrays larger than
@@ -50,6 +50,7 @@ class Population:
     chunk: int | None = None  # clients at a time; None: as many as CHUNK_BYTES allow
     limits: Limits | None = None  # rounds each may take part in
     budgets: Float64[np.ndarray, "clients"] | None = None  # 1/z² of the run, if chosen
+    on_failure: Callable[[Exception], None] | None = None  # of real clients: see method
 
     def ledger_at(self, state: State) -> Ledger:
         """The ledger of clients that took part as often as the state says."""
@@ -90,24 +91,38 @@ def play_round(
     the aggregator asks for them. A round whose coins chose nobody still counts: the
     server aggregates nothing, as it must under a noisy sum.
     """
+    broadcast, context = open_round(method, state, key)
+    clients = Cohort.drawn(method, state, population, broadcast, context.layout)
+    delivery = population.channel.carry(clients.chunks(), context)
+    after = method.aggregate(state.server, delivery, context)
+    secrets = secrets_after(method, after, state.secrets)
+    changed = State(after, clients.after(), clients.taken, clients.spent, secrets)
+    return changed, clients.tally(state.server.round)
+
+
+def open_round(
+    method: Method, state: State, key: Key
+) -> tuple[Broadcast, RoundContext]:
+    """What everyone is told, and what channel and server have agreed on."""
     server = state.server
-    draws = _Draws.of(state, population, key)
-    cohort = _cohort(state, population, draws.cohort)
     broadcast = method.broadcast(server)
     # A broadcast that all clients would refuse is an error here, not an empty round.
     method.agreement(server.plan, server.catalog).check(broadcast)
-    context = method.context(server, broadcast, draws.channel)
-    context = replace(context, secret=draws.noise)  # None: floats and a seeded key
-    clients = _Cohort(
-        method, state, population, cohort, draws.clients, context, broadcast
-    )
-    delivery = population.channel.carry(clients.chunks(), context)
-    after = method.aggregate(server, delivery, context)
-    secrets = state.secrets
-    if secrets is not None:  # the secret of a round is forgotten with its result
-        secrets = None if method.is_over(after) else secrets.of_next_round()
-    changed = State(after, clients.after(), clients.taken, clients.spent, secrets)
-    return changed, clients.tally(server.round)
+    if state.secrets is None:  # floats and a seeded key
+        own = key.at("round", server.round).at("channel")
+        return broadcast, method.context(server, broadcast, own)
+    _, own = state.secrets.keys()
+    context = method.context(server, broadcast, own.at("channel"))
+    return broadcast, replace(context, secret=own.at("noise").secret_of())
+
+
+def secrets_after(
+    method: Method, server: Server, secrets: Secrets | None
+) -> Secrets | None:
+    """The secrets of the next round; that of a round is forgotten with its result."""
+    if secrets is None or method.is_over(server):
+        return None
+    return secrets.of_next_round()
 
 
 def chunk_size(one: int, *, limit: int = CHUNK_BYTES) -> int:
@@ -119,29 +134,16 @@ def chunk_size(one: int, *, limit: int = CHUNK_BYTES) -> int:
     return max(1, limit // max(one, 1))
 
 
-@dataclass(frozen=True)
-class _Draws:
-    """The keys of one round."""
+def _client_keys(state: State, population: Population) -> tuple[Keys, Keys]:
+    """The keys that decide who is asked, the same in every round; and clients' own.
 
-    cohort: Keys  # decide who is asked; the same in every round
-    clients: Keys  # the clients' own
-    channel: Key
-    noise: bytes | None  # the secret of the noise in a release
-
-    @classmethod
-    def of(cls, state: State, population: Population, key: Key) -> _Draws:
-        """Keys from the run's key, or in a release from the secrets of this round."""
-        if state.secrets is None:
-            channel = key.at("round", state.server.round).at("channel")
-            return cls(population.cohort_keys, population.keys, channel, None)
-        run, own = state.secrets.keys()
-        everyone = np.arange(len(population.shards))
-        return cls(
-            run.at("cohort").each(everyone),
-            own.at("clients").each(everyone),
-            own.at("channel"),
-            own.at("noise").secret_of(),
-        )
+    In a release they come from the secrets of this round.
+    """
+    if state.secrets is None:
+        return population.cohort_keys, population.keys
+    run, own = state.secrets.keys()
+    everyone = np.arange(len(population.shards))
+    return run.at("cohort").each(everyone), own.at("clients").each(everyone)
 
 
 def _cohort(
@@ -161,7 +163,7 @@ def _cohort(
     return chosen[np.argsort(lengths, kind="stable")]
 
 
-class _Cohort:
+class Cohort:
     """The cohort at work; it collects the clients' new state as chunks are read."""
 
     def __init__(
@@ -169,10 +171,11 @@ class _Cohort:
         method: Method,
         state: State,
         population: Population,
+        broadcast: Broadcast,
+        layout: Layout,
+        *,
         cohort: Int64[np.ndarray, "cohort"],
         keys: Keys,
-        context: RoundContext,
-        broadcast: Broadcast,
     ) -> None:
         self.method, self.population, self.cohort = method, population, cohort
         self.keys = keys
@@ -181,13 +184,30 @@ class _Cohort:
         self.taken, self.spent = state.taken.copy(), state.spent.copy()
         self.part = population.part_of(state.server.round)
         self.states: list[Tree] = []
-        self.broadcast, self.layout = broadcast, context.layout
+        self.broadcast, self.layout = broadcast, layout
         chosen = [method.multiplier(broadcast, self.plan, g) for g in self.plan.groups]
         # Spent budget is counted in 1/z², which adds up over rounds; 0: not chosen.
         self.cost = np.array([0.0 if z is None else z**-2.0 for z in chosen])
         self.asked = self.took_part = 0
 
+    @classmethod
+    def drawn(
+        cls,
+        method: Method,
+        state: State,
+        population: Population,
+        broadcast: Broadcast,
+        layout: Layout,
+    ) -> Cohort:
+        """The clients whose coins fell; the plan, round and coins decide who."""
+        coins, own = _client_keys(state, population)
+        cohort = _cohort(state, population, coins)
+        return cls(
+            method, state, population, broadcast, layout, cohort=cohort, keys=own
+        )
+
     def chunks(self) -> Iterator[Reports]:
+        """The reports of all who are asked; a chunk is computed when it is read."""
         chunk = self.population.chunk
         if chunk is None:
             chunk = chunk_size(self.method.report_bytes(self.layout))
@@ -205,6 +225,7 @@ class _Cohort:
             self.population.shards.take(rows),
             self.keys[rows],
             ledger=self.ledger,
+            on_failure=self.population.on_failure,
         )
         self.states.append(after.state)
         self.taken[rows[took_part], self.part] += 1
@@ -225,6 +246,7 @@ class _Cohort:
         return self.before.with_state(self.cohort, Tree.concatenate(self.states))
 
     def tally(self, round: int) -> Tally:
+        """How many were asked and took part, and the bytes of what was said."""
         up = self.took_part * report_size(self.population.channel.name, self.layout)
         down = self.asked * broadcast_size(self.broadcast)
         return Tally(round, self.asked, self.took_part, up, down)

@@ -188,7 +188,7 @@ def play(
     if state.secrets is not None:  # on the disk before anything is drawn from them
         save_checkpoint(directory.checkpoint, state, digest=digest)
         every = 1
-    spending = _Spending(simulation, directory.ledger, digest)
+    spending = Spending(simulation, directory.ledger, digest)
     _drop_lines_after(directory, state.server.round)
     while not simulation.method.is_over(state.server):
         _spend(spending, state)  # on the disk before any client speaks
@@ -211,7 +211,7 @@ def _resumed(simulation: Simulation, directory: RunDirectory, digest: str) -> St
     return state
 
 
-class _Spending:
+class Spending:
     """The ledger of a run; it never goes back, though rounds may be played again."""
 
     def __init__(self, simulation: Simulation, path: Path, digest: str) -> None:
@@ -222,10 +222,13 @@ class _Spending:
         # Statements by (participations, parts begun): composing events takes seconds.
         self.stated: dict[tuple[int, int], list[dict[str, Any]]] = {}
 
-    def begin(self, state: State) -> None:
-        """Write down that a round begins and what it can cost, before anyone speaks."""
-        self.begun = max(self.begun, state.server.round + 1)
-        self.most = max(self.most, self._most_after(state))
+    def begin(self, round: int, *, most: int) -> None:
+        """Write down that a round begins and what it can cost, before anyone speaks.
+
+        `most` is the number of rounds that any client can have joined after it.
+        """
+        self.begun = max(self.begun, round + 1)
+        self.most = max(self.most, most)
         plan = self.simulation.plan
         entry = {
             "experiment": self.digest,
@@ -271,17 +274,12 @@ class _Spending:
             ]
         return self.stated[n, begun]
 
-    def _most_after(self, state: State) -> int:
-        """The most rounds that any client can have joined after the next one."""
-        part = self.simulation.population.part_of(state.server.round)
-        limits = self.simulation.limits.within(part, state.taken)
-        after = state.taken.sum(axis=1) + (state.taken[:, part] < limits)
-        return int(after.max(initial=0))
 
-
-def _spend(spending: _Spending, state: State) -> None:
+def _spend(spending: Spending, state: State) -> None:
     """The first step of a round; a function of its own so that tests can stop there."""
-    spending.begin(state)
+    spending.begin(
+        state.server.round, most=spending.simulation.most_participations(state)
+    )
 
 
 def _ledger(path: Path, digest: str) -> dict[str, Any]:

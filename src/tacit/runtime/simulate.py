@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,13 +21,14 @@ from tacit.method import (
     Ledger,
     Method,
     Refreshable,
+    Server,
     SumMethod,
     Unmetered,
     check_offered,
     enrol,
 )
 from tacit.plans import Plan
-from tacit.release import Release, stretches
+from tacit.release import Cells, Release, View, stretches
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
 from tacit.runtime.secrets import Secrets
@@ -67,6 +68,8 @@ class Simulation:
     earlier: Earlier | None = None  # the run that this one goes on from
     absent: int = 0  # users of the plan who have no client: they contribute nothing
     is_release: bool = False  # rounds draw from the operating system and sum exactly
+    one_operator: str = ""  # of two: why one of them sees what both see
+    numbers: Int64[np.ndarray, "clients"] | None = None  # of their keys; None: rows
 
     def __post_init__(self) -> None:
         here = self.plan.population - self.absent
@@ -99,12 +102,15 @@ class Simulation:
             assert isinstance(self.method, Refreshable)  # by `refreshing`
             weights, memory = self.earlier.weights, self.earlier.memory
             server = self.method.continued(server, weights=weights, memory=memory)
-        keys = self.population.keys
+        return self.before_any_round(server)
+
+    def before_any_round(self, server: Server) -> State:
+        """A state in which all clients have just enrolled."""
         clients = enrol(
             self.method,
             self.plan,
             self.profiles,
-            keys,
+            self.population.keys,
             catalog=self.catalog,
             groups=self.groups,
         )
@@ -114,12 +120,22 @@ class Simulation:
 
     def step(self, state: State) -> tuple[State, Tally]:
         """The state and the counts after one more round."""
+        self.refuse_both_operators()
         if self.is_release and state.secrets is None:
             raise Refused(
                 f"round {state.server.round} of a release has no secret to draw from; "
                 "its checkpoint is not one of a release: begin again, elsewhere"
             )
         return play_round(self.method, state, self.population, self.key)
+
+    def refuse_both_operators(self) -> None:
+        """Refuse to play two real aggregators in one process."""
+        if self.is_release and self.plan.has_two_servers:
+            raise Refused(
+                "a release over 'two_servers' needs two operators, and this process "
+                "would be both: it could open every report; run two aggregators with "
+                "`tacit serve`, use channel = 'secure_sum', which says so, or simulate"
+            )
 
     def run(self, state: State) -> Iterator[tuple[State, Tally]]:
         """Every state from the next round to the last of the plan."""
@@ -141,7 +157,14 @@ class Simulation:
     @cached_property
     def releases(self) -> tuple[Release, ...]:
         """What will be seen, by whom, under which guarantee."""
-        return (*self.plan.before, *self.method.releases(self.plan))
+        found = (*self.plan.before, *self.method.releases(self.plan))
+        if not self.one_operator:
+            return found
+        # Who is both operators sees what both see together.
+        return tuple(
+            replace(one, cells=_of_one_operator(one.cells, self.one_operator))
+            for one in found
+        )
 
     @property
     def spent_before(self) -> tuple[Past, ...]:
@@ -151,7 +174,9 @@ class Simulation:
     @cached_property
     def population(self) -> Population:
         """The clients, each with a key of its own."""
-        keys = self.key.at("clients").each(np.arange(len(self.shards)))
+        keys = self.key.at("clients").each(
+            self.rows if self.numbers is None else self.numbers
+        )
         carrier = self.channel or channel(self.plan.channel)
         ledger = Unmetered() if self.ledger is None else self.ledger
         limits = None
@@ -185,10 +210,22 @@ class Simulation:
     @cached_property
     def limits(self) -> Limits:
         """How often each client may take part; without caps where a ledger decides."""
-        return Limits(self.terms, self._codes, self._caps, self.parts)
+        return Limits(self.terms, self.codes, self._caps, self.parts)
+
+    def most_participations(self, state: State) -> int:
+        """The most rounds that any client can have joined after the next one."""
+        part = self.population.part_of(state.server.round)
+        limits = self.limits.within(part, state.taken)
+        after = state.taken.sum(axis=1) + (state.taken[:, part] < limits)
+        return int(after.max(initial=0))
 
     @property
-    def _codes(self) -> Int64[np.ndarray, "clients"]:
+    def rows(self) -> Int64[np.ndarray, "clients"]:
+        """The row of each client among those who are here."""
+        return np.arange(len(self.shards))
+
+    @property
+    def codes(self) -> Int64[np.ndarray, "clients"]:
         """The index of each client's group in the plan."""
         codes = np.zeros(len(self.shards), np.int64)
         return codes if self.groups is None else self.groups
@@ -198,7 +235,7 @@ class Simulation:
         """What each client may spend in 1/z², where the method chooses its noise."""
         totals = [terms.total_multiplier for terms in self.terms]
         known = [z**-2.0 for z in totals if z is not None]
-        return np.array(known)[self._codes] if known else None
+        return np.array(known)[self.codes] if known else None
 
     @property
     def _caps(self) -> list[tuple[Cap, ...]]:
@@ -221,12 +258,6 @@ class Simulation:
 
     def _check_shared(self, method: Method) -> None:
         """Refuse what two servers cannot add up, before anyone is asked."""
-        if self.is_release:
-            raise Refused(
-                "a release over 'two_servers' needs two operators, and this process "
-                "would be both: it could open every report; use channel = "
-                "'secure_sum', which says so, or simulate"
-            )
         if not isinstance(method, SumMethod):
             return  # its bound and noise are known when the first round begins
         layouts = method.report_layouts(self.plan, self.catalog)
@@ -250,6 +281,17 @@ class Simulation:
                 f"{dict(self.plan.groups)}, of whom {self.absent} are absent: give "
                 "every user's place in it"
             )
+
+
+def _of_one_operator(cells: Cells, reason: str) -> Cells:
+    """The same cells where the server's view is that of a collusion."""
+    found = dict(cells)
+    for unit, view in cells:
+        if view is View.SERVER:
+            both = cells[unit, View.COLLUSION]
+            said = reason if both.event is None else f"{both.reason}; {reason}"
+            found[unit, view] = replace(both, reason=said)
+    return found
 
 
 def check_plan(method: Method, plan: Plan) -> None:

@@ -3,7 +3,7 @@
     direct       every report, with its sender                     -> Each
     shuffle      messages in random order, senders gone            -> Unlinked
     secure_sum   the sum, with the round's noise already in it     -> Sum
-    two_servers  the same, from two aggregators who see no report  -> Sum
+    two_servers  the same and how many, from two who see no report -> Sum
 
 `Each` is read once and lazily: a chunk of clients computes when the aggregator asks for
 it, so the memory of a round is one chunk, whatever the size of the cohort.
@@ -27,7 +27,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.transport.codec import wire_size
-from tacit.transport.exact_total import exact_total
+from tacit.transport.exact_total import exact_noise, exact_sum
 from tacit.transport.messages import Layout, Reports
 from tacit.transport.shared_sum import SharedSum, play, sealed_size
 from tacit.tree import Array, Arrays, Dense, Tree
@@ -50,9 +50,14 @@ class Unlinked:
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum over the cohort and nothing else: not even how many contributed."""
+    """The sum over the cohort, and nothing about anybody in it.
+
+    How many contributed is known only where the account allows it: over two servers
+    both aggregators count reports, and taking part is visible.
+    """
 
     total: Arrays
+    contributors: int | None = None
 
 
 Delivery = Each | Unlinked | Sum
@@ -73,6 +78,12 @@ class RoundContext:
     planned: float = 1.0  # the planned size of the cohort
     most_reports: int | None = None  # that may come; None: as many as planned
     secret: bytes | None = None  # of the noise in a release, which is summed exactly
+    is_partial: bool = False  # of a release, on a machine that adds no noise
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether bounded reports are summed in whole numbers, as in a release."""
+        return self.secret is not None or self.is_partial
 
 
 class Channel(Protocol):
@@ -126,7 +137,7 @@ class Shuffle:
                 f"{contributors} contributed and the plan promises at least "
                 f"{context.min_contributors}: nothing is delivered"
             )
-        messages = _cut(Tree.concatenate(trees), context.layout)
+        messages = cut(Tree.concatenate(trees), context.layout)
         order = context.key.permutation(len(messages))
         return Unlinked(messages.select(order), contributors)
 
@@ -177,7 +188,7 @@ class TwoServers:
                 f"{context.min_contributors}: no aggregator publishes anything"
             )
         both = play(total, shared, _noise_key(context))
-        return Sum(shared.decoded(one.published for one in both))
+        return Sum(shared.decoded(one.published for one in both), contributors)
 
 
 def shared_sum(context: RoundContext) -> SharedSum:
@@ -196,7 +207,7 @@ def bare_sum(trees: Iterable[Tree], layout: Layout) -> dict[str, Array]:
     Its types follow from the layout alone, never from who reported. Several chunks are
     added up in double precision and rounded to these types at the end.
     """
-    return _folded(trees, layout.zeros(), layout)
+    return _narrowed(_folded(trees, layout.zeros(), layout), layout.zeros())
 
 
 def _folded(trees: Iterable[Tree], zero: Arrays, layout: Layout) -> dict[str, Array]:
@@ -207,15 +218,19 @@ def _folded(trees: Iterable[Tree], zero: Arrays, layout: Layout) -> dict[str, Ar
     for tree in chunks:
         total = {name: _widened(value) for name, value in total.items()}
         tree.add_to(total)
-    return {
-        name: value.astype(zero[name].dtype, casting="same_kind", copy=False)
-        for name, value in total.items()
-    }
+    return total
 
 
 def _widened(total: Array) -> Array:
     wide = np.float64 if total.dtype.kind == "f" else total.dtype
     return total.astype(wide, copy=False)
+
+
+def _narrowed(total: Arrays, zero: Arrays) -> dict[str, Array]:
+    return {
+        name: value.astype(zero[name].dtype, casting="same_kind", copy=False)
+        for name, value in total.items()
+    }
 
 
 def summed(trees: Iterable[Tree], context: RoundContext) -> dict[str, Array]:
@@ -224,15 +239,72 @@ def summed(trees: Iterable[Tree], context: RoundContext) -> dict[str, Array]:
     A report is bounded whoever sent it: a client that lies moves the sum no further
     than an honest one.
     """
+    return _noisy(_bounded_sum(trees, context), context)
+
+
+def _noisy(total: Arrays, context: RoundContext) -> dict[str, Array]:
+    """A whole round's sum with its noise: the one place where noise is added."""
     mechanism, layout = context.mechanism, context.layout
     if mechanism is None:
-        return bare_sum(trees, layout)
+        return {**total}
     if context.secret is not None:
-        return exact_total(trees, mechanism, layout, context.secret)
-    bounded = (mechanism.enforce(tree) for tree in trees)
+        return exact_noise(total, mechanism, layout, context.secret)
+    return mechanism.add(total, context.key)
+
+
+def _bounded_sum(
+    trees: Iterable[Tree], context: RoundContext, *, is_wide: bool = False
+) -> dict[str, Array]:
+    mechanism, layout = context.mechanism, context.layout
+    if mechanism is not None and context.is_exact:
+        return exact_sum(trees, mechanism, layout)
+    zero = _no_reports(context)
+    if mechanism is None:
+        total = _folded(trees, zero, layout)
+    else:
+        total = _folded((mechanism.enforce(tree) for tree in trees), zero, layout)
+    if is_wide:
+        return {name: _widened(value) for name, value in total.items()}
+    return _narrowed(total, zero)
+
+
+def _no_reports(context: RoundContext) -> dict[str, Array]:
+    """The sum of no reports, of the types that any sum of the round has."""
+    if context.mechanism is None:
+        return context.layout.zeros()
     # Bounding may widen a type, so the types of an empty sum are asked of it as well.
-    zero = mechanism.enforce(layout.nobody()).zero()
-    return mechanism.add(_folded(bounded, zero, layout), context.key)
+    return context.mechanism.enforce(context.layout.nobody()).zero()
+
+
+# --- A sum in parts -------------------------------------------------------------------
+
+
+def partial_sum(trees: Iterable[Tree], context: RoundContext) -> dict[str, Array]:
+    """The sum of some of a round's reports, each bounded, without any noise.
+
+    For a machine that holds some of the users. Floats are in double precision, in a
+    release bounded reports are whole numbers: parts add up to what one machine has.
+    """
+    return _bounded_sum(trees, context, is_wide=True)
+
+
+def partial_slots(context: RoundContext) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """The dtype and shape of every array of a partial sum, by name."""
+    if context.mechanism is not None and context.is_exact:
+        return {n: ("int64", slot.shape) for n, slot in context.layout.slots.items()}
+    zero = {name: _widened(value) for name, value in _no_reports(context).items()}
+    return {name: (str(value.dtype), value.shape) for name, value in zero.items()}
+
+
+def total_of_parts(parts: Iterable[Arrays], context: RoundContext) -> dict[str, Array]:
+    """The sum of a round from the partial sums of all machines, with its noise."""
+    total = {n: np.zeros(shape, d) for n, (d, shape) in partial_slots(context).items()}
+    for part in parts:
+        for name, value in part.items():
+            total[name] += value
+    if context.mechanism is not None and context.is_exact:
+        return _noisy(total, context)
+    return _noisy(_narrowed(total, _no_reports(context)), context)
 
 
 def report_size(name: str, layout: Layout) -> int:
@@ -252,7 +324,7 @@ def channel(name: str) -> Channel:
     return _CHANNELS[name]
 
 
-def _cut(tree: Tree, layout: Layout) -> Tree:
+def cut(tree: Tree, layout: Layout) -> Tree:
     """Every report cut along the declared axis: one row per message, not per client."""
     axis = layout.split_axis
     if axis is None:

@@ -3,7 +3,7 @@
     offset  bytes  field
     0       4      magic, b"TCIT"
     4       1      version
-    5       1      kind: 1 Broadcast, 2 Report
+    5       1      kind: 1 Broadcast, 2 Report, 3 PartialSum, 4 Reports
     6       2      phase of a Broadcast (unsigned), else zero
     8       8      round (unsigned)
     16      8      body length (unsigned)
@@ -29,17 +29,31 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from tacit.errors import BadMessage, Refused
-from tacit.transport.messages import DIGEST_BYTES, Broadcast, Layout, Reports
+from tacit.transport.messages import (
+    DIGEST_BYTES,
+    Broadcast,
+    Layout,
+    PartialSum,
+    Reports,
+)
 from tacit.tree import Array, Arrays, Tree
 
 VERSION = 1
 MAGIC = b"TCIT"
 _HEADER = struct.Struct("<4sBBHQQ16s")
 _CHECKSUM = 16  # bytes; against damage, where 2**-128 is far more than enough
-_BROADCAST, _REPORT = 1, 2
-_KINDS = {_BROADCAST: "Broadcast", _REPORT: "Report"}
+_BROADCAST, _REPORT, _PARTIAL, _STACK = 1, 2, 3, 4
+_KINDS = {
+    _BROADCAST: "Broadcast",
+    _REPORT: "Report",
+    _PARTIAL: "PartialSum",
+    _STACK: "Reports",
+}
 
-Message = TypeVar("Message", Broadcast, Reports)
+_MOST_DIGITS = 4096  # bytes by which the lengths of stacked arrays may be longer
+
+Message = TypeVar("Message", Broadcast, Reports, PartialSum)
+Stored = Mapping[str, tuple[str, tuple[int, ...]]]  # dtype and shape of named arrays
 
 
 def encode_broadcast(broadcast: Broadcast) -> bytes:
@@ -72,6 +86,50 @@ def decode_reports(
     return Reports(_decode_rows(broadcast, messages, layout))
 
 
+def encode_partial(broadcast: Broadcast, partial: PartialSum) -> bytes:
+    """The sum of one machine's reports, without noise, in answer to `broadcast`."""
+    total = _only(PartialSum, partial).total
+    return _encode(_PARTIAL, broadcast.round, broadcast.agreement, total)
+
+
+def decode_partial(broadcast: Broadcast, message: bytes, slots: Stored) -> PartialSum:
+    """The partial sum in these bytes, which must have exactly these arrays."""
+    if len(message) != (size := _size(slots)):  # before anything is parsed
+        raise BadMessage(f"{len(message):,} bytes; every such sum has {size:,}")
+    arrays = _decode_answer(_PARTIAL, broadcast, message)
+    found = {name: (str(a.dtype), a.shape) for name, a in arrays.items()}
+    if found != dict(slots):
+        raise BadMessage(f"a sum of {found}; agreed is {dict(slots)}")
+    return PartialSum(arrays)
+
+
+def encode_stack(broadcast: Broadcast, reports: Reports) -> bytes:
+    """The reports of many clients of one machine in one message."""
+    tree = _only(Reports, reports).tree
+    return _encode(_STACK, broadcast.round, broadcast.agreement, _parts(tree))
+
+
+def decode_stack(
+    broadcast: Broadcast, message: bytes, layout: Layout, *, most: int
+) -> Reports:
+    """The reports in these bytes, of at least one client and at most of `most`."""
+    largest = wire_size(layout) + _MOST_DIGITS + most * layout.stored_bytes
+    if len(message) > largest:  # before anything is parsed or allocated
+        raise BadMessage(
+            f"{len(message):,} bytes; the reports of {most:,} clients have no more "
+            f"than {largest:,}"
+        )
+    arrays = _decode_answer(_STACK, broadcast, message)
+    layout.check_stored({n: (str(a.dtype), a.shape[1:]) for n, a in arrays.items()})
+    counts = sorted({a.shape[0] for a in arrays.values() if a.ndim})
+    if len(counts) != 1 or not 1 <= counts[0] <= most:
+        raise BadMessage(
+            f"arrays of {counts} clients; from 1 to {most:,} may report, all in the "
+            "same number"
+        )
+    return Reports(_tree(layout, arrays))
+
+
 def wire_size(layout: Layout) -> int:
     """How many bytes every message of this layout has."""
     return _size(layout.stored())
@@ -84,7 +142,7 @@ def broadcast_size(broadcast: Broadcast) -> int:
     )
 
 
-def _size(stored: Mapping[str, tuple[str, tuple[int, ...]]]) -> int:
+def _size(stored: Stored) -> int:
     return _size_of(tuple((name, *kind) for name, kind in stored.items()))
 
 
@@ -102,11 +160,7 @@ def _only(kind: type[Message], message: object) -> Message:
 
 
 def _encode_rows(broadcast: Broadcast, tree: Tree) -> list[bytes]:
-    stored = {
-        name + suffix: part
-        for name, leaf in tree.leaves.items()
-        for suffix, part in leaf.parts.items()
-    }
+    stored = _parts(tree)
     return [
         _encode(
             _REPORT,
@@ -125,11 +179,24 @@ def _decode_rows(
         return Tree({})
     size = wire_size(layout)
     rows = [_decode_row(broadcast, message, layout, size) for message in messages]
+    stacked = {name: np.stack([row[name] for row in rows]) for name in layout.stored()}
+    return _tree(layout, stacked)
+
+
+def _parts(tree: Tree) -> dict[str, Array]:
+    """The stored arrays of a tree by name; axis 0 is the client."""
+    return {
+        name + suffix: part
+        for name, leaf in tree.leaves.items()
+        for suffix, part in leaf.parts.items()
+    }
+
+
+def _tree(layout: Layout, arrays: Arrays) -> Tree:
+    """The tree whose stored arrays these are."""
     return Tree(
         {
-            name: slot.leaf(
-                {s: np.stack([row[name + s] for row in rows]) for s in slot.parts()}
-            )
+            name: slot.leaf({s: arrays[name + s] for s in slot.parts()})
             for name, slot in layout.slots.items()
         }
     )
@@ -140,13 +207,19 @@ def _decode_row(
 ) -> dict[str, Array]:
     if len(message) != size:  # before anything is parsed or allocated
         raise BadMessage(f"{len(message)} bytes; every such message has {size}")
-    round_, digest, arrays, _ = _decode(_REPORT, message)
+    arrays = _decode_answer(_REPORT, broadcast, message)
+    layout.check_stored({n: (str(a.dtype), a.shape) for n, a in arrays.items()})
+    return arrays
+
+
+def _decode_answer(kind: int, broadcast: Broadcast, message: bytes) -> dict[str, Array]:
+    """The arrays of a message that answers `broadcast` and no other."""
+    round_, digest, arrays, _ = _decode(kind, message)
     if (round_, digest) != (broadcast.round, broadcast.agreement):
         raise BadMessage(
             f"answers round {round_} of agreement {digest.hex()}; "
             f"expected round {broadcast.round} of {broadcast.agreement.hex()}"
         )
-    layout.check_stored({n: (str(a.dtype), a.shape) for n, a in arrays.items()})
     return arrays
 
 

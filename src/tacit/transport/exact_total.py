@@ -65,14 +65,28 @@ def exact_total(
     trees: Iterable[Tree], mechanism: SumMechanism, layout: Layout, secret: bytes
 ) -> dict[str, Array]:
     """The noisy sum of reports as float64; the noise follows from the secret alone."""
+    return exact_noise(exact_sum(trees, mechanism, layout), mechanism, layout, secret)
+
+
+def exact_sum(
+    trees: Iterable[Tree], mechanism: SumMechanism, layout: Layout
+) -> dict[str, Array]:
+    """The sum of reports in whole steps, before the noise; sums of parts add up."""
     codes = _codes(mechanism, layout)
     totals = {n: np.zeros(slot.shape, np.int64) for n, slot in layout.slots.items()}
     for tree in trees:
         for code in codes:
             code.add_to(totals, tree)
+    return totals
+
+
+def exact_noise(
+    totals: Arrays, mechanism: SumMechanism, layout: Layout, secret: bytes
+) -> dict[str, Array]:
+    """The noisy sum in units, from the whole steps of everybody's reports."""
     noise = Noise(secret)
     found: dict[str, Array] = {}
-    for code in codes:
+    for code in _codes(mechanism, layout):
         found |= code.released(totals, noise)
     return {name: found[name] for name in layout.slots}
 

@@ -1,7 +1,8 @@
-"""The only two things that may be encoded here; all else stays where it is.
+"""The only three things that may be encoded here; all else stays where it is.
 
-    Broadcast  server -> everyone   what everyone may see
-    Reports    clients -> channel   all that a cohort says in a round
+    Broadcast   server -> everyone   what everyone may see
+    Reports     clients -> channel   all that a cohort says in a round
+    PartialSum  node -> channel      the sum of the reports on one machine, bare
 
 Layouts say beforehand what each of them looks like. What a client says to be served has
 bytes of its own: `serving.query`.
@@ -89,6 +90,17 @@ class Reports:
             for part in leaf.parts.values():
                 if part.dtype.kind == "f" and not np.isfinite(part).all():
                     raise BadMessage(f"'{name}' of a report is not finite")
+
+
+@dataclass(frozen=True)
+class PartialSum:
+    """The sum of what clients on one machine say in a round, before any noise.
+
+    Whoever sees it sees no less than whoever sees every report: of one client it is the
+    report.
+    """
+
+    total: Arrays
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ _SIGNED = 2**31  # sums stay below it, so that they can be read as signed number
 _TAILS = 12 * 1.03  # deviations of the noise for which there is room, and √L over r S
 _ULPS = 1e-12  # relative; more than double precision loses on the way to σ
 _AT_ONCE = 2**20  # numbers of reports that are written out at a time
+_PIECE = 2**14  # numbers of a stream that are drawn at a time: 64 KiB
 _WORD = np.dtype("<u4")  # a number of a half, as it is sent
 _NAMES_AND_SEALS = 176  # bytes of ids, keys, seed and tags around the leader's half
 
@@ -205,6 +206,17 @@ def stream(seed: bytes, n: int) -> Numbers:
     return from_bytes(key_stream(seed)(n * _WORD.itemsize), n)
 
 
+def add_stream(total: Numbers, seed: bytes) -> None:
+    """Add the helper's half of a seed to a sum, in place.
+
+    The same numbers as `stream`, piece by piece: a large half never leaves the cache.
+    """
+    draw = key_stream(seed)
+    for start in range(0, len(total), _PIECE):
+        some = total[start : start + _PIECE]
+        some += from_bytes(draw(some.nbytes), len(some))
+
+
 def explicit(report: Int64[np.ndarray, "numbers"], seed: bytes) -> Numbers:
     """Line 2, the leader's half: a report in whole steps without the seed's stream."""
     return modulo(report) - stream(seed, len(report))
@@ -230,13 +242,13 @@ def to_bytes(numbers: Numbers) -> bytes:
 
 
 def from_bytes(sent: bytes, n: int) -> Numbers:
-    """The array of `n` numbers that was sent; refuses bytes of another length."""
+    """The array of `n` numbers that was sent, to be read; refuses another length."""
     if len(sent) != n * _WORD.itemsize:
         raise BadMessage(
             f"an array of {n:,} numbers has {n * _WORD.itemsize:,} bytes; "
             f"{len(sent):,} were sent"
         )
-    return np.frombuffer(sent, _WORD).astype(np.uint32)
+    return np.frombuffer(sent, _WORD).astype(np.uint32, copy=False)
 
 
 # --- Aggregators ----------------------------------------------------------------------

@@ -28,6 +28,8 @@ from tacit.data.sources.listed_tables import (
 from tacit.data.sources.table_events import Events
 from tacit.errors import BadValue
 
+Keep = Callable[[str], bool]  # whether a user is one of those to be read
+
 _PARSER = 2  # raise it when the same table yields another data set: nothing old is read
 
 
@@ -155,13 +157,18 @@ class EventsTable(Layout):
         users = self.users and replace(self.users, path=move(self.users.path))
         return replace(self, path=move(self.path), items=items, users=users)
 
-    def parse(self, *, progress: Progress | None = None) -> Dataset:
-        """The data set, named after the file."""
+    def parse(
+        self, *, progress: Progress | None = None, keep: Keep | None = None
+    ) -> Dataset:
+        """The data set, named after the file; with `keep`, of some users only.
+
+        What is known of the others is in memory for one batch of lines.
+        """
         must_exist(self.path)
         bad = BadLines() if self.skip_bad else None
         events = Events(self, None if self.items is None else self.items.parse(bad))
         for batch in self._batches(bad, progress):
-            events.add(batch)
+            events.add(batch if keep is None else _only(batch, self.user, keep))
         if not events.users.numbers:
             raise no_lines(self.path, self, bad)
         return events.dataset(bad)
@@ -172,3 +179,19 @@ class EventsTable(Layout):
         if self.matrix:
             return cells(self.path, self.user, self, bad=bad, progress=progress)
         return batches(self.path, self.columns, self, bad=bad, progress=progress)
+
+
+def _only(batch: Batch, user: str, keep: Keep) -> Batch:
+    """The lines of users to keep; an id that cannot be used stays, to be refused."""
+    known: dict[str, bool] = {}
+    rows = []
+    for row, text in enumerate(batch.columns[user]):
+        if text not in known:
+            known[text] = not text.strip() or keep(text)
+        if known[text]:
+            rows.append(row)
+    if len(rows) == len(batch.kept):
+        return batch
+    kept = [batch.kept[row] for row in rows]
+    columns = {n: [c[row] for row in rows] for n, c in batch.columns.items()}
+    return replace(batch, kept=kept, columns=columns)
