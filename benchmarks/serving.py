@@ -36,7 +36,8 @@ from tacit.keys import Key
 from tacit.method import ItemSpace
 from tacit.service.answer import Answer
 from tacit.service.application import application
-from tacit.service.offer import JSON, Offer, Ranking, Resource
+from tacit.service.http import JSON
+from tacit.service.offer import Offer, Ranking, Resource
 from tacit.service.run_offer import MOST
 from tacit.service.server import Address, listen, serve
 from tacit.serving.query import Mode

@@ -6,10 +6,15 @@ import sys
 
 import pytest
 from ledger.small import gaussian
+from service.federation.two_operators import TwoOperators, invitation_of
 
 from tacit.cli import main
+from tacit.data.catalog import Catalog
 from tacit.ledger.budget import Cap
 from tacit.ledger.durable import ClientLedger
+from tacit.method import CentralGaussian
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.plans import Plan
 
 WIDE = 1000
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -105,6 +110,23 @@ def test_the_ledger_of_a_client(printed, tmp_path):
         ledger.permits("a-run-with-a-rather-long-name", 0, asked=b"")
         ledger.set_cap(Cap(2.0))
     refuse_broken(printed, "ledger", "show", file)
+
+
+def test_a_client_of_two_servers(printed, tmp_path):
+    method = FederatedPopularity(privacy=CentralGaussian())
+    plan = Plan(40, channel="two_servers", delta=1e-6, target_epsilon=4.0)
+    catalog = Catalog.of_ids([f"item {n}" for n in range(9)])
+    made = invitation_of("federated_popularity", method, plan, catalog)
+    history, folder = tmp_path / "history.txt", tmp_path / "client"
+    history.write_text("item 1\nanother item\n")
+    with TwoOperators(made).running() as world:
+        joining = ("client", "join", world.url, "--history", history)
+        assert not too_long(printed(60, *joining, "--folder", folder), 60)
+        world.open()
+        assert not too_long(printed(60, "client", "once", "--folder", folder), 60)
+        refuse_broken(printed, "client", "show", "--folder", folder)
+        leaving = ("client", "leave", "--yes", "--folder", folder)
+        assert not too_long(printed(60, *leaving), 60)
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,9 @@ from tacit.ledger.budget import Cap
 from tacit.ledger.durable import ClientLedger
 from tacit.release import Unit, View
 from tacit.service.client import Connection, refuse_dearer
+from tacit.service.http import JSON
 from tacit.service.model_document import ModelDocument
-from tacit.service.offer import JSON, Offer, Resource
+from tacit.service.offer import Offer, Resource
 from tacit.service.run_offer import run_offer
 from tacit.serving.query import Mode, Query
 from tacit.serving.settings import ServingSettings

@@ -14,7 +14,8 @@ from serving.worlds import interests, item_space, population
 from tacit import train
 from tacit.keys import Key
 from tacit.service.application import Limits, application
-from tacit.service.offer import JSON, Offer, Ranking, Resource
+from tacit.service.http import JSON
+from tacit.service.offer import Offer, Ranking, Resource
 from tacit.service.server import Address, Server, listen, serve
 from tacit.serving.query import Query
 from tacit.serving.query_mechanism import InterestResponse

@@ -15,6 +15,7 @@ import typer
 
 from tacit.cli import (
     audit,
+    client,
     compare,
     console,
     data,
@@ -22,6 +23,7 @@ from tacit.cli import (
     evaluate,
     export,
     failures,
+    flower,
     help_texts,
     init,
     ledger,
@@ -30,8 +32,10 @@ from tacit.cli import (
     release,
     report,
     reproduce,
+    rounds,
     serve,
     train,
+    up,
 )
 from tacit.text import lines
 from tacit.version import __version__
@@ -84,11 +88,15 @@ app.command("release")(release.release)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)
+app.command("up")(up.up)
 app.add_typer(serve.app, name="serve")
+app.add_typer(rounds.app, name="round")
+app.add_typer(flower.app, name="flower")
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("reproduce")(reproduce.reproduce)
 app.command("audit")(audit.audit)
+app.add_typer(client.app, name="client")
 app.add_typer(ledger.app, name="ledger")
 help_texts.tidy(app)
 

@@ -1,4 +1,4 @@
-"""`tacit serve`: a finished run as a server, over HTTP."""
+"""`tacit serve`: a finished run, or a service of a federation, over HTTP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tacit.cli import console
+from tacit.cli import console, federation, relay, rotation
 from tacit.cli.options import Axes, Delta, Interests, Json, PaddingShare, RunPath
 from tacit.errors import BadValue, MissingExtra
 
@@ -17,16 +17,11 @@ if TYPE_CHECKING:
     from tacit.serving.settings import ServingSettings
 
 app = typer.Typer(
-    help="Serve a finished run over HTTP.",
+    help="Serve a finished run, or be a service of a federation, over HTTP.",
     no_args_is_help=True,
 )
 Sends = Literal["on_device", "krr", "dpa", "vdp"]
 _LOCAL = ("127.0.0.1", "::1", "localhost")
-
-
-@app.callback()  # with a single command, Typer would leave its name out
-def _root() -> None:
-    """Serve a finished run over HTTP."""
 
 
 @app.command("recommendations")
@@ -155,3 +150,19 @@ def _tell(url: str, offer: Offer, *, json: bool) -> None:
             "note: this run is a simulation, whose noise follows from its seed; serve "
             "others a model of `tacit release`"
         )
+
+
+for _command in (
+    federation.keys,
+    federation.coordinator,
+    federation.leader,
+    federation.helper,
+    federation.status,
+    federation.tickets,
+    rotation.sign_rotation,
+    rotation.add_rotation,
+    relay.relay,
+    relay.collector,
+    relay.relay_tickets,
+):
+    app.command()(_command)

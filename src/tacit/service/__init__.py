@@ -11,12 +11,7 @@
     run_offer         the offer of a run directory
     client            fetches, checks digests, ranks by itself or sends its query
 
-The bytes of a round over two servers, which no endpoint sends yet:
-
-    sealing           a half of a report that one operator alone can open
-    manifest          what a round is, signed by both operators
-    envelope          a client's protected report as the two sealed halves
-    seed_batches      what the two operators tell each other, and their sums
+The messages of a round over two servers are in `tacit.service.federation`.
 
 The server knows queries and nothing else of users: it is handed an offer, keeps no
 query and writes none into a log. What a query says and costs is decided in

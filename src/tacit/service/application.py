@@ -25,12 +25,10 @@ stored, and only counts by endpoint and status remain.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -43,13 +41,24 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tacit.errors import BadMessage, OtherVersion
 from tacit.service.answer import Answer
 from tacit.service.batches import Batches
+from tacit.service.http import (
+    ASK_AGAIN,
+    BINARY,
+    FOR_EVER,
+    JSON,
+    Failure,
+    Gone,
+    Reply,
+    has_tag,
+    header,
+    read_body,
+    send_reply,
+)
 from tacit.service.metrics import Metrics
-from tacit.service.offer import BINARY, JSON, Offer, RankedItems, Ranking, Resource
+from tacit.service.offer import Offer, RankedItems, Ranking, Resource
 
 LOG = logging.getLogger("tacit.service")
 COUNT = 10  # items in an answer unless the client asks for another number
-_FOR_EVER = "public, max-age=31536000, immutable"
-_ASK_AGAIN = "public, no-cache"  # to be kept, and asked for with its ETag
 _ENDPOINTS = frozenset(("model", "candidates", "basis", "topk", "health", "metrics"))
 _KINDS = {404: "NotFound", 405: "BadMethod"}
 
@@ -60,27 +69,6 @@ class Limits:
 
     open: int = 512  # queries that are being read
     seconds: float = 10.0  # for a query to arrive
-
-
-@dataclass(frozen=True)
-class _Reply:
-    status: int
-    content: bytes
-    kind: bytes = JSON.encode()
-    more: tuple[tuple[bytes, bytes], ...] = ()
-
-
-class Failure(Exception):
-    """A request that is refused, with its status and a message for whoever asked."""
-
-    def __init__(
-        self, status: int, kind: str, message: str, **headers: str | int
-    ) -> None:
-        super().__init__(message)
-        self.status, self.kind, self.message = status, kind, message
-        self.headers = {
-            name.replace("_", "-"): str(value) for name, value in headers.items()
-        }
 
 
 def application(offer: Offer, *, limits: Limits | None = None) -> ASGIApp:
@@ -137,32 +125,19 @@ class TopK:
         try:
             reply = await self._reply(scope, receive)
         except Failure as error:
-            reply = _reply_of(error)
-        except _Gone:
+            reply = error.reply()
+        except Gone:
             return
         except Exception as error:
             # Without its message and traceback, which may hold numbers of the query.
             LOG.error("a query could not be ranked: %s", type(error).__name__)
-            reply = _reply_of(_BROKEN)
+            reply = _BROKEN.reply()
         finally:
             self.metrics.open -= 1
         self.metrics.count("topk", reply.status)
-        headers = [
-            (b"content-type", reply.kind),
-            (b"content-length", b"%d" % len(reply.content)),
-            (b"cache-control", b"no-store"),
-            *reply.more,
-        ]
-        await send(
-            {
-                "type": "http.response.start",
-                "status": reply.status,
-                "headers": headers,
-            }
-        )
-        await send({"type": "http.response.body", "body": reply.content})
+        await send_reply(send, reply)
 
-    async def _reply(self, scope: Scope, receive: Receive) -> _Reply:
+    async def _reply(self, scope: Scope, receive: Receive) -> Reply:
         if scope["method"] != "POST":
             raise _bad_method(scope["method"], "topk", "POST")
         if (ranking := self.ranking) is None or self.batches is None:
@@ -170,67 +145,19 @@ class TopK:
         if self.metrics.open > self.limits.open:
             raise Failure(503, "Busy", _BUSY.format(self.limits.open), retry_after=1)
         count = _count(scope["query_string"], ranking.most)
-        message = await self._body(receive, ranking.query_bytes)
+        message = await read_body(
+            receive, ranking.query_bytes, seconds=self.limits.seconds, what=_QUERY
+        )
         try:
-            best = await self.batches.best(message, count)
+            best = await self.batches.best(bytes(message), count)
         except OtherVersion as error:
             raise Failure(409, "OtherVersion", str(error)) from None
         except BadMessage as error:
             raise Failure(400, "BadMessage", str(error)) from None
         if _wants_json(scope):
-            return _Reply(200, _readable(ranking, best))
+            return Reply(200, _readable(ranking, best))
         answer = Answer(ranking.version, best.items, best.scores)
-        return _Reply(200, answer.encode(), BINARY.encode())
-
-    async def _body(self, receive: Receive, size: int) -> bytes:
-        """The body of a request, of exactly this size."""
-        found = b""
-        # As `asyncio.timeout` does, which takes four times as long to set up.
-        timer = _Timer(self.limits.seconds)
-        try:
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _Gone
-                found += message.get("body", b"")
-                if len(found) > size or not message.get("more_body"):
-                    break
-        except asyncio.CancelledError:
-            if not timer.has_rung or timer.task.uncancel():
-                raise
-            said = _LATE.format(self.limits.seconds)
-            raise Failure(408, "TooLate", said, connection="close") from None
-        finally:
-            timer.stop()
-        if len(found) > size:
-            # Closed, so that the rest of it is not read either.
-            said = _TOO_LONG.format(size)
-            raise Failure(413, "TooLong", said, connection="close")
-        if len(found) < size:
-            raise Failure(400, "BadMessage", _SIZE.format(len(found), size))
-        return found
-
-
-class _Timer:
-    """Cancels the task that made it after so many seconds, unless it is stopped."""
-
-    def __init__(self, seconds: float) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self.has_rung, self.task = False, task
-        self._handle = task.get_loop().call_later(seconds, self._ring)
-
-    def stop(self) -> None:
-        """Cancel nothing any more."""
-        self._handle.cancel()
-
-    def _ring(self) -> None:
-        self.has_rung = True
-        self.task.cancel()
-
-
-class _Gone(Exception):
-    """Whoever asked has closed the connection."""
+        return Reply(200, answer.encode(), BINARY.encode())
 
 
 @lru_cache(maxsize=64)  # most clients ask for one of a few numbers
@@ -247,10 +174,7 @@ def _count(query_string: bytes, most: int) -> int:
 
 
 def _wants_json(scope: Scope) -> bool:
-    for name, value in scope["headers"]:
-        if name == b"accept":
-            return JSON.encode() in value
-    return False
+    return JSON.encode() in (header(scope, b"accept") or b"")
 
 
 def _readable(ranking: Ranking, best: RankedItems) -> bytes:
@@ -277,19 +201,13 @@ def _resource(resource: Resource) -> Endpoint:
                 f"{resource.digest}: get /v1/model again, which has the digests"
             )
             raise Failure(404, "NotFound", message)
-        kept = _ASK_AGAIN if asked is None else _FOR_EVER
+        kept = ASK_AGAIN if asked is None else FOR_EVER
         headers = {"etag": tag, "cache-control": kept}
-        if _has(request.headers.get("if-none-match", ""), tag):
+        if has_tag(request.headers.get("if-none-match", ""), tag):
             return Response(status_code=304, headers=headers)
         return Response(resource.content, media_type=resource.kind, headers=headers)
 
     return get
-
-
-def _has(if_none_match: str, tag: str) -> bool:
-    """Whether the content that a client has is this one (RFC 9110, Section 13.1.2)."""
-    tags = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
-    return tag in tags or "*" in tags
 
 
 def _health(offer: Offer) -> Endpoint:
@@ -333,12 +251,7 @@ _RANKS_NOTHING = (
     "rank on the client"
 )
 _BUSY = "more than {} queries at once; send the same bytes again after Retry-After"
-_LATE = "no whole query within {:g} seconds; send the same bytes again"
-_TOO_LONG = "a body of more than {0} bytes; every query of this model has {0}"
-_SIZE = (
-    "a body of {} bytes; every query of this model has {}: get /v1/model and make the "
-    "query for it"
-)
+_QUERY = "query of the model that GET /v1/model describes"
 _BROKEN = Failure(
     500,
     "Broken",
@@ -367,17 +280,5 @@ def _endpoint(path: str) -> str:
     return name if path.startswith("/v1/") and name in _ENDPOINTS else "unknown"
 
 
-def _document(error: Failure) -> bytes:
-    said: dict[str, Any] = {"kind": error.kind, "message": error.message}
-    return msgspec.json.encode({"error": said})
-
-
-def _reply_of(error: Failure) -> _Reply:
-    pairs = error.headers.items()
-    more = tuple((name.encode(), value.encode()) for name, value in pairs)
-    return _Reply(error.status, _document(error), more=more)
-
-
 def _failure(error: Failure) -> Response:
-    content = _document(error)
-    return Response(content, error.status, error.headers, media_type=JSON)
+    return Response(error.document(), error.status, error.headers, media_type=JSON)

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float, Int32
 
-BINARY, JSON = "application/octet-stream", "application/json"
+from tacit.service.http import BINARY
 
 
 class RankedItems(Protocol):

@@ -10,8 +10,9 @@ from tacit.documents import parsed, read_bytes
 from tacit.experiment.privacy_card import current_card
 from tacit.experiment.saved_run import SavedRun, load
 from tacit.service.basis import write_basis
+from tacit.service.http import JSON
 from tacit.service.model_document import FORMAT, Content, ModelDocument, Queries
-from tacit.service.offer import JSON, Offer, Ranking, Resource
+from tacit.service.offer import Offer, Ranking, Resource
 from tacit.serving.query import HEADER_BYTES, Query
 from tacit.serving.query_server import QueryServer
 from tacit.serving.recommender import Recommender

@@ -6,13 +6,14 @@ ends. There is no access log, and uvicorn's own log has no line about a request.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import gc
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 
@@ -70,27 +71,52 @@ def serve(
 
     `started` is called with the server just before it takes requests.
     """
-    server = Server(_config(app))
+    serve_all([(app, listening)], started=started)
+
+
+def serve_all(
+    applications: Sequence[tuple[ASGIApp, socket.socket]],
+    *,
+    started: Callable[[Server], None] | None = None,
+) -> None:
+    """Serve several applications of one process, each on its own socket.
+
+    They begin and end together. `started` is called with the first of the servers.
+    """
+    servers = [Server(_config(app)) for app, _ in applications]
+    for one in servers:
+        one.together = servers
     # What is here stays: looked through for garbage, it would hold up requests.
     gc.collect()
     gc.freeze()
     if started is not None:
-        started(server)
-    server.run(sockets=[listening])
+        started(servers[0])
+
+    async def serve_them() -> None:
+        sockets = [listening for _, listening in applications]
+        both = zip(servers, sockets, strict=True)
+        await asyncio.gather(*(one.serve(sockets=[own]) for one, own in both))
+
+    with asyncio.Runner(loop_factory=servers[0].config.get_loop_factory()) as runner:
+        runner.run(serve_them())
 
 
 class Server(uvicorn.Server):
     """A uvicorn server that ends with code 0 when it is told to end."""
 
+    together: Sequence[Server] = ()  # those that end with it
+
     def stop(self) -> None:
         """Take no more requests, answer the open ones, end."""
-        self.should_exit = True
+        for one in self.together or (self,):
+            one.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop at the first signal; uvicorn's own would raise it again afterwards."""
-        if threading.current_thread() is not threading.main_thread():
-            yield  # signals come to the main thread only
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or (self.together[1:] and self is not self.together[0]):
+            yield  # signals come to the main thread only, and one server is enough
             return
         signals = (signal.SIGTERM, signal.SIGINT)
         before = {one: signal.signal(one, self._told) for one in signals}

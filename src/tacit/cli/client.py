@@ -1,0 +1,368 @@
+"""`tacit client`: one user's client of a run over two servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Json
+from tacit.text import shown
+
+if TYPE_CHECKING:
+    from tacit.service.federation.client import Left, Outcome, Shown
+
+app = typer.Typer(
+    help="Take part in a run over two servers, with a history that stays here.",
+    no_args_is_help=True,
+)
+_MOST_SHOWN = 20  # releases on a terminal; --json has them all
+_EVERY = 5.0  # seconds between two looks, with --wait
+
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="The folder of the client.",
+        show_default="the system's own for such files",
+    ),
+]
+
+
+@app.command()
+def join(
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL", help="The address of the coordinator.", show_default=False
+        ),
+    ],
+    history: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="The items that you have, in their order: one id per line, or a .csv "
+            "or .tsv with a column of ids.",
+            show_default=False,
+        ),
+    ],
+    folder: Folder = None,
+    item: Annotated[
+        str, typer.Option(help="The column of item ids in a .csv or .tsv.")
+    ] = "item",
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The ledger to enter everything in, such as one that you have.",
+            show_default="ledger.db in the folder",
+        ),
+    ] = None,
+    ticket: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HEX",
+            help="The ticket that the operator gave you: 32 digits.",
+            show_default=False,
+        ),
+    ] = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHA256",
+            help="Refuse any other invitation; take the digest from a place that the "
+            "coordinator does not control.",
+            show_default=False,
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Your public group, if the plan has several.", show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Agree to a run and copy your history into a folder of yours; nothing is sent.
+
+    Items that the catalog does not have are left out and counted.
+
+    Example: tacit client join https://films.example --history watched.txt
+    """
+    from tacit.service.federation.client import FederationClient
+    from tacit.service.federation.exchange import read_ticket
+    from tacit.service.federation.history_file import read_history
+
+    place = folder or _default_folder()
+    found = FederationClient.join(
+        place,
+        url,
+        lambda one: read_history(history, one.catalog, column=item),
+        ledger=ledger,
+        ticket=None if ticket is None else read_ticket(ticket),
+        group=group,
+        expected=expect,
+    )
+    with FederationClient(place) as client:
+        told = client.show()
+    if json:
+        joined = {"folder": place, "left_out": found.unknown}
+        console.print_json(_document(told) | joined)
+        return
+    console.out().print(f"joined: {shown(str(place))} has {told.n_items:,} items")
+    if found.unknown:
+        console.out().print(shown(found.said_of_unknown()))
+    _print_agreed(told)
+    console.out().print("next: tacit client once --wait")
+
+
+@app.command()
+def once(
+    folder: Folder = None,
+    now: Annotated[
+        bool,
+        typer.Option(
+            "--now",
+            help="Send at once, not at a random moment of the window: whoever sees "
+            "when a report comes then knows when this ran.",
+        ),
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Go on until the run is over.")
+    ] = False,
+    spread: Annotated[
+        float | None,
+        typer.Option(
+            help="Send within so many seconds.", show_default="any time in the window"
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Answer the round that is open, if there is one, or send what is due.
+
+    It is safe to run it at any time, again and again, from a timer for instance: a
+    round is answered once, and a report is sent again byte for byte.
+    """
+    from tacit.service.federation.client import FederationClient, Kind
+
+    found: list[Outcome] = []
+    with FederationClient(folder or _default_folder(), spread=spread) as client:
+        if wait:
+            for outcome in client.outcomes(now=now, every=_EVERY):
+                if not found or outcome.message != found[-1].message:
+                    console.note(outcome.message)
+                found.append(outcome)
+        else:
+            found.append(client.once(now=now))
+    last = found[-1]
+    if json:
+        console.print_json(last)
+    else:
+        console.out().print(f"{last.kind}: {last.message}")
+    if last.kind in (Kind.REFUSED, Kind.DROPPED):
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(folder: Folder = None, json: Json = False) -> None:
+    """Show what was agreed, who can learn what from it, and what has been sent."""
+    from tacit.service.federation.client import FederationClient
+
+    with FederationClient(folder or _default_folder()) as client:
+        told = client.show()
+    if json:
+        console.print_json(_document(told))
+        return
+    _print_agreed(told)
+    _print_spent(told)
+
+
+@app.command()
+def leave(
+    folder: Folder = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask for confirmation.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Erase history, keys and unsent reports; say what past releases still hold.
+
+    The ledger stays, so that nothing is answered twice; erase it as well with
+    `tacit ledger forget FILE`.
+    """
+    from tacit.service.federation.client import FederationClient
+
+    place = folder or _default_folder()
+    with FederationClient(place) as client:
+        if not yes:
+            # On stderr: with --json, stdout has the document and nothing else.
+            question = f"Erase the history in {place} and never answer again?"
+            if not typer.confirm(question, err=True):
+                console.note("nothing was changed")
+                raise typer.Exit(1)
+        left = client.leave()
+    if json:
+        console.print_json(left)
+    else:
+        _print_left(left)
+
+
+@app.command()
+def recommend(
+    folder: Folder = None,
+    k: Annotated[
+        int, typer.Option("-k", min=1, help="The number of items to recommend.")
+    ] = 10,
+    json: Json = False,
+) -> None:
+    """Rank with the published model on this device; your history is not sent.
+
+    Fetching the model is all that the coordinator sees, and all fetch the same.
+    """
+    from tacit.service.federation.client import FederationClient
+
+    with FederationClient(folder or _default_folder()) as client:
+        items = client.recommend(k)
+    if json:
+        console.print_json({"items": [*items], "sent": "nothing"})
+        return
+    for place, one in enumerate(items, start=1):
+        said = shown(one.title) if one.title == one.id else _titled(one.id, one.title)
+        console.out().print(f"{place:>3}  {said}")
+    console.out().print("ranked on this device; the history was not sent")
+
+
+def _titled(id_: str, title: str) -> str:
+    return f"{shown(title)} ({shown(id_)})"
+
+
+def _default_folder() -> Path:
+    from tacit.files import state_folder
+
+    return state_folder() / "client"
+
+
+# --- What is shown --------------------------------------------------------------------
+
+
+def _document(told: Shown) -> dict[str, Any]:
+    from tacit.reporting.plain_words import in_words
+
+    invitation, membership = told.invitation, told.membership
+    plan = invitation.plan
+    return {
+        "url": membership.url,
+        "title": invitation.title,
+        "contact": invitation.contact,
+        "run": invitation.run.hex(),
+        "invitation": membership.invitation,
+        "method": invitation.name,
+        "items": told.n_items,
+        "population": plan.population,
+        "rounds": plan.rounds,
+        "least_reports": invitation.least_reports,
+        "keys": {
+            "leader": membership.keys.leader.hex(),
+            "helper": membership.keys.helper.hex(),
+            "rotations": membership.keys.number,
+        },
+        "ledger": membership.ledger,
+        "agreed": told.agreed,
+        "words": in_words(told.agreed),
+        "rounds_seen": {
+            number: one.id.hex() for number, one in sorted(membership.rounds.items())
+        },
+        "releases": [
+            {
+                "at": one.at,
+                "round": one.round,
+                "what": one.release.what,
+                "seen_by": one.release.seen_by,
+                "sent": one.sent,
+            }
+            for one in told.entries
+        ],
+        "spent": told.spent,
+        "caps": told.caps,
+        "refusals": [
+            {"run": run, "reason": reason, "times": times, "last": last}
+            for run, reason, times, last in told.refusals
+        ],
+        "waiting": told.waiting,
+        "doubt": told.doubt,
+    }
+
+
+def _print_agreed(told: Shown) -> None:
+    from tacit.reporting.guarantees import in_short
+    from tacit.reporting.terminal import wrapped
+
+    invitation, membership = told.invitation, told.membership
+    plan, keys = invitation.plan, membership.keys
+    named = f"'{invitation.title}', " if invitation.title else ""
+    sentences = [
+        f"agreed: {named}{invitation.name} with {plan.population:,} users, at most "
+        f"{plan.rounds} rounds; nothing is published of fewer than "
+        f"{invitation.least_reports:,} reports",
+        f"coordinator: {membership.url}",
+        f"invitation: {membership.invitation}",
+        f"leader signs with: {keys.leader.hex()}",
+        f"helper signs with: {keys.helper.hex()}",
+        f"ledger: {membership.ledger}",
+    ]
+    if invitation.contact:
+        sentences.insert(1, f"contact: {invitation.contact}")
+    for one in sentences:
+        console.tell(wrapped(shown(one, longest=None), console.width(), later="  "))
+    console.out().print("\nWho can learn what, if I answer every round", style="bold")
+    console.tell([*in_short(told.agreed, console.width()), ""])
+
+
+def _print_spent(told: Shown) -> None:
+    from tacit.reporting.guarantees import in_short
+    from tacit.reporting.ledger import Told, caps_table, entries_table, refusals_table
+    from tacit.reporting.tables import to_rich
+
+    out = console.out()
+    if told.doubt is not None:
+        out.print(f"the ledger is in doubt: {told.doubt}", style="red")
+    if told.waiting:
+        out.print(f"{told.waiting:,} reports wait to be sent")
+    if told.entries:
+        out.print(to_rich(entries_table(told.entries[-_MOST_SHOWN:])))
+        out.print("All that the ledger has, together", style="bold")
+        console.tell([*in_short(told.spent, console.width()), ""])
+    else:
+        out.print("nothing has left this device")
+    if told.caps:
+        out.print(to_rich(caps_table(told.caps, told.spent)))
+    if told.refusals:
+        of_all = Told(told.entries, told.spent, told.caps, told.refusals)
+        out.print(to_rich(refusals_table(of_all)))
+
+
+def _print_left(left: Left) -> None:
+    from tacit.reporting.guarantees import in_short
+    from tacit.reporting.terminal import wrapped
+
+    sentences = [
+        f"erased: a history of {left.n_items:,} items, the keys, the invitation and "
+        f"{left.never_sent:,} reports that were never sent",
+        f"kept: {left.ledger}, so that nothing is answered twice; erase it with: "
+        f"tacit ledger forget {left.ledger}",
+    ]
+    if left.rounds:
+        noun = "round" if left.rounds == 1 else "rounds"
+        sentences.append(
+            f"reports of {left.rounds:,} {noun} are in sums that were or may be "
+            "published. They cannot be taken out of these, nor out of models made of "
+            "them; what they hold of you is at most what stands here:"
+        )
+    for one in sentences:
+        console.tell(wrapped(shown(one, longest=None), console.width(), later="  "))
+    if left.rounds:
+        console.tell([*in_short(left.spent, console.width()), ""])
+    else:
+        console.out().print("nothing of you was ever sent")

@@ -1,0 +1,322 @@
+"""The server's side of a run over nodes: no user is here, and the round is the same.
+
+    server                              nodes, each with a share of the users
+    broadcast ── one question ────────▶ Node.answer: coins, participate, a bare sum
+    aggregate ◀─ noise, once ◀─ sums ── one answer per node
+
+A `Federation` is a `Simulation` without clients whose rounds ask nodes. Everything else
+is that of one machine: the plan, the account, the ledger, the checkpoints.
+
+Every answer is checked before it counts: version, share, kind, size, agreement, round,
+names, types, shapes, and that every number is finite. One that is not as agreed is
+dropped, named and counted. A node that is late, gone or dropped contributes nothing,
+and sums are divided by the planned size of the cohort: the guarantee is that of the
+plan, whoever came. Below `min_nodes` the round is not finished; it can be played again.
+
+What the server sees of a node is no noisy sum. So the account has for the server what
+it has elsewhere for a server that colludes with the aggregator: see `seen_by_server`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from tacit import check
+from tacit.data.catalog import Catalog, Profiles
+from tacit.data.shards import Shards
+from tacit.data.strings import Strings
+from tacit.errors import BadMessage, Refused
+from tacit.keys import Key
+from tacit.method import Clients, Method, Server
+from tacit.plans import Plan
+from tacit.release import Cell, Release, Standing, Unit, View
+from tacit.runtime.node import refuse_channel
+from tacit.runtime.rounds import State, Tally, open_round, secrets_after
+from tacit.runtime.secrets import Secrets
+from tacit.runtime.simulate import Simulation
+from tacit.sampling import FixedSize
+from tacit.transport.channels import (
+    Delivery,
+    RoundContext,
+    Sum,
+    channel,
+    partial_slots,
+    total_of_parts,
+)
+from tacit.transport.codec import decode_partial, decode_stack, encode_broadcast
+from tacit.transport.messages import Broadcast, PartialSum, Reports
+from tacit.transport.node_answer import Kind, NodeAnswer
+from tacit.tree import Tree
+
+NODES_ASSUME = (
+    "operators of nodes follow the protocol and hold their users' histories; every "
+    "user is on one node"
+)
+_MOST_WHOLE = 2**53  # in the sum of a node; a thousand of them stay below 2⁶³
+_BARE = (
+    "the server sees the sum of each node without noise, and the sum over a single "
+    "user is that user's report"
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back from one node: an answer, or why there is none."""
+
+    node: str  # its name for the operator
+    content: bytes | None = field(repr=False)
+    problem: str = ""
+
+
+class Nodes(Protocol):
+    """The machines that hold users, wherever they are."""
+
+    def ask(self, question: bytes, *, round: int) -> Iterable[Reply]:
+        """One reply per node that was asked; until a deadline that the nodes know."""
+        ...
+
+
+@dataclass(frozen=True)
+class NodeTally(Tally):
+    """The counts of a round over nodes, and what became of each of them."""
+
+    answered: tuple[str, ...] = ()  # the shares that counted
+    dropped: Mapping[str, str] = field(default_factory=dict)  # node: why it did not
+
+
+@dataclass(frozen=True, eq=False)
+class Federation(Simulation):
+    """A method and a plan whose users are on nodes; `start`, then `step`."""
+
+    nodes: Nodes | None = None
+    parts_of_users: int = 1  # into how many shares the users are divided
+    min_nodes: int | None = None  # that must answer in a round; None: all
+
+    @classmethod
+    def of(
+        cls,
+        method: Method,
+        plan: Plan,
+        catalog: Catalog,
+        key: Key,
+        *,
+        nodes: Nodes,
+        shares: int,
+        min_nodes: int | None = None,
+        is_release: bool = False,
+    ) -> Federation:
+        """A run whose users are divided into so many shares, each on a node."""
+        nobody = np.zeros(0, np.int64)
+        return cls(
+            method,
+            plan,
+            catalog,
+            Profiles(Strings.of([])),
+            Shards.of_histories([], n_items=len(catalog)),
+            key,
+            groups=nobody,
+            absent=plan.population,
+            is_release=is_release,
+            nodes=nodes,
+            parts_of_users=shares,
+            min_nodes=min_nodes,
+        )
+
+    def __post_init__(self) -> None:
+        refuse_channel(self.plan.channel)
+        if isinstance(self.plan.sampler, FixedSize):
+            raise Refused(
+                "a cohort of fixed size cannot be drawn by nodes, of whom none knows "
+                "the others' users; use run.sampler.name = 'poisson'"
+            )
+        check.count(shares=self.parts_of_users)
+        if self.min_nodes is not None and not (
+            1 <= self.min_nodes <= self.parts_of_users
+        ):
+            raise Refused(
+                f"min_nodes={self.min_nodes} must be from 1 to {self.parts_of_users}, "
+                "the number of shares"
+            )
+        super().__post_init__()
+
+    def before_any_round(self, server: Server) -> State:
+        """The state of a server; it has no clients and never sees one."""
+        agreed = self.method.agreement(self.plan, self.catalog)
+        nobody = np.zeros(0, np.int64)
+        clients = Clients(self.plan, nobody, nobody, Tree({}), agreed)
+        never = np.zeros((0, len(self.parts)), np.int64)
+        secrets = Secrets.from_os() if self.is_release else None
+        return State(server, clients, never, np.zeros(0), secrets)
+
+    def step(self, state: State) -> tuple[State, Tally]:
+        """The state after one more round, asked of the nodes."""
+        broadcast, context = open_round(self.method, state, self.key)
+        question = encode_broadcast(broadcast)
+        heard = _Heard(self, broadcast, context)
+        assert self.nodes is not None
+        for reply in self.nodes.ask(question, round=broadcast.round):
+            heard.add(reply)
+        heard.refuse_too_few()
+        after = self.method.aggregate(state.server, heard.delivery(), context)
+        secrets = secrets_after(self.method, after, state.secrets)
+        changed = replace(state, server=after, secrets=secrets)
+        return changed, heard.tally(len(question))
+
+    def most_participations(self, state: State) -> int:
+        """The most rounds that any user can have joined after the next one.
+
+        Only nodes count their users' rounds; here everybody is taken to have joined
+        every round, up to what the plan allows.
+        """
+        most = self.plan.sampler.most_participations(self.plan)
+        return min(state.server.round + 1, most)
+
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        """What will be seen, by whom, under which guarantee."""
+        made = (*self.plan.before, *self.method.releases(self.plan))
+        return tuple(map(seen_by_server, made))
+
+
+def seen_by_server(release: Release) -> Release:
+    """A release as it is over nodes, whose server is its own aggregator and relay.
+
+    A sum over a node's users follows from their reports. So what is proven for a
+    server that colludes, and sees every report, is proven for one that sees the sums;
+    and nothing else is: the sum over a single user is that user's report. Readers of
+    the model, other nodes' operators among them, see what they see anywhere.
+    """
+    cells = {**release.cells}
+    for unit in Unit:
+        bare = cells[unit, View.COLLUSION]
+        if bare.standing is Standing.NONE:
+            bare = Cell.none(_BARE)
+        cells[unit, View.SERVER] = cells[unit, View.COLLUSION] = bare
+        public = cells[unit, View.RELEASE]
+        if public.is_proven and not public.is_local:
+            known = "" if public.assumes == "nothing" else f"{public.assumes}; "
+            assumed = replace(public, assumes=f"{known}{NODES_ASSUME}")
+            cells[unit, View.RELEASE] = assumed
+    return replace(release, cells=cells)
+
+
+class _Heard:
+    """The answers of one round, checked as they come."""
+
+    def __init__(
+        self, run: Federation, broadcast: Broadcast, context: RoundContext
+    ) -> None:
+        self.run, self.broadcast, self.context = run, broadcast, context
+        self.sums: dict[int, PartialSum] = {}  # by share
+        self.reports: dict[int, list[Reports]] = {}
+        self.counts: dict[int, NodeAnswer] = {}
+        self.dropped: dict[str, str] = {}
+        self.bytes_up = self.n_replies = 0
+        self.is_summed = run.plan.channel == "secure_sum"
+
+    def add(self, reply: Reply) -> None:
+        """Count a reply, or drop it and note why."""
+        self.n_replies += 1
+        if reply.content is None:
+            self.dropped[reply.node] = reply.problem or "did not answer in time"
+            return
+        self.bytes_up += len(reply.content)
+        try:
+            self._take(NodeAnswer.decode(reply.content))
+        except (BadMessage, Refused) as error:
+            self.dropped[reply.node] = str(error)
+
+    def _take(self, answer: NodeAnswer) -> None:
+        if answer.share.parts != self.run.parts_of_users:
+            raise Refused(
+                f"holds {answer.share}; the users are divided into "
+                f"{self.run.parts_of_users}"
+            )
+        part = answer.share.part
+        if part in self.counts:  # its users must not count twice
+            raise Refused(f"holds {answer.share}, which has answered already")
+        if answer.kind is Kind.REFUSAL:
+            raise Refused(f"refused: {answer.reason}")
+        most = self.run.plan.population
+        if max(answer.asked, answer.took_part) > most:
+            raise BadMessage(f"asked {answer.asked:,} users of {most:,}")
+        if self.is_summed:
+            self.sums[part] = self._sum(answer)
+        else:
+            self.reports[part] = self._reports(answer, most)
+        self.counts[part] = replace(answer, messages=())
+
+    def _sum(self, answer: NodeAnswer) -> PartialSum:
+        if answer.kind is not Kind.PARTIAL_SUM or len(answer.messages) != 1:
+            raise BadMessage("answers with no sum, and over 'secure_sum' nodes add up")
+        [message] = answer.messages
+        slots = partial_slots(self.context)
+        found = decode_partial(self.broadcast, message, slots)
+        self._check_length(found)
+        return found
+
+    def _check_length(self, found: PartialSum) -> None:
+        """Refuse a sum that is longer than all users together could make it."""
+        for value in found.total.values():
+            largest = max(int(value.max(initial=0)), -int(value.min(initial=0)))
+            if value.dtype.kind in "iu" and largest > _MOST_WHOLE:
+                raise BadMessage(f"a sum with {largest:,}, beyond {_MOST_WHOLE:,}")
+        mechanism = self.context.mechanism
+        if mechanism is None or self.context.is_exact:
+            return
+        most = mechanism.sensitivity * self.run.plan.population
+        square = sum(float(np.sum(value**2)) for value in found.total.values())
+        if not square <= (most * (1 + 1e-6)) ** 2:
+            raise BadMessage(
+                f"a sum of length {square**0.5:g}; all users together have {most:g}"
+            )
+
+    def _reports(self, answer: NodeAnswer, most: int) -> list[Reports]:
+        if answer.kind is not Kind.REPORTS:
+            raise BadMessage("answers with no reports, which this channel carries")
+        layout, found = self.context.layout, []
+        for message in answer.messages:
+            stacked = decode_stack(self.broadcast, message, layout, most=most)
+            most -= len(stacked)
+            found.append(stacked)
+        return found
+
+    def refuse_too_few(self) -> None:
+        """Refuse a round that too few nodes answered, and say what became of each."""
+        wanted = self.run.min_nodes or self.run.parts_of_users
+        if len(self.counts) >= wanted:
+            return
+        told = "; ".join(f"{node} {why}" for node, why in self.dropped.items())
+        raise Refused(
+            f"round {self.broadcast.round}: {len(self.counts)} of "
+            f"{self.run.parts_of_users} nodes answered and {wanted} must"
+            f"{': ' + told if told else ''}; continue the run with --resume when they "
+            "are back, or lower --min-nodes"
+        )
+
+    def delivery(self) -> Delivery:
+        """What the channel hands to the method; the noise is added in here, once."""
+        # By share, so that a round played again adds up in the same order.
+        if self.is_summed:
+            parts = (self.sums[part].total for part in sorted(self.sums))
+            return Sum(total_of_parts(parts, self.context))
+        chunks = (one for part in sorted(self.reports) for one in self.reports[part])
+        return channel(self.run.plan.channel).carry(chunks, self.context)
+
+    def tally(self, question_bytes: int) -> NodeTally:
+        """The counts of the round; in a release nodes tell none of users."""
+        asked = sum(answer.asked for answer in self.counts.values())
+        return NodeTally(
+            self.broadcast.round,
+            asked,
+            sum(answer.took_part for answer in self.counts.values()),
+            self.bytes_up,
+            question_bytes * self.n_replies,
+            tuple(str(self.counts[part].share) for part in sorted(self.counts)),
+            dict(self.dropped),
+        )

@@ -1,0 +1,552 @@
+"""One user's client of a run over two servers: it joins, answers rounds, and leaves.
+
+    client = FederationClient.join(folder, url, history)
+    for outcome in client.outcomes():        # until the run is over
+        print(outcome.message)
+    client.recommend(10)                     # on this device; nothing is sent
+
+A round goes like this, and may be cut off anywhere:
+
+    1  the manifest is fetched; both operators signed it, with keys that are known
+    2  the broadcast is fetched and compared with the manifest and with what was agreed
+    3  the manifest is noted on the disk: a second one for the round is a fork
+    4  the ledger is charged, the history read, the report sealed and kept
+    5  at a random moment of the window the kept bytes are sent, and again if need be
+    6  the leader's answer is noted, and the bytes are erased
+
+Nothing before line 4 depends on the history, and nothing after it either, since the
+report has one length and is sent whatever it says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+
+from tacit import check
+from tacit.data.shards import Shards
+from tacit.errors import BadMessage, BadValue, Refused, Unanswered
+from tacit.ledger.budget import Cap
+from tacit.ledger.durable import ClientLedger
+from tacit.ledger.records import Answer, Doubt, Entry
+from tacit.records import Records
+from tacit.runtime.client import Client
+from tacit.runtime.ledger import statements
+from tacit.sampling import Once
+from tacit.service.client import Connection
+from tacit.service.federation.client_folder import ClientFolder, Membership, SeenRound
+from tacit.service.federation.exchange import Exchange, Fate, checked_url
+from tacit.service.federation.history_file import History
+from tacit.service.federation.invitation import MOST_BYTES as MOST_INVITATION
+from tacit.service.federation.invitation import Invitation
+from tacit.service.federation.manifest import MOST_BYTES, SIGNATURE_BYTES
+from tacit.service.federation.new_items import MOST_BYTES as MOST_NEW_ITEMS
+from tacit.service.federation.new_items import read_new_items
+from tacit.service.federation.rotation import MOST_BYTES as MOST_ROTATIONS
+from tacit.service.federation.rotation import SigningKeys, followed
+from tacit.service.federation.wires import AnyManifest, wire_of
+from tacit.service.model_document import ModelDocument
+from tacit.serving.new_items import NewItem, content_names, items_of, with_new_items
+from tacit.serving.recommender import Recommendation
+from tacit.statement import Statement, account
+
+_MOST_DOCUMENT = 1 << 24  # bytes of what is said of a model
+_LAST_SHARE = 0.1  # of a window, in which no first send is planned
+_LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
+_chance = random.SystemRandom()
+
+
+class Kind(StrEnum):
+    """What came of looking for a round."""
+
+    SENT = "sent"
+    NOTHING = "nothing to do"
+    WAITING = "waiting"
+    REFUSED = "refused"
+    DROPPED = "dropped"
+    GIVEN_UP = "given up"
+    OVER = "over"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of looking for a round, in a sentence, and when to look again."""
+
+    kind: Kind
+    message: str
+    round: int | None = None
+    until: float | None = None  # seconds since 1970
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a client agreed to, what it has said, and what that amounts to."""
+
+    invitation: Invitation
+    membership: Membership
+    n_items: int
+    agreed: tuple[Statement, ...]  # if it takes part in every round
+    spent: tuple[Statement, ...]
+    entries: tuple[Entry, ...]
+    caps: tuple[Cap, ...]
+    refusals: tuple[tuple[str, str, int, str], ...]
+    waiting: int
+    doubt: Doubt | None
+
+
+@dataclass(frozen=True)
+class Left:
+    """What was erased, and what the releases so far still hold."""
+
+    n_items: int
+    never_sent: int
+    rounds: int
+    spent: tuple[Statement, ...]
+    ledger: Path
+
+
+class FederationClient:
+    """The client in a folder; close it, or use it as a context.
+
+    `spread` is how many seconds after it was made a report is sent at the latest; by
+    default any moment of the window may come up. `tries` is how often it is sent in
+    all, before `once` gives the next one a turn.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        spread: float | None = None,
+        tries: int = 3,
+        seconds: float = 30.0,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        check.count(tries=tries)
+        if spread is not None:
+            check.not_negative(spread=spread)
+        self.folder = ClientFolder(Path(folder))
+        self.spread, self.tries = spread, tries
+        self._clock, self._sleep = clock, sleep
+        self.membership = self.folder.membership()
+        self.invitation = self.folder.invitation(self.membership.invitation)
+        self._wire = wire_of(self.invitation)
+        with ExitStack() as made:
+            self._exchange = made.enter_context(Exchange(seconds=seconds))
+            self._client = _client(self.folder, self.membership, self.invitation)
+            made.callback(self._client.close)
+            self._open = made.pop_all()
+
+    @classmethod
+    def join(
+        cls,
+        folder: str | Path,
+        url: str,
+        read: Callable[[Invitation], History],
+        *,
+        ledger: Path | None = None,
+        ticket: bytes | None = None,
+        group: str | None = None,
+        expected: str | None = None,
+        seconds: float = 30.0,
+    ) -> History:
+        """Agree to the run that a coordinator invites to; what of the history is kept.
+
+        `read` gives the history over the invitation's catalog. `expected` is the
+        SHA-256 of the invitation, if it is known from elsewhere: then no coordinator
+        can name other operators, another plan or another catalog.
+        """
+        place = ClientFolder(Path(folder))
+        url = checked_url(url)
+        with Exchange(seconds=seconds) as exchange:
+            sent = exchange.get(f"{url}/v1/invitation", most=MOST_INVITATION)
+        if sent is None:
+            raise Unanswered(f"{url} invites to nothing; is it a coordinator?")
+        digest = hashlib.sha256(sent).hexdigest()
+        if expected is not None and expected.lower() != digest:
+            raise Refused(
+                f"{url} has an invitation with digest {digest}, and {expected} is "
+                "expected; it names other operators, or something else was changed"
+            )
+        invitation = Invitation.decode(sent)
+        keys = SigningKeys(invitation.leader, invitation.helper)
+        own = (ledger or place.default_ledger).absolute()
+        found = read(invitation)
+        only = _own_round(invitation)
+        membership = Membership(url, digest, keys, own, group, ticket, only)
+        with place.alone():
+            if place.is_joined:
+                raise Refused(
+                    f"{place.path} holds a client already; take another folder, or "
+                    f"leave with: tacit client leave --folder {place.path}"
+                )
+            shard = _shard(invitation, found.items)
+            with closing(_joined(own, invitation, shard, group)) as client:
+                _refuse_left(client)
+            place.join(membership, sent, found.items)
+        return found
+
+    def close(self) -> None:
+        """Close the ledger and all connections."""
+        self._open.close()
+
+    def __enter__(self) -> FederationClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # rounds
+
+    def outcomes(self, *, now: bool = False, every: float = 10.0) -> Iterator[Outcome]:
+        """What comes of looking again and again, until the run is over or refused.
+
+        Whoever cannot be reached is asked again after about `every` seconds.
+        """
+        while True:
+            try:
+                found = self.once(now=now)
+            except Unanswered as error:
+                found = Outcome(Kind.WAITING, str(error))
+            yield found
+            if found.kind in (Kind.OVER, Kind.REFUSED):
+                return
+            if found.kind is not Kind.SENT:
+                left = every if found.until is None else found.until - self._clock()
+                self._sleep(max(0.0, min(left, every)) * _chance.uniform(1.0, 1.2))
+
+    def once(self, *, now: bool = False) -> Outcome:
+        """Send what is due, or else look for a round and answer it.
+
+        With `now` a report is sent as soon as it is made: whoever sees the time of it
+        then knows when this program ran.
+        """
+        with self.folder.alone():
+            self.membership = self.folder.membership()
+            try:
+                return self._sent(now=now) or self._looked(now=now)
+            except (Refused, BadMessage) as error:
+                return Outcome(Kind.REFUSED, str(error))
+
+    def _looked(self, *, now: bool) -> Outcome:
+        manifest = self._manifest()
+        if manifest is None:
+            return self._over() or Outcome(Kind.WAITING, "no round is open yet")
+        if self._is_answered(manifest):
+            return self._over(manifest) or Outcome(
+                Kind.NOTHING, f"round {manifest.round} is answered", manifest.round
+            )
+        only = self.membership.own_round
+        if only is not None and manifest.round != only:
+            said = f"this client reports once, in round {only}"
+            return self._over() or Outcome(Kind.NOTHING, said, manifest.round)
+        clock = self._clock()
+        if clock < manifest.opens:
+            said = f"round {manifest.round} opens in {manifest.opens - clock:.0f} s"
+            return Outcome(Kind.WAITING, said, manifest.round, manifest.opens)
+        if clock >= manifest.closes:
+            said = f"the window of round {manifest.round} is over"
+            return self._over() or Outcome(Kind.NOTHING, said, manifest.round)
+        return self._answered(manifest, now=now)
+
+    def _answered(self, manifest: AnyManifest, *, now: bool) -> Outcome:
+        """Compare, note, compute and keep; then send, if it is time."""
+        message = self._get(
+            f"/v1/broadcast/{manifest.broadcast.hex()}",
+            most=self.invitation.agreement.most_bytes,
+        )
+        if message is None:
+            raise Unanswered(
+                f"{self.membership.url} has no broadcast for round {manifest.round}"
+            )
+        self._catch_up(manifest)
+        round_ = self._wire.accepted(
+            self.invitation,
+            manifest,
+            message,
+            now=int(self._clock()),
+            known=self.membership.known,
+        )
+        self._note({manifest.round: self._seen(manifest)})
+        before = self._refusals()
+        report = self._client.participate(message, envelope=round_)
+        if report is None:
+            why = [one for one, n in self._refusals().items() if n > before.get(one, 0)]
+            said = ", ".join(why) or "the ledger says no"
+            return Outcome(Kind.REFUSED, f"the ledger refuses: {said}", manifest.round)
+        found = self._sent(now=now)
+        assert found is not None  # the report is pending
+        return found
+
+    def _seen(self, manifest: AnyManifest) -> SeenRound:
+        """What is kept of a manifest, with a random moment for the first send."""
+        now = self._clock()
+        last = manifest.closes - _LAST_SHARE * (manifest.closes - manifest.opens)
+        if self.spread is not None:
+            last = min(last, now + self.spread)
+        due = _chance.uniform(now, max(now, last))
+        return SeenRound(manifest.round_id, manifest.send_to, manifest.closes, due)
+
+    def _note(self, rounds: dict[int, SeenRound]) -> None:
+        after = self.membership.having_seen(rounds)
+        if after != self.membership:
+            self.folder.write(after)
+            self.membership = after
+
+    def _is_answered(self, manifest: AnyManifest) -> bool:
+        """Whether the report of this very manifest has ended."""
+        if self.membership.known.get(manifest.round) != manifest.round_id:
+            return False
+        said = self._client.ledger.answer(self._client.run, manifest.round)
+        return said is not None and said.sent is not None
+
+    def _refusals(self) -> dict[str, int]:
+        found = self._client.ledger.refusals()
+        return {why: n for run, why, n, _ in found if run == self._client.run}
+
+    # sending
+
+    def _sent(self, *, now: bool) -> Outcome | None:
+        """Send the oldest report that is kept, if it is time; None if there is none."""
+        pending = self._client.pending()
+        if not pending:
+            return None
+        parcel = pending[0]
+        seen = self.membership.rounds.get(parcel.round)
+        if seen is None or parcel.report is None:
+            raise Refused(
+                f"the report of round {parcel.round} was kept by another folder; "
+                "send it from there"
+            )
+        left = seen.due - self._clock()
+        if left > 0 and not now:
+            said = f"the report of round {parcel.round} is sent in {left:.0f} s"
+            return Outcome(Kind.WAITING, said, parcel.round, seen.due)
+        return self._posted(parcel, parcel.report, seen)
+
+    def _posted(self, parcel: Answer, report: bytes, seen: SeenRound) -> Outcome:
+        leader, number = checked_url(seen.leader), parcel.round
+        for left in reversed(range(self.tries)):
+            answer = self._exchange.post_report(
+                leader,
+                report,
+                path=self._wire.path(seen.id),
+                content_type=self._wire.content_type,
+                ticket=self.membership.ticket,
+            )
+            if answer.fate is not Fate.AGAIN:
+                break
+            wait = min(answer.seconds * _chance.uniform(1, 2), _LONGEST_WAIT)
+            if not left:
+                said = f"round {number}: {answer.said}; the same bytes are sent again"
+                return Outcome(Kind.WAITING, said, number, self._clock() + wait)
+            self._sleep(wait)
+        arrived = answer.fate is Fate.DELIVERED
+        self._client.finished(number, arrived=arrived)
+        if arrived:
+            said = f"round {number}: the report was sent and is counted"
+            return Outcome(Kind.SENT, said, number)
+        kind = Kind.DROPPED if answer.fate is Fate.DROPPED else Kind.GIVEN_UP
+        said = (
+            f"round {number}: {answer.said}; the report is {kind} and no other is made "
+            "of it: the ledger counts the round all the same"
+        )
+        return Outcome(kind, said, number)
+
+    # public files
+
+    def _get(self, path: str, *, most: int) -> bytes | None:
+        return self._exchange.get(self.membership.url + path, most=most)
+
+    def _manifest(self) -> AnyManifest | None:
+        """The newest manifest, by the keys that are known or by those that follow."""
+        sent = self._get("/v1/manifest", most=MOST_BYTES)
+        if sent is None:
+            return None
+        keys = self.membership.keys
+        try:
+            found = self._wire.read_manifest(sent, keys)
+        except BadMessage:
+            newer = self._followed(keys)
+            if newer == keys:
+                raise
+            found = self._wire.read_manifest(sent, newer)
+            self.membership = replace(self.membership, keys=newer)
+            self.folder.write(self.membership)
+        return found
+
+    def _followed(self, keys: SigningKeys) -> SigningKeys:
+        sent = self._get("/v1/rotation", most=MOST_ROTATIONS)
+        return keys if sent is None else followed(keys, sent, run=self.invitation.run)
+
+    def _catch_up(self, manifest: AnyManifest) -> None:
+        """Note the rounds between the last one seen and this one, by their digests.
+
+        A client that was away has not seen them. Each names the one before, so the
+        signatures of the newest vouch for all of them.
+        """
+        known = self.membership.known
+        if not known or manifest.run != self.invitation.run:
+            return
+        found: dict[int, SeenRound] = {}
+        wanted, number = manifest.previous, manifest.round
+        while wanted and wanted not in known.values() and number > max(known) + 1:
+            sent = self._get(f"/v1/manifest/{wanted.hex()}", most=MOST_BYTES)
+            document = b"" if sent is None else sent[2 * SIGNATURE_BYTES :]
+            if hashlib.sha256(document).digest() != wanted:
+                return  # refused with what is known: it follows an unknown round
+            one = self._wire.read_document(document)
+            if one.run != manifest.run or one.round >= number:
+                return
+            found[one.round] = SeenRound(wanted, one.send_to, one.closes, 0.0)
+            wanted, number = one.previous, one.round
+        if wanted in known.values():  # else it is a fork, of which nothing is noted
+            self._note(found)
+
+    def _over(self, manifest: AnyManifest | None = None) -> Outcome | None:
+        """That the run is over, if it is: after its last round, or with its model."""
+        if manifest is not None and manifest.round + 1 >= self.invitation.plan.rounds:
+            return Outcome(Kind.OVER, "the last round is answered", manifest.round)
+        sent = self._get("/v1/model", most=_MOST_DOCUMENT)
+        if sent is None:
+            return None
+        told = ModelDocument.decode(sent).model.get("plan")
+        if told != self.invitation.agreement.digest.hex():
+            return None
+        return Outcome(Kind.OVER, "the run is over, and its model is published")
+
+    # what the user asks
+
+    def recommend(self, k: int = 10) -> Records[Recommendation]:
+        """The best `k` items by the published model, ranked here; nothing is sent.
+
+        Items of the history that the model does not know are left out. Items that came
+        after the catalog have a place by their public content, or at the end.
+        """
+        with Connection(self.membership.url, self.folder.model) as server:
+            try:
+                recommender = server.recommender
+            except Unanswered as error:
+                raise Unanswered(
+                    f"{error}; a model can be fetched once the run is over"
+                ) from error
+        known, items = recommender.catalog.ids.positions, [*self.folder.items()]
+        history = [one for one in items if one in known]
+        new = self._new_items()
+        if not new:
+            return recommender.recommend(history, k)
+        names = content_names(recommender.method)
+        every = with_new_items(
+            recommender.recommend(history, len(known)),
+            new,
+            items_of(recommender.catalog, names),
+            held=items,
+        )
+        return Records(every[:k])
+
+    def _new_items(self) -> tuple[NewItem, ...]:
+        """Items that came after the catalog; none if the coordinator is away."""
+        try:
+            sent = self._get("/v1/new_items", most=MOST_NEW_ITEMS)
+        except Unanswered:
+            return ()
+        return () if sent is None else read_new_items(sent)
+
+    def show(self) -> Shown:
+        """What was agreed, and what all that was said amounts to."""
+        ledger, plan = self._client.ledger, self.invitation.plan
+        releases = self.invitation.method.releases(plan)
+        run = self._client.run
+        return Shown(
+            self.invitation,
+            self.membership,
+            len(self.folder.items()),
+            account(plan, releases).totals,
+            statements(ledger),
+            tuple(one for one in ledger.entries() if one.run == run),
+            tuple(ledger.caps()),
+            tuple(ledger.refusals()),
+            len(self._client.pending()),
+            ledger.doubt,
+        )
+
+    def leave(self) -> Left:
+        """Erase history, keys and what was not sent; the account stays in the ledger.
+
+        What was sent cannot be called back. The run is not answered again, also not
+        after joining it anew with the same ledger.
+        """
+        with self.folder.alone():
+            ledger, run = self._client.ledger, self._client.run
+            n_items = len(self.folder.items())
+            rounds = len({one.round for one in ledger.entries() if one.run == run})
+            never_sent = ledger.leave(run)
+            spent = statements(ledger)
+            self.folder.clear()
+        self.close()
+        return Left(n_items, never_sent, rounds, spent, self.membership.ledger)
+
+
+def _client(
+    folder: ClientFolder, membership: Membership, invitation: Invitation
+) -> Client:
+    shard = _shard(invitation, tuple(folder.items()))
+    return _joined(membership.ledger, invitation, shard, membership.group)
+
+
+def _joined(
+    ledger: Path, invitation: Invitation, history: Shards, group: str | None
+) -> Client:
+    return Client(
+        ledger,
+        invitation.method,
+        invitation.plan,
+        catalog=invitation.catalog,
+        history=history,
+        group=group,
+        run=invitation.run.hex(),
+    )
+
+
+def _shard(invitation: Invitation, items: tuple[str, ...]) -> Shards:
+    return Shards.of_histories(
+        [invitation.catalog.indices(items)],
+        n_items=len(invitation.catalog),
+        value=invitation.method.liked,
+    )
+
+
+def _own_round(invitation: Invitation) -> int | None:
+    """The round that a client answers, drawn by itself; None if it answers all."""
+    if not isinstance(invitation.plan.sampler, Once):
+        return None
+    return _chance.randrange(invitation.plan.rounds)
+
+
+def _refuse_left(client: Client) -> None:
+    """Refuse a run that this ledger has left: it would be answered a second time."""
+    ledger: ClientLedger = client.ledger
+    if ledger.doubt is not None:
+        raise BadValue(
+            f"{ledger.path} is in doubt: {ledger.doubt}; decide with: tacit ledger "
+            f"accept {ledger.path}"
+        )
+    joined = ledger.joined(client.run)
+    if joined is not None and joined.state is None:
+        raise Refused(
+            f"{ledger.path} has left run {client.run}, and a run that was left is not "
+            "answered again"
+        )

@@ -1,0 +1,213 @@
+"""Reports on their way into the leader: read, counted together, answered.
+
+    POST /v1/rounds/{round_id}/reports
+
+| status | when | the client then |
+|---|---|---|
+| 200 | counted, on both disks; also for the same id again | deletes its copy |
+| 400, 413 | another length; a half does not open | drops it, never writes it anew |
+| 401, 403 | no ticket of this operator; used by another report | drops it |
+| 404, 409, 410 | unknown round; closed, and the report is not in it; over | gives up |
+| 408, 429, 503 | late, too many, helper away, disk full | sends the same bytes again |
+| 426 | a client of another protocol | says so |
+
+Whatever arrives while a batch is counted is the next batch. A few reports wait a moment
+for company: the total is written once per batch, which for one report alone costs more
+than everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from starlette.types import Receive, Scope, Send
+
+from tacit.errors import BadMessage
+from tacit.service.federation.aggregator import Aggregator, Upload
+from tacit.service.federation.manifest import Manifest
+from tacit.service.federation.sealing import SealedReport, body_size
+from tacit.service.federation.seed_batches import MOST_REPORTS
+from tacit.service.http import (
+    LOG,
+    Asked,
+    Endpoint,
+    Endpoints,
+    Failure,
+    Reply,
+    bearer,
+    read_body,
+    too_long,
+)
+
+_COUNTED = Reply(200)
+_EARLIEST = 60  # seconds: the longest that a client is told to wait for a round
+
+
+@dataclass(frozen=True)
+class IntakeLimits:
+    """What a leader takes on at once."""
+
+    queue_bytes: int = 96 * 2**20  # of reports that are read or wait to be counted
+    batch_bytes: int = 48 * 2**20
+    open: int = 2048  # uploads at once
+    seconds: float = 30.0  # for a report to arrive
+    linger: float = 0.1  # seconds that a small batch waits for company
+    few: int = 24  # reports that make a batch too large to wait
+
+
+@dataclass
+class _Waiting:
+    round_id: bytes
+    upload: Upload
+    size: int
+    answer: asyncio.Future[Failure | None]
+
+
+class Intake:
+    """The public listener of a leader, as an ASGI application."""
+
+    def __init__(
+        self, aggregator: Aggregator, worker: Executor, limits: IntakeLimits
+    ) -> None:
+        self.aggregator, self.worker, self.limits = aggregator, worker, limits
+        self.queued_bytes = self.open = 0
+        self._waiting: list[_Waiting] = []
+        self._pending: dict[tuple[bytes, bytes], asyncio.Future[Failure | None]] = {}
+        self._task: asyncio.Task[None] | None = None
+        path = "/v1/rounds/([0-9a-f]{64})/reports"
+        endpoint = Endpoint("reports", "POST", path, self._take)
+        self._endpoints = Endpoints([endpoint], count=self._count)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._endpoints(scope, receive, send)
+
+    def _count(self, name: str, status: int) -> None:
+        if status != 200:
+            self.aggregator.tally.refuse(str(status))
+
+    async def _take(self, asked: Asked) -> Reply:
+        round_id = bytes.fromhex(asked.parts[0])
+        manifest = self.aggregator.known(round_id)
+        size = self._checked_size(asked, manifest)
+        if self.open >= self.limits.open:
+            raise Failure(429, "Busy", _BUSY, retry_after=1, connection="close")
+        if self.queued_bytes + size > self.limits.queue_bytes:
+            raise Failure(503, "Queue", _QUEUE, retry_after=1, connection="close")
+        self.queued_bytes += size
+        self.open += 1
+        try:
+            body = await read_body(
+                asked.receive, size, seconds=self.limits.seconds, what=_REPORT
+            )
+            self._check_window(manifest)
+            report = _report(body, manifest)
+            upload = Upload(report, bearer(asked.scope))
+            why = await self._counted(round_id, upload, size)
+        finally:
+            self.queued_bytes -= size
+            self.open -= 1
+        if why is not None:
+            raise why
+        return _COUNTED
+
+    @staticmethod
+    def _checked_size(asked: Asked, manifest: Manifest) -> int:
+        """The one length that reports of this round have; refuses another."""
+        size = body_size(manifest.numbers)
+        told = asked.length(size, _REPORT)
+        if told < size:
+            said = f"a body of {told} bytes; every {_REPORT} has {size}"
+            raise Failure(400, "BadMessage", said, connection="close")
+        if told > size:
+            raise too_long(size, _REPORT)
+        return size
+
+    def _check_window(self, manifest: Manifest) -> None:
+        """Refuse for now what comes early, by the clock of this machine.
+
+        What comes late may have been counted before: `admit` decides.
+        """
+        left = manifest.opens - self.aggregator.clock()
+        if left > 0:
+            wait = min(int(left) + 1, _EARLIEST)
+            said = "the round is not open yet; send the same bytes again"
+            raise Failure(503, "Early", said, retry_after=wait)
+
+    async def _counted(
+        self, round_id: bytes, upload: Upload, size: int
+    ) -> Failure | None:
+        """Why a report is not counted, once its batch is on both disks."""
+        name = (round_id, upload.id)
+        answer = self._pending.get(name)
+        if answer is None:
+            answer = asyncio.get_running_loop().create_future()
+            self._pending[name] = answer
+            self._waiting.append(_Waiting(round_id, upload, size, answer))
+            if self._task is None or self._task.done():
+                self._task = asyncio.create_task(self._count_all())
+        return await asyncio.shield(answer)
+
+    async def _count_all(self) -> None:
+        while self._waiting:
+            if len(self._waiting) < self.limits.few:
+                await asyncio.sleep(self.limits.linger)
+            batch = self._next_batch()
+            verdicts = await self._verdicts(batch)
+            self.aggregator.passing("before_answers")
+            for one, why in zip(batch, verdicts, strict=True):
+                self._pending.pop((one.round_id, one.upload.id), None)
+                if not one.answer.done():
+                    one.answer.set_result(why)
+
+    def _next_batch(self) -> list[_Waiting]:
+        """The next reports of one round, as many as a batch may have."""
+        round_id = self._waiting[0].round_id
+        batch: list[_Waiting] = []
+        rest: list[_Waiting] = []
+        size = 0
+        for one in self._waiting:
+            fits = size + one.size <= self.limits.batch_bytes or not batch
+            if one.round_id == round_id and fits and len(batch) < MOST_REPORTS:
+                batch.append(one)
+                size += one.size
+            else:
+                rest.append(one)
+        self._waiting = rest
+        return batch
+
+    async def _verdicts(self, batch: list[_Waiting]) -> list[Failure | None]:
+        loop = asyncio.get_running_loop()
+        uploads = [one.upload for one in batch]
+        try:
+            return await loop.run_in_executor(
+                self.worker, self.aggregator.admit, batch[0].round_id, uploads
+            )
+        except Failure as error:
+            return [error] * len(batch)
+        except Exception as error:  # the disk; its message may hold what was sent
+            LOG.error("a batch was not counted: %s", type(error).__name__)
+            return [_NOT_COUNTED] * len(batch)
+
+
+def _report(body: bytearray, manifest: Manifest) -> SealedReport:
+    try:
+        report = SealedReport.read(body, numbers=manifest.numbers)
+    except BadMessage as error:
+        raise Failure(400, "BadMessage", str(error)) from None
+    if report.round_id != manifest.round_id:
+        said = "the report was made for another round than it was sent to"
+        raise Failure(400, "OtherRound", said)
+    return report
+
+
+_REPORT = "report of this round"
+_BUSY = "too many reports at once; send the same bytes again"
+_QUEUE = "too many reports wait to be counted; send the same bytes again"
+_NOT_COUNTED = Failure(
+    *(503, "NotCounted"),
+    "the report could not be counted just now; send the same bytes again",
+    retry_after=5,
+)

@@ -1,0 +1,196 @@
+"""What coordinator and leader ask of an aggregator: the other end of its endpoints."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+import httpx
+
+from tacit.errors import BadMessage, Refused, Unanswered
+from tacit.service.federation.manifest import SIGNATURE_BYTES
+from tacit.service.federation.sealing import KEY_BYTES
+from tacit.service.http import PROTOCOL, PROTOCOL_HEADER
+from tacit.text import shown
+
+_LATER = (408, 429)  # and all from 500 on: the same may be asked again
+_NEVER = (409, 410, 412)  # no asking again changes it
+_MOST_BYTES = 32 * 2**20  # of an answer: a million batches, half a million numbers
+_PAUSE = 0.1  # seconds between two tries
+
+
+class Over(Refused):
+    """What an aggregator will never do of a round, with its reason."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What an aggregator says of a round."""
+
+    state: str
+    reports: int
+
+
+@dataclass(eq=False)
+class OperatorClient:
+    """One aggregator, reached at its private address with the secret of the pair.
+
+    What it refuses raises `Refused` with its reason, and `Over` if that is so for ever.
+    What cannot be had now, because nobody answers or it is asked to wait, raises
+    `Unanswered`: the same call may succeed later, and all of them may be repeated.
+    """
+
+    name: str  # in messages: "leader" or "helper"
+    url: str
+    secret: bytes = field(repr=False)
+    seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        self.answers: bool | None = None  # when last asked; None: not asked yet
+        headers = {
+            "authorization": f"Bearer {self.secret.decode()}",
+            PROTOCOL_HEADER: str(PROTOCOL),
+        }
+        self._http = httpx.Client(
+            base_url=self.url.rstrip("/"), headers=headers, timeout=self.seconds
+        )
+
+    def close_connection(self) -> None:
+        """Close the connection to the aggregator."""
+        self._http.close()
+
+    def round_key(self, run: bytes, number: int) -> bytes:
+        """The public key of the operator for one round."""
+        return self._sized("PUT", f"/v1/keys/{run.hex()}/{number}", KEY_BYTES)
+
+    def sign(self, document: bytes) -> bytes:
+        """The operator's signature on a manifest's JSON."""
+        return self._sized("POST", "/v1/signatures", SIGNATURE_BYTES, document)
+
+    def open(self, sent: bytes) -> bytes:
+        """Open a round that both have signed; its id."""
+        return self._sized("POST", "/v1/rounds", 32, sent)
+
+    def status(self, round_id: bytes) -> Status:
+        """The state of a round, and how many reports were counted."""
+        found = self._asked("GET", f"/v1/rounds/{round_id.hex()}")
+        try:
+            told = json.loads(found.content)
+            return Status(str(told["state"]), int(told["reports"]))
+        except _NO_DOCUMENT as error:
+            raise BadMessage(f"the {self.name} says nothing of a round") from error
+
+    def put_batch(self, round_id: bytes, batch: bytes, body: bytes) -> bytes:
+        """Hand a batch of sealed seeds to the helper; which of them it has taken."""
+        path = f"/v1/rounds/{round_id.hex()}/batches/{batch.hex()}"
+        return self._asked("PUT", path, body).content
+
+    def close(self, round_id: bytes, chosen: bytes = b"") -> bytes | None:
+        """What the operator publishes of a round; None while it computes."""
+        found = self._asked("POST", f"/v1/rounds/{round_id.hex()}/close", chosen)
+        return None if found.status == 202 else found.content
+
+    def delete(self, round_id: bytes) -> None:
+        """Have a round forgotten; one that is not known there is so already."""
+        self._asked("DELETE", f"/v1/rounds/{round_id.hex()}", allowed=(200, 404))
+
+    def _sized(self, method: str, path: str, size: int, body: bytes = b"") -> bytes:
+        found = self._asked(method, path, body).content
+        if len(found) != size:
+            raise BadMessage(
+                f"the {self.name} answered {path} with {len(found)} bytes; needed are "
+                f"{size}"
+            )
+        return found
+
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        allowed: Collection[int] = (200, 202),
+    ) -> _Answer:
+        until = time.monotonic() + self.seconds
+        try:
+            with self._http.stream(method, path, content=body) as told:
+                found = _Answer(told.status_code, self._read(told, until))
+        except httpx.HTTPError as error:
+            self.answers = False
+            why = str(error) or type(error).__name__
+            raise Unanswered(
+                f"the {self.name} at {self.url} cannot be reached: {why}"
+            ) from None
+        self.answers = True
+        if found.status in allowed:
+            return found
+        said = f"the {self.name} at {self.url}: {found.status}, {_reason(found)}"
+        if found.status in _LATER or found.status >= 500:
+            raise Unanswered(said)
+        raise (Over if found.status in _NEVER else Refused)(said)
+
+    def _read(self, told: httpx.Response, until: float) -> bytes:
+        """The body; a peer cannot fill the memory with it, or drip it for ever."""
+        body = bytearray()
+        for piece in told.iter_raw():
+            body += piece
+            if len(body) > _MOST_BYTES:
+                raise BadMessage(f"the {self.name} sends more than {_MOST_BYTES} bytes")
+            if time.monotonic() > until:
+                raise Unanswered(
+                    f"the {self.name} took longer than {self.seconds:g} seconds"
+                )
+        return bytes(body)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    content: bytes = field(repr=False)
+
+
+class Persistent:
+    """Hands batches to a helper, and tries again for a while if it does not answer.
+
+    After a failure the next batch is tried once: while the helper is away, nobody waits
+    for it in vain.
+    """
+
+    def __init__(
+        self,
+        helper: OperatorClient,
+        *,
+        seconds: float = 10.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._helper, self._seconds, self._sleep = helper, seconds, sleep
+        self._is_away = False
+
+    def __call__(self, round_id: bytes, batch: bytes, body: bytes) -> bytes:
+        """Which reports of the batch the helper has taken."""
+        until = time.monotonic() + self._seconds
+        while True:
+            try:
+                found = self._helper.put_batch(round_id, batch, body)
+            except Unanswered:
+                if self._is_away or time.monotonic() >= until:
+                    self._is_away = True
+                    raise
+                self._sleep(_PAUSE)
+            else:
+                self._is_away = False
+                return found
+
+
+_NO_DOCUMENT = (ValueError, LookupError, TypeError, RecursionError)
+
+
+def _reason(found: _Answer) -> str:
+    """The message of a refusal, safe to be shown."""
+    try:
+        said = str(json.loads(found.content)["error"]["message"])
+    except _NO_DOCUMENT:
+        return "without a message"
+    return shown(said, longest=500)

@@ -1,0 +1,248 @@
+"""The three services as processes: from settings to listeners that answer.
+
+leader        public: reports   private: rounds   page: the operator's
+helper                          private: rounds   page: the operator's
+coordinator   public: invitation, manifest, model   private: status, rounds by hand
+                                                page: the operator's
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from socket import socket
+
+from starlette.types import ASGIApp
+
+from tacit.data.catalog import Catalog
+from tacit.errors import Refused
+from tacit.experiment.assemble import assemble_public
+from tacit.experiment.settings import Experiment, read_experiment
+from tacit.service.federation.aggregator import Aggregator, Signer
+from tacit.service.federation.coordinated_run import CoordinatedRun
+from tacit.service.federation.coordinator import Coordinator
+from tacit.service.federation.coordinator_endpoints import (
+    CoordinatorsOwn,
+    PublicEndpoints,
+)
+from tacit.service.federation.intake import Intake
+from tacit.service.federation.invitation import Invitation
+from tacit.service.federation.new_items import new_items_of
+from tacit.service.federation.operator_client import OperatorClient, Persistent
+from tacit.service.federation.operator_endpoints import OperatorEndpoints
+from tacit.service.federation.operator_page import OperatorPage
+from tacit.service.federation.overview import of_aggregator, of_coordinator
+from tacit.service.federation.sealing import Role
+from tacit.service.federation.settings import (
+    AggregatorSettings,
+    CoordinatorSettings,
+    address,
+    public_signing_key,
+    read_secret,
+    read_signing_key,
+)
+from tacit.service.federation.store import Store
+from tacit.service.http import Endpoints
+from tacit.service.server import Server, listen, serve_all
+from tacit.system_errors import explained
+
+Passing = Callable[[str], None]
+Listening = Sequence[tuple[str, socket]]  # the name of each listener, and its socket
+ONE_MACHINE = "both operators are this machine: it can open every report"
+
+
+def serve_aggregator(
+    settings: AggregatorSettings,
+    *,
+    is_restored: bool = False,
+    started: Callable[[Listening, Server], None] | None = None,
+    passing: Passing | None = None,
+    clock: Callable[[], float] = time.time,
+) -> None:
+    """Run a leader or a helper until SIGTERM or Ctrl-C."""
+    role = Role.LEADER if settings.role == "leader" else Role.HELPER
+    names = ["private", "page"]
+    if role is Role.LEADER:
+        names.insert(0, "public")
+    # The ports first: what is in use is told before anything is opened.
+    listening = [
+        (name, listen(address(getattr(settings, name), name))) for name in names
+    ]
+    store = Store(settings.folder, settings.role, is_restored=is_restored)
+    # One thread has the file: batches, rounds and closings come one after another.
+    with (
+        ThreadPoolExecutor(1, thread_name_prefix="aggregator") as worker,
+        contextlib.ExitStack() as closing,
+    ):
+        pass_on = None
+        if role is Role.LEADER:
+            secret = read_secret(settings.pair_secret)
+            helper = OperatorClient("helper", settings.helper_url, secret)
+            closing.callback(helper.close_connection)
+            pass_on = Persistent(helper)
+        aggregator = _aggregator(settings, role, store, pass_on, passing, clock)
+        private = OperatorEndpoints(
+            aggregator,
+            worker,
+            coordinator=read_secret(settings.coordinator_secret),
+            leader=read_secret(settings.pair_secret),
+        )
+        applications: dict[str, ASGIApp] = {"private": private.application}
+        look = partial(of_aggregator, aggregator)
+        if role is Role.LEADER:
+            intake = Intake(aggregator, worker, settings.intake)
+            applications["public"] = intake
+            look = partial(look, queued=lambda: intake.queued_bytes)
+        applications["page"] = OperatorPage(look).application
+        serve_listeners(applications, listening, started)
+    store.close()
+
+
+def _aggregator(
+    settings: AggregatorSettings,
+    role: Role,
+    store: Store,
+    pass_on: Persistent | None,
+    passing: Passing | None,
+    clock: Callable[[], float],
+) -> Aggregator:
+    signer = Signer(
+        read_signing_key(settings.signing_key),
+        public_signing_key(settings.leader_key, "leader_key"),
+        public_signing_key(settings.helper_key, "helper_key"),
+    )
+    return Aggregator(
+        role,
+        store,
+        signer,
+        settings.limits,
+        url=settings.url,
+        pass_on=pass_on,
+        passing=passing,
+        clock=clock,
+    )
+
+
+def serve_coordinator(
+    settings: CoordinatorSettings,
+    run: CoordinatedRun | None = None,
+    *,
+    started: Callable[[Listening, Server], None] | None = None,
+    passing: Passing | None = None,
+) -> None:
+    """Run a coordinator until SIGTERM or Ctrl-C; it goes on serving when it is over."""
+    listening = [
+        (name, listen(address(getattr(settings, name), name)))
+        for name in ("public", "private", "page")
+    ]
+    found = coordinated_run(settings) if run is None else run
+    new_items = new_items_of(
+        settings.new_items, found.assembled.experiment, found.assembled.learner
+    )
+    coordinator = Coordinator(
+        found,
+        settings.folder,
+        leader=OperatorClient(
+            "leader", settings.leader_url, read_secret(settings.leader_secret)
+        ),
+        helper=OperatorClient(
+            "helper", settings.helper_url, read_secret(settings.helper_secret)
+        ),
+        leader_url=settings.reports_url,
+        schedule=settings.schedule,
+        passing=passing,
+    )
+    own = CoordinatorsOwn(coordinator, secret=read_secret(settings.secret))
+    applications: dict[str, ASGIApp] = {
+        "public": PublicEndpoints(
+            coordinator, rotation=settings.rotation, new_items=new_items
+        ),
+        "private": Endpoints(own.endpoints),
+        "page": OperatorPage(partial(of_coordinator, coordinator)).application,
+    }
+    stop = threading.Event()
+    steps = threading.Thread(
+        target=coordinator.play, kwargs={"stop": stop}, name="rounds", daemon=True
+    )
+    steps.start()
+    try:
+        serve_listeners(applications, listening, started)
+    finally:
+        stop.set()
+        steps.join(60)
+        coordinator.close()
+
+
+def serve_listeners(
+    applications: dict[str, ASGIApp],
+    listening: Listening,
+    started: Callable[[Listening, Server], None] | None,
+) -> None:
+    """Serve each application on the listener of its name, until it is stopped."""
+    pairs = [(applications[name], own) for name, own in listening]
+
+    def tell(server: Server) -> None:
+        if started is not None:
+            started(listening, server)
+
+    serve_all(pairs, started=tell)
+
+
+def coordinated_run(settings: CoordinatorSettings) -> CoordinatedRun:
+    """The run of a coordinator's experiment, from declared items and population.
+
+    They stand in the experiment, or in an invitation that was made before.
+    """
+    experiment = read_experiment(settings.experiment)
+    if settings.invitation is None:
+        return run_of(experiment, declared_catalog(experiment), settings)
+    with explained():
+        invited = Invitation.decode(settings.invitation.read_bytes())
+    population = invited.plan.population
+    found = run_of(experiment, invited.catalog, settings, population=population)
+    if found.invitation.digest != invited.digest:
+        raise Refused(
+            f"{settings.invitation} invites to another run than {settings.experiment} "
+            "and these operators make; make the invitation anew"
+        )
+    return found
+
+
+def run_of(
+    experiment: Experiment,
+    catalog: Catalog,
+    settings: CoordinatorSettings,
+    *,
+    population: int | None = None,
+) -> CoordinatedRun:
+    """The run of an experiment over these public items."""
+    assembled = assemble_public(experiment, catalog, population=population)
+    found = CoordinatedRun.of(
+        assembled,
+        leader=public_signing_key(settings.leader_key, "leader_key"),
+        helper=public_signing_key(settings.helper_key, "helper_key"),
+        title=settings.title,
+        contact=settings.contact,
+        edition=settings.edition,
+    )
+    if not settings.one_machine:
+        return found
+    # What clients agree to stays; what is said of this run is that one machine ran it.
+    simulation = replace(assembled.simulation, one_operator=ONE_MACHINE)
+    return replace(found, assembled=replace(assembled, simulation=simulation))
+
+
+def declared_catalog(experiment: Experiment) -> Catalog:
+    """The items that an experiment declares; refuses one that declares none."""
+    table = experiment.table
+    if table is None or table.items is None:
+        raise Refused(
+            "the items are not declared: a coordinator has no events to collect them "
+            "from; list them in a table of their own, [data.table.items]"
+        )
+    return table.items.parse()

@@ -1,0 +1,172 @@
+"""What an aggregator keeps on its disk: one SQLite file, and a file per round's key.
+
+    rounds    one row per round: manifest, state, chosen batches, noise, result
+    keys      the public key that was made for a round of a run; the private one is a
+              file of its own, for its owner alone, deleted with the round
+    seen      ids of counted reports                              (leader)
+    totals    the sum of the leader's halves, and how many        (leader)
+    batches   ids of batches, how many reports, their digest
+    seeds     sealed seeds by report and batch                    (helper)
+    tickets   digests of tickets that were handed out             (leader)
+    used      which report has used a ticket in a round           (leader)
+
+No row has a time or an address, and rows lie in the order of random ids, so that the
+order on the disk does not tell who came first.
+
+In a file that was put back from a backup, every round that is not deleted is void: the
+aggregator would draw other noise for a sum that it may have published.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from tacit.errors import Refused
+from tacit.files import make_folders, write_atomically
+from tacit.service.database import Database
+from tacit.system_errors import explained
+
+FILE_NAME = "aggregator.db"
+SIGNED = "signed"  # its manifest was signed here, and it is not open yet
+OPEN, CLOSING, CLOSED, DELETED, VOID = "open", "closing", "closed", "deleted", "void"
+_TABLES = """
+CREATE TABLE rounds (id BLOB PRIMARY KEY, run BLOB NOT NULL, number INTEGER NOT NULL,
+    document BLOB NOT NULL, state TEXT NOT NULL, chosen BLOB, noise BLOB, result BLOB,
+    UNIQUE (run, number)) WITHOUT ROWID;
+CREATE TABLE keys (run BLOB, number INTEGER, public BLOB NOT NULL,
+    PRIMARY KEY (run, number)) WITHOUT ROWID;
+CREATE TABLE seen (round BLOB, report BLOB, PRIMARY KEY (round, report)) WITHOUT ROWID;
+CREATE TABLE totals (round BLOB PRIMARY KEY, halves BLOB NOT NULL,
+    reports INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE batches (round BLOB, batch BLOB, reports INTEGER NOT NULL,
+    digest BLOB NOT NULL, PRIMARY KEY (round, batch)) WITHOUT ROWID;
+CREATE TABLE seeds (round BLOB, report BLOB, batch BLOB, sealed BLOB NOT NULL,
+    PRIMARY KEY (round, batch, report)) WITHOUT ROWID;
+CREATE TABLE tickets (ticket BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE used (round BLOB, ticket BLOB, report BLOB NOT NULL,
+    PRIMARY KEY (round, ticket)) WITHOUT ROWID;
+"""
+_IS_KEY = re.compile("[0-9a-f]{64}")  # the name of a key's file, without its end
+_OF_A_ROUND = ("seen", "totals", "batches", "seeds", "used")
+
+
+@dataclass(frozen=True)
+class RoundRow:
+    """One row of `rounds`."""
+
+    id: bytes
+    run: bytes
+    number: int
+    document: bytes = field(repr=False)  # of the manifest, without its signatures
+    state: str
+    chosen: bytes | None = field(repr=False)  # ids of batches, sorted
+    noise: bytes | None = field(repr=False)  # the seed
+    result: bytes | None = field(repr=False)  # after deletion its digest
+
+
+class Store(Database):
+    """The file and the keys of one aggregator."""
+
+    def __init__(self, folder: Path, role: str, *, is_restored: bool = False) -> None:
+        self._keys = folder / "keys"
+        path = folder / FILE_NAME
+        super().__init__(path, role, _TABLES, is_restored=is_restored)
+        self._clear_keys()
+
+    def void(self, file: sqlite3.Connection) -> None:
+        """In a copy, every round that is not deleted, and every key.
+
+        A key goes without a round too: after the copy was made, it may have been that
+        of a round which was published.
+        """
+        for row in self.rounds():
+            if row.state != DELETED:
+                self.forget(file, row, state=VOID)
+        file.execute("DELETE FROM keys")  # their files go with `_clear_keys`
+
+    # rounds
+
+    def round(self, id: bytes) -> RoundRow | None:
+        """The row of a round."""
+        found = self.file.execute("SELECT * FROM rounds WHERE id = ?", (id,))
+        return next((RoundRow(*row) for row in found), None)
+
+    def round_of(self, run: bytes, number: int) -> RoundRow | None:
+        """The row of a round of a run, by its number."""
+        query = "SELECT * FROM rounds WHERE run = ? AND number = ?"
+        found = self.file.execute(query, (run, number))
+        return next((RoundRow(*row) for row in found), None)
+
+    def rounds(self) -> list[RoundRow]:
+        """All rounds, by number."""
+        query = "SELECT * FROM rounds ORDER BY number"
+        return [RoundRow(*row) for row in self.file.execute(query)]
+
+    def forget(self, file: sqlite3.Connection, row: RoundRow, *, state: str) -> None:
+        """Delete all of a round but its name, its manifest and a digest of its result.
+
+        The key's file is deleted first: a round whose rows are gone has no key.
+        """
+        self.delete_key(row.run, row.number)
+        for table in _OF_A_ROUND:
+            file.execute(f"DELETE FROM {table} WHERE round = ?", (row.id,))
+        digest = None if row.result is None else sha256(row.result).digest()
+        file.execute(
+            "UPDATE rounds SET state = ?, chosen = NULL, noise = NULL, result = ? "
+            "WHERE id = ?",
+            (state, digest, row.id),
+        )
+
+    # keys
+
+    def public_key(self, run: bytes, number: int) -> bytes | None:
+        """The public key that was made for a round, if one was."""
+        query = "SELECT public FROM keys WHERE run = ? AND number = ?"
+        found = self.file.execute(query, (run, number)).fetchone()
+        return None if found is None else found[0]
+
+    def keep_key(self, run: bytes, number: int, private: bytes, public: bytes) -> None:
+        """Keep the key of a round: the file first, then the row that names it."""
+        with explained():
+            make_folders(self._keys)
+            write_atomically(self._key_file(public), private, is_private=True)
+        with self.writing() as file:
+            file.execute("INSERT INTO keys VALUES (?, ?, ?)", (run, number, public))
+
+    def private_key(self, run: bytes, number: int) -> bytes:
+        """The private key of a round; refuses if its file is gone."""
+        public = self.public_key(run, number)
+        if public is None or not self.has_key(run, number):
+            raise Refused(
+                f"the key of round {number} is not in {self._keys}: its reports cannot "
+                "be opened any more; retire the run and begin another"
+            )
+        with explained():
+            return self._key_file(public).read_bytes()
+
+    def has_key(self, run: bytes, number: int) -> bool:
+        """Whether the private key of a round is there."""
+        public = self.public_key(run, number)
+        return public is not None and self._key_file(public).is_file()
+
+    def _clear_keys(self) -> None:
+        """Delete keys that no row names: killed in between, nobody knows of them."""
+        known = {one.hex() for (one,) in self.file.execute("SELECT public FROM keys")}
+        with explained():
+            for path in self._keys.glob("*.key"):
+                if _IS_KEY.fullmatch(path.stem) and path.stem not in known:
+                    path.unlink()
+
+    def delete_key(self, run: bytes, number: int) -> None:
+        """Delete the private key of a round."""
+        public = self.public_key(run, number)
+        if public is not None:
+            with explained():
+                self._key_file(public).unlink(missing_ok=True)
+
+    def _key_file(self, public: bytes) -> Path:
+        return self._keys / f"{public.hex()}.key"

@@ -1,0 +1,22 @@
+"""Local reports between real machines: a relay that shuffles, a collector that counts.
+
+messages    manifest            what an epoch is, signed by relay and collector
+            messages            a protected report, cut into messages of equal length
+            uploads             sealed messages of one client, in a constant size
+            batches             shuffled messages, from the relay to the collector
+relay       relay_store         what a relay keeps on its disk
+            relay               takes uploads, waits, shuffles, forwards, destroys
+            relay_intake        uploads on their way in
+            relay_endpoints     what the collector asks of a relay
+collector   collected_run       broadcasts, messages and the model
+            collector           opens epochs, opens seals, aggregates, publishes
+            opening             seals to messages, in several processes
+            collector_endpoints what the relay hands over
+            collector_client, relay_client   the other ends
+clients     accepted_epoch      an epoch that a client has nothing against
+            simulated_clients   many in one process, for trials
+processes   settings, services
+
+An epoch is a round of the method. `tacit.service.federation` has what both share:
+invitation, signing keys, the client and its ledger.
+"""

@@ -1,0 +1,122 @@
+"""What a collector computes: broadcasts, messages, the model. It holds no event.
+
+    form(server)            what the messages of the next epoch look like
+    next(server, rows)      the server one epoch later, from opened messages
+    to_bytes, from_bytes    the server on the disk: reports are deleted once it is there
+
+The method's own `aggregate` gets the messages as `Unlinked`, exactly what the simulated
+channel `shuffle` delivers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from safetensors.numpy import load, save
+
+from tacit.errors import BadMessage, Refused
+from tacit.experiment.assemble import Assembled
+from tacit.experiment.training import refuse_past_target, refuse_unproven
+from tacit.keys import Key
+from tacit.method import Server
+from tacit.runtime.simulate import check_plan
+from tacit.service.federation.invitation import Invitation
+from tacit.service.federation.invited_run import InvitedRun
+from tacit.service.relay.messages import MessageForm, Rows
+from tacit.transport.channels import Unlinked
+from tacit.tree import Array
+
+_WEIGHTS, _MEMORY = "weights/", "memory/"
+
+
+@dataclass(frozen=True, eq=False)
+class CollectedRun(InvitedRun):
+    """A run over a real relay, without anybody's data."""
+
+    @classmethod
+    def of(
+        cls,
+        assembled: Assembled,
+        *,
+        relay: bytes,
+        collector: bytes,
+        title: str = "",
+        contact: str = "",
+        edition: str = "",
+    ) -> Self:
+        """The run of an assembled experiment, with the operators' public signing keys.
+
+        Refuses one whose reports are not protected by the clients themselves: a
+        collector reads every message.
+        """
+        refuse_past_target(assembled)
+        refuse_unproven(assembled)
+        check_plan(assembled.method, assembled.plan)
+        found = assembled.simulation.releases
+        if not all(any(c.is_local for c in one.cells.values()) for one in found):
+            raise Refused(
+                f"{type(assembled.method).__name__} is not protected by its clients, "
+                "and a collector reads every message; use a local mechanism"
+            )
+        invitation = Invitation(
+            assembled.experiment.method_name,
+            assembled.method,
+            assembled.plan,
+            assembled.split.catalog,
+            relay,
+            collector,
+            title,
+            contact,
+            edition,
+        )
+        return cls(assembled, invitation)
+
+    # epochs
+
+    def form(self, server: Server) -> MessageForm:
+        """What the messages of the next epoch look like."""
+        return self.invitation.message_form(self._phase(server))
+
+    def next(self, server: Server, rows: Rows, *, uploads: int) -> Server:
+        """The server one epoch later, from messages that are sound."""
+        method = self.invitation.method
+        broadcast = method.broadcast(server)
+        # The key draws nothing: clients have protected their own reports.
+        key = Key.from_secret(self.invitation.digest).at("round", server.round)
+        context = method.context(server, broadcast, key)
+        messages = self.form(server).tree(rows)
+        return method.aggregate(server, Unlinked(messages, uploads), context)
+
+    def _phase(self, server: Server) -> int:
+        return self.invitation.method.broadcast(server).phase
+
+    # the disk
+
+    def to_bytes(self, server: Server) -> bytes:
+        """What the server has learnt, as it is kept on the disk."""
+        named = {_WEIGHTS + name: value for name, value in server.weights.items()}
+        named |= {_MEMORY + name: value for name, value in server.memory.items()}
+        arrays = {name: value.copy(order="C") for name, value in named.items()}
+        return bytes(save(arrays))
+
+    def from_bytes(self, content: bytes, *, round: int) -> Server:
+        """The server after so many epochs, from what was kept of it."""
+        try:
+            arrays = load(content)
+        except Exception as error:  # of whatever kind: the disk has lost something
+            raise BadMessage(f"a kept model cannot be read: {error}") from error
+        return replace(
+            self.start,
+            round=round,
+            weights=_under(_WEIGHTS, arrays),
+            memory=_under(_MEMORY, arrays),
+        )
+
+
+def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in arrays.items()
+        if name.startswith(prefix)
+    }

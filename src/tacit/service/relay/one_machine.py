@@ -1,0 +1,130 @@
+"""Relay and collector on one machine, for a trial: real processes, simulated clients.
+
+It is the trial of a federation with two other roles. It promises what the local
+mechanism promises and no more: the machine knows whose report is whose, and the
+statements of the run say so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from tacit.experiment.assemble import Assembled
+from tacit.files import make_folders, write_atomically
+from tacit.sampling import Everyone
+from tacit.service.federation.one_machine import (
+    HOST,
+    Trial,
+    declared_population,
+    free_ports,
+    how_many_clients,
+    refuse_used_folder,
+    write_history,
+    write_toml,
+)
+from tacit.service.federation.operator_keys import make_secret, make_signing_key
+from tacit.service.relay.services import run_of
+from tacit.service.relay.settings import read_collector
+
+_LONG = 24 * 3600  # seconds: an epoch is over when all clients have reported
+_SHORT = 60  # seconds at the least, where some do not report in every epoch
+_SLOWEST = 20  # clients per second that the window of such an epoch is made for
+_LISTENERS = (
+    *("relay public", "relay private", "relay page"),
+    *("collector public", "collector private", "collector page"),
+)
+
+
+class RelayTrial(Trial):
+    """The files of relay and collector on one machine, and their clients' data."""
+
+    roles: ClassVar[tuple[str, ...]] = ("relay", "collector")
+    told_of: ClassVar[str] = "the relay mixes and forwards them"
+
+    @classmethod
+    def prepared(
+        cls, assembled: Assembled, folder: Path, *, clients: int | None, port: int
+    ) -> Self:
+        """Write keys, settings and the invitation into a new folder."""
+        n = how_many_clients(assembled, clients)
+        refuse_used_folder(folder)
+        make_folders(folder)
+        ports = dict(zip(_LISTENERS, free_ports(len(_LISTENERS)), strict=True))
+        ports["collector public"] = port or ports["collector public"]
+        population = declared_population(assembled, n)
+        is_full = population == n and isinstance(assembled.plan.sampler, Everyone)
+        window = _LONG if is_full else max(_SHORT, n // _SLOWEST)
+        _write_settings(folder, ports, window=window)
+        settings = read_collector(folder / "collector.toml")
+        run = run_of(
+            assembled.experiment,
+            assembled.split.catalog,
+            settings,
+            population=population,
+        )
+        write_toml(folder / "experiment.toml", run.assembled.experiment.resolved())
+        write_atomically(folder / "invitation", run.invitation.encode())
+        write_history(folder / "history.csv", assembled)
+        url = f"http://{HOST}:{ports['collector public']}"
+        return cls(folder, assembled, run, n, url)
+
+    def _private(self) -> tuple[str, Path]:
+        settings = read_collector(self.folder / "collector.toml")
+        return settings.private, settings.secret
+
+    @property
+    def page(self) -> str:
+        """The address of the collector's page for its operator."""
+        settings = read_collector(self.folder / "collector.toml")
+        return f"http://{settings.page}"
+
+    @property
+    def published(self) -> Path:
+        """The run directory with the published model."""
+        return self.folder / "collector" / "run"
+
+
+def _write_settings(folder: Path, ports: dict[str, int], *, window: int) -> None:
+    at = {name: f"{HOST}:{port}" for name, port in ports.items()}
+    keys = {
+        f"{role}_key": make_signing_key(folder / f"{role}-keys").hex()
+        for role in ("relay", "collector")
+    }
+    for name in ("pair", "own"):
+        make_secret(folder / f"{name}.secret")
+    shared: dict[str, Any] = {**keys, "pair_secret": "pair.secret"}
+    write_toml(
+        folder / "relay.toml",
+        {
+            **shared,
+            "folder": "relay",
+            "signing_key": "relay-keys/signing.key",
+            "url": f"http://{at['relay public']}",
+            "collector_url": f"http://{at['collector private']}",
+            "public": at["relay public"],
+            "private": at["relay private"],
+            "page": at["relay page"],
+            "poll": 0.1,
+            "limits": {"most_delay": 0.0},
+        },
+    )
+    write_toml(
+        folder / "collector.toml",
+        {
+            **shared,
+            "experiment": "experiment.toml",
+            "invitation": "invitation",
+            "folder": "collector",
+            "signing_key": "collector-keys/signing.key",
+            "secret": "own.secret",
+            "relay_url": f"http://{at['relay private']}",
+            "reports_url": f"http://{at['relay public']}",
+            "public": at["collector public"],
+            "private": at["collector private"],
+            "page": at["collector page"],
+            "title": "a trial: both operators are one machine",
+            "one_machine": True,
+            "schedule": {"window": window, "poll": 0.1},
+        },
+    )

@@ -1,0 +1,117 @@
+"""What the operators of relay and collector may see of their own service.
+
+It is the picture of a federation's services (`tacit.service.federation.overview`), for
+the same page and the same metrics: nothing in it is about a person, counts are coarse,
+and below the minimum of an epoch there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+from tacit.service.federation.coarse import (
+    DISK_STEP,
+    HOUR,
+    QUEUE_STEP,
+    down_to,
+    floored,
+    quantiles,
+)
+from tacit.service.federation.overview import (
+    Budget,
+    Overview,
+    RoundLine,
+    Traffic,
+    coarse_refusals,
+    newest,
+    spent_by,
+)
+from tacit.service.relay.collector import Collector
+from tacit.service.relay.forwarding import Forwarding
+from tacit.service.relay.manifest import read_document
+from tacit.service.relay.relay import Relay
+from tacit.service.relay.relay_store import OVER, EpochRow
+
+_MESSAGES = "messages"  # what is sent in an epoch
+
+
+def of_relay(
+    relay: Relay, forwarding: Forwarding, *, queued: Callable[[], int] = lambda: 0
+) -> Overview:
+    """A relay; `queued` gives the bytes that wait to be kept."""
+    store, tally = relay.store, relay.tally
+    with closing(store.reading()) as file:
+        rows = [EpochRow(*row) for row in file.execute("SELECT * FROM epochs")]
+        [(starts,)] = file.execute("SELECT starts FROM service")
+        query = "SELECT epoch, count(*) FROM uploads GROUP BY epoch"
+        counts: dict[bytes, int] = dict(file.execute(query).fetchall())
+    lines = newest(_line(row, counts.get(row.id)) for row in rows)
+    least = max(
+        relay.limits.least_uploads, max((line.least for line in lines), default=1)
+    )
+    last = tally.last_commit
+    return Overview(
+        role="relay",
+        title="",
+        rounds=lines,
+        starts=starts,
+        disk_free=down_to(DISK_STEP, store.free_bytes),
+        answers={"collector": forwarding.collector.answers},
+        traffic=Traffic(
+            refusals=coarse_refusals(tally.refused, least),
+            batches=floored(tally.batches, least),
+            last_commit=None if last is None else down_to(HOUR, last),
+            commit_seconds=quantiles(tally.commits, tally.batches),
+            queue_bytes=down_to(QUEUE_STEP, queued()),
+        ),
+        trouble=forwarding.trouble,
+    )
+
+
+def of_collector(collector: Collector) -> Overview:
+    """A collector, with what its run promises and has spent."""
+    run = collector.run
+    least = run.invitation.least_reports
+    lines = newest(
+        RoundLine(
+            run=run.invitation.run.hex()[:8],
+            number=row.number,
+            state=row.state,
+            leaf=_MESSAGES,
+            opens=row.manifest.opens,
+            closes=row.manifest.closes,
+            reports=floored(row.uploads, least),
+            least=least,
+            why=row.why or "",
+        )
+        for row in collector.epochs()
+    )
+    return Overview(
+        role="collector",
+        title=run.invitation.title,
+        rounds=lines,
+        starts=collector.starts,
+        disk_free=down_to(DISK_STEP, collector.database.free_bytes),
+        answers={"relay": collector.relay.answers},
+        budget=Budget(
+            run.assembled.simulation.account.totals, spent_by(collector.published_run)
+        ),
+        is_retired=collector.is_retired,
+        trouble=collector.trouble,
+    )
+
+
+def _line(row: EpochRow, counted: int | None) -> RoundLine:
+    manifest = read_document(row.document)
+    uploads = None if row.state in OVER else counted
+    return RoundLine(
+        run=row.run.hex()[:8],
+        number=row.number,
+        state=row.state,
+        leaf=_MESSAGES,
+        opens=manifest.opens,
+        closes=manifest.closes,
+        reports=floored(uploads, manifest.least_uploads),
+        least=manifest.least_uploads,
+    )

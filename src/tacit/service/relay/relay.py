@@ -1,0 +1,518 @@
+"""A relay: it takes uploads, waits for enough of them, shuffles and forwards.
+
+    epoch:   signed ──open──▶ open ──window over──▶ forwarding ──▶ forwarded
+                                └── too few ──▶ destroyed
+
+    sign      a manifest, if the operator's own limits allow it
+    open      an epoch that both operators have signed
+    admit     a group of uploads: on the disk, all of them, before anybody is answered
+    decide    after the window: forward everything, or destroy everything
+    batches   all messages of the epoch in random order, cut into batches
+    forwarded the collector has all of them: forget
+
+*Promise.* A message of an upload that was acknowledged is forwarded exactly once, one
+that never was at most once, and none before as many uploads are in as the manifest
+says. Which messages came together, and when, is never forwarded.
+
+It opens no seal: it has no key. `passing` is called at named points; tests kill the
+process there.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import islice
+
+from tacit import check
+from tacit.errors import BadMessage, BadValue
+from tacit.service.federation.aggregator import Tally, ticket_digest
+from tacit.service.http import Failure
+from tacit.service.relay.batches import (
+    ID_BYTES,
+    MOST_BATCH_BYTES,
+    Closing,
+    batch_body,
+    messages_at_once,
+)
+from tacit.service.relay.manifest import EpochManifest, read_document, read_manifest
+from tacit.service.relay.relay_store import (
+    DESTROYED,
+    FORWARDED,
+    FORWARDING,
+    OPEN,
+    OVER,
+    SECRET_BYTES,
+    SIGNED,
+    EpochRow,
+    RelayStore,
+)
+from tacit.service.relay.uploads import Upload, sealed_size
+from tacit.service.signed_document import signature, signing_public_key
+
+_FULL = 30  # seconds after which a client may ask again if the disk is full
+_chance = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class RelayLimits:
+    """What the operator of a relay signs, and no more than it takes on."""
+
+    least_uploads: int = 2  # n_min: fewer would be mixed with nobody
+    most_uploads: int = 1_000_000
+    least_window: int = 1  # seconds
+    most_upload_bytes: int = 2**25
+    most_delay: float = 60.0  # seconds at random after the window, before forwarding
+    free_bytes: int = 256 * 2**20  # with less room on the disk, nothing is taken
+    needs_tickets: bool = False
+
+    def __post_init__(self) -> None:
+        check.count(
+            least_uploads=self.least_uploads,
+            most_uploads=self.most_uploads,
+            most_upload_bytes=self.most_upload_bytes,
+        )
+        check.not_negative(
+            least_window=self.least_window,
+            most_delay=self.most_delay,
+            free_bytes=self.free_bytes,
+        )
+
+    def check(self, manifest: EpochManifest) -> None:
+        """Refuse a manifest that passes a limit."""
+        window = manifest.closes - manifest.opens
+        size = manifest.reports_per_user * sealed_size(manifest)
+        allowed = {
+            "n_min": (
+                manifest.least_uploads >= self.least_uploads,
+                f"{manifest.least_uploads:,}, at least {self.least_uploads:,}",
+            ),
+            "n_max": (
+                manifest.most_uploads <= self.most_uploads,
+                f"{manifest.most_uploads:,}, at most {self.most_uploads:,}",
+            ),
+            "the window": (
+                window >= self.least_window,
+                f"{window} s, at least {self.least_window} s",
+            ),
+            "an upload": (
+                size <= self.most_upload_bytes
+                and sealed_size(manifest) < MOST_BATCH_BYTES,
+                f"{size:,} bytes, at most {self.most_upload_bytes:,}, and a message "
+                f"less than {MOST_BATCH_BYTES:,}",
+            ),
+        }
+        found = [f"{name} is {said}" for name, (ok, said) in allowed.items() if not ok]
+        if found:
+            raise Failure(
+                *(403, "Limits"), f"this relay does not sign it: {'; '.join(found)}"
+            )
+
+
+@dataclass(frozen=True)
+class EpochSigner:
+    """An operator's own signing key, and the public ones of relay and collector."""
+
+    key: bytes = field(repr=False)
+    relay: bytes
+    collector: bytes
+
+    def __post_init__(self) -> None:
+        if signing_public_key(self.key) not in (self.relay, self.collector):
+            raise BadValue("the signing key is neither the relay's nor the collector's")
+        if self.relay == self.collector:
+            raise BadValue("both operators have one signing key: they are one operator")
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """One upload with the ticket that came along."""
+
+    upload: Upload = field(repr=False)
+    ticket: bytes = b""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a relay says of an epoch: of one that is open not even how many came."""
+
+    state: str
+    uploads: int | None
+
+
+class Relay:
+    """Another operator's than the collector. All but `batches` runs in one thread."""
+
+    def __init__(
+        self,
+        store: RelayStore,
+        signer: EpochSigner,
+        limits: RelayLimits,
+        *,
+        url: str,
+        passing: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store, self.signer, self.limits = store, signer, limits
+        self.url, self.clock = url, clock
+        self.tally = Tally()
+        self.passing = passing or (lambda _: None)
+        self._open: dict[bytes, _OpenEpoch] = {}
+        # Of every epoch, for a thread that must not touch the file: its manifest, or
+        # that it is over.
+        self._known: dict[bytes, EpochManifest | Failure] = {}
+        for row in store.epochs():
+            self._note(row)
+
+    # opening
+
+    def sign(self, document: bytes) -> bytes:
+        """The signature of this operator, on what its own limits allow.
+
+        One manifest per epoch of a run: another one is signed only if the first was
+        never opened here and its window is over, so that no upload was taken for it.
+        """
+        manifest = _read(document)
+        self.limits.check(manifest)
+        if manifest.relay_url != self.url:
+            raise Failure(
+                *(403, "Url"),
+                f"the manifest sends uploads to {manifest.relay_url}, and this relay "
+                f"is at {self.url}",
+            )
+        known = self.store.epoch_of(manifest.run, manifest.round)
+        if known is None or known.id != manifest.round_id:
+            if manifest.closes <= self.clock():
+                said = f"the window is over since {manifest.closes}"
+                raise Failure(403, "Window", said)
+            self._refuse_fork(manifest, known)
+            with self.store.changing() as file:
+                file.execute(
+                    "DELETE FROM epochs WHERE run = ? AND number = ?",
+                    (manifest.run, manifest.round),
+                )
+                file.execute(
+                    "INSERT INTO epochs VALUES (?, ?, ?, ?, ?, NULL, NULL, NULL, 0)",
+                    (
+                        *(manifest.round_id, manifest.run, manifest.round),
+                        *(document, SIGNED),
+                    ),
+                )
+        return signature(manifest, self.signer.key)
+
+    def _refuse_fork(self, manifest: EpochManifest, known: EpochRow | None) -> None:
+        if known is None:
+            return
+        is_over = read_document(known.document).closes <= self.clock()
+        if known.state != SIGNED or not is_over:
+            raise Failure(
+                *(403, "Fork"),
+                f"round {manifest.round} has another manifest, which was signed here "
+                "before: a round has one",
+            )
+
+    def open(self, sent: bytes) -> bytes:
+        """Open the epoch of a manifest that both have signed; its id."""
+        try:
+            manifest = read_manifest(
+                sent, relay=self.signer.relay, collector=self.signer.collector
+            )
+        except BadMessage as error:
+            raise Failure(403, "Signature", str(error)) from None
+        row = self.store.epoch(manifest.round_id)
+        if row is None:
+            said = "this relay has not signed that epoch; ask it to sign first"
+            raise Failure(403, "Unsigned", said)
+        if row.state in OVER:
+            raise _gone(row)
+        if row.state == SIGNED:
+            secret = os.urandom(SECRET_BYTES)
+            delay = _chance.uniform(0.0, self.limits.most_delay)
+            with self.store.changing() as file:
+                file.execute(
+                    "UPDATE epochs SET state = ?, secret = ?, delay = ? WHERE id = ?",
+                    (OPEN, secret, delay, row.id),
+                )
+            self._note(self._row(row.id))
+        return row.id
+
+    def known(self, epoch: bytes) -> EpochManifest:
+        """The manifest of an epoch that is open or not over; refuses any other.
+
+        It may be called from any thread.
+        """
+        found = self._known.get(epoch)
+        if found is None:
+            said = f"epoch {epoch.hex()} is not known here; get /v1/manifest again"
+            raise Failure(404, "UnknownRound", said)
+        if isinstance(found, Failure):
+            raise found
+        return found
+
+    def status(self, epoch: bytes) -> Status:
+        """The state of an epoch; 404 if it is unknown."""
+        row = self._row(epoch)
+        return Status(row.state, row.uploads)
+
+    def counts(self) -> list[tuple[EpochManifest, str, int]]:
+        """Every epoch with its state and its uploads, for the relay's own operator."""
+        return [
+            (
+                read_document(row.document),
+                row.state,
+                self._open[row.id].uploads
+                if row.id in self._open
+                else row.uploads or 0,
+            )
+            for row in self.store.epochs()
+        ]
+
+    def _note(self, row: EpochRow) -> None:
+        self._open.pop(row.id, None)
+        if row.state in OVER:
+            self._known[row.id] = _gone(row)
+        elif row.state != SIGNED:
+            manifest = read_document(row.document)
+            self._known[row.id] = manifest
+            if row.state == OPEN:
+                n, delay = self.store.uploads(row.id), row.delay or 0.0
+                self._open[row.id] = _OpenEpoch(manifest, delay, n)
+
+    # uploads
+
+    def admit(self, epoch: bytes, arrived: Sequence[Arrived]) -> list[Failure | int]:
+        """Keep a group of uploads; for each 202, 200 if it was kept before, or why not.
+
+        One transaction has them all: messages, digests and tickets.
+        """
+        row, found = self._row(epoch), self._open.get(epoch)
+        if row.state in OVER:
+            return [_gone(row)] * len(arrived)
+        verdicts: list[Failure | int] = [200] * len(arrived)
+        fresh = self._unseen(epoch, arrived)
+        if found is None or found.manifest.closes <= self.clock():
+            for i in fresh:
+                verdicts[i] = _CLOSED
+        elif self.store.free_bytes < self.limits.free_bytes:
+            for i in fresh:
+                verdicts[i] = _DISK
+        else:
+            self._keep(found, arrived, fresh, verdicts)
+        # Of two with one digest, both hear what became of the first.
+        first = {arrived[i].upload.digest: verdicts[i] for i in fresh}
+        return [
+            first.get(one.upload.digest, said) if said == 200 else said
+            for one, said in zip(arrived, verdicts, strict=True)
+        ]
+
+    def _unseen(self, epoch: bytes, arrived: Sequence[Arrived]) -> list[int]:
+        query = "SELECT 1 FROM uploads WHERE epoch = ? AND digest = ?"
+        found: dict[bytes, int] = {}
+        for i, one in enumerate(arrived):
+            digest = one.upload.digest
+            if not self.store.file.execute(query, (epoch, digest)).fetchone():
+                found.setdefault(digest, i)
+        return [*found.values()]
+
+    def _keep(
+        self,
+        found: _OpenEpoch,
+        arrived: Sequence[Arrived],
+        fresh: Sequence[int],
+        verdicts: list[Failure | int],
+    ) -> None:
+        epoch = found.manifest.round_id
+        tickets = self._tickets(epoch, arrived, fresh, verdicts)
+        room = found.manifest.most_uploads - found.uploads
+        kept = [*tickets][: max(0, room)]
+        for i in [*tickets][len(kept) :]:
+            verdicts[i] = _EPOCH_FULL
+        if not kept:
+            return
+        self.passing("before_commit")
+        began = time.monotonic()
+        try:
+            with self.store.writing() as file:
+                file.executemany(
+                    "INSERT INTO uploads VALUES (?, ?)",
+                    ((epoch, arrived[i].upload.digest) for i in kept),
+                )
+                if self.limits.needs_tickets:
+                    file.executemany(
+                        "INSERT INTO used VALUES (?, ?, ?)",
+                        ((epoch, tickets[i], arrived[i].upload.digest) for i in kept),
+                    )
+                messages = (one for i in kept for one in arrived[i].upload.sealed)
+                self.store.add(file, epoch, messages)
+                self.passing("in_transaction")
+        except BaseException:
+            self.store.lose_count(epoch)
+            raise
+        for i in kept:
+            verdicts[i] = 202
+        found.uploads += len(kept)
+        self.tally.counted += len(kept)
+        self.tally.commit(began, self.clock())
+        self.passing("after_commit")
+
+    def _tickets(
+        self,
+        epoch: bytes,
+        arrived: Sequence[Arrived],
+        fresh: Sequence[int],
+        verdicts: list[Failure | int],
+    ) -> dict[int, bytes]:
+        """The digest of each upload's ticket, of those that may be kept."""
+        if not self.limits.needs_tickets:
+            return dict.fromkeys(fresh, b"")
+        file, found = self.store.file, dict[int, bytes]()
+        for i in fresh:
+            ticket = ticket_digest(arrived[i].ticket)
+            query = "SELECT 1 FROM tickets WHERE ticket = ?"
+            used = "SELECT 1 FROM used WHERE epoch = ? AND ticket = ?"
+            if not file.execute(query, (ticket,)).fetchone():
+                verdicts[i] = _NO_TICKET
+            elif (
+                ticket in found.values()
+                or file.execute(used, (epoch, ticket)).fetchone()
+            ):
+                verdicts[i] = _TICKET_USED
+            else:
+                found[i] = ticket
+        return found
+
+    # forwarding
+
+    def decide(self) -> list[bytes]:
+        """Close what is due: forward all of it, or destroy it; what is to be forwarded.
+
+        An epoch is due when its window is over or everybody has reported, and a random
+        delay has passed after the window.
+        """
+        for epoch, found in [*self._open.items()]:
+            manifest = found.manifest
+            is_full = found.uploads >= manifest.most_uploads
+            if not is_full and self.clock() < manifest.closes + found.delay:
+                continue
+            if found.uploads < manifest.least_uploads:
+                self._destroy(self._row(epoch))
+            else:
+                self.passing("deciding")
+                with self.store.changing() as file:
+                    file.execute(
+                        "UPDATE epochs SET state = ?, uploads = ? WHERE id = ?",
+                        (FORWARDING, found.uploads, epoch),
+                    )
+                self._note(self._row(epoch))
+                self.passing("decided")
+        return [row.id for row in self.store.epochs() if row.state == FORWARDING]
+
+    def _destroy(self, row: EpochRow) -> None:
+        """Destroy what too few have sent: nobody ever sees it."""
+        self.passing("destroying")
+        with self.store.changing() as file:
+            self.store.forget(file, row, state=DESTROYED)
+        self._note(self._row(row.id))
+        self.store.tidy()
+
+    def batches(self, row: EpochRow) -> Iterator[tuple[bytes, bytes]]:
+        """The ids and bodies of all batches of an epoch, the same ones every time.
+
+        It may run beside everything else.
+        """
+        manifest = read_document(row.document)
+        size = sealed_size(manifest)
+        messages = self.store.shuffled(row.id, sealed_bytes=size)
+        number = 0
+        while some := [*islice(messages, messages_at_once(size))]:
+            yield batch_id(row, number), batch_body(row.id, some)
+            number += 1
+
+    def closing(self, row: EpochRow) -> Closing:
+        """What the collector is told when it has all batches."""
+        manifest = read_document(row.document)
+        messages = (row.uploads or 0) * manifest.reports_per_user
+        count = -(-messages // messages_at_once(sealed_size(manifest)))
+        ids = sorted(batch_id(row, number) for number in range(count))
+        return Closing(row.uploads or 0, tuple(ids))
+
+    def forwarding(self, epoch: bytes) -> EpochRow:
+        """The row of an epoch that is to be forwarded."""
+        return self._row(epoch)
+
+    def sent(self, epoch: bytes, batches: int) -> None:
+        """Note how many batches the collector has, so as not to begin anew."""
+        with self.store.writing() as file:
+            file.execute("UPDATE epochs SET sent = ? WHERE id = ?", (batches, epoch))
+
+    def forwarded(self, epoch: bytes) -> None:
+        """Forget an epoch of which the collector has everything."""
+        row = self._row(epoch)
+        if row.state == FORWARDING:
+            with self.store.changing() as file:
+                self.store.forget(file, row, state=FORWARDED)
+            self._note(self._row(epoch))
+            self.store.tidy()
+            self.passing("forgotten")
+
+    def void(self, epoch: bytes) -> None:
+        """Destroy an epoch that the collector gives up."""
+        row = self._row(epoch)
+        if row.state not in OVER:
+            self._destroy(row)
+
+    def _row(self, epoch: bytes) -> EpochRow:
+        found = self.store.epoch(epoch)
+        if found is None:
+            said = f"epoch {epoch.hex()} is not known here"
+            raise Failure(404, "UnknownRound", said)
+        return found
+
+
+@dataclass
+class _OpenEpoch:
+    """An open epoch in memory: what every group of uploads needs."""
+
+    manifest: EpochManifest
+    delay: float
+    uploads: int = 0
+
+
+def batch_id(row: EpochRow, number: int) -> bytes:
+    """The id of a batch: random for everybody but this relay, and always the same."""
+    assert row.secret is not None  # of an epoch that was opened
+    named = row.secret + row.id + number.to_bytes(8, "little")
+    return sha256(named).digest()[:ID_BYTES]
+
+
+def _read(document: bytes) -> EpochManifest:
+    try:
+        return read_document(document)
+    except BadMessage as error:
+        raise Failure(400, "BadMessage", str(error)) from None
+
+
+def _gone(row: EpochRow) -> Failure:
+    why = {
+        FORWARDED: "its reports were forwarded and are forgotten here",
+        DESTROYED: "its reports were destroyed, and none of them was forwarded",
+    }.get(row.state, "it is void, and none of its reports is or will be forwarded")
+    return Failure(410, "Gone", f"epoch {row.number} is over: {why}")
+
+
+_CLOSED = Failure(409, "Closed", "the epoch is closed, and this upload is not in it")
+_EPOCH_FULL = Failure(409, "Full", "everybody whom the epoch is for has reported")
+_NO_TICKET = Failure(401, "NoTicket", "an upload needs a ticket of this relay")
+_TICKET_USED = Failure(
+    401, "TicketUsed", "another upload has used this ticket in this epoch"
+)
+_DISK = Failure(
+    *(503, "Disk"),
+    "there is too little room on the disk, so nothing was kept; send the same bytes "
+    "again",
+    retry_after=_FULL,
+)

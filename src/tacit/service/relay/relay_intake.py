@@ -1,0 +1,138 @@
+"""Uploads on their way into a relay: read, kept together, answered.
+
+    POST /v1/reports
+
+| status | when | the client then |
+|---|---|---|
+| 202 | kept, on the disk | deletes its copy |
+| 200 | the same upload again: it was kept before | deletes its copy |
+| 400, 413 | another length or form, another epoch's | drops it, never writes it anew |
+| 401 | no ticket of this relay, or one that another upload has used | drops it |
+| 404, 409, 410 | unknown epoch; closed, and this upload is not in it; over | gives up |
+| 408, 429, 503 | late, too many at once, disk or queue full | sends the same again |
+| 426 | a client of another protocol | says so |
+
+Nobody's address is looked at, and no request is logged.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from tacit.errors import BadMessage
+from tacit.service.grouped_work import GroupedWork, GroupLimits
+from tacit.service.http import (
+    Asked,
+    Endpoint,
+    Endpoints,
+    Failure,
+    Reply,
+    bearer,
+    read_body,
+)
+from tacit.service.relay.manifest import EpochManifest
+from tacit.service.relay.relay import Arrived, Relay
+from tacit.service.relay.uploads import Upload, epoch_of, upload_size
+
+_EARLIEST = 60  # seconds: the longest that a client is told to wait for an epoch
+_UPLOAD = "upload of this epoch"
+
+
+@dataclass(frozen=True)
+class RelayIntakeLimits:
+    """What a relay takes on at once."""
+
+    queue_bytes: int = 96 * 2**20  # of uploads that are read or wait to be kept
+    open: int = 2048  # uploads at once
+    seconds: float = 30.0  # for an upload to arrive
+    linger: float = 0.05  # seconds that a small group waits for company
+    few: int = 64  # uploads that make a group too large to wait
+    group: int = 512  # uploads that are kept by one flush
+
+
+class RelayIntake:
+    """The public listener of a relay, as an ASGI application."""
+
+    def __init__(
+        self, relay: Relay, worker: Executor, limits: RelayIntakeLimits
+    ) -> None:
+        self.relay, self.limits = relay, limits
+        self.queued_bytes = self.open = 0
+        groups = GroupLimits(count=limits.group, linger=limits.linger, few=limits.few)
+        self._grouped: GroupedWork[Arrived, int] = GroupedWork(
+            relay.admit,
+            worker,
+            groups,
+            otherwise=_NOT_KEPT,
+            answering=lambda: relay.passing("before_answers"),
+        )
+        endpoint = Endpoint("reports", "POST", "/v1/reports", self._take)
+        self._endpoints = Endpoints([endpoint], count=self._count)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._endpoints(scope, receive, send)
+
+    def _count(self, name: str, status: int) -> None:
+        if status not in (200, 202):
+            self.relay.tally.refuse(str(status))
+
+    async def _take(self, asked: Asked) -> Reply:
+        size = asked.length(self.relay.limits.most_upload_bytes, _UPLOAD)
+        if self.open >= self.limits.open:
+            raise Failure(429, "Busy", _BUSY, retry_after=1, connection="close")
+        if self.queued_bytes + size > self.limits.queue_bytes:
+            raise Failure(503, "Queue", _QUEUE, retry_after=1, connection="close")
+        self.queued_bytes += size
+        self.open += 1
+        try:
+            seconds = self.limits.seconds
+            body = await read_body(asked.receive, size, seconds=seconds, what=_UPLOAD)
+            manifest = self.relay.known(epoch_of(body))
+            self._check_window(manifest)
+            upload = _upload(bytes(body), manifest)
+            del body
+            arrived = Arrived(upload, bearer(asked.scope))
+            status = await self._grouped.done(
+                manifest.round_id, upload.digest, arrived, size=size
+            )
+        finally:
+            self.queued_bytes -= size
+            self.open -= 1
+        stored = msgspec.json.encode({"stored": manifest.reports_per_user})
+        return Reply(status, stored)
+
+    def _check_window(self, manifest: EpochManifest) -> None:
+        """Refuse for now what comes early, by the clock of this machine.
+
+        What comes late may have been kept before: `admit` decides.
+        """
+        left = manifest.opens - self.relay.clock()
+        if left > 0:
+            wait = min(int(left) + 1, _EARLIEST)
+            said = "the epoch is not open yet; send the same bytes again"
+            raise Failure(503, "Early", said, retry_after=wait)
+
+
+def _upload(body: bytes, manifest: EpochManifest) -> Upload:
+    most = upload_size(manifest)
+    if len(body) > most:
+        said = f"a body of {len(body)} bytes; every {_UPLOAD} has {most}"
+        raise Failure(413, "TooLong", said)
+    try:
+        return Upload.read(body, manifest)
+    except BadMessage as error:
+        raise Failure(400, "BadMessage", str(error)) from None
+
+
+_BUSY = "too many uploads at once; send the same bytes again"
+_QUEUE = "too many uploads wait to be kept; send the same bytes again"
+_NOT_KEPT = Failure(
+    *(503, "NotKept"),
+    "the upload could not be kept just now; send the same bytes again",
+    retry_after=5,
+)

@@ -1,0 +1,85 @@
+"""`tacit up`: three real processes, simulated clients, a model, and a client of it."""
+
+import json
+import tomllib
+
+import pytest
+from typer.testing import CliRunner
+
+from tacit.cli.app import app
+from tacit.errors import BadValue, Refused
+from tacit.experiment.assemble import assemble
+from tacit.experiment.saved_run import load
+from tacit.experiment.settings import check_experiment
+from tacit.service.federation.one_machine import Trial
+
+EXPERIMENT = """
+[data]
+source = "synthetic"
+validation = 10
+test = 10
+[data.world]
+users = 60
+items = 30
+events_per_user = 8.0
+[method]
+name = "federated_popularity"
+[privacy]
+mechanism = "central"
+channel = "two_servers"
+target_epsilon = 8.0
+delta = 1e-6
+[run]
+rounds = 1
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    path = tmp_path / "exp.toml"
+    path.write_text(EXPERIMENT)
+    return path
+
+
+def test_from_nothing_to_a_published_model(experiment, tmp_path, monkeypatch):
+    """All of it with real processes; the statements say that one machine was both."""
+    out = tmp_path / "federation"
+    command = ["up", str(experiment), "--out", str(out), "--port", "0", "--json"]
+    found = CliRunner().invoke(app, [*command, "--clients", "25"])
+    assert found.exit_code == 0, found.output + str(found.exception)
+    told = json.loads(found.stdout)
+    assert told["clients"] == 25
+    assert told["status"]["is_published"]
+    [one] = told["status"]["rounds"]
+    assert (one["state"], one["leaf"]) == ("deleted", "votes")
+    views = {line["view"]: line for line in told["epsilons"] if line["unit"] == "user"}
+    assert views["server"]["epsilon"] is None
+    assert "this machine" in views["server"]["reason"]
+    assert views["release"]["standing"] == "PROVEN"
+    assert 5.3 < views["release"]["epsilon"] < 5.4
+    recommender = load(out / "coordinator" / "run")
+    assert len(recommender.recommend(["i01"], 3)) == 3
+    assert (out / "history.csv").read_text().startswith("item\n")
+    for role in ("leader", "helper", "coordinator"):
+        tomllib.loads((out / f"{role}.toml").read_text())
+        assert "Traceback" not in (out / role / "log").read_text()
+    keys = [*(out / "leader" / "keys").glob("*.key")]
+    assert [one.name for one in keys] == ["signing.key"]  # those of rounds are gone
+
+
+def test_another_channel_is_refused_with_the_way_out(experiment, tmp_path):
+    given = ["up", str(experiment), "--out", str(tmp_path / "f")]
+    found = CliRunner().invoke(app, [*given, "--set", "privacy.channel=secure_sum"])
+    assert isinstance(found.exception, Refused)
+    assert "--set privacy.channel=two_servers" in str(found.exception)
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_trial_begins_in_an_empty_folder_and_with_clients_there_are(tmp_path):
+    assembled = assemble(check_experiment(tomllib.loads(EXPERIMENT)))
+    with pytest.raises(BadValue, match="clients=1000 must be from 1 to 40"):
+        Trial.prepared(assembled, tmp_path / "new", clients=1000, port=0)
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "something").touch()
+    with pytest.raises(Refused, match="is not empty"):
+        Trial.prepared(assembled, tmp_path, clients=None, port=0)

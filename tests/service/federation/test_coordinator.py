@@ -1,0 +1,397 @@
+"""A coordinator with real aggregators: every state, and who may lie to whom."""
+
+import itertools
+import threading
+import time
+from dataclasses import replace
+
+import httpx
+import numpy as np
+import pytest
+from service.federation.rounds import noise_seed, sealed, without_noise
+from service.federation.services import (
+    Place,
+    a_run,
+    aggregators,
+    experiment,
+    step_until,
+)
+
+from tacit.errors import BadValue, Refused, Unanswered
+from tacit.service.federation import coordinator as states
+from tacit.service.federation.aggregator import Limits
+from tacit.service.federation.coordinator import Schedule
+from tacit.service.federation.operator_client import Over, Status
+
+ITEMS = 15
+
+
+_epsilons = itertools.count(8000)  # in thousandths: every test has a run of its own
+
+
+class World:
+    """Both aggregators, a coordinator, and whole numbers that clients send."""
+
+    def __init__(self, place, urls, folder) -> None:
+        self.place, self.urls, self.folder, self.made = place, urls, folder, []
+        self.run = self.another_run()
+
+    def another_run(self, privacy=None, **changes):
+        epsilon = {"target_epsilon": next(_epsilons) / 1000}
+        made = experiment(privacy={**epsilon, **(privacy or {})}, **changes)
+        return a_run(self.place, made)
+
+    def coordinator(self, **schedule):
+        clients = [
+            self.place.client_of(role, getattr(self.urls, role))
+            for role in ("leader", "helper")
+        ]
+        made = states.Coordinator(
+            self.run,
+            self.folder,
+            leader=clients[0],
+            helper=clients[1],
+            leader_url=self.urls.reports,
+            schedule=Schedule(**{"poll": 0.02, "window": 600, **schedule}),
+        )
+        self.made.append(made)
+        return made
+
+    def send(self, found, reports) -> list[int]:
+        manifest = found.rounds()[-1].manifest
+        url = f"{self.urls.reports}/v1/rounds/{manifest.round_id.hex()}/reports"
+        with httpx.Client(timeout=20) as http:
+            return [
+                http.post(url, content=sealed(manifest, one).body()).status_code
+                for one in reports
+            ]
+
+    def close(self) -> None:
+        for one in self.made:
+            one.close()
+            for client in (one.leader, one.helper):
+                client.close_connection()
+
+
+@pytest.fixture
+def world(pair, tmp_path):
+    found = World(pair.place, pair.urls, tmp_path / "coordinator")
+    yield found
+    found.close()
+
+
+def votes(n: int) -> np.ndarray:
+    """Honest votes of so many clients, of the largest length."""
+    found = np.zeros((n, ITEMS), np.int64)
+    found[np.arange(n), np.arange(n) % ITEMS] = 65536
+    return found
+
+
+# --- A round --------------------------------------------------------------------------
+
+
+def test_a_run_goes_through_all_states_to_its_model(world):
+    found, seen = world.coordinator(enough=5), []
+    sent = []
+    while not found.is_over:
+        rounds = found.rounds()
+        if rounds and rounds[-1].state not in seen:
+            seen.append(rounds[-1].state)
+        if rounds and rounds[-1].state == states.OPEN and not sent:
+            sent = world.send(found, votes(5))
+        time.sleep(min(found.step(), 0.02))
+    assert sent == [200] * 5
+    assert found.is_published
+    order = [states.PLANNED, states.SIGNED, states.OPEN, states.LEADER_CLOSED]
+    order += [states.BOTH_CLOSED, states.DONE, states.DELETED]
+    assert seen == order
+    names = {one.name for one in found.published_run.iterdir()}
+    assert {"model.safetensors", "result.json"} <= names
+    [row] = found.rounds()
+    for client in (found.leader, found.helper):
+        assert client.status(row.manifest.round_id).state == "deleted"
+    assert found.step() > 0  # and nothing more happens
+
+
+def test_what_the_coordinator_adds_up_is_the_plain_sum_and_two_noises(world):
+    found, reports = world.coordinator(enough=7), votes(7)
+    step_until(found, states.OPEN)
+    world.send(found, reports)
+    step_until(found, states.BOTH_CLOSED)
+    [row] = found.rounds()
+    seeds = [
+        noise_seed(world.place.folder / role, row.manifest.round_id)
+        for role in ("leader", "helper")
+    ]
+    added = states._sum_of(row)
+    arrays = [added.leader, added.helper]
+    plain = without_noise(row.manifest, arrays, seeds)
+    assert (plain == reports.sum(axis=0)).all()
+    assert added.reports == 7
+
+
+@pytest.mark.parametrize(
+    "state", [states.PLANNED, states.OPEN, states.LEADER_CLOSED, states.DONE]
+)
+def test_started_again_in_any_state_it_goes_on(world, state):
+    first = world.coordinator(enough=3)
+    if state == states.PLANNED:
+        first.step()
+    else:
+        step_until(first, states.OPEN)
+        world.send(first, votes(3))
+        step_until(first, state)
+    before = first.rounds()[-1]
+    first.close()
+    second = world.coordinator(enough=3)
+    assert second.rounds()[-1] == before
+    if state == states.PLANNED:
+        step_until(second, states.OPEN)
+        world.send(second, votes(3))
+    while not second.is_over:
+        time.sleep(min(second.step(), 0.02))
+    assert second.is_published
+
+
+def test_the_folder_of_another_run_is_refused(world):
+    world.coordinator()
+    world.run = world.another_run()
+    with pytest.raises(Refused, match="is the folder of another run"):
+        world.coordinator()
+
+
+# --- By hand --------------------------------------------------------------------------
+
+
+def test_by_hand_nothing_happens_until_it_is_wanted(world):
+    found = world.coordinator(by_hand=True, enough=1)
+    for _ in range(3):
+        found.step()
+    assert found.rounds() == []
+    found.want("open")
+    step_until(found, states.OPEN)
+    world.send(found, votes(2))
+    for _ in range(3):
+        found.step()
+    assert found.rounds()[-1].state == states.OPEN
+    found.want("close")
+    step_until(found, states.DELETED)
+    for _ in range(3):
+        found.step()
+    assert not found.is_published
+    found.want("publish")
+    found.step()
+    assert found.is_published
+    with pytest.raises(BadValue):
+        found.want("dance")
+
+
+@pytest.mark.parametrize("when", ["nothing", "planned", "open", "leader closed"])
+def test_a_retired_run_publishes_nothing_and_opens_nothing(world, when):
+    found = world.coordinator(enough=2)
+    if when == "planned":
+        found.step()
+    elif when != "nothing":
+        step_until(found, states.OPEN)
+        world.send(found, votes(2))
+        step_until(found, when)
+    found.retire()
+    for _ in range(3):
+        found.step()
+    assert found.is_over
+    assert not found.is_published
+    assert [row.state for row in found.rounds()] == [states.VOID] * (when != "nothing")
+    assert found.public.open is None
+
+
+def test_a_step_under_way_does_not_undo_a_retirement(world, monkeypatch):
+    """The helper's sum arrives after somebody has retired the run."""
+    found = world.coordinator(enough=2)
+    step_until(found, states.OPEN)
+    world.send(found, votes(2))
+    step_until(found, states.LEADER_CLOSED)
+    real = found.helper.close
+
+    def meanwhile(*args):
+        answer = real(*args)
+        if answer is not None:
+            found.retire()
+        return answer
+
+    monkeypatch.setattr(found.helper, "close", meanwhile)
+    step_until(found, states.VOID)
+    assert found.rounds()[-1].why == "the run was retired"
+    assert found.is_over
+
+
+def test_a_round_is_not_planned_once_the_run_is_retired(world, monkeypatch):
+    found = world.coordinator()
+    real = found.helper.round_key
+
+    def meanwhile(*args):
+        found.retire()
+        return real(*args)
+
+    monkeypatch.setattr(found.helper, "round_key", meanwhile)
+    found.step()
+    assert found.rounds() == []
+    assert found.is_over
+
+
+# --- What voids a round, and what does not --------------------------------------------
+
+
+def test_garbage_of_one_client_voids_the_round_and_no_model_is_published(world):
+    found = world.coordinator(enough=6)
+    step_until(found, states.OPEN)
+    garbage = np.random.default_rng(0).integers(-(2**31), 2**31, (1, ITEMS))
+    assert world.send(found, np.concatenate([votes(5), garbage])) == [200] * 6
+    step_until(found, states.VOID)
+    assert "a client has lied, or an aggregator" in found.rounds()[-1].why
+    assert found.is_over
+    assert not found.is_published
+    assert not (found.published_run / "model.safetensors").exists()
+
+
+def test_too_few_reports_void_the_round(world):
+    world.run = world.another_run({"min_contributors": 3})
+    found = world.coordinator(by_hand=True)
+    found.want("open")
+    step_until(found, states.OPEN)
+    world.send(found, votes(2))
+    found.want("close")
+    step_until(found, states.VOID)
+    assert "fewer than 3 reports" in found.rounds()[-1].why
+
+
+@pytest.mark.parametrize("error", [Unanswered("502"), Refused("401"), Refused("404")])
+@pytest.mark.parametrize("role", ["leader", "helper"])
+def test_a_closing_that_is_not_answered_is_asked_again(world, monkeypatch, role, error):
+    """A proxy without its service, a wrong secret: no reason to give a round up."""
+    found = world.coordinator(enough=2)
+    step_until(found, states.OPEN)
+    world.send(found, votes(2))
+    client, state = getattr(found, role), states.OPEN
+    if role == "helper":
+        step_until(found, states.LEADER_CLOSED)
+        state = states.LEADER_CLOSED
+
+    def fails(*_):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "close", fails)
+        with pytest.raises(type(error)):
+            found.step()
+        assert found.rounds()[-1].state == state
+    step_until(found, states.DELETED)
+
+
+@pytest.mark.parametrize("role", ["leader", "helper"])
+def test_an_operator_that_says_never_voids_the_round(world, monkeypatch, role):
+    found = world.coordinator(enough=2)
+    step_until(found, states.OPEN)
+    world.send(found, votes(2))
+
+    def never(*_):
+        raise Over("it was restored")
+
+    monkeypatch.setattr(getattr(found, role), "close", never)
+    step_until(found, states.VOID)
+    assert found.rounds()[-1].why == "it was restored"
+
+
+def test_a_restored_leader_is_told_by_its_count(world, monkeypatch):
+    """It has fewer reports than before: acknowledged ones are lost."""
+    found = world.coordinator()
+    step_until(found, states.OPEN)
+    world.send(found, votes(4))
+    found.step()
+    monkeypatch.setattr(found.leader, "status", lambda _: Status("open", 3))
+    found.step()
+    step_until(found, states.VOID)
+    assert "fewer reports than before" in found.rounds()[-1].why
+
+
+def test_limits_that_refuse_are_told_to_the_operator_and_tried_again(tmp_path):
+    limits, place = Limits(1e6, free_bytes=0), Place(tmp_path)
+    with aggregators(place, helper={"limits": limits}) as urls:
+        world = World(place, urls, tmp_path / "coordinator")
+        found, stop = world.coordinator(), threading.Event()
+        thread = threading.Thread(target=found.play, kwargs={"stop": stop})
+        thread.start()
+        until = time.monotonic() + 20
+        while "sigma over the root" not in found.trouble:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert thread.is_alive()
+        assert found.rounds()[-1].state == states.PLANNED
+        assert found.public.open is None  # nobody hears of a round that is not signed
+        found.retire()  # forgets a round that the helper has never heard of
+        thread.join(20)
+        assert not thread.is_alive()
+        assert found.rounds()[-1].state == states.VOID
+        stop.set()
+        world.close()
+
+
+def test_a_window_that_passed_before_both_signed_is_planned_anew(world):
+    found = world.coordinator()
+    found.step()
+    first = found.rounds()[-1].manifest
+    found.leader.sign(first.document())
+    found.clock = lambda: first.closes + 1
+    found.step()
+    assert found.rounds() == []
+
+
+def test_a_leader_that_lies_about_its_batches_voids_the_round(world, monkeypatch):
+    """The helper does not know a batch, so it publishes nothing at all."""
+    found = world.coordinator(enough=2)
+    step_until(found, states.OPEN)
+    world.send(found, votes(2))
+    step_until(found, states.LEADER_CLOSED)
+    row = found.rounds()[-1]
+    n = int.from_bytes(row.closing[:4], "little") + 1
+    lie = n.to_bytes(4, "little") + bytes(16) + row.closing[4:]
+    with found._writing() as file:
+        file.execute("UPDATE rounds SET closing = ?", (lie,))
+    step_until(found, states.VOID)
+    assert "is not known here" in found.rounds()[-1].why
+    seed = noise_seed(world.place.folder / "helper", row.manifest.round_id)
+    assert seed is None
+
+
+@pytest.mark.parametrize(
+    "changes", [{"window": 0}, {"pause": -1.0}, {"poll": 0.0}, {"enough": 0}]
+)
+def test_a_schedule_that_cannot_be_is_refused(changes):
+    with pytest.raises(BadValue):
+        Schedule(**changes)
+
+
+def test_a_round_closes_when_its_window_is_over(world):
+    found = world.coordinator()
+    step_until(found, states.OPEN)
+    world.send(found, votes(1))
+    manifest = found.rounds()[-1].manifest
+    found.step()
+    assert found.rounds()[-1].state == states.OPEN
+    found.clock = lambda: manifest.closes
+    step_until(found, states.DELETED)
+
+
+def test_between_two_rounds_there_is_a_pause(world):
+    world.run = world.another_run(run={"rounds": 2})
+    found = world.coordinator(enough=1, pause=500.0)
+    step_until(found, states.OPEN)
+    world.send(found, votes(1))
+    step_until(found, states.DELETED)
+    found.step()
+    assert len(found.rounds()) == 1
+    later = time.time() + 501
+    found.clock = lambda: later
+    step_until(found, states.OPEN)
+    first, second = (row.manifest for row in found.rounds())
+    assert (second.round, second.previous) == (1, first.round_id)
+    assert replace(second, round=0).run == first.run

@@ -1,0 +1,86 @@
+"""Real clients and simulated ones with real services: from a join to a list.
+
+Every role listens on a port of its own; nothing is shared but HTTP.
+"""
+
+import time
+
+import numpy as np
+import pytest
+from service.federation.services import (
+    Place,
+    a_run,
+    aggregators,
+    experiment,
+    in_thread,
+)
+
+from tacit.data.shards import Shards
+from tacit.keys import Key
+from tacit.service.federation.client import FederationClient, Kind
+from tacit.service.federation.coordinator import Schedule
+from tacit.service.federation.history_file import History
+from tacit.service.federation.services import serve_coordinator
+from tacit.service.federation.simulated_clients import SimulatedClients
+
+MANY, REAL = 9, 3
+GRAM = {
+    "method": {"name": "gram", "head": 5, "count_rounds": 1, "load_rounds": 1},
+    "run": {"rounds": 3},
+}
+
+
+@pytest.fixture
+def services(tmp_path):
+    """The coordinator's URL and its run; a round closes with the eleventh report."""
+    place = Place(tmp_path)
+    with aggregators(place) as urls:
+        schedule = Schedule(poll=0.02, window=600, enough=MANY + REAL - 1)
+        settings = place.coordinator(
+            leader_url=urls.leader,
+            helper_url=urls.helper,
+            reports_url=urls.reports,
+            schedule=schedule,
+        )
+        run = a_run(place, experiment(**GRAM))
+        with in_thread(serve_coordinator, settings, run) as own:
+            yield own["public"], run
+
+
+def histories(n: int) -> list[list[int]]:
+    return [[(user * 7 + i * i) % 15 for i in range(5)] for user in range(n)]
+
+
+def patiently(look, *, seconds: float = 60.0):
+    """What `look` gives, once it gives something."""
+    until = time.monotonic() + seconds
+    while (found := look()) is None:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return found
+
+
+def test_everybody_takes_part_and_one_is_away_for_a_round(services, tmp_path):
+    url, run = services
+    every = histories(MANY + REAL)
+    for user in range(REAL):
+        items = tuple(f"item {n}" for n in every[user])
+        FederationClient.join(tmp_path / f"{user}", url, lambda _, i=items: History(i))
+    held = [np.array(one) for one in every[REAL:]]
+    shards = Shards.of_histories(held, n_items=15)
+    many = SimulatedClients(url, run.invitation, shards, Key.from_seed(0))
+    for round_ in range(3):
+        counts = patiently(many.answer)
+        assert (counts.round, counts.delivered) == (round_, MANY)
+        # The first is away in the second round, and another one in the others.
+        for user in range(REAL - 1) if round_ != 1 else range(1, REAL):
+            with FederationClient(tmp_path / f"{user}") as client:
+                outcome = client.once(now=True)
+                assert (outcome.kind, outcome.round) == (Kind.SENT, round_), outcome
+    with FederationClient(tmp_path / "0") as client:
+        assert sorted(client.membership.known) == [0, 1, 2]
+        patiently(lambda: client._over())
+        found = client.recommend(3)
+        assert len(found) == 3
+        assert not {one.id for one in found} & {f"item {n}" for n in every[0]}
+        assert [one.round for one in client.show().entries] == [0, 2]

@@ -1,0 +1,89 @@
+"""The operator's page: what it says, and how it looks at a desk and on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import page_checks
+import pytest
+from service.federation.overviews import a_coordinator, a_leader, a_round
+
+from tacit.service.federation.operator_page import operator_page
+from tacit.service.federation.overview import Outcome, Overview
+
+CHROMIUM = page_checks.chromium()
+
+
+def test_a_leaders_page():
+    page = operator_page(a_leader())
+    for said in ("relations", "1,200", "1,050", "12 ms", "90 ms", "32 MiB", "answers"):
+        assert said in page
+    assert "hidden: too few" in page
+    assert "<script" not in page
+    assert "2026-09-21 14:13 UTC" in page  # of the window, which is public
+
+
+def test_times_that_arrivals_have_are_whole_hours():
+    page = operator_page(a_leader())
+    assert "2026-09-21, 14 h UTC" in page
+
+
+def test_a_coordinators_page_has_every_epsilon_with_its_terms():
+    page = operator_page(a_coordinator())
+    assert "8.0000 (zero_out, delta 1e-06; 3 rounds; pld)" in page
+    for said in ("PROVEN", "NONE", "collusion", "Planned", "Spent", "server"):
+        assert said in page
+    assert f"SHA-256 {'ab' * 32}" in page
+    assert "hr@20 0.2500, between 0.2000 and 0.3000" in page
+    assert "round 0 is void: too few reports" in page
+    assert "no answer from the helper" in page
+
+
+def test_why_a_model_is_withheld_stands_at_the_top():
+    why = "it hits less often than private popularity"
+    page = operator_page(a_coordinator(outcome=Outcome(withheld=why)))
+    assert page.index(f"not published: {why}") < page.index("Rounds</h2>")
+
+
+def test_before_the_first_round():
+    page = operator_page(a_leader(rounds=()))
+    assert "No round has been opened yet." in page
+
+
+def test_text_from_outside_is_escaped():
+    page = operator_page(a_coordinator(title="<script>alert(1)</script>"))
+    assert "<script" not in page
+
+
+# --- In Chromium ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    pytest.importorskip("playwright.sync_api", reason="needs playwright, of dev")
+    pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
+    if CHROMIUM is None:
+        pytest.skip(f"needs a browser: {', '.join(page_checks.NAMES)}")
+    with page_checks.started(CHROMIUM) as found:
+        yield found
+
+
+LONG = "a helper of another operator at https://helper.a-very-long-name.example:8443"
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        a_leader(),
+        a_leader(rounds=(), traffic=None, role="helper", answers={}),
+        a_coordinator(),
+        a_coordinator(trouble=LONG, outcome=Outcome(withheld=LONG), is_retired=True),
+    ],
+    ids=["leader", "fresh", "coordinator", "trouble"],
+)
+def test_nothing_is_wrong_with_it_in_a_browser(browser, seen: Overview, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(operator_page(replace(seen, rounds=(*seen.rounds, a_round()))))
+    assert page_checks.problems(browser, file) == []

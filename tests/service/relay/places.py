@@ -1,0 +1,197 @@
+"""A real relay and a real collector in threads, on free ports of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from service.federation.services import ANY, catalog, in_thread
+
+from tacit.data.shards import Shards
+from tacit.experiment.settings import Experiment, check_experiment
+from tacit.service.federation.operator_keys import make_secret, make_signing_key
+from tacit.service.relay.collected_run import CollectedRun
+from tacit.service.relay.collector import EpochSchedule
+from tacit.service.relay.manifest import EpochManifest
+from tacit.service.relay.relay import RelayLimits
+from tacit.service.relay.relay_intake import RelayIntakeLimits
+from tacit.service.relay.services import run_of, serve_collector, serve_relay
+from tacit.service.relay.settings import CollectorSettings, RelaySettings
+from tacit.service.server import Address, listen
+
+ITEMS = 15
+QUICK = RelayLimits(most_delay=0.0, free_bytes=0)
+SETTINGS: Mapping[str, Any] = {
+    "data": {"source": "synthetic", "population": 12},
+    "method": {"name": "fmf_ldp", "factors": 2},
+    "privacy": {
+        "mechanism": "local_bits",
+        "channel": "shuffle",
+        "epsilon": 2.0,
+        "votes": 6,
+        "delta": 1e-6,
+        "min_contributors": 5,
+    },
+    "run": {"rounds": 1},
+    "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
+}
+GRAM: Mapping[str, Any] = {
+    "method": {"name": "gram", "head": 5},
+    "privacy": {"mechanism": "local", "epsilon": 4.0, "votes": None},
+    "run": {"rounds": 2},
+}
+
+
+def experiment(**changes: Mapping[str, Any]) -> Experiment:
+    """The experiment with these changes; a value of None takes a setting away."""
+    table = {}
+    for name in SETTINGS:
+        both = {**SETTINGS[name], **changes.get(name, {})}
+        if name == "method" and "method" in changes:
+            both = dict(changes["method"])
+        table[name] = {key: value for key, value in both.items() if value is not None}
+    return check_experiment(table)
+
+
+@dataclass
+class Place:
+    """The folders and keys of relay and collector, and the settings of each."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.keys = {
+            role: make_signing_key(self.folder / role / "keys").hex()
+            for role in ("relay", "collector")
+        }
+        for name in ("pair", "own"):
+            make_secret(self.folder / f"{name}.secret")
+
+    def _shared(self, role: str) -> dict[str, Any]:
+        return {
+            "folder": self.folder / role,
+            "signing_key": self.folder / role / "keys" / "signing.key",
+            "relay_key": self.keys["relay"],
+            "collector_key": self.keys["collector"],
+            "pair_secret": self.folder / "pair.secret",
+        }
+
+    def relay(self, **changes: Any) -> RelaySettings:
+        found = RelaySettings(
+            **self._shared("relay"),
+            url="http://relay.invalid",
+            collector_url="http://collector.invalid",
+            public=ANY,
+            private=ANY,
+            page=ANY,
+            poll=0.02,
+            limits=QUICK,
+            intake=RelayIntakeLimits(linger=0.002),
+        )
+        return replace(found, **changes)
+
+    def collector(self, **changes: Any) -> CollectorSettings:
+        found = CollectorSettings(
+            **self._shared("collector"),
+            experiment=self.folder / "experiment.toml",
+            secret=self.folder / "own.secret",
+            relay_url="http://relay.invalid",
+            reports_url="http://relay.invalid",
+            public=ANY,
+            private=ANY,
+            page=ANY,
+            schedule=EpochSchedule(poll=0.02, window=600),
+        )
+        return replace(found, **changes)
+
+    def run(self, made: Experiment | None = None, items: int = ITEMS) -> CollectedRun:
+        return run_of(made or experiment(), catalog(items), self.collector())
+
+
+@dataclass(frozen=True)
+class Urls:
+    """Where relay and collector are."""
+
+    reports: str
+    relay: str
+    public: str
+    collector: str
+
+
+def free_ports(n: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        found = [held.enter_context(listen(Address(port=0))) for _ in range(n)]
+        return [one.getsockname()[1] for one in found]
+
+
+@contextlib.contextmanager
+def both(place: Place, run: CollectedRun, *, relay=None, collector=None, window=600):
+    """Relay and collector, which know each other's ports before they listen."""
+    reports, private, public, own = free_ports(4)
+    urls = Urls(
+        *(f"http://127.0.0.1:{port}" for port in (reports, private, public, own))
+    )
+    relay_settings = place.relay(
+        public=f"127.0.0.1:{reports}",
+        private=f"127.0.0.1:{private}",
+        url=urls.reports,
+        collector_url=urls.collector,
+        **(relay or {}),
+    )
+    settings = {
+        "schedule": EpochSchedule(poll=0.02, window=window),
+        **(collector or {}),
+    }
+    collector_settings = place.collector(
+        public=f"127.0.0.1:{public}",
+        private=f"127.0.0.1:{own}",
+        relay_url=urls.relay,
+        reports_url=urls.reports,
+        **settings,
+    )
+    with (
+        in_thread(serve_relay, relay_settings),
+        in_thread(serve_collector, collector_settings, run),
+    ):
+        yield urls
+
+
+def patiently(look, *, seconds: float = 60.0):
+    """What `look` gives, once it gives something."""
+    until = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < until
+        time.sleep(0.03)
+    return found
+
+
+def shards(n: int, items: int = ITEMS) -> Shards:
+    held = [
+        np.array([(user * 7 + i * i) % items for i in range(5)]) for user in range(n)
+    ]
+    return Shards.of_histories(held, n_items=items)
+
+
+def a_manifest(**changes: Any) -> EpochManifest:
+    """The manifest of an open epoch of five uploads, or more."""
+    now = int(time.time())
+    made = {
+        "run": bytes(range(16)),
+        "round": 0,
+        "report_bytes": 8,
+        "reports_per_user": 3,
+        "least_uploads": 5,
+        "most_uploads": 100,
+        "opens": now - 10,
+        "closes": now + 600,
+        "broadcast": bytes(32),
+        "relay_url": "http://relay.invalid",
+        "collector_key": bytes([7]) * 32,
+        "previous": b"",
+    }
+    return EpochManifest(**{**made, **changes})

@@ -1,0 +1,317 @@
+"""What a collector takes of a relay, what it keeps, and what it can never tell.
+
+Its relay is played here: it answers what the test says, and shuffles nothing.
+"""
+
+import sqlite3
+import stat
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from service.relay.places import Place, experiment, shards
+
+from tacit.errors import Refused
+from tacit.keys import Key
+from tacit.service import hpke
+from tacit.service.federation.simulated_clients import SimulatedClients
+from tacit.service.http import Failure
+from tacit.service.relay.accepted_epoch import accepted
+from tacit.service.relay.batches import Closing, batch_body
+from tacit.service.relay.collector import FILE_NAME, Collector, EpochSchedule
+from tacit.service.relay.manifest import read_manifest
+from tacit.service.relay.relay import EpochSigner, Status
+from tacit.service.relay.services import _signer
+from tacit.service.relay.uploads import Upload
+from tacit.service.signed_document import signature
+
+USERS = 6
+
+
+@dataclass
+class PlayedRelay:
+    """Signs and opens everything, and says of an epoch what it is told to say."""
+
+    signer: EpochSigner
+    opened: list[bytes] = field(default_factory=list)
+    voided: list[bytes] = field(default_factory=list)
+    said: Status = field(default_factory=lambda: Status("open", None))
+
+    def sign(self, document: bytes) -> bytes:
+        from tacit.service.relay.manifest import read_document
+
+        return signature(read_document(document), self.signer.key)
+
+    def open(self, sent: bytes) -> bytes:
+        self.opened.append(sent)
+        return bytes(32)
+
+    def epoch(self, epoch: bytes) -> Status:
+        return self.said
+
+    def void(self, epoch: bytes) -> None:
+        self.voided.append(epoch)
+
+
+class World:
+    """A collector whose first epoch is open, and uploads of six clients."""
+
+    def __init__(self, folder, made=None):
+        self.place = Place(folder)
+        self.run = self.place.run(made or experiment(run={"rounds": 2}))
+        self.relay = PlayedRelay(_signer(self.place.relay()))
+        self.start()
+        self.step_to("open")
+
+    def start(self):
+        self.collector = Collector(
+            self.run,
+            self.place.folder / "collector",
+            relay=self.relay,
+            relay_url="http://relay.invalid",
+            signer=_signer(self.place.collector()),
+            schedule=EpochSchedule(window=600),
+        )
+
+    def again(self):
+        self.collector.close()
+        self.start()
+
+    def step_to(self, state):
+        for _ in range(20):
+            if self.state == state:
+                return
+            self.collector.step()
+        raise AssertionError(f"never {state}: {self.state}")
+
+    @property
+    def state(self):
+        epochs = self.collector.epochs()
+        return epochs[-1].state if epochs else ""
+
+    @property
+    def manifest(self):
+        return self.collector.epochs()[-1].manifest
+
+    def uploads(self, n=USERS):
+        """Real uploads of so many clients, as a relay has them."""
+        keys = self.place.keys
+        read = {name: bytes.fromhex(keys[name]) for name in keys}
+        manifest = read_manifest(self.relay.opened[-1], **read)
+        message = self.collector.public.broadcasts[manifest.broadcast.hex()]
+        known = {0: manifest.previous} if manifest.round else {}
+        epoch = accepted(
+            self.run.invitation, manifest, message, now=manifest.opens, known=known
+        )
+        many = SimulatedClients(
+            "http://a.invalid", self.run.invitation, shards(n), Key.from_os()
+        )
+        rows = many._computed(epoch, np.arange(n))
+        return [Upload.read(epoch.sealed(row), manifest) for row in rows]
+
+    def batches(self, uploads, size=7):
+        seals = sorted(one for each in uploads for one in each.sealed)
+        return {
+            bytes([n]) * 16: batch_body(self.manifest.round_id, seals[i : i + size])
+            for n, i in enumerate(range(0, len(seals), size))
+        }
+
+    def close(self, uploads, batches):
+        made = Closing(uploads, tuple(sorted(batches)))
+        return self.collector.close_epoch(self.manifest.round_id, made.document())
+
+    def all_of(self, n=USERS):
+        batches = self.batches(self.uploads(n))
+        for id_, body in batches.items():
+            assert self.collector.take(id_, body) == 201
+        assert self.close(n, batches) == 200
+        return batches
+
+
+@pytest.fixture
+def world(tmp_path):
+    found = World(tmp_path)
+    yield found
+    found.collector.close()
+
+
+def status(work, *args):
+    with pytest.raises(Failure) as caught:
+        work(*args)
+    return caught.value.status
+
+
+def test_an_epoch_is_folded_its_key_and_messages_are_gone(world):
+    batches = world.all_of()
+    world.step_to("done")
+    files = [*(world.place.folder / "collector" / "keys").glob("*.key")]
+    assert [one.name for one in files] == ["signing.key"]
+    assert status(world.collector.take, *next(iter(batches.items()))) == 410
+    row = world.collector.epochs()[0]
+    assert (row.messages, row.dropped, row.uploads) == (6 * USERS, 0, USERS)
+    with closing(sqlite3.connect(world.place.folder / "collector" / FILE_NAME)) as file:
+        assert [*file.execute("SELECT * FROM batches")] == []
+
+
+def test_the_run_goes_on_to_a_published_model_across_restarts(world):
+    world.all_of()
+    world.again()
+    world.step_to("done")
+    world.again()
+    world.collector.step()
+    world.step_to("open")
+    assert world.manifest.round == 1
+    world.all_of()
+    for _ in range(10):
+        world.collector.step()
+    assert world.collector.is_published
+    assert (world.collector.published_run / "model.safetensors").is_file()
+
+
+class TestBatches:
+    def test_repeated_batches_are_kept_once(self, world):
+        uploads = world.uploads()
+        batches = world.batches(uploads)
+        first = next(iter(batches))
+        assert world.collector.take(first, batches[first]) == 201
+        assert world.collector.take(first, batches[first]) == 200
+        for id_, body in reversed(batches.items()):  # in whatever order
+            world.collector.take(id_, body)
+        assert world.close(USERS, batches) == 200
+        assert world.close(USERS, batches) == 200
+        assert world.collector.take(first, batches[first]) == 200
+        world.step_to("folded")
+        assert world.collector.epochs()[0].messages == 6 * USERS
+
+    def test_other_bytes_under_an_id_are_refused(self, world):
+        uploads = world.uploads()
+        [one, two, *_] = world.batches(uploads).values()
+        world.collector.take(bytes(16), one)
+        assert status(world.collector.take, bytes(16), two) == 409
+
+    def test_a_batch_after_the_closing_is_refused(self, world):
+        batches = world.all_of()
+        late = batch_body(world.manifest.round_id, [bytes(56)])
+        assert late not in batches.values()
+        assert status(world.collector.take, b"\xfe" * 16, late) == 409
+
+    def test_batches_of_other_sizes_and_epochs_are_refused(self, world):
+        epoch = world.manifest.round_id
+        for body, wanted in (
+            (b"", 404),
+            (batch_body(bytes(32), [bytes(56)]), 404),
+            (batch_body(epoch, [bytes(55)]), 400),
+            (batch_body(epoch, []), 400),
+            (batch_body(epoch, [bytes(56)]) + b"\0", 400),
+        ):
+            assert status(world.collector.take, bytes(16), body) == wanted
+
+    def test_a_batch_that_the_relay_does_not_name_is_not_read(self, world):
+        """Left of a relay that was killed: its messages came in other batches, too."""
+        uploads = world.uploads()
+        world.collector.take(
+            b"\xaa" * 16, next(iter(world.batches(uploads, 5).values()))
+        )
+        batches = world.batches(uploads)
+        for id_, body in batches.items():
+            world.collector.take(id_, body)
+        world.close(USERS, batches)
+        world.step_to("folded")
+        assert world.collector.epochs()[0].messages == 6 * USERS
+
+
+class TestClosing:
+    def test_a_batch_of_one_victim_is_not_read(self, world):
+        """A relay that forwards too few breaks what both have signed."""
+        batches = world.batches(world.uploads(1))
+        for id_, body in batches.items():
+            world.collector.take(id_, body)
+        assert status(world.close, 1, batches) == 412
+        assert world.state == "open"
+
+    def test_messages_must_be_as_many_as_the_uploads_have(self, world):
+        batches = world.batches(world.uploads())
+        for id_, body in batches.items():
+            world.collector.take(id_, body)
+        assert status(world.close, USERS + 1, batches) == 409
+        some = dict([*batches.items()][:2])
+        assert status(world.close, USERS, some) == 409
+
+    def test_missing_batches_and_other_closings_are_refused(self, world):
+        assert status(world.close, USERS, {bytes(16): b""}) == 409
+        batches = world.all_of()
+        assert status(world.close, USERS + 1, batches) == 409
+        epoch = world.manifest.round_id
+        assert status(world.collector.close_epoch, epoch, b"{}") == 400
+        some = Closing(USERS, (bytes(16),)).document()
+        assert status(world.collector.close_epoch, bytes(32), some) == 404
+
+    @pytest.mark.parametrize(
+        ("state", "why"), [("destroyed", "too few"), ("forwarded", "not here")]
+    )
+    def test_what_the_relay_destroyed_or_lost_is_void(self, world, state, why):
+        world.relay.said = Status(state, None)
+        world.collector.step()
+        world.collector.step()
+        assert world.state == "void"
+        assert why in world.collector.epochs()[0].why
+        assert world.collector.is_over
+        assert world.relay.voided == [world.manifest.round_id]
+        assert not [
+            one
+            for one in (world.place.folder / "collector" / "keys").glob("*.key")
+            if one.name != "signing.key"
+        ]
+
+
+def test_messages_that_do_not_open_are_left_out_and_counted(world):
+    uploads = world.uploads()
+    batches = world.batches(uploads)
+    id_, body = batches.popitem()
+    batches[id_] = body[:-10] + bytes(10)
+    for one in batches.items():
+        world.collector.take(*one)
+    world.close(USERS, batches)
+    world.step_to("folded")
+    row = world.collector.epochs()[0]
+    assert (row.messages, row.dropped) == (6 * USERS - 1, 1)
+
+
+def test_an_epoch_without_any_sound_message_is_void(world):
+    seals = [bytes([n]) * 56 for n in range(6 * USERS)]
+    world.collector.take(bytes(16), batch_body(world.manifest.round_id, seals))
+    world.close(USERS, {bytes(16): b""})
+    world.step_to("void")
+
+
+def test_the_key_of_an_epoch_is_its_owners_alone_and_new_each_time(world):
+    folder = world.place.folder / "collector" / "keys"
+    [one] = [p for p in folder.glob("*.key") if p.name != "signing.key"]
+    assert stat.S_IMODE(one.stat().st_mode) == 0o600
+    assert hpke.public_key(one.read_bytes()) == world.manifest.collector_key
+    first = world.manifest.collector_key
+    world.all_of()
+    world.step_to("done")
+    world.collector.step()
+    world.step_to("open")
+    assert world.manifest.collector_key != first
+
+
+def test_the_plan_reaches_the_relay_by_the_manifest(world):
+    assert (
+        world.manifest.least_uploads == world.run.invitation.plan.min_contributors == 5
+    )
+
+
+def test_a_folder_is_of_one_run(world):
+    world.collector.close()
+    world.run = world.place.run(experiment(run={"rounds": 3}))
+    with pytest.raises(Refused, match="another run"):
+        world.start()
+    world.run = world.place.run(experiment(run={"rounds": 2}))
+    world.start()
+
+
+def test_the_ledger_has_a_line_before_anybody_is_asked(world):
+    assert (world.collector.published_run / "ledger.json").is_file()

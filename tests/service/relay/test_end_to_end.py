@@ -1,0 +1,239 @@
+"""Clients, a relay and a collector over HTTP: what comes out is the simulation's.
+
+`played` computes the same reports again, from the clients' keys, and carries them over
+the simulated channel `shuffle`. Votes are whole numbers, so the models are equal bit
+for bit. A sum of floats depends on the order in its last bits, so there the collector's
+model is that of the same messages in the collector's order, bit for bit, and that of
+the simulation but for rounding.
+
+Also `tacit.service.federation.wires`: the same clients speak over either channel.
+"""
+
+import sqlite3
+from contextlib import closing
+
+import httpx
+import numpy as np
+import pytest
+from service.relay.places import GRAM, Place, both, experiment, patiently, shards
+
+from tacit.data.splits import everyone_trains
+from tacit.experiment.assemble import load_dataset
+from tacit.experiment.saved_run import SavedRun
+from tacit.keys import Key
+from tacit.method import Unmetered, enrol, participate
+from tacit.sampling import Draw
+from tacit.service.federation.client import FederationClient, Kind
+from tacit.service.federation.history_file import History
+from tacit.service.federation.simulated_clients import SimulatedClients
+from tacit.service.relay.collector import FILE_NAME
+from tacit.service.relay.messages import in_order
+from tacit.service.relay.services import run_of
+from tacit.transport.channels import Shuffle, Unlinked
+from tacit.transport.messages import Reports
+from tacit.tree import Tree
+
+ONCE = {"run": {"rounds": 2, "sampler": {"name": "once"}}}
+POPULARITY = {
+    "method": {"name": "federated_popularity"},
+    "privacy": {"mechanism": "local", "epsilon": 4.0, "votes": None},
+}
+
+
+def test_votes_of_everybody_become_a_published_model(tmp_path):
+    place = Place(tmp_path)
+    run = place.run()
+    with both(place, run) as urls:
+        many = SimulatedClients(urls.public, run.invitation, shards(12), Key.from_os())
+        counts = patiently(many.answer)
+        assert (counts.delivered, counts.clients) == (12, 12)
+        patiently(lambda: httpx.get(f"{urls.public}/v1/model").status_code == 200)
+    found = SavedRun.at(tmp_path / "collector" / "run")
+    assert found.experiment.privacy.channel == "shuffle"
+
+
+def answered(place, run, held, key, *, window=600):
+    """What the collector has learnt after each epoch, from clients with this key."""
+    with both(place, run, window=window) as urls:
+        many = SimulatedClients(urls.public, run.invitation, held, key)
+        for _ in range(run.invitation.plan.rounds):
+            counts = patiently(many.answer, seconds=600)
+            assert counts.delivered == counts.clients
+        model = f"{urls.public}/v1/model"
+        patiently(lambda: httpx.get(model).status_code == 200, seconds=600)
+    return learnt(place)
+
+
+def learnt(place) -> list[bytes]:
+    with closing(sqlite3.connect(place.folder / "collector" / FILE_NAME)) as file:
+        query = "SELECT learnt FROM epochs ORDER BY number"
+        return [one for (one,) in file.execute(query)]
+
+
+def played(run, held, key, *, chunk=None):
+    """For each round the servers that the two orders of its messages give."""
+    made, own = run.invitation, key.each(np.arange(len(held)))
+    names = SimulatedClients("http://a.invalid", made, held, key)._clients
+    clients = enrol(
+        made.method,
+        made.plan,
+        _profiles(len(held)),
+        own,
+        catalog=made.catalog,
+    )
+    assert len(names) == len(clients)
+    server = run.start
+    for number in range(made.plan.rounds):
+        broadcast = made.method.broadcast(server)
+        draw = Draw(own.at("cohort"), clients.groups, number)
+        rows = made.plan.sampler.cohort(draw, made.plan)
+        step = chunk or len(rows)
+        trees = []
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            after, reports, _ = participate(
+                made.method,
+                broadcast,
+                clients.take(some),
+                held.take(some),
+                own[some],
+                ledger=Unmetered(),
+            )
+            clients = clients.with_state(some, after.state)
+            trees.append(reports.tree)
+        tree = Tree.concatenate(trees)
+        context = made.method.context(server, broadcast, Key.from_seed(1))
+        delivery = Shuffle().carry([Reports(tree)], context)
+        by_shuffle = made.method.aggregate(server, delivery, context)
+        form = run.form(server)
+        sorted_ = form.tree(in_order(form.rows(tree)))
+        exact = made.method.aggregate(server, Unlinked(sorted_, len(tree)), context)
+        server = exact
+        yield exact, by_shuffle
+
+
+def _profiles(n):
+    from tacit.data.catalog import Profiles
+    from tacit.data.strings import Strings
+
+    return Profiles(Strings.of(str(row) for row in range(n)))
+
+
+def assert_equal(run, found, held, key, *, chunk=None, is_whole):
+    rounds = played(run, held, key, chunk=chunk)
+    for number, (exact, shuffled) in enumerate(rounds):
+        server = run.from_bytes(found[number], round=number + 1)
+        for name, value in exact.weights.items():
+            np.testing.assert_array_equal(server.weights[name], value)
+            if is_whole:
+                np.testing.assert_array_equal(
+                    server.weights[name], shuffled.weights[name]
+                )
+            else:
+                np.testing.assert_allclose(
+                    server.weights[name], shuffled.weights[name], rtol=1e-6, atol=1e-9
+                )
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_whole"),
+    [
+        ({"run": {"rounds": 2}}, True),
+        (GRAM, False),
+        (POPULARITY, False),
+        (
+            {
+                "method": {"name": "federated_popularity"},
+                "privacy": {"mechanism": "local_item", "epsilon": 4.0, "votes": None},
+            },
+            True,
+        ),
+    ],
+    ids=["fmf_ldp", "gram", "popularity", "popularity_item"],
+)
+def test_what_is_learnt_is_what_the_simulated_channel_gives(
+    tmp_path, changes, is_whole
+):
+    place, held, key = Place(tmp_path), shards(12), Key.from_seed(3)
+    run = place.run(experiment(**changes))
+    found = answered(place, run, held, key)
+    assert_equal(run, found, held, key, is_whole=is_whole)
+
+
+def test_clients_that_report_once_draw_their_round_by_themselves(tmp_path):
+    """Neither round is full, so both wait for the end of their windows."""
+    place, held, key = Place(tmp_path), shards(12), Key.from_seed(3)
+    privacy = {"min_contributors": 2}
+    run = place.run(
+        experiment(**POPULARITY | ONCE | {"privacy": POPULARITY["privacy"] | privacy})
+    )
+    found = answered(place, run, held, key, window=2)
+    assert_equal(run, found, held, key, is_whole=False)
+
+
+def test_a_real_client_joins_reports_ranks_and_has_it_in_its_ledger(tmp_path):
+    place = Place(tmp_path)
+    run = place.run()
+    with both(place, run) as urls:
+        items = ("item 1", "item 4", "item 9")
+        FederationClient.join(tmp_path / "me", urls.public, lambda _: History(items))
+        held = shards(11)
+        many = SimulatedClients(urls.public, run.invitation, held, Key.from_os())
+        assert patiently(many.answer).delivered == 11
+        with FederationClient(tmp_path / "me") as client:
+            outcome = client.once(now=True)
+            assert (outcome.kind, outcome.round) == (Kind.SENT, 0), outcome
+            assert client.once(now=True).kind in (Kind.OVER, Kind.WAITING)
+            patiently(client._over)
+            assert not {one.id for one in client.recommend(3)} & {*items}
+            shown = client.show()
+            assert [one.round for one in shown.entries] == [0]
+            assert shown.waiting == 0
+
+
+ML_1M = {
+    "data": {"source": "movielens-1m", "min_value": 0.0, "population": 6040},
+    "privacy": {"min_contributors": 1000},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "is_whole"),
+    [
+        (
+            {
+                "method": {"name": "fmf_ldp"},
+                "privacy": {"mechanism": "local_bits", "epsilon": 2.0, "votes": 10},
+                "run": {"rounds": 2},
+            },
+            True,
+        ),
+        (
+            {
+                "method": {"name": "gram", "head": 60},
+                "privacy": {"mechanism": "local", "epsilon": 4.0, "votes": None},
+                "run": {"rounds": 2},
+            },
+            False,
+        ),
+    ],
+    ids=["fmf_ldp", "gram"],
+)
+def test_ml_1m_through_relay_and_collector_is_the_simulation(
+    tmp_path, real_data, changes, is_whole
+):
+    """All 6,040 users; about a minute each on one core."""
+    archive = {"archive": str(real_data / "ml-1m.zip")}
+    wanted = {
+        **changes,
+        "data": {**ML_1M["data"], **archive},
+        "privacy": {**changes["privacy"], **ML_1M["privacy"]},
+    }
+    made = experiment(**wanted)
+    dataset = load_dataset(made)
+    held = everyone_trains(dataset).train
+    place, key = Place(tmp_path), Key.from_seed(5)
+    run = run_of(made, dataset.catalog, place.collector(), population=len(held))
+    found = answered(place, run, held, key, window=3600)
+    assert_equal(run, found, held, key, chunk=256, is_whole=is_whole)

@@ -1,0 +1,38 @@
+"""A trial on one machine: both roles as processes of their own, and a model."""
+
+import pytest
+from service.relay.places import SETTINGS
+
+from tacit.errors import Refused
+from tacit.experiment.assemble import assemble
+from tacit.experiment.settings import check_experiment
+from tacit.release import Unit, View
+from tacit.service.relay.one_machine import RelayTrial
+
+
+def assembled():
+    data = {"source": "synthetic", "validation": 10, "test": 10}
+    privacy = {**SETTINGS["privacy"], "min_contributors": 10}
+    return assemble(check_experiment({**SETTINGS, "data": data, "privacy": privacy}))
+
+
+@pytest.mark.slow
+def test_a_trial_ends_with_a_published_model(tmp_path):
+    found = RelayTrial.prepared(assembled(), tmp_path / "a", clients=20, port=0)
+    said = []
+    with found.running():
+        status = found.play(told=said.append, counted=lambda *_: None)
+    assert status["is_published"]
+    assert (found.published / "model.safetensors").is_file()
+    assert said == [
+        "round 0: 20 reports are counted; the relay mixes and forwards them"
+    ]
+    lines = found.run.assembled.simulation.account.totals
+    shown = {one.view: one.epsilon for one in lines if one.unit is Unit.USER}
+    assert shown[View.SERVER] == shown[View.COLLUSION] == pytest.approx(12.0)
+
+
+def test_a_folder_that_is_used_is_refused(tmp_path):
+    (tmp_path / "x").touch()
+    with pytest.raises(Refused, match="not empty"):
+        RelayTrial.prepared(assembled(), tmp_path, clients=20, port=0)

@@ -1,0 +1,339 @@
+"""What a relay takes, refuses, forwards and destroys; without HTTP."""
+
+import os
+import sqlite3
+from contextlib import closing
+
+import pytest
+from service.relay.places import QUICK, a_manifest
+
+from tacit.service import hpke
+from tacit.service.federation.aggregator import ticket_digest
+from tacit.service.http import Failure
+from tacit.service.relay.batches import batch_messages
+from tacit.service.relay.manifest import signed
+from tacit.service.relay.relay import Arrived, EpochSigner, Relay, RelayLimits
+from tacit.service.relay.relay_store import FILE_NAME, RelayStore
+from tacit.service.relay.uploads import Upload, sealed_size, upload
+from tacit.service.signed_document import signature, signing_public_key
+
+KEYS = {"relay": bytes([1]) * 32, "collector": bytes([2]) * 32}
+PUBLIC = {name: signing_public_key(key) for name, key in KEYS.items()}
+SIGNER = EpochSigner(KEYS["relay"], PUBLIC["relay"], PUBLIC["collector"])
+PRIVATE = bytes([9]) * 32
+
+
+class World:
+    """A relay with one open epoch, and a clock that the test sets."""
+
+    def __init__(self, folder, *, limits=QUICK, most_fresh=32_768, **changes):
+        self.folder = folder
+        self.manifest = a_manifest(collector_key=hpke.public_key(PRIVATE), **changes)
+        self.now = float(self.manifest.opens + 1)
+        self.limits, self.most_fresh = limits, most_fresh
+        self.start()
+        self.open(self.manifest)
+
+    def start(self, **kwargs):
+        store = RelayStore(self.folder, most_fresh=self.most_fresh, **kwargs)
+        self.relay = Relay(
+            store,
+            SIGNER,
+            self.limits,
+            url="http://relay.invalid",
+            clock=lambda: self.now,
+        )
+
+    def again(self, **kwargs):
+        self.relay.store.close()
+        self.start(**kwargs)
+
+    def open(self, manifest):
+        own = self.relay.sign(manifest.document())
+        other = signature(manifest, KEYS["collector"])
+        return self.relay.open(signed(manifest, relay=own, collector=other))
+
+    def upload(self, user=0, ticket=b""):
+        size = self.manifest.report_bytes
+        messages = [
+            user.to_bytes(4, "little") + bytes([n]) + bytes(size - 5)
+            for n in range(self.manifest.reports_per_user)
+        ]
+        body = upload(messages, self.manifest)
+        return Arrived(Upload.read(body, self.manifest), ticket)
+
+    def admit(self, *arrived):
+        found = self.relay.admit(self.manifest.round_id, arrived)
+        return [one if isinstance(one, int) else one.status for one in found]
+
+    def forwarded(self):
+        """All batches of the epoch, once its window is over."""
+        self.now = self.manifest.closes + 1.0
+        assert self.relay.decide() == [self.manifest.round_id]
+        row = self.relay.forwarding(self.manifest.round_id)
+        return [*self.relay.batches(row)]
+
+    def messages(self, batches):
+        size = sealed_size(self.manifest)
+        return [
+            one
+            for _, body in batches
+            for one in batch_messages(body, sealed_bytes=size)
+        ]
+
+    def rows(self, table):
+        with closing(sqlite3.connect(self.folder / FILE_NAME)) as file:
+            return [*file.execute(f"SELECT * FROM {table}")]
+
+
+@pytest.fixture
+def world(tmp_path):
+    found = World(tmp_path)
+    yield found
+    found.relay.store.close()
+
+
+def test_an_upload_is_kept_once_and_acknowledged_again(world):
+    one = world.upload()
+    assert world.admit(one) == [202]
+    assert world.admit(one) == [200]
+    assert world.admit(one, one) == [200, 200]
+    two = world.upload(2)
+    assert world.admit(two, two) == [202, 202]
+    assert len(world.rows("uploads")) == 2
+    assert len(world.rows("fresh")) == 6
+
+
+def test_what_was_acknowledged_is_there_after_a_restart(world):
+    kept = [world.upload(user) for user in range(6)]
+    assert world.admit(*kept) == [202] * 6
+    world.again()
+    assert world.admit(kept[3]) == [200]
+    sent = world.messages(world.forwarded())
+    assert sorted(sent) == sorted(m for one in kept for m in one.upload.sealed)
+
+
+def test_below_the_minimum_nothing_is_forwarded_and_all_is_destroyed(world):
+    """Also a batch of one victim: four others are not enough for anybody."""
+    kept = [world.upload(user) for user in range(4)]
+    world.admit(*kept)
+    assert world.admit(*kept) == [200] * 4  # sent again, they count once
+    world.now = world.manifest.closes + 1.0
+    assert world.relay.decide() == []
+    assert world.relay.status(world.manifest.round_id).state == "destroyed"
+    for table in ("uploads", "fresh", "segments", "used"):
+        assert world.rows(table) == []
+    held = (world.folder / FILE_NAME).read_bytes()
+    assert not any(one in held for upload in kept for one in upload.upload.sealed)
+    assert world.admit(kept[0]) == [410]
+    assert world.admit(world.upload(9)) == [410]
+
+
+def test_nothing_is_forwarded_before_the_window_is_over(world):
+    world.admit(*(world.upload(user) for user in range(20)))
+    assert world.relay.decide() == []
+    assert world.relay.status(world.manifest.round_id).uploads is None
+    world.now = world.manifest.closes - 0.01
+    assert world.relay.decide() == []
+    world.now = world.manifest.closes
+    assert world.relay.decide() == [world.manifest.round_id]
+
+
+def test_after_the_window_a_random_delay_passes(tmp_path):
+    limits = RelayLimits(most_delay=1000.0, free_bytes=0)
+    world = World(tmp_path, limits=limits)
+    world.admit(*(world.upload(user) for user in range(6)))
+    delay = world.relay.store.epochs()[0].delay
+    assert 0 < delay < 1000
+    world.now = world.manifest.closes + delay - 1e-3
+    assert world.relay.decide() == []
+    world.now = world.manifest.closes + delay
+    assert world.relay.decide()
+    world.relay.store.close()
+
+
+def test_when_everybody_has_reported_there_is_nothing_to_wait_for(tmp_path):
+    world = World(tmp_path, most_uploads=6)
+    world.admit(*(world.upload(user) for user in range(6)))
+    assert world.admit(world.upload(7)) == [409]
+    assert world.relay.decide() == [world.manifest.round_id]
+    world.relay.store.close()
+
+
+def test_late_uploads_are_refused_unless_they_are_in(world):
+    one = world.upload()
+    world.admit(one)
+    world.now = world.manifest.closes + 0.0
+    assert world.admit(one, world.upload(2)) == [200, 409]
+
+
+def test_a_ticket_is_for_one_upload_of_an_epoch(tmp_path):
+    limits = RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=True)
+    world = World(tmp_path, limits=limits)
+    world.relay.store.add_tickets(
+        [ticket_digest(b"00" * 16), ticket_digest(b"11" * 16)]
+    )
+    assert world.admit(world.upload(0)) == [401]
+    assert world.admit(world.upload(0, b"ff" * 16)) == [401]
+    first = world.upload(0, b"00" * 16)
+    assert world.admit(first, world.upload(1, b"00" * 16)) == [202, 401]
+    assert world.admit(first) == [200]  # the same bytes again
+    assert world.admit(world.upload(2, b"00" * 16)) == [401]
+    assert world.admit(world.upload(3, b"11" * 16)) == [202]
+    assert len(world.rows("uploads")) == 2
+    world.relay.store.close()
+
+
+def test_a_full_disk_keeps_nothing(tmp_path):
+    limits = RelayLimits(most_delay=0.0, free_bytes=2**62)
+    world = World(tmp_path, limits=limits)
+    assert world.admit(world.upload()) == [503]
+    assert world.rows("fresh") == []
+    world.relay.store.close()
+
+
+class TestShuffle:
+    def test_batches_hold_every_message_once_and_are_always_the_same(self, tmp_path):
+        world = World(tmp_path, most_fresh=40, report_bytes=64)
+        kept = [world.upload(user) for user in range(100)]
+        for some in [kept[i : i + 7] for i in range(0, 100, 7)]:
+            world.admit(*some)
+        assert world.rows("segments")
+        assert world.rows("fresh")
+        batches = world.forwarded()
+        sent = world.messages(batches)
+        assert sorted(sent) == sorted(m for one in kept for m in one.upload.sealed)
+        row = world.relay.forwarding(world.manifest.round_id)
+        assert [*world.relay.batches(row)] == batches
+        assert sorted(id_ for id_, _ in batches) == [*world.relay.closing(row).batches]
+        world.again()
+        row = world.relay.forwarding(world.manifest.round_id)
+        assert [*world.relay.batches(row)] == batches
+        world.relay.store.close()
+
+    def test_the_order_says_neither_who_came_first_nor_what_came_together(
+        self, tmp_path
+    ):
+        """False alarm below 1e-9: four million pairs, 6.5 deviations of the mean.
+
+        Of 400 uploads of 3 messages, the places of two messages of one upload are as
+        far apart as any two, and places do not grow with arrival.
+        """
+        world = World(tmp_path, most_fresh=300, most_uploads=400)
+        kept = [world.upload(user) for user in range(400)]
+        for i in range(0, 400, 5):
+            world.admit(*kept[i : i + 5])
+        order = {seal: n for n, seal in enumerate(world.messages(world.forwarded()))}
+        places = [[order[m] for m in one.upload.sealed] for one in kept]
+        n = len(order)
+        apart = [abs(a - b) for a, b, _ in places]
+        # |a - b| of two random places has mean n / 3 and deviation n / √18.
+        mean, deviation = n / 3, n / 18**0.5
+        assert abs(sum(apart) / 400 - mean) < 6.5 * deviation / 400**0.5
+        early = [p for one in places[:200] for p in one]
+        assert abs(sum(early) / 600 - n / 2) < 6.5 * n / (12 * 600) ** 0.5
+        world.relay.store.close()
+
+    def test_what_is_on_the_disk_has_no_time_address_or_arrival(self, world):
+        """Rows lie by random tags, and no column could hold more."""
+        kept = [world.upload(user) for user in range(9)]
+        for one in kept:
+            world.admit(one)
+        tags = [tag for _, tag, _ in world.rows("fresh")]
+        assert tags == sorted(tags)
+        with closing(sqlite3.connect(world.folder / FILE_NAME)) as file:
+            columns = {
+                table: [row[1] for row in file.execute(f"PRAGMA table_info({table})")]
+                for table in ("uploads", "fresh", "segments", "used")
+            }
+        assert columns == {
+            "uploads": ["epoch", "digest"],
+            "fresh": ["epoch", "tag", "sealed"],
+            "segments": ["number", "epoch", "body"],
+            "used": ["epoch", "ticket", "upload"],
+        }
+
+    def test_large_messages_are_forwarded_as_they_are(self, tmp_path):
+        world = World(tmp_path, report_bytes=5000, reports_per_user=1, most_fresh=2)
+        kept = [world.upload(user) for user in range(6)]
+        world.admit(*kept)
+        assert world.rows("segments") == []
+        sent = world.messages(world.forwarded())
+        assert sorted(sent) == sorted(one.upload.sealed[0] for one in kept)
+        world.relay.store.close()
+
+
+class TestEpochs:
+    def test_what_is_forwarded_is_forgotten(self, world):
+        kept = [world.upload(user) for user in range(6)]
+        world.admit(*kept)
+        world.forwarded()
+        world.relay.forwarded(world.manifest.round_id)
+        for table in ("uploads", "fresh", "segments"):
+            assert world.rows(table) == []
+        held = (world.folder / FILE_NAME).read_bytes()
+        assert not any(one in held for upload in kept for one in upload.upload.sealed)
+        with pytest.raises(Failure, match="forwarded") as caught:
+            world.relay.known(world.manifest.round_id)
+        assert caught.value.status == 410
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"least_uploads": 1}, "n_min is 1, at least 2"),
+            ({"most_uploads": 10**9}, "n_max"),
+            ({"report_bytes": 2**24}, "an upload"),
+        ],
+    )
+    def test_an_operator_signs_only_what_its_limits_allow(self, world, changes, said):
+        made = a_manifest(round=1, previous=world.manifest.round_id, **changes)
+        with pytest.raises(Failure, match=said) as caught:
+            world.relay.sign(made.document())
+        assert caught.value.status == 403
+
+    def test_an_epoch_has_one_manifest(self, world):
+        other = a_manifest(least_uploads=6)
+        with pytest.raises(Failure, match="has another manifest") as caught:
+            world.relay.sign(other.document())
+        assert caught.value.status == 403
+
+    def test_another_url_or_a_window_that_is_over_is_not_signed(self, world):
+        for changes, said in (
+            ({"relay_url": "http://b.invalid"}, "sends uploads to"),
+            ({"closes": world.manifest.opens - 5, "opens": 1}, "window is over"),
+        ):
+            with pytest.raises(Failure, match=said):
+                world.relay.sign(a_manifest(round=1, **changes).document())
+
+    def test_it_opens_only_with_both_signatures(self, world):
+        made = a_manifest(round=1, previous=world.manifest.round_id)
+        own = world.relay.sign(made.document())
+        for sent in (
+            signed(made, relay=own, collector=own),
+            signed(made, relay=bytes(64), collector=signature(made, KEYS["collector"])),
+        ):
+            with pytest.raises(Failure, match="has not signed") as caught:
+                world.relay.open(sent)
+            assert caught.value.status == 403
+
+    def test_unknown_epochs_are_told_so(self, world):
+        with pytest.raises(Failure) as caught:
+            world.relay.known(os.urandom(32))
+        assert caught.value.status == 404
+        with pytest.raises(Failure) as caught:
+            world.relay.admit(os.urandom(32), [world.upload()])
+        assert caught.value.status == 404
+
+    def test_after_a_backup_was_put_back_open_epochs_are_void(self, world):
+        """What was acknowledged since the backup is not in it."""
+        one = world.upload()
+        world.admit(one)
+        world.again(is_restored=True)
+        assert world.relay.status(world.manifest.round_id).state == "void"
+        assert world.admit(one) == [410]
+        assert world.rows("fresh") == []
+
+    def test_the_collector_hears_nothing_while_an_epoch_is_open(self, world):
+        world.admit(*(world.upload(user) for user in range(8)))
+        found = world.relay.status(world.manifest.round_id)
+        assert (found.state, found.uploads) == ("open", None)
