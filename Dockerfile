@@ -8,13 +8,18 @@
 #   docker run --rm --volume "$PWD":/work --user "$(id -u):$(id -g)" tacit plan exp.toml
 #
 # Nothing is fetched when it runs: --network none may be added.
+#
+# The services of a federation run from it too: deploy/compose.yaml. What they keep is in
+# /var/tacit, and in /var/anchor by what they notice that it was put back from a backup.
 FROM python:3.12-slim
 
 WORKDIR /source
 COPY constraints.txt pyproject.toml README.md LICENSE ./
 COPY src src
 RUN pip install --no-cache-dir --constraint constraints.txt setuptools \
-    && pip install --no-cache-dir --constraint constraints.txt --no-build-isolation '.[tables]'
+    && pip install --no-cache-dir --constraint constraints.txt --no-build-isolation '.[tables,serve]' \
+    && mkdir /var/tacit /var/anchor && chown nobody /var/tacit /var/anchor \
+    && chmod 700 /var/tacit /var/anchor
 
 # Whoever runs it need not exist in here, so what is kept between two steps of one run
 # goes where everybody may write: parsed tables, compiled kernels, fonts of plots.

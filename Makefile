@@ -7,6 +7,10 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := $(PIP) install --quiet --no-compile --constraint constraints.txt
 JOBS   ?= 2
+# Flower has an environment of its own: its bounds and those of the extra `serve` clash.
+FLOWER := .venv-flower
+FLOWER_TESTS := tests/flower tests/runtime/test_flower_client.py \
+  tests/runtime/test_flower_server.py tests/cli/test_flower_app.py
 
 # Python keeps the bytecode of what it has read, whatever the shell says: pip compiles
 # nothing here, and without bytecode every new process would compile all that it imports
@@ -17,13 +21,15 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one .venv would break it
 
-.PHONY: help demo test test-all lint types imports unit examples smoke bench docs format clean
+.PHONY: help demo test test-all test-flower test-flower-all lint types imports unit
+.PHONY: examples smoke bench docs format clean
 
 help:
 	@echo "Tacit: a recommender that learns from everyone and knows no one."
 	@echo
 	@echo "  make demo      the whole story in about a minute; writes demo/report.html"
-	@echo "  make test      lint, types, imports, docs, unit, examples, smoke: ten minutes"
+	@echo "  make test      lint, types, imports, docs, unit, examples, smoke, test-flower"
+	@echo "  make test-flower  three nodes of Flower on this machine, in .venv-flower"
 	@echo "  make test-all  that and all that takes longer, in parts; once stopped, goes on"
 	@echo "  make bench     the measured speed bars; writes bench.json"
 	@echo "  make docs      the documentation site, in site/"
@@ -38,7 +44,7 @@ help:
 demo: $(VENV)/.installed-base
 	$(BIN)/tacit demo --out demo
 
-test: lint types imports docs unit examples smoke
+test: lint types imports docs unit examples smoke test-flower
 
 test-all: $(VENV)/.installed-dev $(VENV)/.installed-docs $(VENV)/.installed-bench
 	JOBS=$(JOBS) $(BIN)/python -m benchmarks.test_all $(PARTS)
@@ -60,6 +66,12 @@ unit: $(VENV)/.installed-dev
 # has nothing left to do takes over what another has not begun.
 examples: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow" tests/test_docs.py
+
+test-flower: $(FLOWER)/.installed
+	$(FLOWER)/bin/python -m pytest -m "not slow" $(FLOWER_TESTS)
+
+test-flower-all: $(FLOWER)/.installed
+	$(FLOWER)/bin/python -m pytest $(FLOWER_TESTS)
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
@@ -103,4 +115,15 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 	@$(PINNED) setuptools
 	@$(PINNED) --no-build-isolation --editable '.$(EXTRAS)'
 	@$(if $(ALONE),$(PINNED) --no-deps $(ALONE))
+	@touch $@
+
+$(FLOWER)/.installed: pyproject.toml constraints-flower.txt
+	@$(FLOWER)/bin/python -m pip --version >/dev/null 2>&1 || { \
+	  echo "Creating $(FLOWER) ..."; $(PYTHON) -m venv --clear $(FLOWER); }
+	@echo "Installing tacit-recommender[flower] into $(FLOWER), the first time only ..."
+	@$(FLOWER)/bin/python -m pip --disable-pip-version-check install --quiet \
+	  --no-compile --constraint constraints-flower.txt 'setuptools>=77'
+	@$(FLOWER)/bin/python -m pip --disable-pip-version-check install --quiet \
+	  --no-compile --constraint constraints-flower.txt --no-build-isolation \
+	  --editable '.[flower,tables]' pytest hypothesis beartype
 	@touch $@

@@ -83,9 +83,19 @@ PARTS = (
         (*_python(f"-m pytest -n {JOBS} {SLOW} -m"), "slow or hypothesis"),
     ),
     Part(
+        "flower",
+        "nodes under Flower: five methods, kills, lies, and a front",
+        ("make", "test-flower-all"),
+    ),
+    Part(
         "kills",
         "1,400 kills lose nothing, 200 of them between a query's entry and sending",
         _python("-m benchmarks.kills --times 1400 --seed 1"),
+    ),
+    Part(
+        "federation-kills",
+        "1,000 kills of leader, helper, coordinator and client lose and double nothing",
+        _python("-m benchmarks.federation_kills --times 1000 --seed 1"),
     ),
     Part(
         "fuzz",

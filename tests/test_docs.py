@@ -48,6 +48,12 @@ PAGES = [*sorted(ROOT.glob("*.md")), *SITE]
 MODULES = [p for p in sorted((ROOT / "src").rglob("*.py")) if p.stem != "__main__"]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
+OF_FLOWER = (  # they import what has an environment of its own
+    ("tacit", "runtime", "flower_client"),
+    ("tacit", "runtime", "flower_server"),
+    ("tacit", "cli", "flower_app"),
+)
+
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)[^)]*\)")
 LONG = (  # left to `make test-all`
     "docs/audit.md",  # 25 s: every form of a method is audited
@@ -81,6 +87,8 @@ def test_example_scripts_run(script: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", MODULES, ids=_name)
 def test_doctests(file: Path) -> None:
     parts = file.relative_to(ROOT / "src").with_suffix("").parts
+    if parts in OF_FLOWER:
+        pytest.importorskip("flwr", reason="in .venv-flower: make test-flower")
     module = import_module(".".join(p for p in parts if p != "__init__"))
     found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert found.failed == 0, f"{_name(file)}: see the output above"

@@ -37,6 +37,8 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "experiment/evaluated_run": ("cli/test_train.py", "what the command prints"),
     "experiment/finished_comparison": ("cli/test_compare.py", "its files and words"),
     "experiment/planning": ("cli/test_plan.py", "what the command prints"),
+    "cli/rounds": ("cli/test_federation.py", "of a running coordinator"),
+    "service/federation/one_machine": ("cli/test_up.py", "the command's own processes"),
     "cli/evaluate": ("cli/test_train.py", "evaluates the run that was trained"),
     "cli/report": ("cli/test_train.py", "shows the run that was trained"),
     "data/parsing/csv_rows": ("data/sources/test_table.py", "the lines of a table"),
@@ -116,6 +118,47 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     ),
     "privacy/privacy": ("privacy/test_central_gaussian.py", "the interface of all"),
     "reporting/report_data": ("reporting/test_html.py", "data that a page shows"),
+    "service/federation/accepted_round": (
+        "service/federation/test_client.py",
+        "what a client compares before it answers",
+    ),
+    "service/federation/client_folder": (
+        "service/federation/test_client.py",
+        "what a client finds after a restart",
+    ),
+    "service/federation/posting": (
+        "service/federation/test_simulated_clients.py",
+        "answers, refusals and a port where nobody listens",
+    ),
+    "service/relay/overview": ("service/relay/test_services.py", "the pages of both"),
+    "service/relay/relay_endpoints": (
+        "service/relay/test_services.py",
+        "each other over HTTP",
+    ),
+    "service/relay/relay_client": (
+        "service/relay/test_services.py",
+        "each other over HTTP",
+    ),
+    "service/relay/collector_endpoints": (
+        "service/relay/test_services.py",
+        "each other over HTTP",
+    ),
+    "service/relay/forwarding": (
+        "service/relay/test_services.py",
+        "each other over HTTP",
+    ),
+    "service/relay/relay_store": (
+        "service/relay/test_relay.py",
+        "what is on the disk after every decision",
+    ),
+    "service/federation/invited_run": (
+        "service/relay/test_collected_run.py",
+        "the files of every run",
+    ),
+    "service/federation/wires": (
+        "service/relay/test_end_to_end.py",
+        "clients of both channels",
+    ),
     "testing/client_process": ("testing/test_contract.py", "the toy in a process"),
     "testing/toy": ("testing/test_contract.py", "the contract's own subject"),
     "tree/dense": ("tree/test_leaves.py", "every kind of leaf, by the same tests"),

@@ -1,0 +1,444 @@
+"""`tacit flower`: the same methods on several machines, with Flower between them."""
+
+from __future__ import annotations
+
+import json as json_module
+import secrets
+import signal
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli import console
+from tacit.cli.options import Changes, ExperimentFile, Json, OutRun, Resume
+from tacit.errors import BadRun, BadValue, Refused, Unanswered
+
+if TYPE_CHECKING:
+    from tacit.cli.flower_processes import Flwr, Process
+    from tacit.runtime.federation import Reply
+    from tacit.transport.node_answer import Share
+
+app = typer.Typer(
+    help="Run an experiment on several machines, each with a share of the users.",
+    no_args_is_help=True,
+)
+
+PORT = 9400
+_LOOK_SECONDS = 15.0  # between two questions to the SuperLink; each starts a program
+
+Folder = Annotated[
+    Path,
+    typer.Option(
+        metavar="DIR", help="Where nodes keep data, stores and logs: private."
+    ),
+]
+SuperLink = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="Where the SuperLink or its front is.")
+]
+Ca = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="ca.crt of `tacit flower keys`; without it there is no TLS.",
+        show_default=False,
+    ),
+]
+Keys = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="The folder of `tacit flower keys`, for TLS and known nodes only.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def up(
+    experiment: ExperimentFile,
+    nodes: Annotated[
+        int, typer.Option(help="SuperNodes on this machine; 0: a SuperLink alone.")
+    ] = 3,
+    folder: Folder = Path("federation"),
+    port: Annotated[
+        int, typer.Option(help="The SuperLink's port; its nodes have those above.")
+    ] = PORT,
+    keys: Keys = None,
+    changes: Changes = [],  # noqa: B006
+    json: Json = False,
+) -> None:
+    """Start a SuperLink and some nodes on this machine, until Ctrl-C.
+
+    Users are divided by a hash of their id. All of it listens on 127.0.0.1.
+
+    Example: tacit flower up exp.toml --nodes 3
+
+    Then, elsewhere: tacit flower run exp.toml --nodes 3 --out run
+    """
+    from tacit.cli.flower_processes import Flwr, Link, start_superlink, start_supernode
+
+    _end_on_sigterm()
+    ca = None if keys is None else keys / "ca.crt"
+    link = Link(f"127.0.0.1:{port}", ca)
+    for part in range(nodes):
+        _prepare(experiment, changes, folder / f"node-{part}", f"{part}/{nodes}")
+    with ExitStack() as running:
+        processes = [start_superlink(folder, port=port, keys=keys)]
+        running.callback(processes[0].stop)
+        asked = Flwr(link, folder / "flwr")
+        _wait_for_link(asked, processes[0])
+        if keys is not None:
+            for public in sorted(keys.glob("node-*.pub")):
+                asked.ask("supernode", "register", str(public.resolve()))
+        for part in range(nodes):
+            key = None if keys is None else keys / f"node-{part}.key"
+            place = folder / f"node-{part}"
+            made = start_supernode(place, link, port=port + 1 + part, key=key)
+            running.callback(made.stop)
+            processes.append(made)
+        if nodes:
+            asked.wait_for_nodes(nodes, processes)
+        _tell_up(link.address, nodes, folder, json=json)
+        _wait_for_end(processes)
+
+
+def _tell_up(address: str, nodes: int, folder: Path, *, json: bool) -> None:
+    if json:
+        console.print_json({"superlink": address, "nodes": nodes, "folder": folder})
+    else:
+        console.out().print(f"{address}: a SuperLink and {nodes} nodes, until Ctrl-C")
+    sys.stdout.flush()  # a pipe would show the address at the end only
+
+
+def _wait_for_link(asked: Flwr, process: Process) -> None:
+    """Wait until a SuperLink answers, or has ended."""
+    ends = time.monotonic() + 60.0
+    while time.monotonic() < ends:
+        process.refuse_ended()
+        try:
+            asked.nodes()
+        except Unanswered:
+            time.sleep(0.5)
+        else:
+            return
+    raise Unanswered(f"no SuperLink answers at {asked.link.address}: {process.log}")
+
+
+def _end_on_sigterm() -> None:
+    """Make SIGTERM what Ctrl-C is, so that Flower's programs are stopped as well."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _wait_for_end(processes: list[Process]) -> None:
+    try:
+        while True:
+            for process in processes:
+                process.refuse_ended()
+            time.sleep(0.5)
+    except KeyboardInterrupt:
+        console.note("stopped")
+
+
+@app.command()
+def keys(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)
+    ],
+    nodes: Annotated[int, typer.Option(help="For how many nodes.")] = 3,
+    hosts: Annotated[
+        list[str],
+        typer.Option(
+            "--host",
+            help="A name or address of the SuperLink's machine; several are allowed.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    listen: Annotated[
+        str, typer.Option(help="Where the front in nginx.conf listens.")
+    ] = "0.0.0.0:443",
+    superlink: SuperLink = f"127.0.0.1:{PORT}",
+    json: Json = False,
+) -> None:
+    """Make certificates, one pair of keys per node, and the front's nginx.conf.
+
+    Example: tacit flower keys keys --nodes 10 --host superlink.example.org
+    """
+    from tacit.cli.flower_keys import write_keys
+
+    made = write_keys(
+        folder, nodes=nodes, hosts=hosts, listen=listen, superlink=superlink
+    )
+    if json:
+        console.print_json({"files": [str(path) for path in made]})
+        return
+    console.out().print(f"{len(made)} files in {folder}; *.key are secrets")
+    console.note("next: give each node ca.crt and its own node-N.key")
+
+
+@app.command()
+def node(
+    experiment: ExperimentFile,
+    share: Annotated[
+        str, typer.Option(metavar="PART/PARTS", help="Which users: 0/4 to 3/4.")
+    ],
+    superlink: SuperLink = f"127.0.0.1:{PORT}",
+    folder: Folder = Path("node"),
+    ca: Ca = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(help="node-N.key of `tacit flower keys`.", show_default=False),
+    ] = None,
+    own: Annotated[
+        bool,
+        typer.Option(
+            "--own",
+            help="All users of the table are this node's, and on no other node; by "
+            "default those whose hash falls into the share.",
+        ),
+    ] = False,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            help="How many runs may train on these users; each spends their budget.",
+            show_default="1 in a release",
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(help="A free port on 127.0.0.1.")] = PORT + 1,
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="Read the users, and start nothing.")
+    ] = False,
+    changes: Changes = [],  # noqa: B006
+    json: Json = False,
+) -> None:
+    """Read this machine's users and answer rounds about them, until Ctrl-C.
+
+    Example: tacit flower node exp.toml --share 0/4 --superlink HOST:443 --ca ca.crt
+    --key node-0.key
+    """
+    from tacit.cli.flower_processes import Link, start_supernode
+
+    link = Link(superlink, ca)
+    n = _prepare(experiment, changes, folder, share, own=own, runs=runs)
+    if json:
+        console.print_json({"users": n, "share": share, "folder": folder})
+    else:
+        console.out().print(f"{n:,} users of share {share} are in {folder}")
+    if prepare:
+        return
+    _end_on_sigterm()
+    process = start_supernode(folder, link, port=port, key=key)
+    try:
+        _wait_for_end([process])
+    finally:
+        process.stop()
+
+
+def _prepare(
+    experiment: Path,
+    changes: list[str],
+    folder: Path,
+    share: str,
+    *,
+    own: bool = False,
+    runs: int | None = None,
+) -> int:
+    from tacit.experiment.over_nodes import prepare_node
+    from tacit.experiment.settings import read_experiment
+
+    # Absolute, because a node reads the experiment again from elsewhere.
+    settings = read_experiment(experiment.resolve(), changes)
+    return prepare_node(settings, _share(share), folder, own=own, most_runs=runs)
+
+
+def _share(text: str) -> Share:
+    from tacit.transport.node_answer import Share
+
+    part, slash, parts = text.partition("/")
+    if not slash or not part.isdigit() or not parts.isdigit():
+        raise BadValue(f"share={text!r} must be PART/PARTS, such as 0/4")
+    return Share(int(part), int(parts))
+
+
+@app.command()
+def run(
+    experiment: ExperimentFile,
+    nodes: Annotated[
+        int, typer.Option(help="Into how many shares the users are divided.")
+    ],
+    superlink: SuperLink = f"127.0.0.1:{PORT}",
+    out: OutRun = Path("run"),
+    resume: Resume = False,
+    ca: Ca = None,
+    deadline: Annotated[
+        float, typer.Option(help="Seconds of a round; who is later does not count.")
+    ] = 600.0,
+    min_nodes: Annotated[
+        int | None,
+        typer.Option(
+            help="How many nodes must answer in a round; with fewer the run stops, "
+            "to be resumed.",
+            show_default="all",
+        ),
+    ] = None,
+    changes: Changes = [],  # noqa: B006
+    json: Json = False,
+) -> None:
+    """Train an experiment over nodes, into a run directory where the SuperLink is.
+
+    Sums are divided by the planned cohort, whoever answered: the promise
+    stays that of the plan. A run that stopped goes on with --resume.
+
+    Example: tacit flower run exp.toml --nodes 3 --out run
+    """
+    from tacit.cli.flower_processes import Flwr, Link, write_bundle
+    from tacit.experiment.over_nodes import gather_over
+    from tacit.experiment.settings import read_experiment
+
+    # What would be refused is refused here, before the nodes are asked anything.
+    wanted = read_experiment(experiment.resolve(), changes)
+    gather_over(wanted, _Nobody(), shares=nodes, min_nodes=min_nodes)
+    _refuse_other_run(out, resume=resume)
+    asked = Flwr(Link(superlink, ca), out / "flower")
+    settings = {
+        "experiment": str(experiment.resolve()),
+        "changes": "\n".join(changes),
+        "out": str(out.resolve()),
+        "resume": resume,
+        "name": _name_of(out),
+        "shares": nodes,
+        "deadline": float(deadline),
+        "min-nodes": min_nodes or 0,
+    }
+    number = asked.start_run(write_bundle(out / "flower", settings))
+    with console.Bar("flower run") as bar:
+        status = _watched(asked, number, out, bar)
+    if status["status"] != "finished:completed":
+        raise Refused(
+            f"run {number} ended as {status['status']}: "
+            f"{_reason(status)}; go on with: tacit flower run {experiment} --nodes "
+            f"{nodes} --out {out} --resume"
+        )
+    _tell_result(out, number, json=json)
+
+
+class _Nobody:
+    """Nodes that are never asked: to see whether a run could be begun."""
+
+    def ask(self, question: bytes, *, round: int) -> list[Reply]:
+        """No reply at all, because nobody is there."""
+        return []
+
+
+def _refuse_other_run(out: Path, *, resume: bool) -> None:
+    if (out / "experiment.toml").exists() and not resume:
+        raise BadRun(
+            f"{out} holds a run already; continue it with --resume, or train into "
+            "another directory"
+        )
+
+
+def _name_of(out: Path) -> str:
+    """The name of the run in the stores of nodes: the same whenever it is resumed."""
+    from tacit.documents import read_document, write_document
+
+    path = out / "nodes.json"
+    if path.exists():
+        return str(read_document(path)["name"])
+    name = secrets.token_hex(8)
+    out.mkdir(parents=True, exist_ok=True)
+    write_document(path, {"name": name})
+    return name
+
+
+def _watched(asked: Flwr, number: int, out: Path, bar: Any) -> dict[str, Any]:
+    """What the SuperLink says of a run when it has ended; the bar shows its rounds."""
+    known, looked = 0, time.monotonic()
+    while True:
+        lines = _rounds(out / "metrics.jsonl")
+        for line in lines[known:]:
+            bar.round(line["round"] + 1, _planned(out), line)
+            for name, why in line["nodes"]["dropped"].items():
+                console.note(f"round {line['round']}: {name} did not count: {why}")
+        known = len(lines)
+        is_over = (out / "result.json").exists()
+        if is_over or time.monotonic() - looked > _LOOK_SECONDS:
+            status = asked.status(number)
+            looked = time.monotonic()
+            if str(status["status"]).startswith("finished"):
+                return status
+        time.sleep(0.5)
+
+
+def _rounds(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a file that another process appends to."""
+    if not path.exists():
+        return []
+    text = path.read_text("utf-8")
+    return [json_module.loads(line) for line in text.split("\n")[:-1]]
+
+
+def _planned(out: Path) -> int:
+    from tacit.documents import read_document
+
+    return int(read_document(out / "ledger.json")["rounds_planned"])
+
+
+def _reason(status: dict[str, Any]) -> str:
+    said = str(status.get("status-details", ""))
+    return said.removeprefix("ServerApp failed with exception: ") or "it gave no reason"
+
+
+def _tell_result(out: Path, number: int, *, json: bool) -> None:
+    from tacit.documents import read_document
+    from tacit.experiment.build_report import statement_of
+    from tacit.reporting.guarantees import in_short
+
+    found = read_document(out / "result.json")
+    if json:
+        console.print_json({**found, "run": out, "superlink_run": number})
+        return
+    console.tell(in_short(map(statement_of, found["epsilons"]), console.width()))
+    console.out().print(f"model: {out / 'model.safetensors'}")
+
+
+@app.command()
+def status(
+    superlink: SuperLink = f"127.0.0.1:{PORT}",
+    ca: Ca = None,
+    out: OutRun = Path("run"),
+    json: Json = False,
+) -> None:
+    """Show the nodes that are connected, the SuperLink's runs and a run's rounds.
+
+    Example: tacit flower status --out run
+    """
+    from tacit.cli.flower_processes import Flwr, Link
+
+    asked = Flwr(Link(superlink, ca), out / "flower")
+    found = {
+        "nodes": asked.nodes(),
+        "runs": asked.ask("list").get("runs", []),
+        "rounds": [
+            {"round": line["round"], **line["nodes"]}
+            for line in _rounds(out / "metrics.jsonl")
+        ],
+    }
+    if json:
+        console.print_json(found)
+        return
+    online = sum(one["status"] == "online" for one in found["nodes"])
+    console.out().print(f"{superlink}: {online} of {len(found['nodes'])} nodes online")
+    for one in found["runs"]:
+        console.out().print(f"run {one['run-id']}: {one['status']}")
+    for line in found["rounds"]:
+        told = f"round {line['round']}: {len(line['answered'])} nodes answered"
+        dropped = "; ".join(f"{n}: {why}" for n, why in line["dropped"].items())
+        console.out().print(told + (f"; {dropped}" if dropped else ""))

@@ -1,0 +1,131 @@
+"""The server under Flower: every round one message to each node, until a deadline.
+
+    grid.push_messages   the same question to every node that is there
+    grid.pull_messages   answers, one node at a time, as they come
+
+Nothing of a node can stop a round: a message that Flower cannot read, an error of the
+node's process, an answer that is late or too large is one reply with a problem, and
+`Federation` drops and names it. Flower's strategies are not used.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flwr.app import Context, Message
+from flwr.serverapp import Grid, ServerApp
+
+from tacit import check
+from tacit.errors import BadMessage
+from tacit.runtime.federation import Reply
+from tacit.runtime.flower_client import MESSAGE_TYPE, asked, carried
+
+POLL_SECONDS = 0.1  # between two looks for answers
+MOST_BYTES = 2**30  # of an answer, whatever was agreed
+
+Run = Callable[["GridNodes", Mapping[str, Any]], None]  # plays a run over the nodes
+
+
+@dataclass(frozen=True, eq=False)
+class GridNodes:
+    """The nodes of a Flower grid; `deadline` is in seconds, for a whole round.
+
+    A round waits for `shares` nodes to be there, and asks those who are when half of
+    the deadline has passed.
+    """
+
+    grid: Grid
+    shares: int
+    deadline: float
+    run: str = ""  # the run's name in the stores of nodes
+    head: str = ""  # the digest of what nodes must have agreed to
+
+    def __post_init__(self) -> None:
+        check.positive(deadline=self.deadline)
+
+    def of_run(self, run: str, *, head: str) -> GridNodes:
+        """The same nodes, asked in this run."""
+        return replace(self, run=run, head=head)
+
+    def ask(self, question: bytes, *, round: int) -> Iterator[Reply]:
+        """One reply per node that was asked, as they come."""
+        ends = time.monotonic() + self.deadline
+        there = self._there(until=ends - self.deadline / 2)
+        left = ends - time.monotonic()
+        messages = [
+            Message(asked(self.run, self.head, question), node, MESSAGE_TYPE, ttl=left)
+            for node in there
+        ]
+        ids = [*self.grid.push_messages(messages)]
+        waiting = {one: node for one, node in zip(ids, there, strict=True) if one}
+        for node in [n for one, n in zip(ids, there, strict=True) if not one]:
+            yield Reply(_named(node), None, "could not be sent the question")
+        yield from self._answers(waiting, ends)
+        for node in waiting.values():
+            yield Reply(_named(node), None, f"gave no answer in {self.deadline:g} s")
+
+    def _there(self, *, until: float) -> list[int]:
+        """The nodes that are connected: all of them, or those who are after a while."""
+        while True:
+            found = sorted(self.grid.get_node_ids())
+            if len(found) >= self.shares or time.monotonic() >= until:
+                return found
+            time.sleep(POLL_SECONDS)
+
+    def _answers(self, waiting: dict[str, int], ends: float) -> Iterator[Reply]:
+        """Replies until the deadline; whoever replied is no longer waited for."""
+        while waiting and time.monotonic() < ends:
+            for one, node in [*waiting.items()]:
+                for reply in self._pulled(one, node):
+                    waiting.pop(one, None)
+                    yield reply
+            if waiting:
+                time.sleep(POLL_SECONDS)
+
+    def _pulled(self, one: str, node: int) -> Iterable[Reply]:
+        """The reply of a node, if it is there; one at a time, so that none can harm."""
+        try:
+            found = [*self.grid.pull_messages([one])]
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as error:  # of whatever kind: these bytes came from outside
+            if type(error).__module__.startswith("httpx"):
+                raise  # the SuperLink is gone, which is nobody's reply
+            return [Reply(_named(node), None, f"cannot be read: {error!r}"[:500])]
+        return [_reply(node, message) for message in found[:1]]
+
+
+def server_app(play: Run) -> ServerApp:
+    """The app that Flower loads at the server; `play` plays a run over the nodes."""
+
+    def main(grid: Grid, context: Context) -> None:
+        settings = context.run_config
+        nodes = GridNodes(
+            grid,
+            shares=int(settings["shares"]),
+            deadline=float(settings["deadline"]),
+        )
+        play(nodes, settings)
+
+    app = ServerApp()
+    app.main()(main)
+    return app
+
+
+def _reply(node: int, message: Message) -> Reply:
+    name = _named(node)
+    if message.has_error():
+        return Reply(name, None, f"failed: {message.error.reason}"[:500])
+    try:
+        return Reply(name, carried(message.content, "answer", most=MOST_BYTES))
+    except BadMessage as error:
+        return Reply(name, None, str(error))
+    except Exception as error:  # a content of another kind
+        return Reply(name, None, f"cannot be read: {error!r}"[:500])
+
+
+def _named(node: int) -> str:
+    return f"node {node}"

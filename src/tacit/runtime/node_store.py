@@ -1,0 +1,242 @@
+"""What a node keeps on its disk: its users' private state, their counts, its answers.
+
+    run      the terms of each run: agreement, share and data; secrets of a release
+    array    private state and counts after the last round, in pieces
+    answer   which question each round was asked, and what was answered
+
+A round has two transactions. The first notes the question, before any history is read;
+the second keeps state, counts and answer together, before anything is sent. Killed in
+between, the node computes the round again from the same state and with the same draws.
+Asked the same again it sends the same bytes; asked something else in that round it says
+no. So a round is answered once, and nothing is counted twice.
+
+Only the last answer is kept: a server that goes on has its checkpoint after the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from safetensors.numpy import load, save
+
+from tacit.errors import BadRun, Damaged, Refused
+from tacit.runtime.checkpoint import parts_of, tree_of
+from tacit.runtime.secrets import Secrets
+from tacit.tree import Array, Tree
+
+FORMAT = 1  # raised whenever the tables or the names of arrays change
+_PIECE = 2**26  # bytes of an array in one row; SQLite has a limit of 10⁹
+_STATE, _TAKEN, _SPENT = "state/", "taken", "spent"
+_TABLES = """
+CREATE TABLE IF NOT EXISTS run (
+    name TEXT PRIMARY KEY, terms TEXT NOT NULL, round INTEGER NOT NULL,
+    secret_run BLOB, secret_round BLOB
+) STRICT;
+CREATE TABLE IF NOT EXISTS array (
+    run TEXT NOT NULL, name TEXT NOT NULL, piece INTEGER NOT NULL,
+    content BLOB NOT NULL, PRIMARY KEY (run, name, piece)
+) STRICT;
+CREATE TABLE IF NOT EXISTS answer (
+    run TEXT NOT NULL, round INTEGER NOT NULL, asked BLOB NOT NULL, content BLOB,
+    PRIMARY KEY (run, round)
+) STRICT;
+"""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the users of a node have after its last round."""
+
+    state: Tree
+    taken: Int64[np.ndarray, "clients parts"]
+    spent: Float64[np.ndarray, "clients"]
+    secrets: Secrets | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that a node was asked in a round, and its answer if it has one."""
+
+    digest: bytes
+    content: bytes | None = field(repr=False)
+
+
+class NodeStore:
+    """The file of one node; readable by its owner alone."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Made by us first, so that it is never readable by others.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._file = sqlite3.connect(path, isolation_level=None, timeout=60.0)
+        self._end = weakref.finalize(self, self._file.close)
+        try:
+            self._open()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise Damaged(path, f"it is no store of a node: {error}") from error
+        except BadRun:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        self._file.execute("PRAGMA synchronous = FULL")
+        self._file.execute("PRAGMA secure_delete = ON")  # a secret that went is gone
+        [found] = self._file.execute("PRAGMA user_version").fetchone()
+        if found not in (0, FORMAT):
+            raise BadRun(
+                f"{self.path} has format {found}, this program reads {FORMAT}: finish "
+                "the run with the version that began it, or give another file"
+            )
+        self._file.executescript(_TABLES)
+        self._file.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def close(self) -> None:
+        """Close the file of the store; it is closed with the last reference too."""
+        self._end()
+
+    def join(self, run: str, terms: str, enrol: Callable[[], Kept]) -> None:
+        """Begin a run under these terms; one that was begun stays as it is.
+
+        `enrol` gives what users begin with, which is drawn for everyone: once.
+        """
+        with self._transaction():
+            row = self._file.execute(
+                "SELECT terms FROM run WHERE name = ?", (run,)
+            ).fetchone()
+            if row is None:
+                self._file.execute(
+                    "INSERT INTO run VALUES (?, ?, -1, NULL, NULL)", (run, terms)
+                )
+                self._write(run, enrol())
+            elif row[0] != terms:
+                raise Refused(
+                    f"{self.path} has run '{run}' over other users, another share or "
+                    f"another plan: {row[0]} then, {terms} now; restore the data, or "
+                    "give the run another name"
+                )
+
+    def has(self, run: str) -> bool:
+        """Whether the run was begun here."""
+        found = self._file.execute("SELECT 1 FROM run WHERE name = ?", (run,))
+        return found.fetchone() is not None
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs were begun here."""
+        [n] = self._file.execute("SELECT COUNT(*) FROM run").fetchone()
+        return int(n)
+
+    def last_round(self, run: str) -> int:
+        """The last round that was answered; -1: none was."""
+        found = self._file.execute("SELECT round FROM run WHERE name = ?", (run,))
+        return int(found.fetchone()[0])
+
+    def rounds(self, run: str) -> list[int]:
+        """The rounds in which this node was asked, answered or not."""
+        found = self._file.execute(
+            "SELECT round FROM answer WHERE run = ? ORDER BY round", (run,)
+        )
+        return [number for (number,) in found]
+
+    def kept(self, run: str) -> Kept:
+        """State and counts after the last round that was answered."""
+        arrays = self._arrays(run)
+        state = {
+            n.removeprefix(_STATE): a for n, a in arrays.items() if n.startswith(_STATE)
+        }
+        first, second = self._file.execute(
+            "SELECT secret_run, secret_round FROM run WHERE name = ?", (run,)
+        ).fetchone()
+        secrets = None if first is None else Secrets(first, second)
+        return Kept(tree_of(state), arrays[_TAKEN], arrays[_SPENT], secrets)
+
+    def asked(self, run: str, round: int) -> Asked | None:
+        """What was asked in a round, and the answer; None if nothing was."""
+        row = self._file.execute(
+            "SELECT asked, content FROM answer WHERE run = ? AND round = ?",
+            (run, round),
+        ).fetchone()
+        return None if row is None else Asked(*row)
+
+    def begin(self, run: str, round: int, question: bytes) -> None:
+        """Note on the disk what a round asks, before any history is read."""
+        with self._transaction():
+            self._file.execute(
+                "INSERT OR IGNORE INTO answer VALUES (?, ?, ?, NULL)",
+                (run, round, digest_of(question)),
+            )
+
+    def keep(self, run: str, round: int, *, answer: bytes, kept: Kept) -> bytes:
+        """Keep a round's answer with the state after it; the answer to be sent.
+
+        Of two processes that answer the same round the first one's is kept: the state
+        never goes back.
+        """
+        with self._transaction():
+            asked = self.asked(run, round)
+            if asked is not None and asked.content is not None:
+                return asked.content
+            if self.last_round(run) >= round:
+                raise Refused(f"round {round} of run '{run}' is over")
+            self._write(run, kept)
+            self._file.execute(
+                "UPDATE answer SET content = NULL WHERE run = ? AND round < ?",
+                (run, round),
+            )
+            self._file.execute(
+                "UPDATE answer SET content = ? WHERE run = ? AND round = ?",
+                (answer, run, round),
+            )
+            self._file.execute("UPDATE run SET round = ? WHERE name = ?", (round, run))
+            return answer
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._file.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._file.execute("ROLLBACK")
+            raise
+        self._file.execute("COMMIT")
+
+    def _write(self, run: str, kept: Kept) -> None:
+        arrays = {_STATE + n: a for n, a in parts_of(kept.state).items()}
+        arrays |= {_TAKEN: kept.taken, _SPENT: kept.spent}
+        self._file.execute("DELETE FROM array WHERE run = ?", (run,))
+        for name, value in arrays.items():
+            content = save({"": np.asarray(value, order="C")})
+            for piece, start in enumerate(range(0, len(content), _PIECE)):
+                row = (run, name, piece, content[start : start + _PIECE])
+                self._file.execute("INSERT INTO array VALUES (?, ?, ?, ?)", row)
+        secrets = kept.secrets
+        # The secret of a round is overwritten in the step that keeps its answer.
+        self._file.execute(
+            "UPDATE run SET secret_run = ?, secret_round = ? WHERE name = ?",
+            (None, None, run) if secrets is None else (secrets.run, secrets.round, run),
+        )
+
+    def _arrays(self, run: str) -> dict[str, Array]:
+        pieces: dict[str, list[bytes]] = {}
+        rows = self._file.execute(
+            "SELECT name, content FROM array WHERE run = ? ORDER BY name, piece", (run,)
+        )
+        for name, content in rows:
+            pieces.setdefault(name, []).append(content)
+        return {name: load(b"".join(parts))[""] for name, parts in pieces.items()}
+
+
+def digest_of(question: bytes) -> bytes:
+    """Sixteen bytes that tell one question from another."""
+    return hashlib.blake2b(question, digest_size=16).digest()

@@ -1,0 +1,82 @@
+"""The apps that Flower loads play an experiment over a grid, into a run directory."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("flwr", reason="Flower is in .venv-flower: make test-flower")
+
+from flwr.app import Context, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+from runtime.test_flower_server import LocalGrid
+
+from tacit.cli import flower_app
+from tacit.documents import read_document
+from tacit.experiment.over_nodes import prepare_node
+from tacit.experiment.settings import read_experiment
+from tacit.transport.node_answer import Share
+
+EXPERIMENT = """
+[data]
+source = "synthetic"
+world = { users = 60, items = 30, events_per_user = 8.0, rank = 3, seed = 1 }
+validation = 5
+test = 5
+[method]
+name = "federated_popularity"
+max_votes = 3
+[privacy]
+channel = "secure_sum"
+[run]
+rounds = 2
+"""
+
+
+class Folders(LocalGrid):
+    """A grid whose nodes are the app of this package, each with its folder."""
+
+    def __init__(self, folders):
+        super().__init__({})
+        self.folders = folders
+
+    def get_node_ids(self):
+        return [*self.folders]
+
+    def pull_messages(self, message_ids):
+        for one in message_ids:
+            message = self.sent[one]
+            node = message.metadata.dst_node_id
+            made = Context(
+                run_id=1,
+                node_id=node,
+                node_config={"folder": str(self.folders[node])},
+                state=RecordDict(),
+                run_config={},
+            )
+            yield flower_app.client(message, made)
+
+
+def test_a_run_from_bundle_to_model(tmp_path):
+    TaskIdentity.run_id = TaskIdentity.task_id = TaskIdentity.node_id = 1
+    path = tmp_path / "exp.toml"
+    path.write_text(EXPERIMENT)
+    experiment = read_experiment(path, ["run.seed=3"])
+    folders = {part + 5: tmp_path / f"node-{part}" for part in range(2)}
+    for part, folder in enumerate(folders.values()):
+        prepare_node(experiment, Share(part, 2), folder)
+    settings = {
+        "experiment": str(path),
+        "changes": "run.seed=3",
+        "out": str(tmp_path / "run"),
+        "resume": False,
+        "name": "films",
+        "shares": 2,
+        "deadline": 20.0,
+        "min-nodes": 0,
+    }
+    made = Context(
+        run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config=settings
+    )
+    flower_app.server(Folders(folders), made)
+    assert (tmp_path / "run" / "model.safetensors").exists()
+    assert read_document(tmp_path / "run" / "ledger.json")["rounds_begun"] == 2

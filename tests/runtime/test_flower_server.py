@@ -1,0 +1,209 @@
+"""The server under Flower, on a grid in this process: no reply can stop a round."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("flwr", reason="Flower is in .venv-flower: make test-flower")
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from flwr.app import Context, Error, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid
+from flwr.supercore.task_identity import TaskIdentity
+from runtime.machines import CASES, Case
+
+from tacit.errors import BadValue, Refused
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.runtime.flower_client import answered, client_app
+from tacit.runtime.flower_server import GridNodes, server_app
+from tacit.transport.node_answer import Share
+
+COUNTED = Case(FederatedPopularity(max_votes=4), "secure_sum")
+
+
+@pytest.fixture(autouse=True)
+def _task():
+    """Messages can be made within a task of Flower's only."""
+    TaskIdentity.run_id = TaskIdentity.task_id = TaskIdentity.node_id = 1
+
+
+@dataclass
+class LocalGrid(Grid):
+    """Nodes in this process: a message is answered when it is pulled."""
+
+    apps: dict[int, ClientApp]
+    sent: dict[str, Message] = field(default_factory=dict)
+    silent: tuple[int, ...] = ()
+    unsent: tuple[int, ...] = ()
+
+    def set_run(self, run):
+        raise NotImplementedError
+
+    @property
+    def run(self):
+        raise NotImplementedError
+
+    def create_message(self, *_, **__):
+        raise NotImplementedError
+
+    def get_node_ids(self):
+        return [*self.apps]
+
+    def push_messages(self, messages):
+        ids = []
+        for message in messages:
+            node = message.metadata.dst_node_id
+            ids.append("" if node in self.unsent else f"{len(self.sent)}")
+            self.sent[f"{len(self.sent)}"] = message
+        return ids
+
+    def pull_messages(self, message_ids):
+        for one in message_ids:
+            message = self.sent[one]
+            node = message.metadata.dst_node_id
+            if node not in self.silent:
+                made = Context(
+                    run_id=1,
+                    node_id=node,
+                    node_config={},
+                    state=RecordDict(),
+                    run_config={},
+                )
+                yield self.apps[node](message, made)
+
+    def send_and_receive(self, messages, *, timeout=None):
+        raise NotImplementedError
+
+
+def grid_of(case, place, **options):
+    def app(part):
+        def build(settings, run, head):
+            return case.node(place, Share(part, 3), run=run)
+
+        return client_app(build)
+
+    return LocalGrid({10 + part: app(part) for part in range(3)}, **options)
+
+
+def over(case, place, grid, **options):
+    nodes = GridNodes(grid, shares=3, deadline=0.3).of_run("run", head="h")
+    made = case.federation(place / "unused")
+    return replace(made, nodes=nodes, **options)
+
+
+@pytest.mark.parametrize("name", ["gram", "fmf_ldp", "fedvae", "privrec", "popularity"])
+def test_a_grid_gives_what_one_machine_gives(name, tmp_path):
+    case = CASES[name]
+    made = over(case, tmp_path, grid_of(case, tmp_path))
+    alone = case.alone()
+    here, there = alone.start(), made.start()
+    while not alone.method.is_over(here.server):
+        there = replace(there, server=here.server)
+        here, _ = alone.step(here)
+        there, tally = made.step(there)
+        assert tally.dropped == {}
+        for leaf, value in here.server.weights.items():
+            np.testing.assert_allclose(
+                there.server.weights[leaf], value, rtol=1e-9, atol=1e-9
+            )
+
+
+def test_a_node_that_says_nothing_is_late(tmp_path):
+    made = over(COUNTED, tmp_path, grid_of(COUNTED, tmp_path, silent=(11,)))
+    made = replace(made, min_nodes=2)
+    _, tally = made.step(made.start())
+    assert tally.dropped == {"node 11": "gave no answer in 0.3 s"}
+    assert len(tally.answered) == 2
+
+
+def test_a_node_that_cannot_be_asked_is_named(tmp_path):
+    made = over(COUNTED, tmp_path, grid_of(COUNTED, tmp_path, unsent=(12,)))
+    made = replace(made, min_nodes=2)
+    _, tally = made.step(made.start())
+    assert tally.dropped == {"node 12": "could not be sent the question"}
+
+
+def replying(reply):
+    app = ClientApp()
+    app.query("round")(reply)
+    return app
+
+
+def failing(message, context):
+    raise RuntimeError("this is not a message")
+
+
+REPLIES = {
+    "an error": (
+        lambda m, c: Message(Error(code=3, reason="out of memory"), reply_to=m),
+        "failed: out of memory",
+    ),
+    "an empty message": (
+        lambda m, c: Message(RecordDict(), reply_to=m),
+        "needed is 'answer'",
+    ),
+    "no answer": (
+        lambda m, c: Message(answered(b"something else" * 9), reply_to=m),
+        "does not begin",
+    ),
+    "100 MB": (
+        lambda m, c: Message(answered(bytes(100 * 2**20)), reply_to=m),
+        "does not begin",
+    ),
+    "what cannot be read": (failing, "cannot be read: RuntimeError"),
+}
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_bad_reply_is_dropped_and_named(name, tmp_path):
+    reply, why = REPLIES[name]
+    grid = grid_of(COUNTED, tmp_path)
+    grid.apps[10] = replying(reply)
+    made = replace(over(COUNTED, tmp_path, grid), min_nodes=2)
+    _, tally = made.step(made.start())
+    assert [*tally.dropped] == ["node 10"]
+    assert why in tally.dropped["node 10"]
+
+
+def test_too_few_nodes_stop_the_run_with_their_names(tmp_path):
+    made = over(COUNTED, tmp_path, grid_of(COUNTED, tmp_path, silent=(10, 12)))
+    with pytest.raises(Refused, match=r"1 of 3 nodes .*node 10 gave .*node 12 gave"):
+        made.step(made.start())
+
+
+def test_a_round_waits_for_nodes_that_come_late(tmp_path):
+    grid = grid_of(COUNTED, tmp_path)
+    late = grid.apps.pop(12)
+    looked = []
+
+    class Slow(LocalGrid):
+        def get_node_ids(self):
+            looked.append(1)
+            if len(looked) == 2:
+                self.apps[12] = late
+            return [*self.apps]
+
+    made = over(COUNTED, tmp_path, Slow(grid.apps))
+    nodes = replace(made.nodes, deadline=30.0)
+    _, tally = replace(made, nodes=nodes).step(made.start())
+    assert len(tally.answered) == 3
+    assert len(looked) == 2
+
+
+def test_the_app_plays_what_it_was_given():
+    played = []
+    app = server_app(lambda nodes, settings: played.append((nodes.shares, settings)))
+    settings = {"shares": 4, "deadline": 7.0, "name": "x"}
+    made = Context(
+        run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config=settings
+    )
+    app(LocalGrid({}), made)
+    assert played == [(4, settings)]
+
+
+def test_a_deadline_is_positive():
+    with pytest.raises(BadValue, match="deadline"):
+        GridNodes(LocalGrid({}), shares=1, deadline=0.0)

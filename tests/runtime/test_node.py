@@ -1,0 +1,153 @@
+"""A node answers a round once; what it refuses depends on the question alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from runtime.machines import CASES, KEY, Case
+
+from tacit.errors import Refused
+from tacit.keys import Key
+from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.privacy import CentralGaussian, LocalPrivUnit
+from tacit.runtime.node import Node
+from tacit.runtime.node_store import NodeStore
+from tacit.transport.channels import RoundContext, partial_slots
+from tacit.transport.codec import decode_partial, encode_broadcast
+from tacit.transport.node_answer import Kind, NodeAnswer, Share
+
+CASE = Case(FederatedPopularity(max_votes=4), "secure_sum")
+SHARE = Share(1, 3)
+
+
+def question(case, *, state=None, **changes):
+    alone = case.alone()
+    state = alone.start() if state is None else state
+    broadcast = replace(alone.method.broadcast(state.server), **changes)
+    return broadcast, encode_broadcast(broadcast)
+
+
+def test_the_sum_of_its_users_has_no_noise(tmp_path):
+    """Whatever the plan's noise is: that is added once, elsewhere."""
+    noisy = replace(
+        CASE, method=FederatedPopularity(max_votes=20, privacy=CentralGaussian(9.0))
+    )
+    node = noisy.node(tmp_path, SHARE)
+    broadcast, asked = question(noisy)
+    answer = NodeAnswer.decode(node.answer(asked))
+    assert (answer.kind, answer.share) == (Kind.PARTIAL_SUM, SHARE)
+    mechanism = noisy.method.noise(broadcast, noisy.plan)
+    context = RoundContext(node.agreement.reports[0], KEY, mechanism)
+    found = decode_partial(broadcast, answer.messages[0], partial_slots(context))
+    held = node.simulation.shards
+    expected = np.zeros(20)
+    for row in range(len(held)):
+        items = np.unique(held.take([row]).items)
+        expected[items] += np.float32(1 / np.sqrt(max(len(items), 1)))
+    np.testing.assert_allclose(found.total["votes"], expected, atol=1e-6)
+
+
+def test_asked_again_it_sends_the_same_bytes(tmp_path):
+    """Also after it was closed; local noise is not drawn a second time."""
+    case = replace(CASES["fmf_ldp"], sampler=CASE.sampler)
+    node = case.node(tmp_path, SHARE)
+    _, asked = question(case)
+    said = node.answer(asked)
+    assert node.answer(asked) == said
+    node.store.close()
+    again = case.node(tmp_path, SHARE)
+    assert again.answer(asked) == said
+    assert again.store.kept("run").taken.max() == 1
+
+
+def test_a_release_draws_from_the_operating_system_and_answers_once(tmp_path):
+    case = replace(CASES["fmf_ldp"], sampler=CASE.sampler)
+    case = replace(
+        case, method=replace(case.method, privacy=LocalPrivUnit(epsilon=4.0))
+    )
+    _, asked = question(case)
+    one = case.node(tmp_path / "one", SHARE, is_release=True)
+    two = case.node(tmp_path / "two", SHARE, is_release=True)
+    said = one.answer(asked)
+    assert one.answer(asked) == said
+    assert two.answer(asked) != said
+    assert NodeAnswer.decode(said).asked == 0
+
+
+def test_killed_before_the_answer_was_kept_it_computes_the_same(tmp_path, monkeypatch):
+    case = replace(CASES["fmf_ldp"], sampler=CASE.sampler)
+    _, asked = question(case)
+    expected = case.node(tmp_path / "other", SHARE).answer(asked)
+    node = case.node(tmp_path, SHARE)
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NodeStore, "keep", killed)
+        with pytest.raises(KeyboardInterrupt):
+            node.answer(asked)
+    assert node.store.rounds("run") == [0]  # spent, as far as anybody can tell
+    assert node.store.kept("run").taken.max() == 0
+    assert node.answer(asked) == expected
+    assert node.store.kept("run").taken.max() == 1
+
+
+def refusal(node, asked):
+    answer = NodeAnswer.decode(node.answer(asked))
+    assert answer.kind is Kind.REFUSAL
+    return answer.reason
+
+
+def test_what_was_not_agreed_is_refused_and_costs_nothing(tmp_path):
+    node = CASE.node(tmp_path, SHARE)
+    _, other_plan = question(replace(CASE, rounds=7))
+    _, other_phase = question(CASE, phase=3)
+    _, too_late = question(CASE, round=99)
+    large = b"x" * (node.agreement.most_bytes + 1)
+    for asked in (other_plan, other_phase, too_late, large, b"", b"no message"):
+        assert refusal(node, asked)
+    assert node.store.rounds("run") == []
+
+
+def test_a_round_has_one_question_and_does_not_come_back(tmp_path):
+    node = CASE.node(tmp_path, SHARE)
+    alone = CASE.alone()
+    state = alone.start()
+    _, first = question(CASE, state=state)
+    share = {"share": np.full(20, 0.25)}
+    _, other = question(CASE, state=state, weights=share)
+    node.answer(first)
+    assert "another question" in refusal(node, other)
+    for _ in range(2):
+        state, _ = alone.step(state)
+        _, asked = question(CASE, state=state)
+        node.answer(asked)
+    assert "is over" in refusal(node, first)
+
+
+def test_a_run_goes_on_over_the_same_users_only(tmp_path):
+    """The same noise over other data would show the difference."""
+    node = CASE.node(tmp_path, SHARE)
+    rows = np.array([0, 2, 3, 4])
+    world = CASE.world
+    other = replace(
+        node.simulation,
+        shards=world.shards.take(rows),
+        profiles=world.profiles.take(rows),
+        numbers=rows,
+    )
+    with pytest.raises(Refused, match="other users"):
+        Node(other, SHARE, node.store, "run")
+    with pytest.raises(Refused, match="another share"):
+        Node(node.simulation, Share(2, 3), node.store, "run")
+    Node(other, SHARE, node.store, "another run")
+
+
+def test_draws_are_addressed_by_user(tmp_path):
+    """A seeded simulation on a node draws what one machine draws for these users."""
+    node = CASE.node(tmp_path, SHARE)
+    rows = node.simulation.numbers
+    assert node.simulation.key == KEY != Key.from_seed(0)
+    mine, alone = node.simulation.population.keys, CASE.alone().population.keys
+    np.testing.assert_array_equal(mine.words, alone[rows].words)

@@ -1,0 +1,138 @@
+"""A node's file: one answer per round, on the disk before it is sent."""
+
+import os
+import sqlite3
+import stat
+
+import numpy as np
+import pytest
+
+from tacit.errors import BadRun, Damaged, Refused
+from tacit.runtime import node_store
+from tacit.runtime.node_store import FORMAT, Kept, NodeStore, digest_of
+from tacit.runtime.secrets import Secrets
+from tacit.tree import Dense, Factored, Tree
+
+STATE = Tree(
+    {
+        "vector": Dense(np.arange(6.0).reshape(3, 2)),
+        "pair": Factored(np.ones((3, 1, 2)), np.full((3, 1, 4), 2.0)),
+    }
+)
+KEPT = Kept(STATE, np.array([[1], [0], [2]]), np.array([0.0, 0.5, 1.0]))
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = NodeStore(tmp_path / "deep" / "store.db")
+    made.join("run", "terms", lambda: KEPT)
+    yield made
+    made.close()
+
+
+def test_state_and_counts_come_back(store, monkeypatch):
+    monkeypatch.setattr(node_store, "_PIECE", 16)  # as if they were large
+    store.begin("run", 0, b"question")
+    store.keep("run", 0, answer=b"answer", kept=KEPT)
+    found = store.kept("run")
+    assert found.state.leaves.keys() == STATE.leaves.keys()
+    for name, leaf in STATE.leaves.items():
+        for suffix, part in leaf.parts.items():
+            np.testing.assert_array_equal(found.state.leaves[name].parts[suffix], part)
+    np.testing.assert_array_equal(found.taken, KEPT.taken)
+    np.testing.assert_array_equal(found.spent, KEPT.spent)
+    assert found.secrets is None
+
+
+def test_a_question_is_noted_first_and_only_once(store):
+    assert store.asked("run", 0) is None
+    assert store.last_round("run") == -1
+    store.begin("run", 0, b"question")
+    store.begin("run", 0, b"another")
+    asked = store.asked("run", 0)
+    assert (asked.digest, asked.content) == (digest_of(b"question"), None)
+    store.keep("run", 0, answer=b"answer", kept=KEPT)
+    assert store.asked("run", 0).content == b"answer"
+    assert store.last_round("run") == 0
+
+
+def test_a_second_process_does_not_take_the_state_back(store):
+    """It was slow; the server has asked again, and gone on."""
+    store.begin("run", 0, b"q")
+    other = Kept(STATE, KEPT.taken + 1, KEPT.spent)
+    assert store.keep("run", 0, answer=b"first", kept=other) == b"first"
+    assert store.keep("run", 0, answer=b"second", kept=KEPT) == b"first"
+    store.begin("run", 1, b"q")
+    store.keep("run", 1, answer=b"later", kept=other)
+    with pytest.raises(Refused, match="is over"):
+        store.keep("run", 0, answer=b"second", kept=KEPT)
+    assert store.last_round("run") == 1
+    np.testing.assert_array_equal(store.kept("run").taken, other.taken)
+
+
+def test_only_the_last_answer_is_kept(store):
+    for number in range(3):
+        store.begin("run", number, b"q")
+        store.keep("run", number, answer=b"a%d" % number, kept=KEPT)
+    assert [store.asked("run", n).content for n in range(3)] == [None, None, b"a2"]
+    assert store.rounds("run") == [0, 1, 2]
+
+
+def test_a_killed_transaction_leaves_what_was(store, monkeypatch):
+    store.begin("run", 0, b"q")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(NodeStore, "_write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.keep("run", 0, answer=b"a", kept=KEPT)
+    assert store.asked("run", 0).content is None
+    assert store.last_round("run") == -1
+    np.testing.assert_array_equal(store.kept("run").taken, KEPT.taken)
+
+
+def test_a_run_keeps_its_terms(store):
+    store.join("run", "terms", lambda: pytest.fail("enrolled twice"))
+    assert store.has("run")
+    with pytest.raises(Refused, match=r"run 'run'.*other terms now"):
+        store.join("run", "other terms", lambda: KEPT)
+    store.join("again", "other terms", lambda: KEPT)
+    assert store.n_runs == 2
+
+
+def test_a_secret_that_went_is_not_in_the_file(tmp_path):
+    path = tmp_path / "store.db"
+    store = NodeStore(path)
+    first = Secrets(b"R" * 32, b"first round's secret of 32 bytes")
+    begun = Kept(Tree({}), KEPT.taken, KEPT.spent, first)
+    store.join("run", "terms", lambda: begun)
+    assert first.round in path.read_bytes()
+    store.begin("run", 0, b"q")
+    later = Secrets(first.run, b"r" * 32)
+    store.keep(
+        "run",
+        0,
+        answer=b"a",
+        kept=Kept(Tree({}), KEPT.taken, KEPT.spent, later),
+    )
+    store.close()
+    assert first.round not in path.read_bytes()
+    assert later.round in path.read_bytes()
+
+
+def test_it_is_private(store):
+    assert stat.S_IMODE(os.stat(store.path).st_mode) == 0o600
+
+
+def test_what_is_no_store_is_refused(tmp_path):
+    path = tmp_path / "store.db"
+    path.write_bytes(b"no database at all, but some text" * 100)
+    with pytest.raises(Damaged, match="no store of a node"):
+        NodeStore(path)
+    other = tmp_path / "later.db"
+    with sqlite3.connect(other) as file:
+        file.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    file.close()
+    with pytest.raises(BadRun, match=f"has format {FORMAT + 1}"):
+        NodeStore(other)
