@@ -1,5 +1,6 @@
 """A node's file: one answer per round, on the disk before it is sent."""
 
+import concurrent.futures
 import os
 import sqlite3
 import stat
@@ -28,6 +29,15 @@ def store(tmp_path):
     made.join("run", "terms", lambda: KEPT)
     yield made
     made.close()
+
+
+def test_a_store_may_be_given_up_in_another_thread(tmp_path):
+    """A collector of garbage runs wherever it likes; an error there would be lost."""
+    store = NodeStore(tmp_path / "store.db")
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        thread.submit(store.close).result()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        store.has("run")
 
 
 def test_state_and_counts_come_back(store, monkeypatch):

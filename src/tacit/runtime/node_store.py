@@ -78,7 +78,10 @@ class NodeStore:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Made by us first, so that it is never readable by others.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._file = sqlite3.connect(path, isolation_level=None, timeout=60.0)
+        # One thread at a time uses it, but the last reference may go in another one.
+        self._file = sqlite3.connect(
+            path, isolation_level=None, timeout=60.0, check_same_thread=False
+        )
         self._end = weakref.finalize(self, self._file.close)
         try:
             self._open()

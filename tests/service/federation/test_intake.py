@@ -23,6 +23,7 @@ from service.federation.rounds import (
 )
 from service.federation.services import QUICK, Place, aggregators, in_thread
 
+from tacit.service.federation import operator_client
 from tacit.service.federation.aggregator import Aggregator, Limits
 from tacit.service.federation.sealing import SealedReport, body_size
 from tacit.service.federation.seed_batches import Closing
@@ -366,7 +367,7 @@ def test_a_batch_that_fails_is_told_and_the_same_bytes_count_later(
 
 def test_a_helper_that_is_away_is_waited_for_with_the_same_bytes(place, monkeypatch):
     """Stopped and started again on its port, with batches in between."""
-    monkeypatch.setattr("tacit.service.federation.operator_client._PAUSE", 0.01)
+    monkeypatch.setattr(operator_client, "_PAUSE", 0.01)
     bodies = []
     with contextlib.ExitStack() as both:
         helper = both.enter_context(contextlib.ExitStack())
