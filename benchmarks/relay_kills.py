@@ -50,6 +50,7 @@ from tacit.service.federation.wires import SHUFFLE
 from tacit.service.relay import accepted_epoch, collector, uploads
 from tacit.service.relay.collected_run import CollectedRun
 from tacit.service.relay.manifest import EpochManifest
+from tacit.service.relay.relay_store import OF_AN_EPOCH
 from tacit.service.relay.services import serve_collector, serve_relay
 
 CLIENT, DRIVER = "client", "driver"
@@ -206,7 +207,7 @@ def problems(life: Life) -> list[str]:
         found.append("what was learnt is not what these messages give")
     found += [
         f"the relay has {table} of an epoch that is forwarded"
-        for table in ("uploads", "fresh", "segments")
+        for table in OF_AN_EPOCH
         if life.rows(RELAY, f"SELECT * FROM {table}")
     ]
     if [*(folder / COLLECTOR / "keys").glob("*.key")]:

@@ -8,12 +8,18 @@ import pytest
 from service.relay.places import QUICK, a_manifest
 
 from tacit.service import hpke
+from tacit.service.relay import relay
 from tacit.service.federation.aggregator import ticket_digest
 from tacit.service.http import Failure
 from tacit.service.relay.batches import batch_messages
 from tacit.service.relay.manifest import signed
 from tacit.service.relay.relay import Arrived, EpochSigner, Relay, RelayLimits
-from tacit.service.relay.relay_store import FILE_NAME, RelayStore
+from tacit.service.relay.relay_store import (
+    FILE_NAME,
+    OF_AN_EPOCH,
+    TAG_BYTES,
+    RelayStore,
+)
 from tacit.service.relay.uploads import Upload, sealed_size, upload
 from tacit.service.signed_document import signature, signing_public_key
 
@@ -26,16 +32,16 @@ PRIVATE = bytes([9]) * 32
 class World:
     """A relay with one open epoch, and a clock that the test sets."""
 
-    def __init__(self, folder, *, limits=QUICK, most_fresh=32_768, **changes):
+    def __init__(self, folder, *, limits=QUICK, full=32_768, **changes):
         self.folder = folder
         self.manifest = a_manifest(collector_key=hpke.public_key(PRIVATE), **changes)
         self.now = float(self.manifest.opens + 1)
-        self.limits, self.most_fresh = limits, most_fresh
+        self.limits, self.full = limits, full
         self.start()
         self.open(self.manifest)
 
     def start(self, **kwargs):
-        store = RelayStore(self.folder, most_fresh=self.most_fresh, **kwargs)
+        store = RelayStore(self.folder, full=self.full, **kwargs)
         self.relay = Relay(
             store,
             SIGNER,
@@ -101,7 +107,9 @@ def test_an_upload_is_kept_once_and_acknowledged_again(world):
     two = world.upload(2)
     assert world.admit(two, two) == [202, 202]
     assert len(world.rows("uploads")) == 2
-    assert len(world.rows("fresh")) == 6
+    [(_, _, is_full, body)] = world.rows("segments")
+    assert not is_full
+    assert len(body) == 6 * (TAG_BYTES + len(one.upload.sealed[0]))
 
 
 def test_what_was_acknowledged_is_there_after_a_restart(world):
@@ -121,7 +129,7 @@ def test_below_the_minimum_nothing_is_forwarded_and_all_is_destroyed(world):
     world.now = world.manifest.closes + 1.0
     assert world.relay.decide() == []
     assert world.relay.status(world.manifest.round_id).state == "destroyed"
-    for table in ("uploads", "fresh", "segments", "used"):
+    for table in OF_AN_EPOCH:
         assert world.rows(table) == []
     held = (world.folder / FILE_NAME).read_bytes()
     assert not any(one in held for upload in kept for one in upload.upload.sealed)
@@ -188,18 +196,18 @@ def test_a_full_disk_keeps_nothing(tmp_path):
     limits = RelayLimits(most_delay=0.0, free_bytes=2**62)
     world = World(tmp_path, limits=limits)
     assert world.admit(world.upload()) == [503]
-    assert world.rows("fresh") == []
+    assert not any(world.rows(table) for table in OF_AN_EPOCH)
     world.relay.store.close()
 
 
 class TestShuffle:
     def test_batches_hold_every_message_once_and_are_always_the_same(self, tmp_path):
-        world = World(tmp_path, most_fresh=40, report_bytes=64)
+        world = World(tmp_path, full=40, report_bytes=64)
         kept = [world.upload(user) for user in range(100)]
         for some in [kept[i : i + 7] for i in range(0, 100, 7)]:
             world.admit(*some)
-        assert world.rows("segments")
-        assert world.rows("fresh")
+        sizes = {is_full for _, _, is_full, _ in world.rows("segments")}
+        assert sizes == {0, 1}
         batches = world.forwarded()
         sent = world.messages(batches)
         assert sorted(sent) == sorted(m for one in kept for m in one.upload.sealed)
@@ -219,7 +227,7 @@ class TestShuffle:
         Of 400 uploads of 3 messages, the places of two messages of one upload are as
         far apart as any two, and places do not grow with arrival.
         """
-        world = World(tmp_path, most_fresh=300, most_uploads=400)
+        world = World(tmp_path, full=300, most_uploads=400)
         kept = [world.upload(user) for user in range(400)]
         for i in range(0, 400, 5):
             world.admit(*kept[i : i + 5])
@@ -235,26 +243,30 @@ class TestShuffle:
         world.relay.store.close()
 
     def test_what_is_on_the_disk_has_no_time_address_or_arrival(self, world):
-        """Rows lie by random tags, and no column could hold more."""
+        """Messages lie by random tags, and no column could hold more."""
         kept = [world.upload(user) for user in range(9)]
         for one in kept:
             world.admit(one)
-        tags = [tag for _, tag, _ in world.rows("fresh")]
-        assert tags == sorted(tags)
+        [(_, _, _, body)] = world.rows("segments")
+        size = len(body) // 27
+        rows = [body[i : i + size] for i in range(0, len(body), size)]
+        assert rows == sorted(rows)
+        seals = [one for each in kept for one in each.upload.sealed]
+        assert sorted(one[TAG_BYTES:] for one in rows) == sorted(seals)
         with closing(sqlite3.connect(world.folder / FILE_NAME)) as file:
             columns = {
                 table: [row[1] for row in file.execute(f"PRAGMA table_info({table})")]
-                for table in ("uploads", "fresh", "segments", "used")
+                for table in OF_AN_EPOCH
             }
         assert columns == {
             "uploads": ["epoch", "digest"],
-            "fresh": ["epoch", "tag", "sealed"],
-            "segments": ["number", "epoch", "body"],
+            "segments": ["number", "epoch", "is_full", "body"],
+            "messages": ["epoch", "tag", "sealed"],
             "used": ["epoch", "ticket", "upload"],
         }
 
     def test_large_messages_are_forwarded_as_they_are(self, tmp_path):
-        world = World(tmp_path, report_bytes=5000, reports_per_user=1, most_fresh=2)
+        world = World(tmp_path, report_bytes=5000, reports_per_user=1, full=2)
         kept = [world.upload(user) for user in range(6)]
         world.admit(*kept)
         assert world.rows("segments") == []
@@ -262,14 +274,55 @@ class TestShuffle:
         assert sorted(sent) == sorted(one.upload.sealed[0] for one in kept)
         world.relay.store.close()
 
+    def test_a_transaction_that_fails_leaves_the_segment_as_it_was(
+        self, world, monkeypatch
+    ):
+        """What was not committed is neither on the disk nor remembered."""
+        first, second = world.upload(1), world.upload(2)
+        world.admit(first)
+        before = world.rows("segments")
+
+        def fails(point):
+            if point == "in_transaction":
+                raise OSError(28, "no room")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.relay, "passing", fails)
+            with pytest.raises(OSError, match="no room"):
+                world.admit(second)
+        assert world.rows("segments") == before
+        others = [world.upload(user) for user in range(3, 7)]
+        assert world.admit(*others) == [202] * 4
+        sent = world.messages(world.forwarded())
+        kept = [m for one in (first, *others) for m in one.upload.sealed]
+        assert sorted(sent) == sorted(kept)
+
 
 class TestEpochs:
+    @pytest.mark.parametrize("restarts", [False, True])
+    def test_a_full_epoch_is_forwarded_after_its_delay_and_not_at_once(
+        self, tmp_path, monkeypatch, restarts
+    ):
+        """When the last upload came would be told by forwarding at once."""
+        monkeypatch.setattr(relay._chance, "uniform", lambda low, high: high)
+        limits = RelayLimits(most_delay=30.0, free_bytes=0)
+        world = World(tmp_path, limits=limits, most_uploads=6)
+        epoch = world.manifest.round_id
+        world.admit(*(world.upload(user) for user in range(6)))
+        if restarts:
+            world.again()
+        world.now += 29.0
+        assert world.relay.decide() == []
+        world.now += 1.0
+        assert world.relay.decide() == [epoch]
+        world.relay.store.close()
+
     def test_what_is_forwarded_is_forgotten(self, world):
         kept = [world.upload(user) for user in range(6)]
         world.admit(*kept)
         world.forwarded()
         world.relay.forwarded(world.manifest.round_id)
-        for table in ("uploads", "fresh", "segments"):
+        for table in OF_AN_EPOCH:
             assert world.rows(table) == []
         held = (world.folder / FILE_NAME).read_bytes()
         assert not any(one in held for upload in kept for one in upload.upload.sealed)
@@ -331,7 +384,7 @@ class TestEpochs:
         world.again(is_restored=True)
         assert world.relay.status(world.manifest.round_id).state == "void"
         assert world.admit(one) == [410]
-        assert world.rows("fresh") == []
+        assert not any(world.rows(table) for table in OF_AN_EPOCH)
 
     def test_the_collector_hears_nothing_while_an_epoch_is_open(self, world):
         world.admit(*(world.upload(user) for user in range(8)))

@@ -279,8 +279,9 @@ class Relay:
             manifest = read_document(row.document)
             self._known[row.id] = manifest
             if row.state == OPEN:
-                n, delay = self.store.uploads(row.id), row.delay or 0.0
-                self._open[row.id] = _OpenEpoch(manifest, delay, n)
+                found = _OpenEpoch(manifest, row.delay or 0.0, float(manifest.closes))
+                found.add(self.store.uploads(row.id), self.clock())
+                self._open[row.id] = found
 
     # uploads
 
@@ -350,11 +351,11 @@ class Relay:
                 self.store.add(file, epoch, messages)
                 self.passing("in_transaction")
         except BaseException:
-            self.store.lose_count(epoch)
+            self.store.reread(epoch)
             raise
         for i in kept:
             verdicts[i] = 202
-        found.uploads += len(kept)
+        found.add(len(kept), self.clock())
         self.tally.counted += len(kept)
         self.tally.commit(began, self.clock())
         self.passing("after_commit")
@@ -391,12 +392,11 @@ class Relay:
         """Close what is due: forward all of it, or destroy it; what is to be forwarded.
 
         An epoch is due when its window is over or everybody has reported, and a random
-        delay has passed after the window.
+        delay has passed since: nobody can tell from it when the last upload came.
         """
         for epoch, found in [*self._open.items()]:
             manifest = found.manifest
-            is_full = found.uploads >= manifest.most_uploads
-            if not is_full and self.clock() < manifest.closes + found.delay:
+            if self.clock() < found.ends + found.delay:
                 continue
             if found.uploads < manifest.least_uploads:
                 self._destroy(self._row(epoch))
@@ -478,8 +478,15 @@ class _OpenEpoch:
     """An open epoch in memory: what every group of uploads needs."""
 
     manifest: EpochManifest
-    delay: float
+    delay: float  # seconds after its end
+    ends: float
     uploads: int = 0
+
+    def add(self, uploads: int, now: float) -> None:
+        """Count uploads; with everybody's the epoch ends before its window does."""
+        self.uploads += uploads
+        if self.uploads >= self.manifest.most_uploads:
+            self.ends = min(self.ends, now)
 
 
 def batch_id(row: EpochRow, number: int) -> bytes:

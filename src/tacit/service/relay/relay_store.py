@@ -2,17 +2,17 @@
 
     epochs    one row per epoch: manifest, state, secret, how much was forwarded
     uploads   digests of uploads that were acknowledged
-    fresh     sealed messages under a random tag
-    segments  the same, thousands together, sorted by tag
+    segments  thousands of short sealed messages in one body, sorted by their tags
+    messages  long sealed messages, each under its tag
     tickets   digests of tickets that were handed out
     used      which upload has used a ticket in an epoch
 
 A tag is 16 bytes of the operating system's randomness, drawn when a message comes in.
 Messages lie in the order of their tags, and that is the order in which they are
 forwarded: a shuffle of the whole epoch. Neither which messages came together nor who
-came first is on the disk. When `fresh` has grown, its messages become one segment under
-a random number: rows at random places of a large table would be written many times
-over.
+came first is on the disk. A segment is written anew, sorted, with every group of
+uploads until it is full, and the next one has another random number: a row for each
+message would take five times as long.
 
 In a file that was put back from a backup every epoch that is not over is void: what was
 acknowledged since is not in it.
@@ -22,10 +22,14 @@ from __future__ import annotations
 
 import heapq
 import os
+import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+
+import numpy as np
 
 from tacit.service.database import Database
 
@@ -40,17 +44,17 @@ CREATE TABLE epochs (id BLOB PRIMARY KEY, run BLOB NOT NULL, number INTEGER NOT 
     uploads INTEGER, sent INTEGER NOT NULL, UNIQUE (run, number)) WITHOUT ROWID;
 CREATE TABLE uploads (epoch BLOB, digest BLOB, PRIMARY KEY (epoch, digest))
     WITHOUT ROWID;
-CREATE TABLE fresh (epoch BLOB, tag BLOB, sealed BLOB NOT NULL,
-    PRIMARY KEY (epoch, tag)) WITHOUT ROWID;
 CREATE TABLE segments (number INTEGER PRIMARY KEY, epoch BLOB NOT NULL,
-    body BLOB NOT NULL);
+    is_full INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE messages (epoch BLOB, tag BLOB, sealed BLOB NOT NULL,
+    PRIMARY KEY (epoch, tag)) WITHOUT ROWID;
 CREATE TABLE tickets (ticket BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE used (epoch BLOB, ticket BLOB, upload BLOB NOT NULL,
     PRIMARY KEY (epoch, ticket)) WITHOUT ROWID;
 """
-_OF_AN_EPOCH = ("uploads", "fresh", "segments", "used")
-_MOST_SMALL = 1024  # bytes of a sealed message that is worth a segment
-_PIECE = 2**16  # bytes of a segment that are read at a time
+OF_AN_EPOCH = ("uploads", "segments", "messages", "used")
+_MOST_SHORT = 1024  # bytes of a sealed message that is put into a segment
+_PIECE = 2**14  # bytes of a segment that are read at a time
 
 
 @dataclass(frozen=True)
@@ -69,15 +73,16 @@ class EpochRow:
 
 
 class RelayStore(Database):
-    """The file of one relay. `most_fresh` is how many messages become a segment."""
+    """The file of one relay. With `full` messages or more, a segment is full."""
 
     def __init__(
-        self, folder: Path, *, is_restored: bool = False, most_fresh: int = 8192
+        self, folder: Path, *, is_restored: bool = False, full: int = 4096
     ) -> None:
-        self.most_fresh = most_fresh
+        self.full = full
         path = folder / FILE_NAME
         super().__init__(path, "relay", _TABLES, is_restored=is_restored)
-        self._fresh: dict[bytes, int] = {}
+        # By epoch, so that it need not be read: the segment that is not full.
+        self._unfilled: dict[bytes, _Segment] = {}
         if self.is_copy:
             with self.changing() as file:
                 for row in self.epochs():
@@ -111,48 +116,45 @@ class RelayStore(Database):
 
     def forget(self, file: sqlite3.Connection, row: EpochRow, *, state: str) -> None:
         """Delete all of an epoch but its name, its manifest and its state."""
-        for table in _OF_AN_EPOCH:
+        for table in OF_AN_EPOCH:
             file.execute(f"DELETE FROM {table} WHERE epoch = ?", (row.id,))
         file.execute(
             "UPDATE epochs SET state = ?, secret = NULL WHERE id = ?", (state, row.id)
         )
-        self._fresh.pop(row.id, None)
+        self.reread(row.id)
 
     # messages
 
     def add(
         self, file: sqlite3.Connection, epoch: bytes, sealed: Iterable[bytes]
     ) -> None:
-        """Keep messages under random tags, within a transaction."""
-        messages = [*sealed]
-        random = os.urandom(TAG_BYTES * len(messages))
-        tags = (random[i : i + TAG_BYTES] for i in range(0, len(random), TAG_BYTES))
-        rows = sorted(zip(tags, messages, strict=True))
-        file.executemany(
-            "INSERT INTO fresh VALUES (?, ?, ?)",
-            ((epoch, tag, one) for tag, one in rows),
-        )
-        if len(messages[0]) > _MOST_SMALL:
+        """Keep messages of one length under random tags, within a transaction."""
+        sealed = [*sealed]
+        if len(sealed[0]) > _MOST_SHORT:
+            rows = ((epoch, os.urandom(TAG_BYTES), one) for one in sealed)
+            file.executemany("INSERT INTO messages VALUES (?, ?, ?)", rows)
             return
-        if epoch not in self._fresh:
-            query = "SELECT count(*) FROM fresh WHERE epoch = ?"
-            [(self._fresh[epoch],)] = file.execute(query, (epoch,))
-        else:
-            self._fresh[epoch] += len(messages)
-        if self._fresh[epoch] >= self.most_fresh:
-            self._put_together(file, epoch)
+        kept = self._segment(file, epoch)
+        size = TAG_BYTES + len(sealed[0])
+        body = _sorted(kept.body + _tagged(sealed), size)
+        is_full = len(body) >= self.full * size
+        file.execute(
+            "INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?)",
+            (kept.number, epoch, is_full, body),
+        )
+        self._unfilled[epoch] = _Segment() if is_full else _Segment(kept.number, body)
 
-    def _put_together(self, file: sqlite3.Connection, epoch: bytes) -> None:
-        query = "SELECT tag, sealed FROM fresh WHERE epoch = ? ORDER BY tag"
-        body = b"".join(tag + one for tag, one in file.execute(query, (epoch,)))
-        number = int.from_bytes(os.urandom(8), "little") >> 1
-        file.execute("INSERT INTO segments VALUES (?, ?, ?)", (number, epoch, body))
-        file.execute("DELETE FROM fresh WHERE epoch = ?", (epoch,))
-        self._fresh[epoch] = 0
+    def reread(self, epoch: bytes) -> None:
+        """Trust the disk alone, after a transaction that was not committed."""
+        self._unfilled.pop(epoch, None)
 
-    def lose_count(self, epoch: bytes) -> None:
-        """Count again, after a transaction that was not committed."""
-        self._fresh.pop(epoch, None)
+    def _segment(self, file: sqlite3.Connection, epoch: bytes) -> _Segment:
+        """The segment of an epoch that is not full."""
+        if epoch not in self._unfilled:
+            query = "SELECT number, body FROM segments WHERE epoch = ? AND NOT is_full"
+            row = file.execute(query, (epoch,)).fetchone()
+            self._unfilled[epoch] = _Segment(*row) if row else _Segment()
+        return self._unfilled[epoch]
 
     def shuffled(self, epoch: bytes, *, sealed_bytes: int) -> Iterator[bytes]:
         """All messages of an epoch in the order of their tags.
@@ -165,9 +167,9 @@ class RelayStore(Database):
             query = "SELECT number FROM segments WHERE epoch = ?"
             numbers = [number for (number,) in file.execute(query, (epoch,))]
             parts = [_pieces(file, n, TAG_BYTES + sealed_bytes) for n in numbers]
-            query = "SELECT tag, sealed FROM fresh WHERE epoch = ? ORDER BY tag"
-            fresh = (tag + one for tag, one in file.execute(query, (epoch,)))
-            for one in heapq.merge(fresh, *parts):
+            query = "SELECT tag, sealed FROM messages WHERE epoch = ? ORDER BY tag"
+            long = (tag + one for tag, one in file.execute(query, (epoch,)))
+            for one in heapq.merge(long, *parts):
                 yield one[TAG_BYTES:]
         finally:
             file.close()
@@ -179,6 +181,29 @@ class RelayStore(Database):
         with self.writing() as file:
             rows = ((one,) for one in digests)
             file.executemany("INSERT OR IGNORE INTO tickets VALUES (?)", rows)
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """Messages with their tags, under a random number: nothing says which was first."""
+
+    number: int = field(default_factory=lambda: secrets.randbits(63))
+    body: bytes = field(default=b"", repr=False)
+
+
+def _tagged(sealed: Sequence[bytes]) -> bytes:
+    """The messages one after the other, each behind a random tag."""
+    tags = os.urandom(TAG_BYTES * len(sealed))
+    places = range(0, len(tags), TAG_BYTES)
+    pairs = zip((tags[i : i + TAG_BYTES] for i in places), sealed, strict=True)
+    return b"".join(chain.from_iterable(pairs))
+
+
+def _sorted(body: bytes, size: int) -> bytes:
+    """Messages of this size, sorted by their tags."""
+    rows = np.frombuffer(body, np.uint8).reshape(-1, size)
+    tags = np.ascontiguousarray(rows[:, :TAG_BYTES]).view(">u8")
+    return rows[np.lexsort((tags[:, 1], tags[:, 0]))].tobytes()
 
 
 def _pieces(file: sqlite3.Connection, number: int, size: int) -> Iterator[bytes]:
