@@ -29,7 +29,14 @@ from tacit.service.federation.sealing import Role, SealedReport, sealed_report
 from tacit.service.federation.seed_batches import Closing
 from tacit.service.federation.store import Store
 from tacit.service.http import Failure
-from tacit.transport.shared_sum import explicit, from_bytes, modulo, to_bytes
+from tacit.transport.shared_sum import (
+    Numbers,
+    explicit,
+    from_bytes,
+    modulo,
+    published,
+    to_bytes,
+)
 
 NUMBERS, LIMIT, SIGMA = 6, 10_000, 500
 SIGNING = {Role.LEADER: bytes([11]) * 32, Role.HELPER: bytes([12]) * 32}
@@ -82,18 +89,26 @@ def signed_by(leader: Any, helper: Any, manifest: Manifest) -> bytes:
     return signed(manifest, leader=leader.sign(document), helper=helper.sign(document))
 
 
-def without_noise(
-    manifest: Manifest, published: Sequence[bytes], seeds: Sequence[bytes]
-) -> np.ndarray:
+OVERHEARD: dict[bytes, bytes] = {}  # the seed of the noise of each published array
+
+
+def overhear(total: Numbers, *, sigma: int, seed: bytes) -> Numbers:
+    """`published`, which also notes the seed: afterwards it is on no disk."""
+    found = published(total, sigma=sigma, seed=seed)
+    OVERHEARD[to_bytes(found)] = seed
+    return found
+
+
+def without_noise(manifest: Manifest, arrays: Sequence[bytes]) -> np.ndarray:
     """What both published, added up, less the noises that follow from their seeds."""
     total = np.zeros(manifest.numbers, np.uint32)
-    for array, seed in zip(published, seeds, strict=True):
-        noise = Noise(seed).draw(manifest.sigma**2, manifest.numbers)
+    for array in arrays:
+        noise = Noise(OVERHEARD[array]).draw(manifest.sigma**2, manifest.numbers)
         total += from_bytes(array, manifest.numbers) - modulo(noise)
     return total.view(np.int32).astype(np.int64)
 
 
-def noise_seed(folder: Path, round_id: bytes) -> bytes:
+def seed_on_disk(folder: Path, round_id: bytes) -> bytes | None:
     """The seed of an aggregator's noise, as it stands on its disk."""
     file = sqlite3.connect(f"file:{folder / 'aggregator.db'}?mode=ro", uri=True)
     [(found,)] = file.execute("SELECT noise FROM rounds WHERE id = ?", (round_id,))
@@ -143,11 +158,7 @@ class Pair:
     def plain_sum(self, manifest: Manifest) -> np.ndarray:
         """The sum of a round without its noises."""
         leader, helper = self.close(manifest)
-        seeds = [
-            noise_seed(self.place.folder / role, manifest.round_id)
-            for role in ("leader", "helper")
-        ]
-        return without_noise(manifest, [leader.published, helper], seeds)
+        return without_noise(manifest, [leader.published, helper])
 
 
 def _at_last(
@@ -263,9 +274,7 @@ class Local:
 
     def plain_sum(self, manifest: Manifest) -> np.ndarray:
         leader, helper = self.close(manifest)
-        folders = [self.folder / name for name in ("leader", "helper")]
-        seeds = [noise_seed(one, manifest.round_id) for one in folders]
-        return without_noise(manifest, [leader.published, helper], seeds)
+        return without_noise(manifest, [leader.published, helper])
 
 
 def closed(

@@ -15,6 +15,7 @@ from service.federation.rounds import (
     LIMIT,
     LIMITS,
     NUMBERS,
+    OVERHEARD,
     SIGMA,
     SIGNING,
     Local,
@@ -69,6 +70,7 @@ EXACT = Limits(
     least_reports=10,
     most_reports=100,
     least_window=60,
+    most_window=3000,
     most_numbers=NUMBERS,
     free_bytes=0,
 )
@@ -83,21 +85,36 @@ WITHIN = {"least_reports": 10, "most_reports": 100}
         ({"least_reports": 9}, "n_min"),
         ({"most_reports": 101}, "n_max"),
         ({"opens": 1000, "closes": 1059}, "the window"),
+        ({"opens": 500, "closes": 1052}, "the rest of the window"),
+        ({"opens": 3000, "closes": 4001}, "the time until it closes"),
         ({"numbers": NUMBERS + 1}, "d is"),
     ],
 )
 def test_an_operator_signs_up_to_its_limits_and_no_further(local, changes, name):
     base = replace(local.manifest(**WITHIN), opens=1000, closes=1060)
-    EXACT.check(base)
+    EXACT.check(base, now=1000)
+    EXACT.check(replace(base, closes=4000), now=1000)
+    EXACT.check(replace(base, opens=500, closes=1053), now=1000)
     with pytest.raises(Failure, match=f"does not sign it: .*{name}") as found:
-        EXACT.check(replace(base, **changes))
+        EXACT.check(replace(base, **changes), now=1000)
     assert (found.value.status, found.value.kind) == (403, "Limits")
+
+
+def test_what_was_signed_is_signed_again_however_little_is_left(local):
+    """A coordinator that was killed asks again, and must get the same."""
+    manifest = local.manifest()
+    local.leader.limits = replace(local.leader.limits, least_window=600)
+    first = local.leader.sign(manifest.document())
+    local.now = manifest.closes - 1
+    assert local.leader.sign(manifest.document()) == first
+    late = replace(manifest, round=0, run=bytes(16), leader_key=bytes(32))
+    refused(lambda: local.leader.sign(late.document()), 403, "Limits")
 
 
 def test_all_passed_limits_are_named_at_once(local):
     far = replace(local.manifest(**WITHIN), sigma=1, least_reports=1, most_reports=999)
     with pytest.raises(Failure, match=r"sigma .*; n_min .*; n_max "):
-        EXACT.check(far)
+        EXACT.check(far, now=far.opens)
 
 
 @pytest.mark.parametrize(
@@ -557,9 +574,8 @@ def test_noise_of_two_rounds_and_two_operators_is_never_the_same(local):
     for _ in range(3):
         manifest = local.open()
         local.admit(manifest, sealed(manifest, REPORTS[0]))
-        local.close(manifest)
-        for one in (local.leader, local.helper):
-            seeds.add(one.store.round(manifest.round_id).noise)
+        leader, helper = local.close(manifest)
+        seeds |= {OVERHEARD[leader.published], OVERHEARD[helper]}
     assert len(seeds) == 6
 
 
@@ -693,8 +709,9 @@ def test_the_noise_of_a_round_is_that_of_its_stored_seed(local):
     manifest = local.open()
     local.admit(manifest, *(sealed(manifest, one) for one in REPORTS))
     [(halves,)] = local.leader.store.file.execute("SELECT halves FROM totals")
-    leader, _ = local.close(manifest)
+    local.leader.close(manifest.round_id)
     seed = local.leader.store.round(manifest.round_id).noise
+    leader, _ = local.close(manifest)
     noise = modulo(Noise(seed).draw(SIGMA**2, NUMBERS))
     found = from_bytes(leader.published, NUMBERS)
     assert (found == from_bytes(halves, NUMBERS) + noise).all()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import httpx
 import numpy as np
 import pytest
-from service.federation.rounds import noise_seed, sealed, without_noise
+from service.federation.rounds import sealed, seed_on_disk, without_noise
 from service.federation.services import (
     Place,
     a_run,
@@ -119,13 +119,9 @@ def test_what_the_coordinator_adds_up_is_the_plain_sum_and_two_noises(world):
     world.send(found, reports)
     step_until(found, states.BOTH_CLOSED)
     [row] = found.rounds()
-    seeds = [
-        noise_seed(world.place.folder / role, row.manifest.round_id)
-        for role in ("leader", "helper")
-    ]
     added = states._sum_of(row)
     arrays = [added.leader, added.helper]
-    plain = without_noise(row.manifest, arrays, seeds)
+    plain = without_noise(row.manifest, arrays)
     assert (plain == reports.sum(axis=0)).all()
     assert added.reports == 7
 
@@ -358,7 +354,7 @@ def test_a_leader_that_lies_about_its_batches_voids_the_round(world, monkeypatch
         file.execute("UPDATE rounds SET closing = ?", (lie,))
     step_until(found, states.VOID)
     assert "is not known here" in found.rounds()[-1].why
-    seed = noise_seed(world.place.folder / "helper", row.manifest.round_id)
+    seed = seed_on_disk(world.place.folder / "helper", row.manifest.round_id)
     assert seed is None
 
 

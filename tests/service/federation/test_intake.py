@@ -15,9 +15,9 @@ import pytest
 from service.federation.rounds import (
     NUMBERS,
     http_pair,
-    noise_seed,
     random_reports,
     sealed,
+    seed_on_disk,
     signed_by,
     without_noise,
 )
@@ -443,7 +443,7 @@ def test_a_restored_aggregator_gives_up_its_open_rounds(place, role):
             headers={"authorization": f"Bearer {secret}"},
         )
         assert closing.status_code == 410
-        assert noise_seed(place.folder / role, manifest.round_id) is None
+        assert seed_on_disk(place.folder / role, manifest.round_id) is None
 
 
 @contextlib.contextmanager
@@ -522,11 +522,7 @@ def test_services_connect_to_nobody_but_loopback(place, monkeypatch):
         for one in REPORTS[:3]:
             assert pair.post(manifest, sealed(manifest, one)).status_code == 200
         leader, helper = pair.close(manifest)
-        seeds = [
-            noise_seed(place.folder / role, manifest.round_id)
-            for role in ("leader", "helper")
-        ]
-    found = without_noise(manifest, [leader.published, helper], seeds)
+    found = without_noise(manifest, [leader.published, helper])
     assert (found == REPORTS[:3].sum(axis=0)).all()
     assert seen
     assert {host for host, *_ in seen} == {"127.0.0.1"}

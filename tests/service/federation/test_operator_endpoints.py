@@ -11,9 +11,9 @@ from service.federation.rounds import (
     NUMBERS,
     SIGMA,
     http_pair,
-    noise_seed,
     random_reports,
     sealed,
+    seed_on_disk,
     signed_by,
 )
 from service.federation.services import Place
@@ -299,10 +299,9 @@ def test_two_closes_at_once_have_one_noise(pair, batches):
     assert len(won) == 1
     assert statuses.count(409) == 4
     [chosen] = won
-    seed = noise_seed(pair.place.folder / "helper", batches.round_id)
     first = closed(pair, batches, chosen).content
     assert closed(pair, batches, chosen).content == first
-    assert noise_seed(pair.place.folder / "helper", batches.round_id) == seed
+    assert seed_on_disk(pair.place.folder / "helper", batches.round_id) is None
 
 
 def test_closing_and_deleting_at_once_end_in_one_of_the_two(pair):
@@ -320,7 +319,7 @@ def test_closing_and_deleting_at_once_end_in_one_of_the_two(pair):
         assert {one.status_code for one in answers} <= {200, 410}
         assert len({one.content for one in answers if one.status_code == 200}) <= 1
         assert close(pair, manifest, role="leader").status_code == 410
-        assert noise_seed(pair.place.folder / "leader", manifest.round_id) is None
+        assert seed_on_disk(pair.place.folder / "leader", manifest.round_id) is None
 
 
 def test_reports_and_a_closing_at_once_all_hear_the_truth(pair):

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import numpy as np
 import pytest
-from service.federation.rounds import noise_seed, without_noise
+from service.federation.rounds import without_noise
 from service.federation.services import (
     Place,
     a_run,
@@ -94,11 +94,7 @@ def test_services_channel_and_plain_sum_agree_in_every_number(place, changes, n)
             send(http, urls, row.manifest, bodies)
             step_until(found, states.BOTH_CLOSED)
             added = states._sum_of(found.rounds()[-1])
-            seeds = [
-                noise_seed(place.folder / role, row.manifest.round_id)
-                for role in ("leader", "helper")
-            ]
-            services = without_noise(row.manifest, [added.leader, added.helper], seeds)
+            services = without_noise(row.manifest, [added.leader, added.helper])
             plain, count = shared.total([reports.tree])
             assert count == added.reports == n
             assert (services == signed(plain)).all()

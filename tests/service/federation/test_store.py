@@ -1,13 +1,16 @@
 """What an aggregator keeps: keys of one round, rows in no order, nothing of a copy."""
 
 import shutil
+import sqlite3
 import stat
+from contextlib import closing
 
 import pytest
-from service.federation.rounds import Local, random_reports, sealed
+from service.federation.rounds import OVERHEARD, Local, random_reports, sealed
 
 from tacit.errors import Refused
-from tacit.service.federation.store import DELETED, VOID, Store
+from tacit.service.federation.aggregator import Limits
+from tacit.service.federation.store import DELETED, OPEN, VOID, Store
 from tacit.service.http import Failure
 
 RUN = bytes(range(16))
@@ -106,20 +109,89 @@ def test_of_a_deleted_round_a_digest_stays(local):
 
 
 @pytest.mark.parametrize("role", ["leader", "helper"])
-def test_ids_seeds_and_noise_of_a_deleted_round_are_on_no_disk(local, tmp_path, role):
+def test_ids_of_a_deleted_round_are_on_no_disk(local, tmp_path, role):
     manifest = local.open()
     reports = send(local, manifest)
     local.close(manifest)
-    aggregator = getattr(local, role)
-    noise = aggregator.store.round(manifest.round_id).noise
-    canaries = [noise, *(one.report_id for one in reports)]
-    if role == "helper":
-        canaries += [one.for_helper for one in reports]
+    canaries = [one.report_id for one in reports]
     before = on_disk(tmp_path / role)
     assert all(one in before for one in canaries)
-    aggregator.delete(manifest.round_id)
+    getattr(local, role).delete(manifest.round_id)
     after = on_disk(tmp_path / role)
     assert not any(one in after for one in canaries)
+
+
+@pytest.mark.parametrize("role", ["leader", "helper"])
+def test_nothing_on_the_disk_of_a_closed_round_takes_its_noise_off(
+    local, tmp_path, role
+):
+    """Neither seed, halves nor key: a coordinator need not come back to delete them."""
+    manifest = local.open()
+    reports = send(local, manifest)
+    aggregator = getattr(local, role)
+    key = aggregator.store.private_key(manifest.run, manifest.round)
+    canaries = {"key": key}
+    if role == "leader":
+        [(canaries["halves"],)] = aggregator.store.file.execute(
+            "SELECT halves FROM totals"
+        )
+    else:
+        canaries |= {f"seed {n}": one.for_helper for n, one in enumerate(reports)}
+    before = on_disk(tmp_path / role)
+    assert all(one in before for one in canaries.values())
+    leader, helper = local.close(manifest)
+    canaries["noise"] = OVERHEARD[leader.published if role == "leader" else helper]
+    after = on_disk(tmp_path / role)
+    assert [name for name, one in canaries.items() if one in after] == []
+    # What was counted is known still, so that nobody hears another answer.
+    assert local.admit(manifest, *reports) == [200] * len(reports)
+    assert local.close(manifest) == (leader, helper)
+
+
+@pytest.mark.parametrize("role", ["leader", "helper"])
+def test_a_key_that_a_closed_round_has_again_is_deleted_at_the_start(
+    local, tmp_path, role
+):
+    """A disk may lose a deletion, and a backup has what was deleted."""
+    manifest = local.open()
+    send(local, manifest)
+    [path] = (tmp_path / role / "keys").glob("*.key")
+    content = path.read_bytes()
+    local.close(manifest)
+    assert not path.exists()
+    path.write_bytes(content)
+    local.start()
+    assert not path.exists()
+
+
+def test_a_live_copy_that_was_put_back_voids_what_is_open(local, tmp_path):
+    """Also one that was made while the round was open: it lacks counted reports."""
+    manifest = local.open()
+    send(local, manifest, REPORTS[:1])
+    copy = tmp_path / "copy.db"
+    with closing(sqlite3.connect(copy)) as file:
+        local.leader.store.file.backup(file)
+    send(local, manifest, REPORTS[1:2])
+    local.leader.store.close()
+    for path in (tmp_path / "leader").glob("aggregator.db*"):
+        path.unlink()
+    copy.rename(tmp_path / "leader" / "aggregator.db")
+    local.start()
+    assert local.leader.status(manifest.round_id) == (VOID, 0)
+
+
+def test_a_round_that_nobody_asks_for_is_void_a_month_after_its_window(local, tmp_path):
+    manifest = local.open()
+    send(local, manifest)
+    local.now = manifest.closes + Limits(1.0).most_wait
+    for one in (local.leader, local.helper):
+        one.expire()
+        assert one.status(manifest.round_id)[0] == OPEN
+    local.now += 1
+    for one in (local.leader, local.helper):
+        one.expire()
+        assert one.status(manifest.round_id) == (VOID, 0)
+    assert not [*tmp_path.glob("*/keys/*.key")]
 
 
 def on_disk(folder) -> bytes:

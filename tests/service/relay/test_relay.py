@@ -8,9 +8,9 @@ import pytest
 from service.relay.places import QUICK, a_manifest
 
 from tacit.service import hpke
-from tacit.service.relay import relay
 from tacit.service.federation.aggregator import ticket_digest
 from tacit.service.http import Failure
+from tacit.service.relay import relay
 from tacit.service.relay.batches import batch_messages
 from tacit.service.relay.manifest import signed
 from tacit.service.relay.relay import Arrived, EpochSigner, Relay, RelayLimits

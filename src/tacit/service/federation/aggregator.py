@@ -12,7 +12,9 @@
 
 *Promise.* A report that was acknowledged is in the sum exactly once, one that never was
 at most once, and no round is published twice with different noise: the chosen batches
-and the seed of the noise are on the disk before anything is computed from them.
+and the seed of the noise are on the disk before anything is computed from them. The
+step that keeps the result erases the seed, the halves and the key: nobody who gets the
+disk later can take the noise off.
 
 A leader keeps halves in memory until they are added up; what is on its disk is a sum.
 A batch that the helper has and the leader has not counted is never chosen.
@@ -72,6 +74,7 @@ from tacit.transport.shared_sum import (
 )
 
 Pass = Callable[[bytes, bytes, bytes], bytes]  # round, batch, body -> taken
+DAY = 86_400  # seconds
 _AWAY = 5  # seconds after which a client may ask again if the helper is away
 _FULL = 30  # and if the disk is
 
@@ -83,7 +86,9 @@ class Limits:
     least_multiplier: float  # σ / √L of its own noise
     least_reports: int = 1  # n_min
     most_reports: int = 1_000_000  # n_max
-    least_window: int = 1  # seconds
+    least_window: int = 1  # seconds, from now or from the opening if that is later
+    most_window: int = 31 * DAY  # until it closes
+    most_wait: int = 31 * DAY  # after the window: then a round is void without a word
     most_numbers: int = MOST_NUMBERS
     free_bytes: int = 256 * 2**20  # with less room on the disk, nothing is taken
     needs_tickets: bool = False  # leader
@@ -95,10 +100,21 @@ class Limits:
             most_reports=self.most_reports,
             most_numbers=self.most_numbers,
         )
-        check.not_negative(least_window=self.least_window, free_bytes=self.free_bytes)
+        check.not_negative(
+            least_window=self.least_window,
+            most_wait=self.most_wait,
+            free_bytes=self.free_bytes,
+        )
+        check.count(most_window=self.most_window)
 
-    def check(self, manifest: Manifest) -> None:
-        """Refuse a manifest that passes a limit."""
+    def check(self, manifest: Manifest, now: float) -> None:
+        """Refuse a manifest that passes a limit.
+
+        What is over of the window does not count: clients that have a moment only would
+        all send at once, and tell who was there just then.
+        """
+        window = manifest.closes - manifest.opens
+        left = manifest.closes - max(manifest.opens, now)
         allowed = {
             "sigma over the root of limit": (
                 manifest.multiplier >= self.least_multiplier * (1 - 1e-9),
@@ -113,8 +129,17 @@ class Limits:
                 f"{manifest.most_reports:,}, at most {self.most_reports:,}",
             ),
             "the window": (
-                manifest.closes - manifest.opens >= self.least_window,
-                f"{manifest.closes - manifest.opens} s, at least {self.least_window} s",
+                window >= self.least_window,
+                f"{window} s, at least {self.least_window} s",
+            ),
+            "the rest of the window": (
+                # A tenth and a second may go by until a manifest is here.
+                left >= 0.9 * self.least_window - 1,
+                f"{left:.0f} s, with at least {self.least_window} s when it is signed",
+            ),
+            "the time until it closes": (
+                manifest.closes - now <= self.most_window,
+                f"{manifest.closes - now:.0f} s, at most {self.most_window} s",
             ),
             "d": (
                 manifest.numbers <= self.most_numbers,
@@ -203,6 +228,7 @@ class Aggregator:
         # Of every round, for a thread that must not touch the file: its manifest, or
         # that it is over.
         self._known: dict[bytes, Manifest | Failure] = {}
+        self.expire()
         for row in store.rounds():
             is_begun = row.state in (OPEN, CLOSING)
             if is_begun and not store.has_key(row.run, row.number):
@@ -229,11 +255,13 @@ class Aggregator:
         never opened here and its window is over, so that no report was counted for it.
         """
         manifest = _read(document)
-        self.limits.check(manifest)
-        self._check_own(manifest)
-        self._check_chain(manifest)
         known = self.store.round_of(manifest.run, manifest.round)
-        if known is not None and known.id != manifest.round_id:
+        is_known = known is not None and known.id == manifest.round_id
+        self._check_own(manifest)
+        # Asked again, what is left of the window may be less than was signed.
+        self.limits.check(manifest, manifest.opens if is_known else self.clock())
+        self._check_chain(manifest)
+        if known is not None and not is_known:
             is_over = read_document(known.document).closes <= self.clock()
             if known.state != SIGNED or not is_over:
                 raise Failure(
@@ -241,7 +269,7 @@ class Aggregator:
                     f"round {manifest.round} has another manifest, which was signed "
                     "here before: a round has one",
                 )
-        if known is None or known.id != manifest.round_id:
+        if not is_known:
             row = (manifest.round_id, manifest.run, manifest.round, document, SIGNED)
             with self.store.changing() as file:
                 file.execute(
@@ -480,7 +508,7 @@ class Aggregator:
             total -= self._half(found, uploads[i])
         self.passing("before_commit")
         began = time.monotonic()
-        with self.store.writing() as file:
+        with self.store.changing() as file:
             if not self._still_open(file, round_id):
                 raise Refused("a round was closed while a batch of it was counted")
             ids = [uploads[i].id for i in counted]
@@ -556,7 +584,7 @@ class Aggregator:
         }
         began = time.monotonic()
         self.passing("before_commit")
-        with self.store.writing() as file:
+        with self.store.changing() as file:
             file.execute(
                 "INSERT INTO batches VALUES (?, ?, ?, ?)",
                 (round_id, batch_id, len(opened), digest),
@@ -686,16 +714,23 @@ class Aggregator:
         return total
 
     def finish(self, round_id: bytes, result: bytes) -> bytes:
-        """Keep what is published; a result that is there already stays."""
+        """Keep what is published; a result that is there already stays.
+
+        In the same transaction goes all that could tell it without its noise.
+        """
         row = self._row(round_id)
         if row.state == CLOSING:
             self.passing("computed")
             with self.store.changing() as file:
                 file.execute(
-                    "UPDATE rounds SET state = ?, result = ? WHERE id = ?",
+                    "UPDATE rounds SET state = ?, result = ?, noise = NULL "
+                    "WHERE id = ?",
                     (CLOSED, result, round_id),
                 )
+                self.store.erase_halves(file, round_id)
             self.passing("closed")
+            self.store.delete_key(row.run, row.number)
+            self.store.tidy()
             return result
         if row.state in (DELETED, VOID):
             raise _gone(row)
@@ -717,6 +752,17 @@ class Aggregator:
         self._note(self._row(round_id))
         self.store.tidy()
         self.passing("deleted")
+
+    def expire(self) -> None:
+        """Delete what nobody has asked for since long after its window.
+
+        A coordinator that is gone would otherwise leave keys and halves here for ever.
+        """
+        for row in self.store.rounds():
+            closes = read_document(row.document).closes
+            is_late = self.clock() > closes + self.limits.most_wait
+            if is_late and row.state not in (DELETED, VOID):
+                self.delete(row.id)
 
     def _row(self, round_id: bytes) -> RoundRow:
         found = self.store.round(round_id)

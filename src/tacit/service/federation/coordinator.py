@@ -299,6 +299,9 @@ class Coordinator:
                 wait = self.step()
             except TacitError as error:  # nobody answers, refuses, or has no room
                 self.trouble, wait = str(error), min(_LATER, self.schedule.poll)
+            except Exception as error:  # a bug; its message may hold what was sent
+                LOG.error("a step failed: %s", type(error).__name__)
+                self.trouble, wait = f"a failure: {type(error).__name__}", _LATER
             if self.is_over:
                 return
             stop.wait(wait)
@@ -351,18 +354,35 @@ class Coordinator:
 
     def _sign(self, row: RoundState) -> float:
         if row.manifest.closes <= self.clock():
-            # Nobody has both signatures, so no report was made for it.
-            with self._writing() as file:
-                file.execute("DELETE FROM rounds WHERE number = ?", (row.number,))
+            self._plan_again(row)
             return _SOON
         leader, helper = (one.sign(row.document) for one in (self.leader, self.helper))
         sent = signed(row.manifest, leader=leader, helper=helper)
         self._change(row, SIGNED, signed=sent)
         return _SOON
 
+    def _plan_again(self, row: RoundState) -> None:
+        """Forget a manifest that no client was shown, so that no report is for it."""
+        with self._writing() as file:
+            file.execute(
+                "DELETE FROM rounds WHERE number = ? AND state = ?",
+                (row.number, row.state),
+            )
+
     def _open(self, row: RoundState) -> float:
-        """Open the round at both; clients hear of it when both have it."""
+        """Open the round at both; clients hear of it when both have it.
+
+        A round whose window went by meanwhile is planned again, unless one of the two
+        has opened it: that one signs no other manifest for it.
+        """
         assert row.signed is not None
+        if row.manifest.closes <= self.clock():
+            both = (self.leader, self.helper)
+            if any(one.status(row.manifest.round_id).state != SIGNED for one in both):
+                self._void(row, "its window went by while an operator was away")
+            else:
+                self._plan_again(row)
+            return _SOON
         self.run.spend(self.published_run, row.number)
         self.passing("ledger_line")
         for one in (self.leader, self.helper):
@@ -451,7 +471,10 @@ class Coordinator:
         self.run.publish(self.published_run, server)
         self.passing("model_written")
         with self._writing() as file:
-            file.execute("UPDATE run SET is_published = 1, metrics = ?", (metrics,))
+            file.execute(
+                "UPDATE run SET is_published = 1, metrics = ? WHERE NOT is_retired",
+                (metrics,),
+            )
         self.passing("published")
         return _SOON
 

@@ -18,7 +18,6 @@ than everything else.
 
 from __future__ import annotations
 
-import asyncio
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -29,8 +28,8 @@ from tacit.service.federation.aggregator import Aggregator, Upload
 from tacit.service.federation.manifest import Manifest
 from tacit.service.federation.sealing import SealedReport, body_size
 from tacit.service.federation.seed_batches import MOST_REPORTS
+from tacit.service.grouped_work import GroupedWork, GroupLimits
 from tacit.service.http import (
-    LOG,
     Asked,
     Endpoint,
     Endpoints,
@@ -57,25 +56,27 @@ class IntakeLimits:
     few: int = 24  # reports that make a batch too large to wait
 
 
-@dataclass
-class _Waiting:
-    round_id: bytes
-    upload: Upload
-    size: int
-    answer: asyncio.Future[Failure | None]
-
-
 class Intake:
     """The public listener of a leader, as an ASGI application."""
 
     def __init__(
         self, aggregator: Aggregator, worker: Executor, limits: IntakeLimits
     ) -> None:
-        self.aggregator, self.worker, self.limits = aggregator, worker, limits
+        self.aggregator, self.limits = aggregator, limits
         self.queued_bytes = self.open = 0
-        self._waiting: list[_Waiting] = []
-        self._pending: dict[tuple[bytes, bytes], asyncio.Future[Failure | None]] = {}
-        self._task: asyncio.Task[None] | None = None
+        groups = GroupLimits(
+            count=MOST_REPORTS,
+            bytes=limits.batch_bytes,
+            linger=limits.linger,
+            few=limits.few,
+        )
+        self._grouped: GroupedWork[Upload, None] = GroupedWork(
+            aggregator.admit,
+            worker,
+            groups,
+            otherwise=_NOT_COUNTED,
+            answering=lambda: aggregator.passing("before_answers"),
+        )
         path = "/v1/rounds/([0-9a-f]{64})/reports"
         endpoint = Endpoint("reports", "POST", path, self._take)
         self._endpoints = Endpoints([endpoint], count=self._count)
@@ -105,12 +106,10 @@ class Intake:
             self._check_window(manifest)
             report = _report(body, manifest)
             upload = Upload(report, bearer(asked.scope))
-            why = await self._counted(round_id, upload, size)
+            await self._grouped.done(round_id, upload.id, upload, size=size)
         finally:
             self.queued_bytes -= size
             self.open -= 1
-        if why is not None:
-            raise why
         return _COUNTED
 
     @staticmethod
@@ -135,61 +134,6 @@ class Intake:
             wait = min(int(left) + 1, _EARLIEST)
             said = "the round is not open yet; send the same bytes again"
             raise Failure(503, "Early", said, retry_after=wait)
-
-    async def _counted(
-        self, round_id: bytes, upload: Upload, size: int
-    ) -> Failure | None:
-        """Why a report is not counted, once its batch is on both disks."""
-        name = (round_id, upload.id)
-        answer = self._pending.get(name)
-        if answer is None:
-            answer = asyncio.get_running_loop().create_future()
-            self._pending[name] = answer
-            self._waiting.append(_Waiting(round_id, upload, size, answer))
-            if self._task is None or self._task.done():
-                self._task = asyncio.create_task(self._count_all())
-        return await asyncio.shield(answer)
-
-    async def _count_all(self) -> None:
-        while self._waiting:
-            if len(self._waiting) < self.limits.few:
-                await asyncio.sleep(self.limits.linger)
-            batch = self._next_batch()
-            verdicts = await self._verdicts(batch)
-            self.aggregator.passing("before_answers")
-            for one, why in zip(batch, verdicts, strict=True):
-                self._pending.pop((one.round_id, one.upload.id), None)
-                if not one.answer.done():
-                    one.answer.set_result(why)
-
-    def _next_batch(self) -> list[_Waiting]:
-        """The next reports of one round, as many as a batch may have."""
-        round_id = self._waiting[0].round_id
-        batch: list[_Waiting] = []
-        rest: list[_Waiting] = []
-        size = 0
-        for one in self._waiting:
-            fits = size + one.size <= self.limits.batch_bytes or not batch
-            if one.round_id == round_id and fits and len(batch) < MOST_REPORTS:
-                batch.append(one)
-                size += one.size
-            else:
-                rest.append(one)
-        self._waiting = rest
-        return batch
-
-    async def _verdicts(self, batch: list[_Waiting]) -> list[Failure | None]:
-        loop = asyncio.get_running_loop()
-        uploads = [one.upload for one in batch]
-        try:
-            return await loop.run_in_executor(
-                self.worker, self.aggregator.admit, batch[0].round_id, uploads
-            )
-        except Failure as error:
-            return [error] * len(batch)
-        except Exception as error:  # the disk; its message may hold what was sent
-            LOG.error("a batch was not counted: %s", type(error).__name__)
-            return [_NOT_COUNTED] * len(batch)
 
 
 def _report(body: bytearray, manifest: Manifest) -> SealedReport:

@@ -78,7 +78,10 @@ class OperatorClient:
         found = self._asked("GET", f"/v1/rounds/{round_id.hex()}")
         try:
             told = json.loads(found.content)
-            return Status(str(told["state"]), int(told["reports"]))
+            state, reports = str(told["state"]), told["reports"]
+            if type(reports) is not int or not 0 <= reports < _MOST_REPORTS:
+                raise ValueError("no count of reports")
+            return Status(state, reports)
         except _NO_DOCUMENT as error:
             raise BadMessage(f"the {self.name} says nothing of a round") from error
 
@@ -184,6 +187,7 @@ class Persistent:
                 return found
 
 
+_MOST_REPORTS = 2**32  # more than any sum can hold
 _NO_DOCUMENT = (ValueError, LookupError, TypeError, RecursionError)
 
 

@@ -53,6 +53,7 @@ from tacit.system_errors import explained
 
 Passing = Callable[[str], None]
 Listening = Sequence[tuple[str, socket]]  # the name of each listener, and its socket
+_HOUR = 3600.0  # seconds
 ONE_MACHINE = "both operators are this machine: it can open every report"
 
 
@@ -99,8 +100,21 @@ def serve_aggregator(
             applications["public"] = intake
             look = partial(look, queued=lambda: intake.queued_bytes)
         applications["page"] = OperatorPage(look).application
+        over = threading.Event()
+        closing.callback(over.set)
+        _repeatedly(lambda: worker.submit(aggregator.expire), over)
         serve_listeners(applications, listening, started)
     store.close()
+
+
+def _repeatedly(work: Callable[[], object], over: threading.Event) -> None:
+    """Do something every hour, beside everything else, until it is over."""
+
+    def wait_and_work() -> None:
+        while not over.wait(_HOUR):
+            work()
+
+    threading.Thread(target=wait_and_work, name="expiry", daemon=True).start()
 
 
 def _aggregator(

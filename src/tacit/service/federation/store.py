@@ -2,7 +2,7 @@
 
     rounds    one row per round: manifest, state, chosen batches, noise, result
     keys      the public key that was made for a round of a run; the private one is a
-              file of its own, for its owner alone, deleted with the round
+              file of its own, for its owner alone, deleted when the round is closed
     seen      ids of counted reports                              (leader)
     totals    the sum of the leader's halves, and how many        (leader)
     batches   ids of batches, how many reports, their digest
@@ -10,8 +10,9 @@
     tickets   digests of tickets that were handed out             (leader)
     used      which report has used a ticket in a round           (leader)
 
-No row has a time or an address, and rows lie in the order of random ids, so that the
-order on the disk does not tell who came first.
+No row has a time or an address, and rows lie in the order of random ids. SQLite's log
+of the last writes does have an order until it is emptied, which happens when a round is
+closed; two totals in it differ by a batch of halves, and one half alone is uniform.
 
 In a file that was put back from a backup, every round that is not deleted is void: the
 aggregator would draw other noise for a sum that it may have published.
@@ -26,7 +27,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from tacit.errors import Refused
-from tacit.files import make_folders, write_atomically
+from tacit.files import flush_directory, make_folders, write_atomically
 from tacit.service.database import Database
 from tacit.system_errors import explained
 
@@ -121,6 +122,12 @@ class Store(Database):
             (state, digest, row.id),
         )
 
+    @staticmethod
+    def erase_halves(file: sqlite3.Connection, id: bytes) -> None:
+        """Erase the halves of a round; which reports were counted stays."""
+        file.execute("UPDATE totals SET halves = x'' WHERE round = ?", (id,))
+        file.execute("UPDATE seeds SET sealed = x'' WHERE round = ?", (id,))
+
     # keys
 
     def public_key(self, run: bytes, number: int) -> bytes | None:
@@ -154,12 +161,20 @@ class Store(Database):
         return public is not None and self._key_file(public).is_file()
 
     def _clear_keys(self) -> None:
-        """Delete keys that no row names: killed in between, nobody knows of them."""
-        known = {one.hex() for (one,) in self.file.execute("SELECT public FROM keys")}
+        """Delete keys that no round needs: no row names them, or it is closed.
+
+        A process may have been killed before it did, or a disk has lost a deletion.
+        """
+        query = "SELECT public FROM keys LEFT JOIN rounds USING (run, number) "
+        query += "WHERE state IS NULL OR state IN (?, ?, ?)"
+        found = self.file.execute(query, (SIGNED, OPEN, CLOSING))
+        needed = {one.hex() for (one,) in found}
         with explained():
             for path in self._keys.glob("*.key"):
-                if _IS_KEY.fullmatch(path.stem) and path.stem not in known:
+                if _IS_KEY.fullmatch(path.stem) and path.stem not in needed:
                     path.unlink()
+            if self._keys.is_dir():
+                flush_directory(self._keys)
 
     def delete_key(self, run: bytes, number: int) -> None:
         """Delete the private key of a round."""
@@ -167,6 +182,8 @@ class Store(Database):
         if public is not None:
             with explained():
                 self._key_file(public).unlink(missing_ok=True)
+                if self._keys.is_dir():
+                    flush_directory(self._keys)
 
     def _key_file(self, public: bytes) -> Path:
         return self._keys / f"{public.hex()}.key"
