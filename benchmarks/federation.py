@@ -39,6 +39,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from benchmarks.federation_load import Answers, Sealer, send
 from benchmarks.federation_place import HELPER, LEADER, Operators, Place, Ports
+from benchmarks.federation_seeds import Noting, noted_seed
 from tacit.errors import Unanswered
 from tacit.exact_sum import Noise
 from tacit.service.federation.manifest import Manifest, signed
@@ -172,23 +173,13 @@ class Pair:
         end = time.monotonic()
         total = from_bytes(closing.published, manifest.numbers)
         total = total + from_bytes(other, manifest.numbers)
-        for seed in self._seeds(manifest):
+        for role in self.services:
+            seed = noted_seed(self.folder, role, manifest.round_id)
             noise = Noise(seed).draw(manifest.sigma**2, manifest.numbers)
             total = total - modulo(noise)
         for one in self.clients.values():
             one.delete(manifest.round_id)
         return total, middle - began, end - middle
-
-    def _seeds(self, manifest: Manifest) -> Iterator[bytes]:
-        import sqlite3
-
-        for role in self.services:
-            path = self.folder / role / "aggregator.db"
-            file = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-            query = "SELECT noise FROM rounds WHERE id = ?"
-            [(seed,)] = file.execute(query, (manifest.round_id,))
-            file.close()
-            yield seed
 
     def _started(self, role: str) -> Service:
         process = _spawn(_aggregate, self.place, role)
@@ -364,7 +355,8 @@ def _spawn(work: Callable[..., None], *args: object) -> BaseProcess:
 def _aggregate(place: Place, role: str) -> None:
     from tacit.service.federation.services import serve_aggregator
 
-    serve_aggregator(place.aggregator(role))
+    settings = place.aggregator(role)
+    serve_aggregator(settings, passing=Noting(settings.folder.parent, role))
 
 
 def _serve(app: Callable[[], ASGIApp], listening: socket.socket) -> None:

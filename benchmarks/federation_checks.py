@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks.federation_clients import Sent, read_sent
 from benchmarks.federation_lives import HISTORY, ITEMS, ROUNDS, Life, Snapshot
 from benchmarks.federation_place import COORDINATOR, HELPER, LEADER
+from benchmarks.federation_seeds import noted_seed
 from tacit.exact_sum import Noise
 from tacit.experiment.saved_run import load
 from tacit.experiment.training import finished_model
@@ -64,7 +65,7 @@ def problems(life: Life) -> Iterator[str]:
             sent.append(one)
         elif life.has_client:
             yield f"round {number}: the client has sent nothing"
-        for problem in _of_round(found, sent):
+        for problem in _of_round(found, sent, life.folder):
             yield f"round {number}: {problem}"
     yield from _of_noises(life)
     yield from _lines(life.folder / "violations")
@@ -92,7 +93,7 @@ def _lost(life: Life) -> Iterator[str]:
 # --- The sum -------------------------------------------------------------------------
 
 
-def _of_round(found: Snapshot, sent: list[Sent]) -> Iterator[str]:
+def _of_round(found: Snapshot, sent: list[Sent], folder: Path) -> Iterator[str]:
     if (found.leader.state, found.helper.state) != (CLOSED, CLOSED):
         yield f"{found.leader.state} at the leader, {found.helper.state} at the helper"
         return
@@ -114,18 +115,25 @@ def _of_round(found: Snapshot, sent: list[Sent]) -> Iterator[str]:
     expected = np.zeros(ITEMS, np.int64)
     for id_ in counted:
         expected += np.array(by_id[id_].numbers, np.int64)
-    if not (without_noise(found) == modulo(expected)).all():
+    try:
+        total = without_noise(found, folder)
+    except ValueError as error:
+        yield str(error)
+        return
+    if not (total == modulo(expected)).all():
         yield "the sum without its noises is not the sum of what was counted"
+    if found.leader.noise is not None or found.helper.noise is not None:
+        yield "the seed of a closed round is still on the disk"
 
 
-def without_noise(found: Snapshot) -> Numbers:
-    """What both published, without the noise of the seeds that they keep."""
+def without_noise(found: Snapshot, folder: Path) -> Numbers:
+    """What both published, without the noise of the seeds that they drew."""
     manifest = read_document(found.leader.document)
     leader, helper = _published(found, manifest)
     total = from_bytes(leader, manifest.numbers) + from_bytes(helper, manifest.numbers)
-    for row in (found.leader, found.helper):
-        noise = Noise(row.noise or bytes(32)).draw(manifest.sigma**2, len(total))
-        total = total - modulo(noise)
+    for role in (LEADER, HELPER):
+        seed = noted_seed(folder, role, found.leader.id)
+        total = total - modulo(Noise(seed).draw(manifest.sigma**2, len(total)))
     return total
 
 

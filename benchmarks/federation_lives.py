@@ -42,6 +42,7 @@ from benchmarks.federation_place import (
     die_with_parent,
     popularity_run,
 )
+from benchmarks.federation_seeds import Noting
 from tacit.errors import TacitError
 from tacit.service.federation import accepted_round
 from tacit.service.federation.client import FederationClient, Kind
@@ -314,7 +315,8 @@ def _be_born(life: Life, role: str, kill: Kill | None) -> None:
         logging.basicConfig(handlers=[log], level=logging.WARNING, force=True)
         passing = _Passing(folder, role, kill)
         if role in (LEADER, HELPER):
-            serve_aggregator(life.place.aggregator(role), passing=passing)
+            noting = Noting(folder, role, passing)
+            serve_aggregator(life.place.aggregator(role), passing=noting)
         elif role == COORDINATOR:
             _coordinate(life, passing)
         elif role == DRIVER:

@@ -5,6 +5,7 @@ processes are forked, and killed where that shows; `federation_checks` must comp
 
     noise drawn late        the seed is drawn when the sum is computed, and not kept
     sum not kept            the seed is in memory alone: started again, it draws another
+    noise kept              a closed round still has the seed of its noise on the disk
     ids in their own commit the total is on the disk before the ids of its reports
     answers before commit   clients hear 200 before their batch is on a disk
     batch named early       a batch is chosen though the leader never added it
@@ -32,8 +33,8 @@ from tacit.cipher import SECRET_BYTES
 from tacit.service.federation import aggregator
 from tacit.service.federation.aggregator import Aggregator
 from tacit.service.federation.coordinator import OPEN, Coordinator, RoundState
-from tacit.service.federation.intake import Intake
-from tacit.service.federation.store import Store
+from tacit.service.federation.store import CLOSED, CLOSING, Store
+from tacit.service.grouped_work import GroupedWork
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,23 @@ def _sum_not_kept() -> None:
 
     aggregator.published = noisy
     Aggregator.close = anew  # type: ignore[method-assign]
+    _noise_kept()  # else nothing could be computed anew
+    Store._clear_keys = lambda self: None  # type: ignore[method-assign]
+
+
+def _noise_kept() -> None:
+    def finish(self: Aggregator, round_id: bytes, result: bytes) -> bytes:
+        row = self._row(round_id)
+        if row.state == CLOSING:
+            self.passing("computed")
+            with self.store.changing() as file:
+                file.execute(
+                    "UPDATE rounds SET state = ?, result = ? WHERE id = ?",
+                    (CLOSED, result, round_id),
+                )
+        return result if row.result is None else row.result
+
+    Aggregator.finish = finish  # type: ignore[method-assign]
 
 
 def _ids_in_their_own_commit() -> None:
@@ -172,15 +190,15 @@ def _die_once() -> None:
 
 
 def _answers_before_commit() -> None:
-    verdicts, doing = Intake._verdicts, set()
+    answers, doing = GroupedWork._answers, set()
 
-    async def hasty(self: Intake, batch: Any) -> Any:
-        task = asyncio.get_running_loop().create_task(verdicts(self, batch))
+    async def hasty(self: GroupedWork[Any, Any], group: Any) -> Any:
+        task = asyncio.get_running_loop().create_task(answers(self, group))
         doing.add(task)
         task.add_done_callback(doing.discard)
-        return [None] * len(batch)
+        return [None] * len(group)
 
-    Intake._verdicts = hasty  # type: ignore[method-assign]
+    GroupedWork._answers = hasty  # type: ignore[method-assign]
 
 
 def _batch_named_early() -> None:
@@ -221,6 +239,7 @@ MUTANTS = (
         "the sum without its noises",
     ),
     Mutant("sum not kept", _sum_not_kept, (Kill(HELPER, HELD),), "ways"),
+    Mutant("noise kept", _noise_kept, (Kill(LEADER, "computed"),), "still on the disk"),
     Mutant(
         "ids in their own commit",
         _ids_in_their_own_commit,

@@ -15,7 +15,6 @@ experiment, such as another data set.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import sqlite3
@@ -29,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.federation_seeds import Noting, noted_seed
 from tacit.exact_sum import Noise
 from tacit.experiment.assemble import assemble, data_read_once
 from tacit.experiment.evaluate import evaluate_method
@@ -46,7 +46,6 @@ from tacit.service.federation.settings import (
     read_settings,
 )
 from tacit.service.federation.simulated_clients import Counts, SimulatedClients
-from tacit.service.federation.store import FILE_NAME
 from tacit.transport.shared_sum import from_bytes, modulo
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "ml-1m-gram.toml"
@@ -129,8 +128,7 @@ def through_services(options: Any, epsilon: float) -> tuple[float, bool]:
                 one.join(30)
         sums = published(place)
         exact = all(
-            is_exact(place, number, one, counts[number])
-            for number, one in enumerate(sums)
+            is_exact(place, one, own) for one, own in zip(sums, counts, strict=True)
         )
         server = trial.run.after([one for _, one in sums])
     state = replace(assembled.simulation.start(), server=server)
@@ -156,26 +154,15 @@ def play(trial: Trial) -> list[Counts]:
 
 
 def serve(role: str, place: Path) -> None:
-    """One service; aggregators note the seed of their noise once it is drawn."""
+    """One service; aggregators note the seed of their noise before it is erased."""
     os.environ["TACIT_STATE"] = str(place / "state")
     sys.stdout = sys.stderr = (place / "log").open("a")
     path = place / f"{role}.toml"
     if role == "coordinator":
         serve_coordinator(read_settings(path, CoordinatorSettings))
         return
-
-    def passing(point: str) -> None:
-        if point != "closed":
-            return
-        file = sqlite3.connect(f"file:{place / role / FILE_NAME}?mode=ro", uri=True)
-        with closing(file):
-            rows = file.execute("SELECT number, noise FROM rounds").fetchall()
-        seeds = {str(n): noise.hex() for n, noise in rows if noise is not None}
-        known = place / f"{role}-noise.json"
-        before = json.loads(known.read_text()) if known.exists() else {}
-        known.write_text(json.dumps(before | seeds))
-
-    serve_aggregator(read_settings(path, AggregatorSettings), passing=passing)
+    settings = read_settings(path, AggregatorSettings)
+    serve_aggregator(settings, passing=Noting(place, role))
 
 
 def published(place: Path) -> list[tuple[Any, PublishedSum]]:
@@ -191,16 +178,14 @@ def published(place: Path) -> list[tuple[Any, PublishedSum]]:
     return found
 
 
-def is_exact(
-    place: Path, number: int, one: tuple[Any, PublishedSum], counts: Counts
-) -> bool:
+def is_exact(place: Path, one: tuple[Any, PublishedSum], counts: Counts) -> bool:
     """Whether both published arrays less both noises are the sum of all reports."""
     manifest, sums = one
     total = from_bytes(sums.leader, manifest.numbers)
     total = total + from_bytes(sums.helper, manifest.numbers)
     for role in ("leader", "helper"):
-        seed = json.loads((place / f"{role}-noise.json").read_text())[str(number)]
-        noise = Noise(bytes.fromhex(seed)).draw(manifest.sigma**2, manifest.numbers)
+        seed = noted_seed(place, role, manifest.round_id)
+        noise = Noise(seed).draw(manifest.sigma**2, manifest.numbers)
         total = total - modulo(noise)
     assert counts.total is not None
     return bool((total == modulo(counts.total)).all())

@@ -107,7 +107,7 @@ def test_what_was_signed_is_signed_again_however_little_is_left(local):
     first = local.leader.sign(manifest.document())
     local.now = manifest.closes - 1
     assert local.leader.sign(manifest.document()) == first
-    late = replace(manifest, round=0, run=bytes(16), leader_key=bytes(32))
+    late = replace(local.manifest(), closes=int(local.now) + 30)  # of another run
     refused(lambda: local.leader.sign(late.document()), 403, "Limits")
 
 

@@ -358,6 +358,65 @@ def test_a_leader_that_lies_about_its_batches_voids_the_round(world, monkeypatch
     assert seed is None
 
 
+def test_a_window_that_went_by_before_anybody_opened_is_planned_again(world):
+    """Nobody was shown that manifest, so nothing is lost."""
+    found = world.coordinator(window=1)
+    step_until(found, states.SIGNED)
+    [first] = found.rounds()
+    found.clock = lambda: first.manifest.closes + 1.0
+    found.step()
+    assert found.rounds() == []
+
+
+def test_a_window_that_went_by_with_one_of_both_open_voids_the_run(world):
+    """The one that has opened it signs no other manifest for that round."""
+    found = world.coordinator(window=1)
+    step_until(found, states.SIGNED)
+    [first] = found.rounds()
+    found.leader.open(first.signed)
+    found.clock = lambda: first.manifest.closes + 1.0
+    step_until(found, states.VOID)
+    assert "its window went by" in found.rounds()[-1].why
+
+
+def test_a_bug_in_a_step_is_told_to_the_operator_and_tried_again(
+    world, caplog, monkeypatch
+):
+    """Its message is not: it may hold what somebody sent."""
+    found, stop, steps = world.coordinator(), threading.Event(), []
+
+    def fails():
+        steps.append(found.trouble)
+        if len(steps) == 2:
+            stop.set()
+        raise OverflowError("canary")
+
+    found.step = fails
+    monkeypatch.setattr(states, "_LATER", 0.01)
+    found.play(stop=stop)
+    assert steps == ["", "a failure: OverflowError"]
+    assert "canary" not in caplog.text + found.trouble
+
+
+def test_a_run_that_was_retired_while_it_was_published_is_not_published(
+    world, monkeypatch
+):
+    found = world.coordinator(enough=5)
+    step_until(found, states.OPEN)
+    world.send(found, votes(5))
+    step_until(found, states.DELETED)
+    publish = type(found.run).publish
+
+    def retired(self, *args):
+        found.retire()
+        return publish(self, *args)
+
+    monkeypatch.setattr(type(found.run), "publish", retired)
+    found.step()
+    assert found.is_retired
+    assert not found.is_published
+
+
 @pytest.mark.parametrize(
     "changes", [{"window": 0}, {"pause": -1.0}, {"poll": 0.0}, {"enough": 0}]
 )

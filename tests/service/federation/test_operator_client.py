@@ -165,3 +165,11 @@ def test_a_refusal_is_not_asked_again():
     with pytest.raises(Over):
         persistent(operator)(ROUND, BATCH, b"seeds")
     assert len(operator.asked) == 1
+
+
+@pytest.mark.parametrize("reports", ["1e400", "-1", "1.5", '"3"', "true", "9" * 23])
+def test_a_count_that_cannot_be_one_is_refused(reports):
+    """Whatever an operator says, it ends no thread of the coordinator."""
+    answer = httpx.Response(200, content=f'{{"state":"open","reports":{reports}}}')
+    with pytest.raises(BadMessage, match="says nothing of a round"):
+        Operator(answer).client.status(ROUND)
