@@ -125,7 +125,7 @@ def _sum_not_kept() -> None:
     aggregator.published = noisy
     Aggregator.close = anew  # type: ignore[method-assign]
     _noise_kept()  # else nothing could be computed anew
-    Store._clear_keys = lambda self: None  # type: ignore[method-assign]
+    Store._clear_keys = lambda _: None  # type: ignore[method-assign]
 
 
 def _noise_kept() -> None:
