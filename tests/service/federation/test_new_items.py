@@ -63,6 +63,18 @@ def test_the_operators_table_has_the_columns_of_the_catalog(tmp_path):
     assert len(read_new_items(read())) == 2
 
 
+def test_the_table_is_read_once_for_everybody_who_asks(tmp_path, monkeypatch):
+    path, read_tables = tmp_path / "new.csv", []
+    path.write_text("film,title,genre\nn,N,drama\n")
+    parse = ItemsTable.parse
+    monkeypatch.setattr(
+        ItemsTable, "parse", lambda self: read_tables.append(1) or parse(self)
+    )
+    read = new_items_of(path, experiment(tmp_path), Gram(content=("genre",)))
+    assert len({read() for _ in range(5)}) == 1
+    assert len(read_tables) == 1
+
+
 def test_without_declared_columns_they_are_refused(tmp_path):
     made = SimpleNamespace(table=None)
     with pytest.raises(Refused, match=r"data\.table\.items"):

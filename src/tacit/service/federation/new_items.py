@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,6 +18,7 @@ from tacit.errors import BadMessage, Refused
 from tacit.experiment.settings import Experiment
 from tacit.method import Method
 from tacit.serving.new_items import NewItem, content_names, items_of
+from tacit.system_errors import explained
 
 VERSION = 1
 MOST_BYTES = 1 << 22
@@ -77,8 +77,26 @@ def new_items_of(
             f"{path} has new items, and the experiment does not say which columns an "
             "item has; declare items in [data.table.items]"
         )
-    return partial(_written, replace(table, path=path), content_names(method))
+    return _WrittenOnce(replace(table, path=path), content_names(method))
 
 
-def _written(table: ItemsTable, names: tuple[str, ...]) -> bytes:
-    return write_new_items(items_of(table.parse(), names))
+class _WrittenOnce:
+    """The document of a table, which is read anew when its file has changed.
+
+    Anybody may ask for it, and reading a long table takes a while.
+    """
+
+    def __init__(self, table: ItemsTable, names: tuple[str, ...]) -> None:
+        self._table, self._names = table, names
+        self._version: tuple[int, ...] | None = None
+        self._content = b""
+
+    def __call__(self) -> bytes:
+        with explained():
+            found = self._table.path.stat()
+        version = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if version != self._version:
+            items = items_of(self._table.parse(), self._names)
+            self._content = write_new_items(items)
+            self._version = version
+        return self._content
