@@ -21,6 +21,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from tacit.errors import BadValue, Refused
+from tacit.service.uncopied_bodies import UncopiedBodies
 
 _BACKLOG = 2048  # connections that wait to be accepted
 _CONNECTIONS = 4096  # open ones; with more, uvicorn answers 503
@@ -134,7 +135,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop=_loop(),
-        http="httptools",
+        http=UncopiedBodies,
         ws="none",
         lifespan="off",
         log_config=None,
