@@ -152,6 +152,9 @@ def test_the_published_model_ranks_here(world, call, tmp_path):
     assert len(items) == 3
     assert not {"item 3", "item 5"} & {one["id"] for one in items}
     assert {how for how, *_ in world.requests[before:]} == {"GET"}
+    for _, _, headers in world.requests[before:]:
+        assert headers["tacit-protocol"] == "1"
+        assert "cookie" not in headers
     assert "ranked on this device" in call("recommend").out
     new = NewItem("a new film", "A New Film"), NewItem("item 3", "one that is held")
     world.files["/v1/new_items"] = write_new_items(new)

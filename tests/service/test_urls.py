@@ -49,7 +49,7 @@ def test_what_is_no_url_of_a_server_is_refused(url):
     ],
 )
 def test_what_leaves_this_machine_is_encrypted(url):
-    with pytest.raises(BadValue, match="is not encrypted.*use https://"):
+    with pytest.raises(BadValue, match=r"is not encrypted.*use https://"):
         checked_url(url)
     assert public_url(url) == url
 
@@ -60,7 +60,7 @@ def test_a_host_that_is_named_may_be_plain_and_no_other():
         checked_url("http://leader.example:8101", plain_hosts=["leader"])
     assert checked_host("[2001:db8::1]", "plain_http_hosts") == "2001:db8::1"
     for text in ("", "*", "http://leader", "leader:8101", "a/b"):
-        with pytest.raises(BadValue, match="plain_http_hosts=.*name of one host"):
+        with pytest.raises(BadValue, match=r"plain_http_hosts=.*name of one host"):
             checked_host(text, "plain_http_hosts")
 
 

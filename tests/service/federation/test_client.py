@@ -23,7 +23,7 @@ from service.federation.two_operators import (
 )
 
 from tacit.data.shards import Shards
-from tacit.errors import BadRun, Refused, Unanswered
+from tacit.errors import BadRun, BadValue, Refused, Unanswered
 from tacit.keys import Key
 from tacit.ledger.budget import Cap
 from tacit.ledger.durable import ClientLedger
@@ -301,7 +301,7 @@ def test_a_leader_that_is_away_is_tried_again(world, make):
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        *((one, Kind.DROPPED) for one in (400, 401, 403, 413)),
+        *((one, Kind.DROPPED) for one in (400, 401, 403, 411, 413, 418)),
         *((one, Kind.GIVEN_UP) for one in (404, 409, 410)),
     ],
 )
@@ -318,6 +318,22 @@ def test_what_is_not_wanted_is_never_made_again(world, make, status, kind):
     assert len(world.bodies) == 1
     [entry] = client.show().entries
     assert entry.sent == GIVEN_UP
+
+
+def test_a_report_is_not_sent_for_ever(world, make):
+    """A leader that has gone for good does not keep the client from other rounds."""
+    opened = world.open()
+    world.answers += [503] * 9
+    client = make()
+    assert client.once(now=True).kind is Kind.WAITING
+    client._clock.now = opened.manifest.closes + 23 * 3600
+    assert client.once(now=True).kind is Kind.WAITING
+    client._clock.now += 2 * 3600
+    outcome = client.once(now=True)
+    assert outcome.kind is Kind.GIVEN_UP
+    assert "the window is over since long" in outcome.message
+    assert client.show().waiting == 0
+    assert len(client.show().entries) == 1
 
 
 def test_a_round_that_closed_meanwhile_is_given_up(world, make):
@@ -362,6 +378,31 @@ def test_a_manifest_that_is_not_as_agreed_is_refused(world, make, changes, reaso
     assert outcome.kind is Kind.REFUSED
     assert reason in outcome.message
     untouched(client, world)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://reports.example",
+        "https://u:p@reports.example",
+        "file:///x",
+        "https://a#b",
+    ],
+)
+def test_an_address_that_is_not_encrypted_is_refused_before_anything(world, make, url):
+    client = make()
+    world.open(leader_url=url)
+    outcome = client.once(now=True)
+    assert outcome.kind is Kind.REFUSED
+    assert "nothing is sent: the address for reports=" in outcome.message
+    assert client.membership.known == {}
+    untouched(client, world)
+
+
+def test_nobody_joins_over_an_address_that_is_not_encrypted(tmp_path):
+    with pytest.raises(BadValue, match="is not encrypted"):
+        FederationClient.join(tmp_path, "http://films.example", lambda _: History(()))
+    assert not (tmp_path / "client.json").exists()
 
 
 @pytest.mark.parametrize("role", [*Role])

@@ -42,7 +42,7 @@ from tacit.runtime.ledger import statements
 from tacit.sampling import Once
 from tacit.service.client import Connection
 from tacit.service.federation.client_folder import ClientFolder, Membership, SeenRound
-from tacit.service.federation.exchange import Exchange, Fate, checked_url
+from tacit.service.federation.exchange import Exchange, Fate
 from tacit.service.federation.history_file import History
 from tacit.service.federation.invitation import MOST_BYTES as MOST_INVITATION
 from tacit.service.federation.invitation import Invitation
@@ -53,6 +53,7 @@ from tacit.service.federation.rotation import MOST_BYTES as MOST_ROTATIONS
 from tacit.service.federation.rotation import SigningKeys, followed
 from tacit.service.federation.wires import AnyManifest, wire_of
 from tacit.service.model_document import ModelDocument
+from tacit.service.urls import checked_url
 from tacit.serving.new_items import NewItem, content_names, items_of, with_new_items
 from tacit.serving.recommender import Recommendation
 from tacit.statement import Statement, account
@@ -60,6 +61,7 @@ from tacit.statement import Statement, account
 _MOST_DOCUMENT = 1 << 24  # bytes of what is said of a model
 _LAST_SHARE = 0.1  # of a window, in which no first send is planned
 _LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
+_PATIENCE = 24 * 3600.0  # seconds after a window in which a report is still sent
 _chance = random.SystemRandom()
 
 
@@ -264,6 +266,7 @@ class FederationClient:
 
     def _answered(self, manifest: AnyManifest, *, now: bool) -> Outcome:
         """Compare, note, compute and keep; then send, if it is time."""
+        _refuse_bad_url(manifest.send_to)
         message = self._get(
             f"/v1/broadcast/{manifest.broadcast.hex()}",
             most=self.invitation.agreement.most_bytes,
@@ -338,7 +341,7 @@ class FederationClient:
         return self._posted(parcel, parcel.report, seen)
 
     def _posted(self, parcel: Answer, report: bytes, seen: SeenRound) -> Outcome:
-        leader, number = checked_url(seen.leader), parcel.round
+        leader, number = _refuse_bad_url(seen.leader), parcel.round
         for left in reversed(range(self.tries)):
             answer = self._exchange.post_report(
                 leader,
@@ -348,6 +351,10 @@ class FederationClient:
                 ticket=self.membership.ticket,
             )
             if answer.fate is not Fate.AGAIN:
+                break
+            if self._clock() > seen.closes + _PATIENCE:
+                said = f"{answer.said}; the window is over since long"
+                answer = replace(answer, fate=Fate.GIVEN_UP, said=said)
                 break
             wait = min(answer.seconds * _chance.uniform(1, 2), _LONGEST_WAIT)
             if not left:
@@ -534,6 +541,14 @@ def _own_round(invitation: Invitation) -> int | None:
     if not isinstance(invitation.plan.sampler, Once):
         return None
     return _chance.randrange(invitation.plan.rounds)
+
+
+def _refuse_bad_url(url: str) -> str:
+    """The URL that reports are sent to; refuses one that is not encrypted."""
+    try:
+        return checked_url(url, "the address for reports")
+    except BadValue as error:
+        raise Refused(f"nothing is sent: {error}") from None
 
 
 def _refuse_left(client: Client) -> None:
