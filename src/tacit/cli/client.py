@@ -263,6 +263,7 @@ def _document(told: Shown) -> dict[str, Any]:
         "population": plan.population,
         "rounds": plan.rounds,
         "least_reports": invitation.least_reports,
+        "one_operator": invitation.one_operator or None,
         "keys": {
             "leader": membership.keys.leader.hex(),
             "helper": membership.keys.helper.hex(),
@@ -312,6 +313,8 @@ def _print_agreed(told: Shown) -> None:
         f"helper signs with: {keys.helper.hex()}",
         f"ledger: {membership.ledger}",
     ]
+    if invitation.one_operator:
+        sentences.insert(1, f"a trial: {invitation.one_operator}")
     if invitation.contact:
         sentences.insert(1, f"contact: {invitation.contact}")
     for one in sentences:

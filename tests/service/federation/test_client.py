@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -241,6 +242,28 @@ def test_what_is_agreed_and_spent_is_shown(world, make):
     [spent] = [s for s in after.spent if (s.unit, s.view) == ("user", "server")]
     [agreed] = [s for s in after.agreed if (s.unit, s.view) == ("user", "server")]
     assert 0 < spent.epsilon < agreed.epsilon <= PLAN.target_epsilon
+
+
+def test_a_trial_of_one_machine_says_so_and_keeps_the_owners_cap(tmp_path):
+    """A cap in the server's view is passed by whatever that view does not bound."""
+    made = invitation_of("federated_popularity", POPULAR, PLAN, WORLD.catalog)
+    world = TwoOperators(replace(made, one_machine=True))
+    with world.running():
+        world.open()
+        for name in ("capped", "free"):
+            join(tmp_path / name, world, HISTORIES[4])
+        with ClientLedger(tmp_path / "capped" / "ledger.db") as ledger:
+            ledger.set_cap(Cap(100.0, 1e-6, view="server"))
+        with FederationClient(tmp_path / "capped") as client:
+            assert client.once(now=True).kind is Kind.REFUSED
+        with FederationClient(tmp_path / "free") as client:
+            assert client.once(now=True).kind is Kind.SENT
+            shown = client.show()
+    for lines in (shown.agreed, shown.spent):
+        found = {line.view: line for line in lines if line.unit == "user"}
+        assert found["server"].epsilon is None
+        assert "one machine" in found["server"].reason
+        assert 0 < found["release"].epsilon < PLAN.target_epsilon
 
 
 # --- Sending --------------------------------------------------------------------------

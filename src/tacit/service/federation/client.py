@@ -474,14 +474,13 @@ class FederationClient:
 
     def show(self) -> Shown:
         """What was agreed, and what all that was said amounts to."""
-        ledger, plan = self._client.ledger, self.invitation.plan
-        releases = self.invitation.method.releases(plan)
-        run = self._client.run
+        ledger, run = self._client.ledger, self._client.run
+        promised = account(self.invitation.plan, self.invitation.releases)
         return Shown(
             self.invitation,
             self.membership,
             len(self.folder.items()),
-            account(plan, releases).totals,
+            promised.totals,
             statements(ledger),
             tuple(one for one in ledger.entries() if one.run == run),
             tuple(ledger.caps()),
@@ -525,6 +524,7 @@ def _joined(
         history=history,
         group=group,
         run=invitation.run.hex(),
+        one_operator=invitation.one_operator,
     )
 
 
