@@ -214,23 +214,6 @@ def test_a_folder_holds_one_client(world, make, tmp_path):
         FederationClient(tmp_path / "elsewhere")
 
 
-def test_who_leaves_leaves_the_account_alone(world, make, tmp_path):
-    world.open()
-    client = make(spread=100.0)
-    client.once()
-    world.answers += [503] * 9
-    left = client.leave()
-    assert (left.n_items, left.never_sent, left.rounds) == (len(HISTORIES[4]), 1, 1)
-    assert any(line.epsilon for line in left.spent)
-    folder = tmp_path / "user 4"
-    assert {one.name for one in folder.iterdir()} == {"ledger.db", "lock"}
-    raw = (folder / "ledger.db").read_bytes()
-    assert world.rounds[0].manifest.round_id not in raw  # no sealed bytes
-    with pytest.raises(Refused, match="has left run"):
-        join(folder, world, HISTORIES[4])
-    assert world.bodies == []
-
-
 def test_what_is_agreed_and_spent_is_shown(world, make):
     world.open()
     client = make()

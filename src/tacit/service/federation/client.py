@@ -1,9 +1,10 @@
-"""One user's client of a run over two servers: it joins, answers rounds, and leaves.
+"""One user's client of a run over two servers: it joins and answers rounds.
 
     client = FederationClient.join(folder, url, history)
     for outcome in client.outcomes():        # until the run is over
         print(outcome.message)
     client.recommend(10)                     # on this device; nothing is sent
+    leave(folder)                            # `leaving`: also where all else fails
 
 A round goes like this, and may be cut off anywhere:
 
@@ -101,17 +102,6 @@ class Shown:
     refusals: tuple[tuple[str, str, int, str], ...]
     waiting: int
     doubt: Doubt | None
-
-
-@dataclass(frozen=True)
-class Left:
-    """What was erased, and what the releases so far still hold."""
-
-    n_items: int
-    never_sent: int
-    rounds: int
-    spent: tuple[Statement, ...]
-    ledger: Path
 
 
 class FederationClient:
@@ -488,22 +478,6 @@ class FederationClient:
             len(self._client.pending()),
             ledger.doubt,
         )
-
-    def leave(self) -> Left:
-        """Erase history, keys and what was not sent; the account stays in the ledger.
-
-        What was sent cannot be called back. The run is not answered again, also not
-        after joining it anew with the same ledger.
-        """
-        with self.folder.alone():
-            ledger, run = self._client.ledger, self._client.run
-            n_items = len(self.folder.items())
-            rounds = len({one.round for one in ledger.entries() if one.run == run})
-            never_sent = ledger.leave(run)
-            spent = statements(ledger)
-            self.folder.clear()
-        self.close()
-        return Left(n_items, never_sent, rounds, spent, self.membership.ledger)
 
 
 def _client(
