@@ -492,6 +492,54 @@ def test_windows_are_kept(world, make):
     untouched(client, world)
 
 
+@pytest.mark.parametrize("opens", [-7 * 24 * 3600, -10])
+def test_a_window_that_ends_soon_is_not_answered_by_itself(world, make, opens):
+    """Both operators could sign it, and all who are there would send at one moment."""
+    client = make(spread=None)
+    now = int(client._clock())
+    world.open(opens=now + opens, closes=now + 599)
+    outcome = client.once()
+    assert outcome.kind is Kind.NOTHING
+    assert "--now" in outcome.message
+    untouched(client, world)
+    assert client.membership.known == {}
+    assert make(spread=700.0).once().kind is Kind.NOTHING
+    assert make(spread=30.0).once().kind is Kind.WAITING  # its owner has chosen that
+    assert client.once(now=True).kind is Kind.SENT
+
+
+def test_a_window_that_began_long_ago_is_spread_over_what_is_left(world, make):
+    """13 clients; that all of them send in the first tenth has a chance below 1e-12."""
+    now = int(time.time())
+    world.open(opens=now - 7 * 24 * 3600, closes=now + 7200)
+    waits = []
+    for user in range(13):
+        client = make(user, spread=None)
+        outcome = client.once()
+        assert outcome.kind is Kind.WAITING
+        waits.append(outcome.until - client._clock())
+    assert 720 < max(waits) <= 0.9 * 7210
+    assert world.bodies == []
+
+
+def test_a_round_that_was_begun_is_answered_while_it_is_open(world, make, monkeypatch):
+    """Why it was cut off may depend on the history, so silence would say something."""
+    client = make(spread=None)
+    opened = world.open()
+
+    def cut_off(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(client._client.ledger), "keep", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            client.once()
+    client._clock.now = opened.manifest.closes - 5
+    assert client.once().kind is Kind.SENT
+    [both] = {sum(h.sum() for h in world.halves(opened).values()) % 2**32}
+    assert both == 0  # without the history
+
+
 def test_before_the_first_round_it_waits(world, make):
     assert make().once().kind is Kind.WAITING
 

@@ -60,7 +60,8 @@ from tacit.serving.recommender import Recommendation
 from tacit.statement import Statement, account
 
 _MOST_DOCUMENT = 1 << 24  # bytes of what is said of a model
-_LAST_SHARE = 0.1  # of a window, in which no first send is planned
+LEAST_WINDOW = 600.0  # seconds that must be left of a window, to be lost among others
+_LAST_SHARE = 0.1  # of what is left of a window, in which no first send is planned
 _LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
 _PATIENCE = 24 * 3600.0  # seconds after a window in which a report is still sent
 _chance = random.SystemRandom()
@@ -108,8 +109,9 @@ class FederationClient:
     """The client in a folder; close it, or use it as a context.
 
     `spread` is how many seconds after it was made a report is sent at the latest; by
-    default any moment of the window may come up. `tries` is how often it is sent in
-    all, before `once` gives the next one a turn.
+    default any moment of the window may come up, and a round that is open for less than
+    `LEAST_WINDOW` seconds more is not answered unless it is asked for. `tries` is how
+    often it is sent in all, before `once` gives the next one a turn.
     """
 
     def __init__(
@@ -252,7 +254,32 @@ class FederationClient:
         if clock >= manifest.closes:
             said = f"the window of round {manifest.round} is over"
             return self._over() or Outcome(Kind.NOTHING, said, manifest.round)
+        left = manifest.closes - clock
+        if not now and left < self._least_left and not self._is_noted(manifest):
+            said = (
+                f"the window of round {manifest.round} ends in {left:.0f} s, so a "
+                "report would tell when this program ran; `tacit client once --now` "
+                "sends one all the same"
+            )
+            return Outcome(Kind.NOTHING, said, manifest.round)
         return self._answered(manifest, now=now)
+
+    @property
+    def _least_left(self) -> float:
+        """The seconds of a window over which a first send must be spread.
+
+        Whoever opens rounds could else have everybody who is there send at one moment:
+        a window may have begun long ago, and end soon.
+        """
+        return LEAST_WINDOW if self.spread is None else min(self.spread, LEAST_WINDOW)
+
+    def _is_noted(self, manifest: AnyManifest) -> bool:
+        """Whether it was accepted before: then the ledger may have been charged.
+
+        Such a round is answered as long as it is open: why it was cut off may depend on
+        the history.
+        """
+        return self.membership.known.get(manifest.round) == manifest.round_id
 
     def _answered(self, manifest: AnyManifest, *, now: bool) -> Outcome:
         """Compare, note, compute and keep; then send, if it is time."""
@@ -287,7 +314,7 @@ class FederationClient:
     def _seen(self, manifest: AnyManifest) -> SeenRound:
         """What is kept of a manifest, with a random moment for the first send."""
         now = self._clock()
-        last = manifest.closes - _LAST_SHARE * (manifest.closes - manifest.opens)
+        last = manifest.closes - _LAST_SHARE * (manifest.closes - now)
         if self.spread is not None:
             last = min(last, now + self.spread)
         due = _chance.uniform(now, max(now, last))
@@ -301,7 +328,7 @@ class FederationClient:
 
     def _is_answered(self, manifest: AnyManifest) -> bool:
         """Whether the report of this very manifest has ended."""
-        if self.membership.known.get(manifest.round) != manifest.round_id:
+        if not self._is_noted(manifest):
             return False
         said = self._client.ledger.answer(self._client.run, manifest.round)
         return said is not None and said.sent is not None
