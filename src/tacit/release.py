@@ -14,7 +14,7 @@ the six cells relate is defined in docs/account.md and computed by `implying`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise, product, starmap
 from typing import TYPE_CHECKING
@@ -153,6 +153,24 @@ def implying(name: CellName) -> list[CellName]:
     own = [Unit.USER] if unit is Unit.USER else [Unit.ITEM, Unit.USER]
     views = [*View]
     return [*product(own, views[views.index(view) :])]
+
+
+def of_one_operator(releases: Iterable[Release], reason: str) -> tuple[Release, ...]:
+    """The same releases where one of two operators sees what both see together.
+
+    The server's view is that of a collusion then, and `reason` says why.
+    """
+    return tuple(replace(one, cells=_collusive(one.cells, reason)) for one in releases)
+
+
+def _collusive(cells: Cells, reason: str) -> Cells:
+    found = dict(cells)
+    for unit, view in cells:
+        if view is View.SERVER:
+            both = cells[unit, View.COLLUSION]
+            said = reason if both.event is None else f"{both.reason}; {reason}"
+            found[unit, view] = replace(both, reason=said)
+    return found
 
 
 def cell_name(unit: str, view: str) -> CellName:

@@ -70,6 +70,34 @@ def test_who_joins_is_told_what_was_agreed(tacit, world, history, tmp_path):
     assert world.bodies == []
 
 
+def test_the_wrong_file_is_said_here_and_shows_nowhere_else(tacit, world, tmp_path):
+    """What is asked of the coordinator is the same, and the round is answered."""
+    file, folder = tmp_path / "wrong.txt", tmp_path / "client"
+    file.write_text("not an item\n")
+    answer = tacit(
+        *("client", "join", world.url, "--history", file, "--folder", folder)
+    )
+    assert answer.code == 0
+    assert "WARNING: 1 item is not in the catalog" in answer.err
+    assert "has 0 items" in answer.out
+    assert [path for _, path, _ in world.requests] == ["/v1/invitation"]
+    world.open()
+    assert tacit("client", "once", "--now", "--folder", folder).out.startswith("sent:")
+    [body] = world.bodies
+    assert len(body) == 176 + 4 * len(ITEMS)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", None])
+def test_a_file_that_cannot_be_read_is_refused_before_anybody_is_asked(
+    tacit, world, tmp_path, content
+):
+    file = tmp_path / "wrong.txt"
+    if content is not None:
+        file.write_bytes(content)
+    assert tacit("client", "join", world.url, "--history", file).code == 2
+    assert world.requests == []
+
+
 def test_the_default_folder_is_the_systems(tacit, world, history):
     """Which is the test's own: `TACIT_STATE`."""
     joined = tacit(
@@ -152,6 +180,9 @@ def test_the_published_model_ranks_here(world, call, tmp_path):
     assert len(items) == 3
     assert not {"item 3", "item 5"} & {one["id"] for one in items}
     assert {how for how, *_ in world.requests[before:]} == {"GET"}
+    for _, _, headers in world.requests[before:]:
+        assert headers["tacit-protocol"] == "1"
+        assert "cookie" not in headers
     assert "ranked on this device" in call("recommend").out
     new = NewItem("a new film", "A New Film"), NewItem("item 3", "one that is held")
     world.files["/v1/new_items"] = write_new_items(new)
@@ -172,6 +203,16 @@ def test_who_leaves_is_told_what_stays(world, call, tmp_path):
         "lock",
     }
     assert "holds no client" in call("show").err
+
+
+def test_who_leaves_without_a_ledger_is_told_what_is_not_known(world, call, tmp_path):
+    (tmp_path / "client" / "ledger.db").unlink()
+    answer = call("leave", "--yes")
+    assert answer.code == 0
+    assert "erased: a history of 2 items" in answer.out
+    assert "not as it should be: the ledger could not be read" in answer.out
+    assert "reports of yours may be in sums" in answer.out
+    assert {one.name for one in (tmp_path / "client").iterdir()} == {"lock"}
 
 
 def test_leaving_can_be_answered_as_json(call):

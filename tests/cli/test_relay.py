@@ -32,7 +32,7 @@ def test_tickets_are_handed_out_beside_the_relay(tacit, tmp_path):
         f'folder = "relay"\nsigning_key = "relay/keys/signing.key"\n'
         f'relay_key = "{place.keys["relay"]}"\n'
         f'collector_key = "{place.keys["collector"]}"\n'
-        f'pair_secret = "pair.secret"\nurl = "http://a"\ncollector_url = "http://b"\n'
+        f'pair_secret = "pair.secret"\nurl = "https://a"\ncollector_url = "https://b"\n'
     )
     found = tacit("serve", "relay-tickets", "--config", str(path), "--count", "3")
     assert found.code == 0, found.out + found.err

@@ -65,7 +65,7 @@ def aggregator(role, keys):
         **{"role": role, "folder": "x", "signing_key": f"{role}/signing.key"},
         **{f"{one}_key": key for one, key in keys.items()},
         **{"coordinator_secret": "a.secret", "pair_secret": "a.secret"},
-        **{"url": "http://l.example", "helper_url": "http://h.example"},
+        **{"url": "https://l.example", "helper_url": "https://h.example"},
         "limits": {"least_multiplier": 0.1},
     }
 
@@ -73,7 +73,7 @@ def aggregator(role, keys):
 def coordinator(keys):
     return {
         **{"experiment": "experiment.toml", "folder": "c", "rotation": "rotations"},
-        **{f"{one}_url": f"http://{one}.example" for one in (*ROLES, "reports")},
+        **{f"{one}_url": f"https://{one}.example" for one in (*ROLES, "reports")},
         **{f"{one}_key": key for one, key in keys.items()},
         **dict.fromkeys(("leader_secret", "helper_secret", "secret"), "a.secret"),
     }

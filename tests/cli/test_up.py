@@ -54,7 +54,7 @@ def test_from_nothing_to_a_published_model(experiment, tmp_path, monkeypatch):
     assert (one["state"], one["leaf"]) == ("deleted", "votes")
     views = {line["view"]: line for line in told["epsilons"] if line["unit"] == "user"}
     assert views["server"]["epsilon"] is None
-    assert "this machine" in views["server"]["reason"]
+    assert "one machine" in views["server"]["reason"]
     assert views["release"]["standing"] == "PROVEN"
     assert 5.3 < views["release"]["epsilon"] < 5.4
     recommender = load(out / "coordinator" / "run")
@@ -65,6 +65,32 @@ def test_from_nothing_to_a_published_model(experiment, tmp_path, monkeypatch):
         assert "Traceback" not in (out / role / "log").read_text()
     keys = [*(out / "leader" / "keys").glob("*.key")]
     assert [one.name for one in keys] == ["signing.key"]  # those of rounds are gone
+
+
+def test_who_joins_a_trial_is_promised_nothing_against_its_machine(tacit, tmp_path):
+    """Real processes; the client's own pages and ledger say it, before and after."""
+    assembled = assemble(check_experiment(tomllib.loads(EXPERIMENT)))
+    trial = Trial.prepared(assembled, tmp_path / "f", clients=None, port=0)
+    folder = tmp_path / "client"
+    with trial.running():
+        joining = ("client", "join", trial.url, "--folder", folder)
+        joined = tacit(*joining, "--history", trial.folder / "history.csv")
+        assert joined.code == 0, joined.err
+        assert "a trial: both operators are one machine" in joined.out
+        while (
+            "no round is open"
+            in (answer := tacit("client", "once", "--now", "--folder", folder)).out
+        ):
+            pass
+        assert answer.out.startswith("sent: "), answer
+        told = tacit("client", "show", "--folder", folder, "--json").json
+    assert told["one_operator"].startswith("both operators are one machine")
+    for lines in (told["agreed"], told["spent"]):
+        views = {line["view"]: line for line in lines if line["unit"] == "user"}
+        assert views["server"]["epsilon"] is None
+        assert views["server"]["standing"] == "NONE"
+        assert "one machine, which can open every report" in views["server"]["reason"]
+        assert views["release"]["standing"] == "PROVEN"
 
 
 def test_another_channel_is_refused_with_the_way_out(experiment, tmp_path):

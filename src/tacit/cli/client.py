@@ -12,7 +12,8 @@ from tacit.cli.options import Json
 from tacit.text import shown
 
 if TYPE_CHECKING:
-    from tacit.service.federation.client import Left, Outcome, Shown
+    from tacit.service.federation.client import Outcome, Shown
+    from tacit.service.federation.leaving import Left
 
 app = typer.Typer(
     help="Take part in a run over two servers, with a history that stays here.",
@@ -87,19 +88,22 @@ def join(
 ) -> None:
     """Agree to a run and copy your history into a folder of yours; nothing is sent.
 
-    Items that the catalog does not have are left out and counted.
+    Items that the catalog does not have are left out and counted. If none is left you
+    are warned here, and nobody else can tell.
 
     Example: tacit client join https://films.example --history watched.txt
     """
     from tacit.service.federation.client import FederationClient
     from tacit.service.federation.exchange import read_ticket
-    from tacit.service.federation.history_file import read_history
+    from tacit.service.federation.history_file import history_of, read_ids
 
     place = folder or _default_folder()
+    # Read before anybody is asked: what a coordinator sees cannot depend on the file.
+    ids = read_ids(history, column=item)
     found = FederationClient.join(
         place,
         url,
-        lambda one: read_history(history, one.catalog, column=item),
+        lambda one: history_of(ids, one.catalog),
         ledger=ledger,
         ticket=None if ticket is None else read_ticket(ticket),
         group=group,
@@ -107,12 +111,14 @@ def join(
     )
     with FederationClient(place) as client:
         told = client.show()
+    if not found.items:
+        console.err().print(f"WARNING: {found.said_of_unknown()}", style="bold red")
     if json:
         joined = {"folder": place, "left_out": found.unknown}
         console.print_json(_document(told) | joined)
         return
     console.out().print(f"joined: {shown(str(place))} has {told.n_items:,} items")
-    if found.unknown:
+    if found.unknown and found.items:
         console.out().print(shown(found.said_of_unknown()))
     _print_agreed(told)
     console.out().print("next: tacit client once --wait")
@@ -190,19 +196,20 @@ def leave(
     """Erase history, keys and unsent reports; say what past releases still hold.
 
     The ledger stays, so that nothing is answered twice; erase it as well with
-    `tacit ledger forget FILE`.
+    `tacit ledger forget FILE`. What cannot be read is erased unread, and said.
     """
-    from tacit.service.federation.client import FederationClient
+    from tacit.service.federation.client_folder import ClientFolder
+    from tacit.service.federation.leaving import leave as leave_folder
 
     place = folder or _default_folder()
-    with FederationClient(place) as client:
-        if not yes:
-            # On stderr: with --json, stdout has the document and nothing else.
-            question = f"Erase the history in {place} and never answer again?"
-            if not typer.confirm(question, err=True):
-                console.note("nothing was changed")
-                raise typer.Exit(1)
-        left = client.leave()
+    ClientFolder(place).refuse_without_files()
+    if not yes:
+        # On stderr: with --json, stdout has the document and nothing else.
+        question = f"Erase the history in {place} and never answer again?"
+        if not typer.confirm(question, err=True):
+            console.note("nothing was changed")
+            raise typer.Exit(1)
+    left = leave_folder(place)
     if json:
         console.print_json(left)
     else:
@@ -263,6 +270,7 @@ def _document(told: Shown) -> dict[str, Any]:
         "population": plan.population,
         "rounds": plan.rounds,
         "least_reports": invitation.least_reports,
+        "one_operator": invitation.one_operator or None,
         "keys": {
             "leader": membership.keys.leader.hex(),
             "helper": membership.keys.helper.hex(),
@@ -312,6 +320,8 @@ def _print_agreed(told: Shown) -> None:
         f"helper signs with: {keys.helper.hex()}",
         f"ledger: {membership.ledger}",
     ]
+    if invitation.one_operator:
+        sentences.insert(1, f"a trial: {invitation.one_operator}")
     if invitation.contact:
         sentences.insert(1, f"contact: {invitation.contact}")
     for one in sentences:
@@ -347,22 +357,38 @@ def _print_left(left: Left) -> None:
     from tacit.reporting.guarantees import in_short
     from tacit.reporting.terminal import wrapped
 
-    sentences = [
-        f"erased: a history of {left.n_items:,} items, the keys, the invitation and "
-        f"{left.never_sent:,} reports that were never sent",
-        f"kept: {left.ledger}, so that nothing is answered twice; erase it with: "
-        f"tacit ledger forget {left.ledger}",
+    for one in _left_sentences(left):
+        console.tell(wrapped(shown(one, longest=None), console.width(), later="  "))
+    if left.rounds != 0 and left.spent:
+        console.tell([*in_short(left.spent, console.width()), ""])
+
+
+def _left_sentences(left: Left) -> list[str]:
+    many = "" if left.n_items is None else f" of {left.n_items:,} items"
+    unsent = "" if left.never_sent is None else f" and {left.never_sent:,} reports"
+    unsent += " that were never sent" if unsent else ""
+    found = [
+        f"erased: a history{many}, the keys, the ticket, the invitation{unsent}",
+        *(f"not as it should be: {one}" for one in left.problems),
     ]
-    if left.rounds:
+    if left.ledger.exists():
+        found.append(
+            f"kept: {left.ledger}, so that nothing is answered twice; erase it with: "
+            f"tacit ledger forget {left.ledger}"
+        )
+    if left.rounds == 0:
+        found.append("nothing of you was ever sent")
+    elif left.rounds is None:
+        found.append(
+            "what was sent is not known without a sound ledger: reports of yours may "
+            "be in sums that were or may be published. They cannot be taken out of "
+            "these, nor out of models made of them"
+        )
+    else:
         noun = "round" if left.rounds == 1 else "rounds"
-        sentences.append(
+        found.append(
             f"reports of {left.rounds:,} {noun} are in sums that were or may be "
             "published. They cannot be taken out of these, nor out of models made of "
             "them; what they hold of you is at most what stands here:"
         )
-    for one in sentences:
-        console.tell(wrapped(shown(one, longest=None), console.width(), later="  "))
-    if left.rounds:
-        console.tell([*in_short(left.spent, console.width()), ""])
-    else:
-        console.out().print("nothing of you was ever sent")
+    return found

@@ -202,7 +202,11 @@ def asked(config: Path, method: str, path: str) -> dict[str, Any]:
     token = read_secret(settings.secret).decode()
     try:
         found = httpx.request(
-            method, url + path, headers={"authorization": f"Bearer {token}"}, timeout=30
+            method,
+            url + path,
+            headers={"authorization": f"Bearer {token}"},
+            timeout=30,
+            trust_env=False,  # the secret is for this coordinator alone
         )
     except httpx.HTTPError as error:
         raise Refused(

@@ -340,12 +340,15 @@ class ClientLedger:
     def leave(self, run: str) -> int:
         """Erase state and reports of one run, which is not answered again.
 
-        The account of it stays. Gives the number of reports that were never sent.
+        The account of it stays. Gives the number of reports that were never sent. A
+        ledger in doubt is erased all the same, and stays in doubt.
         """
         with self.transaction():
-            self._trusted()
             unsent = sum(one == run for one, _ in self._unsent())
-            self._forget_run(run)
+            if self._look().doubt is None:
+                self._forget_run(run)
+            else:
+                self._erase_private("WHERE run = ?", run)
         with in_one_sentence(self.path):
             self._file.execute("VACUUM")
         return unsent
@@ -379,10 +382,14 @@ class ClientLedger:
             for table in [one for one in NAMES if (one,) in found and one != "chain"]:
                 self._file.execute(f"DELETE FROM {table}")
             return
+        self._erase_private()
+
+    def _erase_private(self, where: str = "", *given: str) -> None:
+        """Erases state and reports in such a file, of all runs or of some."""
         had_keys = self._look().doubt is Doubt.OLD
         key = "key = NULL, " if had_keys else ""
-        self._file.execute(f"UPDATE runs SET {key}state = NULL")
-        self._file.execute("UPDATE answers SET report = NULL")
+        self._file.execute(f"UPDATE runs SET {key}state = NULL {where}", given)
+        self._file.execute(f"UPDATE answers SET report = NULL {where}", given)
 
     # the file, its chain and its anchor
 

@@ -52,6 +52,7 @@ from tacit.method import (
     participate,
 )
 from tacit.plans import Plan
+from tacit.release import View, of_one_operator
 from tacit.runtime.checkpoint import parts_of, tree_of
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.transport.codec import decode_broadcast, encode_reports
@@ -101,6 +102,10 @@ class Client:
     the same plan is another run and needs another name: under the old one it would ask
     the same rounds again, and clients refuse that.
 
+    `one_operator` says why one of two operators sees what both see. The ledger counts
+    the server's view as that of a collusion then, so a cap of the owner's in that view
+    is kept; the plan's target, which was for two, is kept in that of readers.
+
     A computation that takes longer than `deadline`, in seconds, contributes nothing:
     how long it takes may depend on the history, and a late answer would reveal that.
 
@@ -119,6 +124,7 @@ class Client:
         profile: Profiles | None = None,
         group: str | None = None,
         run: str | None = None,
+        one_operator: str = "",
         deadline: float = 60.0,
     ) -> None:
         check.positive(deadline=deadline)
@@ -132,9 +138,15 @@ class Client:
             )
         self.agreement = method.agreement(plan, catalog)
         self.run = self.agreement.digest.hex() if run is None else run
-        terms = terms_of(method, plan, group=group)
+        releases = (*plan.before, *method.releases(plan))
+        if one_operator:
+            releases = of_one_operator(releases, one_operator)
+        terms = terms_of(method, plan, group=group, releases=releases)
         self.terms = replace(terms, agreement=self.agreement.digest.hex())
         self.target = caps_of(plan, self.terms.group)
+        if one_operator:
+            own = (replace(cap, view=View.RELEASE) for cap in self.target)
+            self.target = tuple(own)
         self.group = [*plan.groups].index(self.terms.group)
         self.deadline, self._work = deadline, _Work()
         # For the owner: nobody else hears of them. As texts, because an exception holds

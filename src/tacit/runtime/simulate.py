@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -28,7 +28,7 @@ from tacit.method import (
     enrol,
 )
 from tacit.plans import Plan
-from tacit.release import Cells, Release, View, stretches
+from tacit.release import Release, of_one_operator, stretches
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
 from tacit.runtime.secrets import Secrets
@@ -161,10 +161,7 @@ class Simulation:
         if not self.one_operator:
             return found
         # Who is both operators sees what both see together.
-        return tuple(
-            replace(one, cells=_of_one_operator(one.cells, self.one_operator))
-            for one in found
-        )
+        return of_one_operator(found, self.one_operator)
 
     @property
     def spent_before(self) -> tuple[Past, ...]:
@@ -281,17 +278,6 @@ class Simulation:
                 f"{dict(self.plan.groups)}, of whom {self.absent} are absent: give "
                 "every user's place in it"
             )
-
-
-def _of_one_operator(cells: Cells, reason: str) -> Cells:
-    """The same cells where the server's view is that of a collusion."""
-    found = dict(cells)
-    for unit, view in cells:
-        if view is View.SERVER:
-            both = cells[unit, View.COLLUSION]
-            said = reason if both.event is None else f"{both.reason}; {reason}"
-            found[unit, view] = replace(both, reason=said)
-    return found
 
 
 def check_plan(method: Method, plan: Plan) -> None:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,6 +40,7 @@ from tacit.experiment.saved_run import load
 from tacit.files import make_folders, write_atomically
 from tacit.release import Unit, View
 from tacit.runtime.run import RunDirectory
+from tacit.service.urls import public_url
 from tacit.serving.query import Query
 from tacit.serving.query_mechanism import QueryMechanism
 from tacit.serving.queryable import space_of
@@ -56,13 +56,13 @@ try:
 
     from tacit.service.answer import Answer
     from tacit.service.basis import read_basis
+    from tacit.service.connections import HEADERS, may_use_proxy, no_cookies
     from tacit.service.model_document import Content, ModelDocument
 except ImportError as error:
     raise MissingExtra("httpx or msgspec", "serve") from error
 
 MOST_BYTES = 1 << 31  # of public content
 _MOST_DOCUMENT = 1 << 24  # bytes of a model's document or of an error
-_URL = re.compile(r"https?://([^\s/\[\]]+|\[[0-9a-fA-F:]+\](:\d+)?)")
 _AGAIN = (408, 503)  # statuses after which the same bytes are sent again
 _LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
 _SENT_NOTHING = "nothing was sent: no ledger was given"
@@ -103,11 +103,15 @@ class Connection:
     ) -> None:
         check.count(tries=tries)
         check.positive(seconds=seconds)
-        self.url, self.folder, self.expected = url.rstrip("/"), Path(folder), expected
+        self.url, self.folder, self.expected = public_url(url), Path(folder), expected
         self.tries = tries
-        if not _URL.fullmatch(self.url):
-            raise BadValue(f"url={url!r} must be like http://host:8000")
-        self._http = httpx.Client(base_url=self.url, timeout=seconds)
+        self._http = httpx.Client(
+            base_url=self.url,
+            timeout=seconds,
+            headers=HEADERS,
+            cookies=no_cookies(),
+            trust_env=may_use_proxy(self.url),
+        )
 
     def close(self) -> None:
         """Close the connection to the server."""

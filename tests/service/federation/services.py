@@ -71,8 +71,8 @@ class Place:
             self.secret("pair"),
             Limits(0.01, free_bytes=0),
             *(ANY, ANY, ANY),
-            url="http://leader.invalid",
-            helper_url="http://helper.invalid",
+            url="https://leader.invalid",
+            helper_url="https://helper.invalid",
             intake=QUICK,
         )
         return replace(found, **changes)  # type: ignore[arg-type]
@@ -81,8 +81,8 @@ class Place:
         found = CoordinatorSettings(
             self.folder / "experiment.toml",
             self.folder / "coordinator",
-            *("http://leader.invalid", "http://helper.invalid"),
-            "http://leader.invalid",
+            *("https://leader.invalid", "https://helper.invalid"),
+            "https://leader.invalid",
             self.keys["leader"],
             self.keys["helper"],
             self.secret("leader"),

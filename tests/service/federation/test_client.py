@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from service.federation.two_operators import (
 )
 
 from tacit.data.shards import Shards
-from tacit.errors import BadRun, Refused, Unanswered
+from tacit.errors import BadRun, BadValue, Refused, Unanswered
 from tacit.keys import Key
 from tacit.ledger.budget import Cap
 from tacit.ledger.durable import ClientLedger
@@ -213,23 +214,6 @@ def test_a_folder_holds_one_client(world, make, tmp_path):
         FederationClient(tmp_path / "elsewhere")
 
 
-def test_who_leaves_leaves_the_account_alone(world, make, tmp_path):
-    world.open()
-    client = make(spread=100.0)
-    client.once()
-    world.answers += [503] * 9
-    left = client.leave()
-    assert (left.n_items, left.never_sent, left.rounds) == (len(HISTORIES[4]), 1, 1)
-    assert any(line.epsilon for line in left.spent)
-    folder = tmp_path / "user 4"
-    assert {one.name for one in folder.iterdir()} == {"ledger.db", "lock"}
-    raw = (folder / "ledger.db").read_bytes()
-    assert world.rounds[0].manifest.round_id not in raw  # no sealed bytes
-    with pytest.raises(Refused, match="has left run"):
-        join(folder, world, HISTORIES[4])
-    assert world.bodies == []
-
-
 def test_what_is_agreed_and_spent_is_shown(world, make):
     world.open()
     client = make()
@@ -241,6 +225,28 @@ def test_what_is_agreed_and_spent_is_shown(world, make):
     [spent] = [s for s in after.spent if (s.unit, s.view) == ("user", "server")]
     [agreed] = [s for s in after.agreed if (s.unit, s.view) == ("user", "server")]
     assert 0 < spent.epsilon < agreed.epsilon <= PLAN.target_epsilon
+
+
+def test_a_trial_of_one_machine_says_so_and_keeps_the_owners_cap(tmp_path):
+    """A cap in the server's view is passed by whatever that view does not bound."""
+    made = invitation_of("federated_popularity", POPULAR, PLAN, WORLD.catalog)
+    world = TwoOperators(replace(made, one_machine=True))
+    with world.running():
+        world.open()
+        for name in ("capped", "free"):
+            join(tmp_path / name, world, HISTORIES[4])
+        with ClientLedger(tmp_path / "capped" / "ledger.db") as ledger:
+            ledger.set_cap(Cap(100.0, 1e-6, view="server"))
+        with FederationClient(tmp_path / "capped") as client:
+            assert client.once(now=True).kind is Kind.REFUSED
+        with FederationClient(tmp_path / "free") as client:
+            assert client.once(now=True).kind is Kind.SENT
+            shown = client.show()
+    for lines in (shown.agreed, shown.spent):
+        found = {line.view: line for line in lines if line.unit == "user"}
+        assert found["server"].epsilon is None
+        assert "one machine" in found["server"].reason
+        assert 0 < found["release"].epsilon < PLAN.target_epsilon
 
 
 # --- Sending --------------------------------------------------------------------------
@@ -301,7 +307,7 @@ def test_a_leader_that_is_away_is_tried_again(world, make):
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        *((one, Kind.DROPPED) for one in (400, 401, 403, 413)),
+        *((one, Kind.DROPPED) for one in (400, 401, 403, 411, 413, 418)),
         *((one, Kind.GIVEN_UP) for one in (404, 409, 410)),
     ],
 )
@@ -318,6 +324,22 @@ def test_what_is_not_wanted_is_never_made_again(world, make, status, kind):
     assert len(world.bodies) == 1
     [entry] = client.show().entries
     assert entry.sent == GIVEN_UP
+
+
+def test_a_report_is_not_sent_for_ever(world, make):
+    """A leader that has gone for good does not keep the client from other rounds."""
+    opened = world.open()
+    world.answers += [503] * 9
+    client = make()
+    assert client.once(now=True).kind is Kind.WAITING
+    client._clock.now = opened.manifest.closes + 23 * 3600
+    assert client.once(now=True).kind is Kind.WAITING
+    client._clock.now += 2 * 3600
+    outcome = client.once(now=True)
+    assert outcome.kind is Kind.GIVEN_UP
+    assert "the window is over since long" in outcome.message
+    assert client.show().waiting == 0
+    assert len(client.show().entries) == 1
 
 
 def test_a_round_that_closed_meanwhile_is_given_up(world, make):
@@ -362,6 +384,31 @@ def test_a_manifest_that_is_not_as_agreed_is_refused(world, make, changes, reaso
     assert outcome.kind is Kind.REFUSED
     assert reason in outcome.message
     untouched(client, world)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://reports.example",
+        "https://u:p@reports.example",
+        "file:///x",
+        "https://a#b",
+    ],
+)
+def test_an_address_that_is_not_encrypted_is_refused_before_anything(world, make, url):
+    client = make()
+    world.open(leader_url=url)
+    outcome = client.once(now=True)
+    assert outcome.kind is Kind.REFUSED
+    assert "nothing is sent: the address for reports=" in outcome.message
+    assert client.membership.known == {}
+    untouched(client, world)
+
+
+def test_nobody_joins_over_an_address_that_is_not_encrypted(tmp_path):
+    with pytest.raises(BadValue, match="is not encrypted"):
+        FederationClient.join(tmp_path, "http://films.example", lambda _: History(()))
+    assert not (tmp_path / "client.json").exists()
 
 
 @pytest.mark.parametrize("role", [*Role])
@@ -443,6 +490,54 @@ def test_windows_are_kept(world, make):
     client._clock.now += WINDOW + 60
     assert client.once(now=True).kind is Kind.NOTHING
     untouched(client, world)
+
+
+@pytest.mark.parametrize("opens", [-7 * 24 * 3600, -10])
+def test_a_window_that_ends_soon_is_not_answered_by_itself(world, make, opens):
+    """Both operators could sign it, and all who are there would send at one moment."""
+    client = make(spread=None)
+    now = int(client._clock())
+    world.open(opens=now + opens, closes=now + 599)
+    outcome = client.once()
+    assert outcome.kind is Kind.NOTHING
+    assert "--now" in outcome.message
+    untouched(client, world)
+    assert client.membership.known == {}
+    assert make(spread=700.0).once().kind is Kind.NOTHING
+    assert make(spread=30.0).once().kind is Kind.WAITING  # its owner has chosen that
+    assert client.once(now=True).kind is Kind.SENT
+
+
+def test_a_window_that_began_long_ago_is_spread_over_what_is_left(world, make):
+    """13 clients; that all of them send in the first tenth has a chance below 1e-12."""
+    now = int(time.time())
+    world.open(opens=now - 7 * 24 * 3600, closes=now + 7200)
+    waits = []
+    for user in range(13):
+        client = make(user, spread=None)
+        outcome = client.once()
+        assert outcome.kind is Kind.WAITING
+        waits.append(outcome.until - client._clock())
+    assert 720 < max(waits) <= 0.9 * 7210
+    assert world.bodies == []
+
+
+def test_a_round_that_was_begun_is_answered_while_it_is_open(world, make, monkeypatch):
+    """Why it was cut off may depend on the history, so silence would say something."""
+    client = make(spread=None)
+    opened = world.open()
+
+    def cut_off(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(client._client.ledger), "keep", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            client.once()
+    client._clock.now = opened.manifest.closes - 5
+    assert client.once().kind is Kind.SENT
+    [both] = {sum(h.sum() for h in world.halves(opened).values()) % 2**32}
+    assert both == 0  # without the history
 
 
 def test_before_the_first_round_it_waits(world, make):

@@ -1,12 +1,18 @@
 """Histories from files: lines or a column; what the catalog lacks is counted."""
 
+import re
+
 import pytest
 
 from tacit.data.catalog import Catalog
 from tacit.errors import BadData, BadValue
-from tacit.service.federation.history_file import History, read_history
+from tacit.service.federation.history_file import History, history_of, read_ids
 
 CATALOG = Catalog.of_ids(["1", "20", "a, b"])
+
+
+def read_history(file, catalog, **column) -> History:
+    return history_of(read_ids(file, **column), catalog)
 
 
 @pytest.mark.parametrize(
@@ -38,18 +44,30 @@ def test_what_the_catalog_lacks_is_left_out_and_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
+    ("content", "said"),
     [
-        (b"", "it has no item"),
-        (b"x\ny\n", "none of its 2 lines names an item"),
-        (b"\xff\xfe\n", "no text in UTF-8"),
+        (b"", "the file has no item: this client takes part with an empty history"),
+        (b"\n \n", "the file has no item"),
+        (
+            b"x\ny\n",
+            r"2 items are not in the catalog.*x, y\. None is left: this client",
+        ),
     ],
 )
-def test_the_wrong_file_is_refused(tmp_path, content, reason):
+def test_what_has_no_known_item_is_an_empty_history_and_said(tmp_path, content, said):
+    """A refusal would tell whoever was asked for the catalog something of the file."""
     file = tmp_path / "h"
     file.write_bytes(content)
-    with pytest.raises(BadData, match=reason):
-        read_history(file, CATALOG)
+    found = read_history(file, CATALOG)
+    assert found.items == ()
+    assert re.search(said, found.said_of_unknown())
+
+
+def test_what_is_no_text_is_refused(tmp_path):
+    file = tmp_path / "h"
+    file.write_bytes(b"\xff\xfe\n")
+    with pytest.raises(BadData, match="no text in UTF-8"):
+        read_ids(file)
 
 
 def test_the_wrong_column_and_a_missing_file_are_named(tmp_path):

@@ -15,6 +15,7 @@ from tacit.method import CentralGaussian, LocalPrivUnit
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.plans import Plan
+from tacit.release import Unit, View
 from tacit.sampling import Everyone, Poisson
 from tacit.service.federation.invitation import Invitation
 from tacit.transport.channels import shared_sum
@@ -143,6 +144,7 @@ def edited(change) -> bytes:
         (lambda h: h.update(leader="AAAA"), "needed are 32"),
         (lambda h: h.update(title="two\nlines"), "one line"),
         (lambda h: h.update(title=3), "must be a text"),
+        (lambda h: h.update(one_machine=0), "must be true or false"),
         (lambda h: h["plan"].update(delta=float("nan")), "NaN is no number"),
     ],
 )
@@ -181,3 +183,17 @@ def test_another_edition_of_one_experiment_is_another_run():
     assert second.run != first.run
     assert Invitation.decode(second.encode()).run == second.run
     assert invitation(edition="2027-01").run not in (first.run, second.run)
+
+
+def test_a_trial_of_one_machine_is_another_run_that_promises_less():
+    two, one = invitation(), invitation(one_machine=True)
+    assert one.digest != two.digest
+    assert one.run not in (two.run, invitation(edition="one machine").run)
+    assert one.agreement.digest == two.agreement.digest
+    assert Invitation.decode(one.encode()).one_operator == one.one_operator != ""
+    assert two.one_operator == ""
+    server = (Unit.USER, View.SERVER)
+    assert all(release.cells[server].is_proven for release in two.releases)
+    assert not any(release.cells[server].is_proven for release in one.releases)
+    readers = (Unit.USER, View.RELEASE)
+    assert all(release.cells[readers].is_proven for release in one.releases)

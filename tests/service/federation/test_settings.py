@@ -9,7 +9,6 @@ from tacit.service.federation.settings import (
     AggregatorSettings,
     CoordinatorSettings,
     address,
-    is_loopback,
     public_signing_key,
     read_secret,
     read_settings,
@@ -40,9 +39,9 @@ seconds = 5.0
 COORDINATOR = f"""
 experiment = "gram.toml"
 folder = "run"
-leader_url = "http://a"
-helper_url = "http://b"
-reports_url = "http://c"
+leader_url = "https://a"
+helper_url = "https://b"
+reports_url = "https://c"
 leader_key = "{KEY}"
 helper_key = "{OTHER}"
 leader_secret = "a"
@@ -162,8 +161,40 @@ def test_what_is_no_address_is_refused(text):
         address(text, "private")
 
 
-def test_loopback_is_told_from_the_rest():
-    assert is_loopback("127.0.0.1:1")
-    assert is_loopback("[::1]:1")
-    assert not is_loopback("0.0.0.0:1")
-    assert not is_loopback("192.0.2.1:1")
+# --- URLs -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("https://helper.test", "http://helper.test", "helper_url.*plain_http_hosts"),
+        ("https://helper.test", "https://u:p@helper.test", "must be like"),
+        ("https://leader.test", "http://leader.test", "url=.*Clients refuse"),
+    ],
+)
+def test_a_leader_sends_no_secret_unencrypted(read, old, new, said):
+    with pytest.raises(BadExperiment, match=said):
+        read(LEADER.replace(old, new))
+
+
+@pytest.mark.parametrize("name", ["leader_url", "helper_url", "reports_url"])
+def test_a_coordinator_neither(read, name):
+    text = COORDINATOR.replace(f'{name} = "https://', f'{name} = "http://')
+    assert text != COORDINATOR
+    with pytest.raises(BadExperiment, match=f"{name}=.*is not encrypted"):
+        read(text, CoordinatorSettings)
+
+
+def test_hosts_of_a_private_network_are_named(read):
+    plain = COORDINATOR.replace("https://a", "http://a:8101")
+    found = read('plain_http_hosts = ["a"]\n' + plain, CoordinatorSettings)
+    assert found.leader_url == "http://a:8101"
+    for hosts in ('["b"]', '["*"]', '["http://a"]'):
+        with pytest.raises(BadExperiment, match="plain_http_hosts"):
+            read(f"plain_http_hosts = {hosts}\n" + plain, CoordinatorSettings)
+    # Clients reach no private network, so what is for them is encrypted all the same.
+    with pytest.raises(BadExperiment, match="Clients refuse"):
+        read(
+            'plain_http_hosts = ["c"]\n' + COORDINATOR.replace("https://c", "http://c"),
+            CoordinatorSettings,
+        )

@@ -84,8 +84,8 @@ class Place:
     def relay(self, **changes: Any) -> RelaySettings:
         found = RelaySettings(
             **self._shared("relay"),
-            url="http://relay.invalid",
-            collector_url="http://collector.invalid",
+            url="https://relay.invalid",
+            collector_url="https://collector.invalid",
             public=ANY,
             private=ANY,
             page=ANY,
@@ -100,8 +100,8 @@ class Place:
             **self._shared("collector"),
             experiment=self.folder / "experiment.toml",
             secret=self.folder / "own.secret",
-            relay_url="http://relay.invalid",
-            reports_url="http://relay.invalid",
+            relay_url="https://relay.invalid",
+            reports_url="https://relay.invalid",
             public=ANY,
             private=ANY,
             page=ANY,
@@ -190,7 +190,7 @@ def a_manifest(**changes: Any) -> EpochManifest:
         "opens": now - 10,
         "closes": now + 600,
         "broadcast": bytes(32),
-        "relay_url": "http://relay.invalid",
+        "relay_url": "https://relay.invalid",
         "collector_key": bytes([7]) * 32,
         "previous": b"",
     }

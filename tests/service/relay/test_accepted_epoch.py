@@ -44,7 +44,7 @@ def look(run, /, **changes):
 def test_an_upload_of_every_client_has_the_messages_of_its_report(run):
     epoch = look(run)
     many = SimulatedClients(
-        "http://a.invalid", run.invitation, shards(4), Key.from_seed(0)
+        "https://a.invalid", run.invitation, shards(4), Key.from_seed(0)
     )
     rows = many._computed(epoch, np.arange(4))
     info = seal_info(epoch.manifest.round_id)

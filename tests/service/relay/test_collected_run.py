@@ -61,7 +61,7 @@ class TestStatements:
         assert found[View.SERVER] == found[View.COLLUSION] == pytest.approx(12.0)
         assert found[View.RELEASE] < 4
         [release] = the_run(place, one_machine=True).assembled.simulation.releases
-        assert "this machine" in release.cells[Unit.USER, View.SERVER].reason
+        assert "one machine" in release.cells[Unit.USER, View.SERVER].reason
 
     def test_all_may_not_be_sybils(self, place):
         with pytest.raises(BadValue, match="nobody honest"):

@@ -105,7 +105,7 @@ class World:
             self.run.invitation, manifest, message, now=manifest.opens, known=known
         )
         many = SimulatedClients(
-            "http://a.invalid", self.run.invitation, shards(n), Key.from_os()
+            "https://a.invalid", self.run.invitation, shards(n), Key.from_os()
         )
         rows = many._computed(epoch, np.arange(n))
         return [Upload.read(epoch.sealed(row), manifest) for row in rows]

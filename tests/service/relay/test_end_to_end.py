@@ -73,7 +73,7 @@ def learnt(place) -> list[bytes]:
 def played(run, held, key, *, chunk=None):
     """For each round the servers that the two orders of its messages give."""
     made, own = run.invitation, key.each(np.arange(len(held)))
-    names = SimulatedClients("http://a.invalid", made, held, key)._clients
+    names = SimulatedClients("https://a.invalid", made, held, key)._clients
     clients = enrol(
         made.method,
         made.plan,

@@ -7,6 +7,8 @@ from tacit.errors import Refused
 from tacit.experiment.assemble import assemble
 from tacit.experiment.settings import check_experiment
 from tacit.release import Unit, View
+from tacit.service.federation.client import FederationClient
+from tacit.service.federation.history_file import History
 from tacit.service.relay.one_machine import RelayTrial
 
 
@@ -22,6 +24,11 @@ def test_a_trial_ends_with_a_published_model(tmp_path):
     said = []
     with found.running():
         status = found.play(told=said.append, counted=lambda *_: None)
+        FederationClient.join(tmp_path / "b", found.url, lambda _: History(()))
+    with FederationClient(tmp_path / "b") as client:
+        agreed = {s.view: s for s in client.show().agreed if s.unit is Unit.USER}
+    assert agreed[View.SERVER].epsilon == agreed[View.COLLUSION].epsilon
+    assert "are one machine" in agreed[View.SERVER].reason
     assert status["is_published"]
     assert (found.published / "model.safetensors").is_file()
     assert said == [

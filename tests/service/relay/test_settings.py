@@ -12,7 +12,7 @@ relay_key = "{key}"
 collector_key = "{key}"
 pair_secret = "pair.secret"
 url = "https://relay.example"
-collector_url = "http://collector.example:8100"
+collector_url = "https://collector.example:8100"
 
 [limits]
 least_uploads = 1000
@@ -26,7 +26,7 @@ relay_key = "{key}"
 collector_key = "{key}"
 pair_secret = "pair.secret"
 secret = "own.secret"
-relay_url = "http://relay.example:8101"
+relay_url = "https://relay.example:8101"
 reports_url = "https://relay.example"
 
 [schedule]
@@ -57,3 +57,19 @@ def test_all_problems_are_in_one_message(tmp_path):
     text = COLLECTOR.replace('public = ""', "").replace("{key}", "xy")
     with pytest.raises(BadExperiment, match="hexadecimal"):
         read_collector(written(tmp_path, text))
+
+
+def test_the_secret_of_the_pair_goes_encrypted_or_over_a_named_host(tmp_path):
+    for read, text, name, host in (
+        (read_relay, RELAY, "collector_url", "collector.example"),
+        (read_collector, COLLECTOR, "relay_url", "relay.example"),
+    ):
+        plain = text.replace(f'{name} = "https', f'{name} = "http')
+        assert plain != text
+        with pytest.raises(BadExperiment, match=f"{name}=.*is not encrypted"):
+            read(written(tmp_path, plain))
+        named = f'plain_http_hosts = ["{host}"]' + plain
+        assert read(written(tmp_path, named)).plain_http_hosts == (host,)
+        url = text.replace('"https://relay.example"', '"http://relay.example"')
+        with pytest.raises(BadExperiment, match="Clients refuse"):
+            read(written(tmp_path, url))

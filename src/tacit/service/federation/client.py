@@ -1,9 +1,10 @@
-"""One user's client of a run over two servers: it joins, answers rounds, and leaves.
+"""One user's client of a run over two servers: it joins and answers rounds.
 
     client = FederationClient.join(folder, url, history)
     for outcome in client.outcomes():        # until the run is over
         print(outcome.message)
     client.recommend(10)                     # on this device; nothing is sent
+    leave(folder)                            # `leaving`: also where all else fails
 
 A round goes like this, and may be cut off anywhere:
 
@@ -42,7 +43,7 @@ from tacit.runtime.ledger import statements
 from tacit.sampling import Once
 from tacit.service.client import Connection
 from tacit.service.federation.client_folder import ClientFolder, Membership, SeenRound
-from tacit.service.federation.exchange import Exchange, Fate, checked_url
+from tacit.service.federation.exchange import Exchange, Fate
 from tacit.service.federation.history_file import History
 from tacit.service.federation.invitation import MOST_BYTES as MOST_INVITATION
 from tacit.service.federation.invitation import Invitation
@@ -53,13 +54,16 @@ from tacit.service.federation.rotation import MOST_BYTES as MOST_ROTATIONS
 from tacit.service.federation.rotation import SigningKeys, followed
 from tacit.service.federation.wires import AnyManifest, wire_of
 from tacit.service.model_document import ModelDocument
+from tacit.service.urls import checked_url
 from tacit.serving.new_items import NewItem, content_names, items_of, with_new_items
 from tacit.serving.recommender import Recommendation
 from tacit.statement import Statement, account
 
 _MOST_DOCUMENT = 1 << 24  # bytes of what is said of a model
-_LAST_SHARE = 0.1  # of a window, in which no first send is planned
+LEAST_WINDOW = 600.0  # seconds that must be left of a window, to be lost among others
+_LAST_SHARE = 0.1  # of what is left of a window, in which no first send is planned
 _LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
+_PATIENCE = 24 * 3600.0  # seconds after a window in which a report is still sent
 _chance = random.SystemRandom()
 
 
@@ -101,23 +105,13 @@ class Shown:
     doubt: Doubt | None
 
 
-@dataclass(frozen=True)
-class Left:
-    """What was erased, and what the releases so far still hold."""
-
-    n_items: int
-    never_sent: int
-    rounds: int
-    spent: tuple[Statement, ...]
-    ledger: Path
-
-
 class FederationClient:
     """The client in a folder; close it, or use it as a context.
 
     `spread` is how many seconds after it was made a report is sent at the latest; by
-    default any moment of the window may come up. `tries` is how often it is sent in
-    all, before `once` gives the next one a turn.
+    default any moment of the window may come up, and a round that is open for less than
+    `LEAST_WINDOW` seconds more is not answered unless it is asked for. `tries` is how
+    often it is sent in all, before `once` gives the next one a turn.
     """
 
     def __init__(
@@ -260,10 +254,36 @@ class FederationClient:
         if clock >= manifest.closes:
             said = f"the window of round {manifest.round} is over"
             return self._over() or Outcome(Kind.NOTHING, said, manifest.round)
+        left = manifest.closes - clock
+        if not now and left < self._least_left and not self._is_noted(manifest):
+            said = (
+                f"the window of round {manifest.round} ends in {left:.0f} s, so a "
+                "report would tell when this program ran; `tacit client once --now` "
+                "sends one all the same"
+            )
+            return Outcome(Kind.NOTHING, said, manifest.round)
         return self._answered(manifest, now=now)
+
+    @property
+    def _least_left(self) -> float:
+        """The seconds of a window over which a first send must be spread.
+
+        Whoever opens rounds could else have everybody who is there send at one moment:
+        a window may have begun long ago, and end soon.
+        """
+        return LEAST_WINDOW if self.spread is None else min(self.spread, LEAST_WINDOW)
+
+    def _is_noted(self, manifest: AnyManifest) -> bool:
+        """Whether it was accepted before: then the ledger may have been charged.
+
+        Such a round is answered as long as it is open: why it was cut off may depend on
+        the history.
+        """
+        return self.membership.known.get(manifest.round) == manifest.round_id
 
     def _answered(self, manifest: AnyManifest, *, now: bool) -> Outcome:
         """Compare, note, compute and keep; then send, if it is time."""
+        _refuse_bad_url(manifest.send_to)
         message = self._get(
             f"/v1/broadcast/{manifest.broadcast.hex()}",
             most=self.invitation.agreement.most_bytes,
@@ -294,7 +314,7 @@ class FederationClient:
     def _seen(self, manifest: AnyManifest) -> SeenRound:
         """What is kept of a manifest, with a random moment for the first send."""
         now = self._clock()
-        last = manifest.closes - _LAST_SHARE * (manifest.closes - manifest.opens)
+        last = manifest.closes - _LAST_SHARE * (manifest.closes - now)
         if self.spread is not None:
             last = min(last, now + self.spread)
         due = _chance.uniform(now, max(now, last))
@@ -308,7 +328,7 @@ class FederationClient:
 
     def _is_answered(self, manifest: AnyManifest) -> bool:
         """Whether the report of this very manifest has ended."""
-        if self.membership.known.get(manifest.round) != manifest.round_id:
+        if not self._is_noted(manifest):
             return False
         said = self._client.ledger.answer(self._client.run, manifest.round)
         return said is not None and said.sent is not None
@@ -338,7 +358,7 @@ class FederationClient:
         return self._posted(parcel, parcel.report, seen)
 
     def _posted(self, parcel: Answer, report: bytes, seen: SeenRound) -> Outcome:
-        leader, number = checked_url(seen.leader), parcel.round
+        leader, number = _refuse_bad_url(seen.leader), parcel.round
         for left in reversed(range(self.tries)):
             answer = self._exchange.post_report(
                 leader,
@@ -348,6 +368,10 @@ class FederationClient:
                 ticket=self.membership.ticket,
             )
             if answer.fate is not Fate.AGAIN:
+                break
+            if self._clock() > seen.closes + _PATIENCE:
+                said = f"{answer.said}; the window is over since long"
+                answer = replace(answer, fate=Fate.GIVEN_UP, said=said)
                 break
             wait = min(answer.seconds * _chance.uniform(1, 2), _LONGEST_WAIT)
             if not left:
@@ -467,14 +491,13 @@ class FederationClient:
 
     def show(self) -> Shown:
         """What was agreed, and what all that was said amounts to."""
-        ledger, plan = self._client.ledger, self.invitation.plan
-        releases = self.invitation.method.releases(plan)
-        run = self._client.run
+        ledger, run = self._client.ledger, self._client.run
+        promised = account(self.invitation.plan, self.invitation.releases)
         return Shown(
             self.invitation,
             self.membership,
             len(self.folder.items()),
-            account(plan, releases).totals,
+            promised.totals,
             statements(ledger),
             tuple(one for one in ledger.entries() if one.run == run),
             tuple(ledger.caps()),
@@ -482,22 +505,6 @@ class FederationClient:
             len(self._client.pending()),
             ledger.doubt,
         )
-
-    def leave(self) -> Left:
-        """Erase history, keys and what was not sent; the account stays in the ledger.
-
-        What was sent cannot be called back. The run is not answered again, also not
-        after joining it anew with the same ledger.
-        """
-        with self.folder.alone():
-            ledger, run = self._client.ledger, self._client.run
-            n_items = len(self.folder.items())
-            rounds = len({one.round for one in ledger.entries() if one.run == run})
-            never_sent = ledger.leave(run)
-            spent = statements(ledger)
-            self.folder.clear()
-        self.close()
-        return Left(n_items, never_sent, rounds, spent, self.membership.ledger)
 
 
 def _client(
@@ -518,6 +525,7 @@ def _joined(
         history=history,
         group=group,
         run=invitation.run.hex(),
+        one_operator=invitation.one_operator,
     )
 
 
@@ -534,6 +542,14 @@ def _own_round(invitation: Invitation) -> int | None:
     if not isinstance(invitation.plan.sampler, Once):
         return None
     return _chance.randrange(invitation.plan.rounds)
+
+
+def _refuse_bad_url(url: str) -> str:
+    """The URL that reports are sent to; refuses one that is not encrypted."""
+    try:
+        return checked_url(url, "the address for reports")
+    except BadValue as error:
+        raise Refused(f"nothing is sent: {error}") from None
 
 
 def _refuse_left(client: Client) -> None:

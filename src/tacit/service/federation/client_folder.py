@@ -123,10 +123,7 @@ class ClientFolder:
     def membership(self) -> Membership:
         """What is kept of the run; refuses a folder without a client."""
         if not self.is_joined:
-            raise BadRun(
-                f"{self.path} holds no client; make one with: tacit client join URL "
-                f"--history FILE --folder {self.path}"
-            )
+            raise self._is_empty()
         document = read_document(self._document, needs_checksum=True)
         try:
             return _from_json(document)
@@ -144,12 +141,32 @@ class ClientFolder:
         """The ids of the user's items, in their order."""
         return [*read_document(self._history, needs_checksum=True)["items"]]
 
+    def refuse_without_files(self) -> None:
+        """Refuse a folder that has no file of a client, not even a part of one."""
+        if not any(one.exists() for one in (self._history, *self._rest)):
+            raise self._is_empty()
+
     def clear(self) -> None:
-        """Erase everything but a ledger."""
-        for file in (self._document, self._history, self._invitation):
-            file.unlink(missing_ok=True)
+        """Erase everything but a ledger; the history first, whatever fails then.
+
+        Cut off anywhere, it can be done again: what tells that a client is here goes
+        last.
+        """
+        self._history.unlink(missing_ok=True)
         if self.model.exists():
             remove_directory(self.model)
+        for file in self._rest:
+            file.unlink(missing_ok=True)
+
+    @property
+    def _rest(self) -> tuple[Path, ...]:
+        return self._invitation, self._document
+
+    def _is_empty(self) -> BadRun:
+        return BadRun(
+            f"{self.path} holds no client; make one with: tacit client join URL "
+            f"--history FILE --folder {self.path}"
+        )
 
 
 def _to_json(made: Membership) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class CoordinatedRun(InvitedRun):
         title: str = "",
         contact: str = "",
         edition: str = "",
+        one_machine: bool = False,
     ) -> CoordinatedRun:
         """The run of an assembled experiment, with the operators' public signing keys.
 
@@ -80,6 +81,7 @@ class CoordinatedRun(InvitedRun):
             title,
             contact,
             edition,
+            one_machine,
         )
         return cls(assembled, invitation)
 

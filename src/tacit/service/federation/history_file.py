@@ -3,13 +3,17 @@
 A file whose name ends in .csv or .tsv is a table with a header; any other has an id on
 each line. Items come in the order in which the user met them. Those that the catalog
 does not have are left out and counted: who has an old item is no worse off than who
-never met it. A file without any known item is refused, since it is probably the wrong
-one.
+never met it.
+
+A file is read before anybody is asked for a catalog, and one without any known item is
+a history of nobody: what a coordinator sees does not depend on the file. It is probably
+the wrong one all the same, and `said_of_unknown` says so to its owner.
 """
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -22,6 +26,10 @@ COLUMN = "item"
 MOST_BYTES = 1 << 26
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _NAMED = 3  # unknown items that a message names
+_EMPTY = (
+    "this client takes part with an empty history, which nobody else can see. If it is "
+    "the wrong file or column, leave before the first round and join in another folder"
+)
 
 
 @dataclass(frozen=True)
@@ -34,33 +42,31 @@ class History:
     def said_of_unknown(self) -> str:
         """How many items were left out, and the first of them; empty if none was."""
         if not self.unknown:
-            return ""
+            return "" if self.items else f"the file has no item: {_EMPTY}"
         first = ", ".join(self.unknown[:_NAMED])
         more = ", …" if len(self.unknown) > _NAMED else ""
         noun = "item is" if len(self.unknown) == 1 else "items are"
-        return (
+        said = (
             f"{len(self.unknown):,} {noun} not in the catalog and left out: "
             f"{first}{more}"
         )
+        return said if self.items else f"{said}. None is left: {_EMPTY}"
 
 
-def read_history(path: Path, catalog: Catalog, *, column: str = COLUMN) -> History:
-    """The history in a file, over the items of this catalog."""
-    ids = [one for one in (text.strip() for text in _ids(path, column)) if one]
+def read_ids(path: Path, *, column: str = COLUMN) -> tuple[str, ...]:
+    """The ids in a file, in their order; refuses one that cannot be read."""
+    found = (text.strip() for text in _lines(path, column))
+    return tuple(one for one in found if one)
+
+
+def history_of(ids: Sequence[str], catalog: Catalog) -> History:
+    """The history of these ids, over the items of a catalog."""
     known = catalog.ids.positions
     unknown = tuple(dict.fromkeys(one for one in ids if one not in known))
-    items = tuple(one for one in ids if one in known)
-    if not items:
-        said = "it has no item" if not ids else f"item {check.unknown(ids[0], known)}"
-        raise BadData(
-            path,
-            None,
-            f"{said}; none of its {len(ids)} lines names an item of the catalog",
-        )
-    return History(items, unknown)
+    return History(tuple(one for one in ids if one in known), unknown)
 
 
-def _ids(path: Path, column: str) -> list[str]:
+def _lines(path: Path, column: str) -> list[str]:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise BadData(path, None, f"it has more than {MOST_BYTES:,} bytes")

@@ -13,6 +13,10 @@ All of it is public and the same for everybody. A client decides by it once, whe
 joins, and keeps it: what broadcasts and reports look like, what a round may cost, and
 whose signatures count all follow from it. An invitation has one form only, so its
 SHA-256 names it. Reading one makes settings of tables and runs nothing.
+
+A trial, in which one machine is both operators, says so: nothing is promised against
+that machine, and clients print it. An invitation that does not say so is the word of
+two operators that they are two, which nobody can check from afar.
 """
 
 from __future__ import annotations
@@ -45,6 +49,7 @@ from tacit.experiment.settings import (
 )
 from tacit.method import Method, SumMethod
 from tacit.plans import Plan
+from tacit.release import Release, of_one_operator
 from tacit.sampling import Everyone, Once, Sampler
 from tacit.service.federation.envelope import agreed_on
 from tacit.service.federation.manifest import KEY_BYTES, Agreed
@@ -61,7 +66,7 @@ _MOST_TEXT = 1000  # characters of a title or of a contact
 _LENGTH = 4  # bytes
 _CATALOG = "catalog"
 _KEYS = {
-    *("v", "title", "contact", "edition", "leader", "helper"),
+    *("v", "title", "contact", "edition", "leader", "helper", "one_machine"),
     *("method", "privacy", "metric", "plan", "catalog"),
 }
 # Fields of a plan that an invitation has, and of which types they are.
@@ -77,6 +82,10 @@ _PLAN: Mapping[str, Any] = {
     "assumed_sybils": int,
     "sampler": str,
 }
+_ONE_MACHINE = "both operators are one machine, which can open every report"
+_ONE_MACHINE_SHUFFLED = (
+    "relay and collector are one machine, which knows whose report is whose"
+)
 _SAMPLERS: Mapping[str, Sampler] = {"everyone": Everyone(), "once": Once()}
 _DAMAGED = (
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError),
@@ -97,6 +106,7 @@ class Invitation:
     title: str = ""
     contact: str = ""
     edition: str = ""  # tells apart runs of one experiment, such as one per month
+    one_machine: bool = False  # both operators are one machine: a trial
 
     def __post_init__(self) -> None:
         for name, key in (("leader", self.leader), ("helper", self.helper)):
@@ -153,10 +163,25 @@ class Invitation:
     @property
     def run(self) -> bytes:
         """16 bytes: what manifests of this run, and ledgers, name it."""
-        if not self.edition:
+        if not self.edition and not self.one_machine:
             return self.agreement.digest
-        named = self.agreement.digest + self.edition.encode()
+        # A trial is another run: what it promises is less.
+        trial = b"\0one machine" if self.one_machine else b""
+        named = self.agreement.digest + self.edition.encode() + trial
         return hashlib.blake2b(named, digest_size=len(self.agreement.digest)).digest()
+
+    @property
+    def one_operator(self) -> str:
+        """Why one of the two operators sees what both see; empty if none does."""
+        if not self.one_machine:
+            return ""
+        return _ONE_MACHINE_SHUFFLED if self.is_shuffled else _ONE_MACHINE
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """What will be seen of a client, by whom, under which guarantee."""
+        found = self.method.releases(self.plan)
+        return of_one_operator(found, self.one_operator) if self.one_machine else found
 
     @property
     def least_reports(self) -> int:
@@ -222,6 +247,7 @@ class Invitation:
             "edition": self.edition,
             "leader": b64encode(self.leader).decode(),
             "helper": b64encode(self.helper).decode(),
+            "one_machine": self.one_machine,
             "method": method_settings(self.name, inner),
             # Of a measured method both: that of the inner one is for its own rounds.
             "privacy": [privacy_settings(one) for one in (inner, self.method)],
@@ -300,6 +326,7 @@ def _read(content: bytes) -> Invitation:
         _text(header["title"]),
         _text(header["contact"]),
         _text(header["edition"]),
+        _flag(header["one_machine"]),
     )
 
 
@@ -357,6 +384,12 @@ def _plan(told: Mapping[str, Any]) -> Plan:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} must be a text")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} must be true or false")
     return value
 
 

@@ -145,6 +145,7 @@ class Trial:
             f"http://{private}/v1/status",
             headers={"authorization": f"Bearer {secret}"},
             timeout=60,
+            trust_env=False,
         )
         found.raise_for_status()
         answer: dict[str, Any] = found.json()

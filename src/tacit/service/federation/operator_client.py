@@ -54,7 +54,10 @@ class OperatorClient:
             PROTOCOL_HEADER: str(PROTOCOL),
         }
         self._http = httpx.Client(
-            base_url=self.url.rstrip("/"), headers=headers, timeout=self.seconds
+            base_url=self.url.rstrip("/"),
+            headers=headers,
+            timeout=self.seconds,
+            trust_env=False,  # the secret is for the other operator, not for a proxy
         )
 
     def close_connection(self) -> None:

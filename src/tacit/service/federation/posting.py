@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from tacit.errors import MissingExtra
-from tacit.service.federation.exchange import checked_url
+from tacit.service.urls import checked_url
 
 try:
     import httptools

@@ -54,7 +54,6 @@ from tacit.system_errors import explained
 Passing = Callable[[str], None]
 Listening = Sequence[tuple[str, socket]]  # the name of each listener, and its socket
 _HOUR = 3600.0  # seconds
-ONE_MACHINE = "both operators are this machine: it can open every report"
 
 
 def serve_aggregator(
@@ -243,11 +242,13 @@ def run_of(
         title=settings.title,
         contact=settings.contact,
         edition=settings.edition,
+        one_machine=settings.one_machine,
     )
     if not settings.one_machine:
         return found
-    # What clients agree to stays; what is said of this run is that one machine ran it.
-    simulation = replace(assembled.simulation, one_operator=ONE_MACHINE)
+    # What is said of the run is what clients agreed to: that one machine ran it.
+    said = found.invitation.one_operator
+    simulation = replace(assembled.simulation, one_operator=said)
     return replace(found, assembled=replace(assembled, simulation=simulation))
 
 

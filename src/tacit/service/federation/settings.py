@@ -5,17 +5,19 @@
     coordinator.toml   experiment, folder, addresses, both operators, [schedule]
 
 Paths are relative to the file. Addresses are `host:port`; port 0 asks for a free one.
-A secret stands in a file of its own, which its owner alone can read.
+A secret stands in a file of its own, which its owner alone can read. URLs are https;
+http is for this machine, and for hosts of a private network that are named in
+`plain_http_hosts`.
 """
 
 from __future__ import annotations
 
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from tacit.errors import BadExperiment, BadValue
 from tacit.experiment.dataclass_fields import Problems
@@ -23,11 +25,11 @@ from tacit.service.federation.aggregator import Limits
 from tacit.service.federation.coordinator import Schedule
 from tacit.service.federation.intake import IntakeLimits
 from tacit.service.server import Address
+from tacit.service.urls import checked_host, checked_url
 from tacit.system_errors import explained
 
 _LEAST_SECRET = 32  # characters
 _KEY_BYTES = 32
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class AggregatorSettings:
     public: str = "127.0.0.1:8001"  # for clients; a helper has none
     url: str = ""  # of a leader, as clients reach it
     helper_url: str = ""  # of a leader: the helper's private listener
+    plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
     intake: IntakeLimits = field(default_factory=IntakeLimits)
 
     def __post_init__(self) -> None:
@@ -59,6 +62,9 @@ class AggregatorSettings:
                 "a leader needs url, under which clients reach it, and helper_url, the "
                 "private address of the helper"
             )
+        if self.role == "leader":
+            check_client_url(self.url, "url")
+            check_operator_urls(self, "helper_url")
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,7 @@ class CoordinatorSettings:
     invitation: Path | None = None  # has items and population; else the experiment
     rotation: Path | None = None  # new signing keys, signed by the old ones
     new_items: Path | None = None  # a table of items that came after the catalog
+    plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
     one_machine: bool = False  # both operators are this machine: a trial
     schedule: Schedule = field(default_factory=Schedule)
 
@@ -92,6 +99,8 @@ class CoordinatorSettings:
             public_signing_key(getattr(self, name), name)
         for name in ("private", "public", "page"):
             address(getattr(self, name), name)
+        check_client_url(self.reports_url, "reports_url")
+        check_operator_urls(self, "leader_url", "helper_url")
 
 
 Settings = TypeVar("Settings")
@@ -186,6 +195,29 @@ def address(text: str, name: str) -> Address:
     return Address(host.strip("[]"), int(port))
 
 
-def is_loopback(text: str) -> bool:
-    """Whether only this machine can reach an address."""
-    return address(text, "address").host in _LOOPBACK
+class HasPlainHosts(Protocol):
+    """Settings that name hosts which need no TLS."""
+
+    @property
+    def plain_http_hosts(self) -> Collection[str]: ...  # noqa: D102
+
+
+def check_operator_urls(settings: HasPlainHosts, *names: str) -> None:
+    """Refuse URLs over which the secret of a pair would go unencrypted."""
+    hosts = [checked_host(one, "plain_http_hosts") for one in settings.plain_http_hosts]
+    for name in names:
+        try:
+            checked_url(getattr(settings, name), name, plain_hosts=hosts)
+        except BadValue as error:
+            raise BadValue(
+                f"{error}. If both services share a private network that nobody else "
+                "can listen to, name the host in plain_http_hosts"
+            ) from None
+
+
+def check_client_url(url: str, name: str) -> None:
+    """Refuse a URL to which no client would send: not encrypted, or of another form."""
+    try:
+        checked_url(url, name)
+    except BadValue as error:
+        raise BadValue(f"{error}. Clients refuse to send anything there") from None

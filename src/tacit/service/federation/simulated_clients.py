@@ -29,12 +29,13 @@ from tacit.errors import BadValue, Unanswered
 from tacit.keys import Key
 from tacit.method import Ledger, Unmetered, enrol, participate
 from tacit.sampling import Draw
-from tacit.service.federation.exchange import FATES, Exchange, Fate, checked_url
+from tacit.service.federation.exchange import Exchange, Fate, fate_of
 from tacit.service.federation.invitation import Invitation
 from tacit.service.federation.manifest import MOST_BYTES
 from tacit.service.federation.posting import NO_ANSWER, Posting
 from tacit.service.federation.rotation import SigningKeys
 from tacit.service.federation.wires import Accepted, Rows, wire_of
+from tacit.service.urls import checked_url
 
 Progress = Callable[[int, int], None]  # reports that are done, and all
 Row = Int64[np.ndarray, "numbers"]
@@ -220,7 +221,7 @@ class SimulatedClients:
             except NO_ANSWER:
                 fate = Fate.AGAIN
             else:
-                fate, wait = FATES.get(found.status, Fate.AGAIN), found.seconds
+                fate, wait = fate_of(found.status), found.seconds
             wait = min(max(wait, 0.05) * _chance.uniform(1, 2), _LONGEST_WAIT)
             if fate is not Fate.AGAIN or time.monotonic() + wait > until:
                 return fate

@@ -44,6 +44,7 @@ class CollectedRun(InvitedRun):
         title: str = "",
         contact: str = "",
         edition: str = "",
+        one_machine: bool = False,
     ) -> Self:
         """The run of an assembled experiment, with the operators' public signing keys.
 
@@ -69,6 +70,7 @@ class CollectedRun(InvitedRun):
             title,
             contact,
             edition,
+            one_machine,
         )
         return cls(assembled, invitation)
 

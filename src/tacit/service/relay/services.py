@@ -50,7 +50,6 @@ from tacit.service.relay.settings import CollectorSettings, RelaySettings
 from tacit.service.server import Server, listen
 from tacit.system_errors import explained
 
-ONE_MACHINE = "relay and collector are this machine: it knows whose report is whose"
 _PATIENCE = 60  # seconds for a thread to end what it has begun
 
 
@@ -185,9 +184,11 @@ def run_of(
         title=settings.title,
         contact=settings.contact,
         edition=settings.edition,
+        one_machine=settings.one_machine,
     )
     if not settings.one_machine:
         return found
-    # What clients agree to stays; what is said of this run is that one machine ran it.
-    simulation = replace(assembled.simulation, one_operator=ONE_MACHINE)
+    # What is said of the run is what clients agreed to: that one machine ran it.
+    said = found.invitation.one_operator
+    simulation = replace(assembled.simulation, one_operator=said)
     return replace(found, assembled=replace(assembled, simulation=simulation))

@@ -16,6 +16,8 @@ from pathlib import Path
 from tacit import check
 from tacit.service.federation.settings import (
     address,
+    check_client_url,
+    check_operator_urls,
     public_signing_key,
     read_settings,
 )
@@ -39,12 +41,15 @@ class RelaySettings:
     private: str = "127.0.0.1:8101"  # for the collector
     page: str = "127.0.0.1:8201"  # for the operator alone
     poll: float = 0.5  # seconds between two looks for what is due
+    plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
     limits: RelayLimits = field(default_factory=RelayLimits)
     intake: RelayIntakeLimits = field(default_factory=RelayIntakeLimits)
 
     def __post_init__(self) -> None:
         _check(self, "public", "private", "page")
         check.positive(poll=self.poll)
+        check_client_url(self.url, "url")
+        check_operator_urls(self, "collector_url")
 
 
 @dataclass(frozen=True)
@@ -70,11 +75,14 @@ class CollectorSettings:
     rotation: Path | None = None  # new signing keys, signed by the old ones
     one_machine: bool = False  # both operators are this machine: a trial
     processes: int = 2  # that open seals
+    plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
     schedule: EpochSchedule = field(default_factory=EpochSchedule)
 
     def __post_init__(self) -> None:
         _check(self, "public", "private", "page")
         check.count(processes=self.processes)
+        check_client_url(self.reports_url, "reports_url")
+        check_operator_urls(self, "relay_url")
 
 
 def _check(settings: RelaySettings | CollectorSettings, *listeners: str) -> None:
