@@ -179,6 +179,48 @@ def test_the_head_changes_with_plan_and_items(tables):
     assert head_of(written(tables)).digest != first  # as many items, in another order
 
 
+def test_the_head_changes_with_purpose_split_and_filters(tables):
+    """Each of them decides what is promised, or whose events are trained on."""
+    release = METHOD.replace("seed = 5", 'purpose = "release"')
+    held = DATA.replace('"none"', '"new-users"\nvalidation = 0.2\ntest = 0.2')
+    texts = [
+        (DATA, METHOD),
+        (DATA, release),
+        (held, METHOD),
+        (held.replace("test = 0.2", "test = 0.3"), METHOD),
+        (held, METHOD.replace("seed = 5", "seed = 6")),
+        (DATA.replace("population", "min_value = 2.0\npopulation"), METHOD),
+        (DATA.replace("population", "min_interactions = 3\npopulation"), METHOD),
+    ]
+    found = [head_of(written(tables, data=d, method=m)).digest for d, m in texts]
+    assert len({*found}) == len(texts)
+    # Where a node's own file lies and what its columns are called is its own matter.
+    (tables / "mine.csv").write_text((tables / "events.csv").read_text())
+    assert (
+        head_of(written(tables, data=DATA.replace("events", "mine"))).digest
+        == (found[0])
+    )
+
+
+def test_a_simulation_prepared_later_leaves_a_release_as_it_was(tables):
+    """Neither may it answer a release, nor use up the one run that it allows."""
+    release = written(tables, method=METHOD.replace("seed = 5", 'purpose = "release"'))
+    nodes = prepared(release, tables)
+    [folder, *_] = nodes.folders
+    settings = folder / nodes.head / "node.json"
+    before = settings.read_bytes()
+    simulation = written(tables, name="simulation.toml")
+    trained(simulation, tables, tables / "simulation")
+    assert settings.read_bytes() == before
+    node = node_at(folder, "run", head=nodes.head)
+    assert node.simulation.is_release
+    node.store.close()
+    other = tables / "other"
+    prepare_node(simulation, Share(0, SHARES), other)
+    with pytest.raises(Refused, match="agreed to no run"):
+        node_at(other, "run", head=nodes.head)
+
+
 def test_a_table_of_a_nodes_own_is_read_whole(tables):
     experiment = written(tables)
     head = head_of(experiment)

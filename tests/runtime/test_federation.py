@@ -158,9 +158,10 @@ def test_below_the_minimum_a_round_is_not_finished_and_can_be_played_again(tmp_p
 # --- Answers that are not as agreed ---------------------------------------------------
 
 
-def sealed(question, total):
+def sealed(question, total, **options):
     message = encode_partial(decode_broadcast(question), PartialSum(total))
-    return NodeAnswer(Kind.PARTIAL_SUM, Share(1, 3), (message,)).encode()
+    made = NodeAnswer(Kind.PARTIAL_SUM, Share(1, 3), (message,), **options)
+    return made.encode()
 
 
 def good(case, question):
@@ -290,6 +291,22 @@ def test_bad_reports_are_dropped_as_well(tmp_path):
         assert [*tally.dropped] == ["node 7"]
 
 
+def test_nodes_of_a_simulation_do_not_count_in_a_release(tmp_path):
+    """What their clients draw follows from a seed: whoever knows it subtracts it."""
+    case = CASES["fmf_ldp"]
+    simulated = case.federation(tmp_path / "simulated")
+    release = case.federation(tmp_path / "release", is_release=True)
+    for run, others, said in (
+        (release, simulated, "as in a simulation, and this run is a release"),
+        (simulated, release, "as in a release, and this run is a simulation"),
+    ):
+        mixed = replace(run, nodes=others.nodes)
+        with pytest.raises(Refused, match=f"0 of 3 .* {said}"):
+            mixed.step(mixed.start())
+    _, tally = release.step(release.start())
+    assert len(tally.answered) == 3
+
+
 @pytest.mark.parametrize("value", [2**62, -(2**63)])
 def test_whole_numbers_that_would_overflow_a_sum_are_dropped(value, tmp_path):
     case = Case(WHOLE["popularity"], "secure_sum")
@@ -297,7 +314,9 @@ def test_whole_numbers_that_would_overflow_a_sum_are_dropped(value, tmp_path):
     honest = Machines((over.nodes.nodes[0], over.nodes.nodes[2]))
 
     def made(question):
-        return sealed(question, {"votes": np.full(20, value, np.int64)})
+        return sealed(
+            question, {"votes": np.full(20, value, np.int64)}, is_release=True
+        )
 
     _, tally = replace(over, nodes=_Hostile(honest, made)).step(over.start())
     assert "beyond" in tally.dropped["node 7"]

@@ -16,9 +16,12 @@ ANSWER = NodeAnswer(Kind.REPORTS, Share(2, 5), (b"one", b"", b"three"), 7, 6)
     st.sampled_from(Kind),
     st.lists(st.binary(max_size=20), max_size=4),
     st.integers(0, 2**64 - 1),
+    st.booleans(),
 )
-def test_it_reads_what_it_wrote(kind, messages, asked):
-    made = NodeAnswer(kind, Share(0, 3), tuple(messages), asked=asked)
+def test_it_reads_what_it_wrote(kind, messages, asked, is_release):
+    made = NodeAnswer(
+        kind, Share(0, 3), tuple(messages), asked=asked, is_release=is_release
+    )
     assert NodeAnswer.decode(made.encode()) == made
 
 
@@ -33,9 +36,10 @@ def changed(place, form, value):
     [
         (b"", "0 bytes are too few"),
         (b"x" * 40, "does not begin"),
-        (changed(6, "<H", 1), "does not begin"),
-        (changed(4, "<B", 0), "version 0; this program reads version 1"),
-        (changed(4, "<B", 9), "version 9; this program reads version 1"),
+        (changed(6, "<B", 2), "does not begin"),
+        (changed(7, "<B", 1), "does not begin"),
+        (changed(4, "<B", 0), "version 0; this program reads version 2"),
+        (changed(4, "<B", 9), "version 9; this program reads version 2"),
         (changed(5, "<B", 4), "kind 4"),
         (changed(8, "<I", 5), "part=5"),
         (changed(12, "<I", 0), "parts=0"),

@@ -242,6 +242,13 @@ class _Heard:
             raise Refused(f"holds {answer.share}, which has answered already")
         if answer.kind is Kind.REFUSAL:
             raise Refused(f"refused: {answer.reason}")
+        if answer.is_release != self.run.is_release:
+            # Whoever knows its seed subtracts what the clients of a simulation drew.
+            purposes = {True: "a release", False: "a simulation"}
+            raise Refused(
+                f"answers as in {purposes[answer.is_release]}, and this run is "
+                f"{purposes[self.run.is_release]}"
+            )
         most = self.run.plan.population
         if max(answer.asked, answer.took_part) > most:
             raise BadMessage(f"asked {answer.asked:,} users of {most:,}")

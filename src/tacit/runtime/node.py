@@ -172,7 +172,7 @@ class Node:
     def _worded(self, cohort: Cohort, messages: tuple[bytes, ...]) -> NodeAnswer:
         kind = Kind.PARTIAL_SUM if self._sums else Kind.REPORTS
         if self.simulation.is_release:  # a count of users would be one more release
-            return NodeAnswer(kind, self.share, messages)
+            return NodeAnswer(kind, self.share, messages, is_release=True)
         return NodeAnswer(
             kind,
             self.share,

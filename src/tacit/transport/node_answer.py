@@ -4,7 +4,8 @@
     0       4      magic, b"TCNA"
     4       1      version
     5       1      kind: 1 a partial sum, 2 reports, 3 a refusal
-    6       2      zero
+    6       1      1 in a release, whose clients draw from the operating system; else 0
+    7       1      zero
     8       4      part: which share of the users it holds (unsigned)
     12      4      parts: into how many shares the users are divided (unsigned)
     16      8      asked (unsigned); in a release zero
@@ -26,9 +27,9 @@ from enum import IntEnum
 from tacit import check
 from tacit.errors import BadMessage, BadValue
 
-VERSION = 1
+VERSION = 2
 MAGIC = b"TCNA"
-_HEADER = struct.Struct("<4sBBHIIQQI")
+_HEADER = struct.Struct("<4sBBBBIIQQI")
 _LENGTH = struct.Struct("<Q")
 _MOST_MESSAGES = 2**20  # chunks of reports; each holds at least one client
 _LONGEST_REASON = 500  # characters
@@ -70,6 +71,7 @@ class NodeAnswer:
     messages: tuple[bytes, ...]
     asked: int = 0
     took_part: int = 0
+    is_release: bool = False  # whether its clients draw from the operating system
 
     @classmethod
     def refusal(cls, share: Share, reason: str) -> NodeAnswer:
@@ -89,6 +91,7 @@ class NodeAnswer:
             MAGIC,
             VERSION,
             self.kind,
+            self.is_release,
             0,
             self.share.part,
             self.share.parts,
@@ -104,13 +107,14 @@ class NodeAnswer:
         """The answer in these bytes; refuses all that is not one."""
         if len(content) < _HEADER.size:
             raise BadMessage(f"{len(content)} bytes are too few for an answer")
-        magic, version, kind, zero, part, parts, asked, took_part, n = _HEADER.unpack(
-            content[: _HEADER.size]
-        )
-        if magic != MAGIC or zero:
+        magic, version, kind, *rest = _HEADER.unpack_from(content)
+        if magic != MAGIC:
             raise BadMessage("does not begin as an answer does")
         if version != VERSION:
             raise BadMessage(f"version {version}; this program reads version {VERSION}")
+        release, zero, part, parts, asked, took_part, n = rest
+        if zero or release > 1:
+            raise BadMessage("does not begin as an answer does")
         if kind not in {*Kind}:
             raise BadMessage(f"kind {kind} of an answer; known are {[*map(int, Kind)]}")
         if n > _MOST_MESSAGES:
@@ -120,7 +124,7 @@ class NodeAnswer:
         except BadValue as error:
             raise BadMessage(str(error)) from error
         messages = _unframed(content, n)
-        return cls(Kind(kind), share, messages, asked=asked, took_part=took_part)
+        return cls(Kind(kind), share, messages, asked, took_part, bool(release))
 
 
 def _unframed(content: bytes, n: int) -> tuple[bytes, ...]:
