@@ -406,6 +406,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="tacit-flower-") as name:
         folder = Path(name)
         os.environ["TACIT_CACHE"] = str(folder / "cache")
+        os.environ["TACIT_STATE"] = str(folder / "state")
         form = "csv" if asked.smoke else "parquet"
         write_world(folder, users=asked.users, nodes=asked.nodes, form=form)
         paths = write_experiments(folder, **sizes, form=form)

@@ -335,6 +335,25 @@ def test_a_release_tells_nothing_of_users(tables):
     assert reply.content is not None
 
 
+def test_a_store_that_is_gone_is_the_operators_to_decide(tables):
+    """The one run that a release allows was begun, whatever is left of it."""
+    method = METHOD.replace("seed = 5", 'purpose = "release"')
+    experiment = written(tables, method=method)
+    nodes = prepared(experiment, tables)
+    [folder, *_] = nodes.folders
+    node_at(folder, "run", head=nodes.head).store.close()
+    (folder / nodes.head / "store.db").unlink()
+    with pytest.raises(Refused, match="is gone"):
+        node_at(folder, "run", head=nodes.head)
+    with pytest.raises(Refused, match=r"is gone.*--restored"):
+        prepare_node(experiment, Share(0, SHARES), folder)
+    prepare_node(experiment, Share(0, SHARES), folder, is_restored=True)
+    with pytest.raises(Refused, match="is over on this node"):
+        node_at(folder, "run", head=nodes.head)
+    with pytest.raises(Refused, match=r"trained on 1 times.*allows 1"):
+        node_at(folder, "another run", head=nodes.head)
+
+
 def test_a_node_agrees_to_what_it_was_prepared_for(tables):
     experiment = written(tables)
     nodes = prepared(experiment, tables)

@@ -91,6 +91,11 @@ def _own_cache():
     """Processes that live longer than a test share one cache."""
 
 
+@pytest.fixture(autouse=True)
+def _own_state():
+    """They share what is remembered of their stores as well."""
+
+
 def words(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "tacit", "flower", *arguments]
 

@@ -349,17 +349,20 @@ def prepare_node(
     *,
     own: bool = False,
     most_runs: int | None = None,
+    is_restored: bool = False,
     reading: Progress | None = None,
 ) -> int:
     """Read the users of one share into a node's folder; how many there are.
 
     A folder that was prepared before keeps its store, and with it every round that was
     answered. `most_runs` is how often its users may be trained on: by default once in
-    a release, and without a limit in a simulation.
+    a release, and without a limit in a simulation. A store that is a copy is refused,
+    unless the operator says that it `is_restored`: then all runs before are over.
     """
     head = head_of(experiment)
     place = NodeFolder(folder / head.digest)
     make_folders(place.path)
+    NodeStore(place.store, is_restored=is_restored).close()
     users = users_of(experiment, head, share, own=own, reading=reading)
     cache.write(users.dataset, place.shard, stamp={"share": str(share)})
     np.save(place.numbers, users.numbers)
