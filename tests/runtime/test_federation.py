@@ -19,6 +19,7 @@ from tacit.methods.gram import Gram
 from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.release import Standing, Unit, View
+from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.federation import NODES_ASSUME, Federation, Reply
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.secrets import Secrets
@@ -175,7 +176,7 @@ def _version(content, place):
 
 def _claims(content):
     """The answer with a length of 10^11 floats in front of its message."""
-    return content[:36] + struct.pack("<Q", 8 * 10**11) + content[44:]
+    return content[:52] + struct.pack("<Q", 8 * 10**11) + content[60:]
 
 
 def _stack(question):
@@ -194,7 +195,7 @@ BAD = {
     "100 MB": lambda q: sealed(q, {"votes": np.zeros(12_500_000)}),
     "claims 10^11 floats": lambda q: _claims(good(POPULAR, q)),
     "old version of the answer": lambda q: _version(good(POPULAR, q), 4),
-    "old version of the sum": lambda q: _version(good(POPULAR, q), 44 + 4),
+    "old version of the sum": lambda q: _version(good(POPULAR, q), 60 + 4),
     "one byte is other": lambda q: good(POPULAR, q)[:-1] + b"x",
     "too short": lambda q: good(POPULAR, q)[:-9],
     "nothing": lambda q: b"",
@@ -250,6 +251,60 @@ def test_a_share_counts_once(tmp_path):
     found, tally = replace(over, nodes=twice).step(over.start())
     assert_same(found.server.weights, expected.server.weights)
     assert "answered already" in tally.dropped["node 1"]
+
+
+def test_another_store_for_a_known_share_does_not_count(tmp_path):
+    """A share is bound to the store that answered for it, also after a checkpoint."""
+    over = POPULAR.federation(tmp_path / "nodes", min_nodes=2)
+    [_, one, two] = over.nodes.nodes
+    stranger = POPULAR.node(tmp_path / "stranger", Share(0, 3))
+    state, _ = over.step(over.start())
+    assert {*state.stores} == {0, 1, 2}
+    path = tmp_path / "state.safetensors"
+    save_checkpoint(path, state, digest="x")
+    state = load_checkpoint(path, over.start(), digest="x")
+    mixed = replace(over, nodes=Machines((stranger, one, two)))
+    after, tally = mixed.step(state)
+    assert "answered for it in an earlier round" in tally.dropped["node 0"]
+    assert tally.answered == ("part 1 of 3", "part 2 of 3")
+    assert after.stores == state.stores
+
+
+def test_two_that_claim_a_share_in_its_first_round_are_both_dropped(tmp_path):
+    over = replace(POPULAR.federation(tmp_path / "nodes"), min_nodes=2)
+    [zero, one, two] = over.nodes.nodes
+    few = replace(over, nodes=Machines((one, two)))
+    expected, _ = few.step(over.start())
+    strangers = [
+        Renamed(POPULAR.node(tmp_path / str(n), Share(0, 3)), f"stranger {n}")
+        for n in range(2)
+    ]
+    crowd = Crowd((strangers[0], zero, one, strangers[1], two))
+    found, tally = replace(over, nodes=crowd).step(over.start())
+    assert_same(found.server.weights, expected.server.weights)
+    assert {*tally.dropped} == {"stranger 0", "node 0", "stranger 1"}
+    assert "so does stranger 0" in tally.dropped["node 0"]
+    assert "several nodes claim" in tally.dropped["stranger 1"]
+    assert {*found.stores} == {1, 2}  # the share is nobody's yet
+
+
+class Renamed:
+    def __init__(self, node, name):
+        self.node, self.name = node, name
+
+
+class Crowd:
+    """Nodes of which some have names of their own."""
+
+    def __init__(self, members):
+        self.members = members
+
+    def ask(self, question, *, round):
+        for one in self.members:
+            if isinstance(one, Renamed):
+                yield Reply(one.name, one.node.answer(question))
+            else:
+                yield Reply(f"node {one.share.part}", one.answer(question))
 
 
 def test_an_answer_to_another_round_does_not_count(tmp_path):

@@ -51,7 +51,7 @@ def test_a_message_is_answered_by_the_node_of_its_settings(tmp_path):
     message = Message(asked("films", "abc", question), 2, MESSAGE_TYPE)
     reply = app(message, where)
     assert built == [("here", "films", "abc")]
-    expected = CASE.node(tmp_path / "other", Share(0, 3)).answer(question)
+    expected = CASE.node(tmp_path, Share(0, 3), run="films").answer(question)
     assert carried(reply.content, "answer") == expected
     assert not where.state  # private state is in the node's own store
 

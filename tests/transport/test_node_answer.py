@@ -20,7 +20,12 @@ ANSWER = NodeAnswer(Kind.REPORTS, Share(2, 5), (b"one", b"", b"three"), 7, 6)
 )
 def test_it_reads_what_it_wrote(kind, messages, asked, is_release):
     made = NodeAnswer(
-        kind, Share(0, 3), tuple(messages), asked=asked, is_release=is_release
+        kind,
+        Share(0, 3),
+        tuple(messages),
+        asked=asked,
+        is_release=is_release,
+        store=bytes(range(16)),
     )
     assert NodeAnswer.decode(made.encode()) == made
 
@@ -35,7 +40,7 @@ def changed(place, form, value):
     ("content", "complaint"),
     [
         (b"", "0 bytes are too few"),
-        (b"x" * 40, "does not begin"),
+        (b"x" * 60, "does not begin"),
         (changed(6, "<B", 2), "does not begin"),
         (changed(7, "<B", 1), "does not begin"),
         (changed(4, "<B", 0), "version 0; this program reads version 2"),
@@ -43,10 +48,10 @@ def changed(place, form, value):
         (changed(5, "<B", 4), "kind 4"),
         (changed(8, "<I", 5), "part=5"),
         (changed(12, "<I", 0), "parts=0"),
-        (changed(32, "<I", 2**31), "2,147,483,648 messages"),
-        (changed(32, "<I", 4), "ends before"),
-        (changed(32, "<I", 2), "stand after"),
-        (changed(36, "<Q", 8 * 10**11), "800,000,000,000 bytes is announced"),
+        (changed(48, "<I", 2**31), "2,147,483,648 messages"),
+        (changed(48, "<I", 4), "ends before"),
+        (changed(48, "<I", 2), "stand after"),
+        (changed(52, "<Q", 8 * 10**11), "800,000,000,000 bytes is announced"),
         (ANSWER.encode() + b"!", "stand after"),
         (ANSWER.encode()[:-1], "is announced"),
     ],
@@ -58,7 +63,7 @@ def test_all_else_is_refused(content, complaint):
 
 @given(st.binary(max_size=80))
 def test_whatever_the_bytes_are_it_is_an_answer_or_refused(content):
-    for tried in (content, ANSWER.encode()[:36] + content):
+    for tried in (content, ANSWER.encode()[:52] + content):
         try:
             found = NodeAnswer.decode(tried)
         except BadMessage:

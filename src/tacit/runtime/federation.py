@@ -12,6 +12,8 @@ names, types, shapes, and that every number is finite. One that is not as agreed
 dropped, named and counted. A node that is late, gone or dropped contributes nothing,
 and sums are divided by the planned size of the cohort: the guarantee is that of the
 plan, whoever came. Below `min_nodes` the round is not finished; it can be played again.
+A share belongs to the store that answered for it first: another one is dropped in later
+rounds, and where two claim a share in the same round, both are.
 
 What the server sees of a node is no noisy sum. So the account has for the server what
 it has elsewhere for a server that colludes with the aggregator: see `seen_by_server`.
@@ -157,14 +159,15 @@ class Federation(Simulation):
         """The state after one more round, asked of the nodes."""
         broadcast, context = open_round(self.method, state, self.key)
         question = encode_broadcast(broadcast)
-        heard = _Heard(self, broadcast, context)
+        heard = _Heard(self, broadcast, context, state.stores)
         assert self.nodes is not None
         for reply in self.nodes.ask(question, round=broadcast.round):
             heard.add(reply)
         heard.refuse_too_few()
         after = self.method.aggregate(state.server, heard.delivery(), context)
         secrets = secrets_after(self.method, after, state.secrets)
-        changed = replace(state, server=after, secrets=secrets)
+        stores = {**state.stores, **heard.stores}
+        changed = replace(state, server=after, secrets=secrets, stores=stores)
         return changed, heard.tally(len(question))
 
     def most_participations(self, state: State) -> int:
@@ -209,9 +212,15 @@ class _Heard:
     """The answers of one round, checked as they come."""
 
     def __init__(
-        self, run: Federation, broadcast: Broadcast, context: RoundContext
+        self,
+        run: Federation,
+        broadcast: Broadcast,
+        context: RoundContext,
+        known: Mapping[int, bytes],
     ) -> None:
         self.run, self.broadcast, self.context = run, broadcast, context
+        self.known = known  # the store of each share that has answered before
+        self.names: dict[int, str] = {}  # of the node that answered for a share
         self.sums: dict[int, PartialSum] = {}  # by share
         self.reports: dict[int, list[Reports]] = {}
         self.counts: dict[int, NodeAnswer] = {}
@@ -227,36 +236,69 @@ class _Heard:
             return
         self.bytes_up += len(reply.content)
         try:
-            self._take(NodeAnswer.decode(reply.content))
+            self._take(NodeAnswer.decode(reply.content), reply.node)
         except (BadMessage, Refused) as error:
             self.dropped[reply.node] = str(error)
 
-    def _take(self, answer: NodeAnswer) -> None:
+    @property
+    def stores(self) -> dict[int, bytes]:
+        """The store that answered for each share that counts."""
+        return {part: answer.store for part, answer in self.counts.items()}
+
+    def _take(self, answer: NodeAnswer, node: str) -> None:
         if answer.share.parts != self.run.parts_of_users:
             raise Refused(
                 f"holds {answer.share}; the users are divided into "
                 f"{self.run.parts_of_users}"
             )
         part = answer.share.part
-        if part in self.counts:  # its users must not count twice
-            raise Refused(f"holds {answer.share}, which has answered already")
         if answer.kind is Kind.REFUSAL:
             raise Refused(f"refused: {answer.reason}")
-        if answer.is_release != self.run.is_release:
-            # Whoever knows its seed subtracts what the clients of a simulation drew.
-            purposes = {True: "a release", False: "a simulation"}
-            raise Refused(
-                f"answers as in {purposes[answer.is_release]}, and this run is "
-                f"{purposes[self.run.is_release]}"
-            )
+        self._refuse_other_purpose(answer)
+        self._refuse_other_store(answer)
+        if part in self.names and part not in self.counts:
+            raise Refused(f"holds {answer.share}, which several nodes claim")
+        if part in self.counts and self.counts[part].store == answer.store:
+            # Its users must not count twice.
+            raise Refused(f"holds {answer.share}, which has answered already")
         most = self.run.plan.population
         if max(answer.asked, answer.took_part) > most:
             raise BadMessage(f"asked {answer.asked:,} users of {most:,}")
-        if self.is_summed:
-            self.sums[part] = self._sum(answer)
+        found = self._sum(answer) if self.is_summed else self._reports(answer, most)
+        if part in self.counts:
+            self._drop_both(part, node)
+            return
+        if isinstance(found, PartialSum):
+            self.sums[part] = found
         else:
-            self.reports[part] = self._reports(answer, most)
-        self.counts[part] = replace(answer, messages=())
+            self.reports[part] = found
+        self.counts[part], self.names[part] = replace(answer, messages=()), node
+
+    def _refuse_other_purpose(self, answer: NodeAnswer) -> None:
+        if answer.is_release == self.run.is_release:
+            return
+        # Whoever knows its seed subtracts what the clients of a simulation drew.
+        purposes = {True: "a release", False: "a simulation"}
+        raise Refused(
+            f"answers as in {purposes[answer.is_release]}, and this run is "
+            f"{purposes[self.run.is_release]}"
+        )
+
+    def _refuse_other_store(self, answer: NodeAnswer) -> None:
+        known = self.known.get(answer.share.part, answer.store)
+        if known != answer.store:
+            raise Refused(
+                f"holds {answer.share} in the store {answer.store.hex()}, and the "
+                f"store {known.hex()} answered for it in an earlier round"
+            )
+
+    def _drop_both(self, part: int, node: str) -> None:
+        """Neither of two nodes counts: nobody can tell which has the share's users."""
+        share, first = self.counts.pop(part).share, self.names[part]
+        self.sums.pop(part, None)
+        self.reports.pop(part, None)
+        for one, other in ((first, node), (node, first)):
+            self.dropped[one] = f"holds {share}, and so does {other}: neither counts"
 
     def _sum(self, answer: NodeAnswer) -> PartialSum:
         if answer.kind is not Kind.PARTIAL_SUM or len(answer.messages) != 1:

@@ -8,10 +8,11 @@
     7       1      zero
     8       4      part: which share of the users it holds (unsigned)
     12      4      parts: into how many shares the users are divided (unsigned)
-    16      8      asked (unsigned); in a release zero
-    24      8      took part (unsigned); in a release zero
-    32      4      number of messages (unsigned)
-    36      …      for each message: 8 bytes with its length, then its bytes
+    16      16     random bytes of the machine's store: who holds the share
+    32      8      asked (unsigned); in a release zero
+    40      8      took part (unsigned); in a release zero
+    48      4      number of messages (unsigned)
+    52      …      for each message: 8 bytes with its length, then its bytes
 
 The messages have a checksum and the agreement's digest of their own (`codec`); that of
 a refusal is one sentence. Every length is compared with the bytes that are there before
@@ -29,8 +30,9 @@ from tacit.errors import BadMessage, BadValue
 
 VERSION = 2
 MAGIC = b"TCNA"
-_HEADER = struct.Struct("<4sBBBBIIQQI")
+_HEADER = struct.Struct("<4sBBBBII16sQQI")
 _LENGTH = struct.Struct("<Q")
+STORE_BYTES = 16
 _MOST_MESSAGES = 2**20  # chunks of reports; each holds at least one client
 _LONGEST_REASON = 500  # characters
 
@@ -72,12 +74,15 @@ class NodeAnswer:
     asked: int = 0
     took_part: int = 0
     is_release: bool = False  # whether its clients draw from the operating system
+    store: bytes = bytes(STORE_BYTES)  # of the machine: the same in all its answers
 
     @classmethod
-    def refusal(cls, share: Share, reason: str) -> NodeAnswer:
+    def refusal(
+        cls, share: Share, reason: str, *, store: bytes = bytes(STORE_BYTES)
+    ) -> NodeAnswer:
         """The answer of a machine that says no, and why."""
         text = reason[:_LONGEST_REASON].encode()
-        return cls(Kind.REFUSAL, share, (text,))
+        return cls(Kind.REFUSAL, share, (text,), store=store)
 
     @property
     def reason(self) -> str:
@@ -95,6 +100,7 @@ class NodeAnswer:
             0,
             self.share.part,
             self.share.parts,
+            self.store,
             self.asked,
             self.took_part,
             len(self.messages),
@@ -112,7 +118,7 @@ class NodeAnswer:
             raise BadMessage("does not begin as an answer does")
         if version != VERSION:
             raise BadMessage(f"version {version}; this program reads version {VERSION}")
-        release, zero, part, parts, asked, took_part, n = rest
+        release, zero, part, parts, store, asked, took_part, n = rest
         if zero or release > 1:
             raise BadMessage("does not begin as an answer does")
         if kind not in {*Kind}:
@@ -124,7 +130,8 @@ class NodeAnswer:
         except BadValue as error:
             raise BadMessage(str(error)) from error
         messages = _unframed(content, n)
-        return cls(Kind(kind), share, messages, asked, took_part, bool(release))
+        counts = asked, took_part
+        return cls(Kind(kind), share, messages, *counts, bool(release), store)
 
 
 def _unframed(content: bytes, n: int) -> tuple[bytes, ...]:

@@ -46,7 +46,9 @@ def _make_hostile() -> None:
 
     def sealed(node, question, total):
         message = encode_partial(decode_broadcast(question), PartialSum(total))
-        return NodeAnswer(Kind.PARTIAL_SUM, node.share, (message,)).encode()
+        store = bytes.fromhex(node.store.id)
+        made = NodeAnswer(Kind.PARTIAL_SUM, node.share, (message,), store=store)
+        return made.encode()
 
     def answer(node, question):
         broadcast, n = decode_broadcast(question), len(node.simulation.catalog)
