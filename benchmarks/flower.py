@@ -275,7 +275,10 @@ def in_process(folder: Path, paths: Sequence[Path]) -> dict[str, object]:
         prepare_node(read_experiment(path), share, folder / f"node-{part}", own=True)
 
     class Nodes:
-        def ask(self, question: bytes, *, round: int) -> Iterator[Reply]:
+        def ask(
+            self, question: bytes, *, round: int, most_bytes: int
+        ) -> Iterator[Reply]:
+            assert most_bytes > 0
             for part in range(len(paths)):
                 node = node_at(folder / f"node-{part}", "smoke", head=head)
                 yield Reply(f"node {part} in round {round}", node.answer(question))

@@ -94,7 +94,7 @@ class Prepared:
     run: str
     head: str
 
-    def ask(self, question, *, round):
+    def ask(self, question, *, round, most_bytes):
         for folder in self.folders:
             node = node_at(folder, self.run, head=self.head)
             try:
@@ -329,9 +329,9 @@ def test_a_release_tells_nothing_of_users(tables):
     assert not read_document(out / "result.json")["simulation"]
     again = prepared(experiment, tables, run="second run")
     with pytest.raises(Refused, match=r"trained on 1 times.*allows 1"):
-        [*again.ask(b"", round=0)]
+        [*again.ask(b"", round=0, most_bytes=0)]
     prepared(experiment, tables, run="second run", most_runs=2)
-    [reply, *_] = again.ask(b"", round=0)
+    [reply, *_] = again.ask(b"", round=0, most_bytes=0)
     assert reply.content is not None
 
 

@@ -102,7 +102,7 @@ class Machines:
 
     nodes: tuple[Node, ...]
 
-    def ask(self, question: bytes, *, round: int) -> Iterator[Reply]:
+    def ask(self, question: bytes, *, round: int, most_bytes: int) -> Iterator[Reply]:
         for node in self.nodes:
             yield Reply(f"node {node.share.part}", node.answer(question))
 
@@ -114,8 +114,12 @@ class Scripted:
     replies: list[Reply]
     others: Machines | None = None
 
-    def ask(self, question: bytes, *, round: int) -> Iterable[Reply]:
-        rest = [] if self.others is None else self.others.ask(question, round=round)
+    def ask(self, question: bytes, *, round: int, most_bytes: int) -> Iterable[Reply]:
+        rest = (
+            []
+            if self.others is None
+            else self.others.ask(question, round=round, most_bytes=most_bytes)
+        )
         return [*self.replies, *rest]
 
 

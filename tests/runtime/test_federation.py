@@ -24,8 +24,10 @@ from tacit.runtime.federation import NODES_ASSUME, Federation, Reply
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.secrets import Secrets
 from tacit.sampling import FixedSize, Poisson
+from tacit.transport.channels import RoundContext, partial_slots
 from tacit.transport.codec import (
     decode_broadcast,
+    decode_partial,
     encode_broadcast,
     encode_partial,
     encode_stack,
@@ -213,9 +215,9 @@ class _Hostile:
     def __init__(self, machines, made):
         self.machines, self.made = machines, made
 
-    def ask(self, question, *, round):
+    def ask(self, question, *, round, most_bytes):
         yield Reply("node 7", self.made(question))
-        yield from self.machines.ask(question, round=round)
+        yield from self.machines.ask(question, round=round, most_bytes=most_bytes)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -299,7 +301,7 @@ class Crowd:
     def __init__(self, members):
         self.members = members
 
-    def ask(self, question, *, round):
+    def ask(self, question, *, round, most_bytes):
         for one in self.members:
             if isinstance(one, Renamed):
                 yield Reply(one.name, one.node.answer(question))
@@ -313,8 +315,8 @@ def test_an_answer_to_another_round_does_not_count(tmp_path):
     kept = []
 
     class Recording:
-        def ask(self, question, *, round):
-            kept.extend(over.nodes.ask(question, round=round))
+        def ask(self, question, *, round, most_bytes):
+            kept.extend(over.nodes.ask(question, round=round, most_bytes=most_bytes))
             return kept
 
     state, _ = replace(over, nodes=Recording()).step(first)
@@ -377,6 +379,81 @@ def test_whole_numbers_that_would_overflow_a_sum_are_dropped(value, tmp_path):
     assert "beyond" in tally.dropped["node 7"]
 
 
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_release_has_no_sum_that_its_users_cannot_have(name, tmp_path):
+    """√L for every user of the plan, in whole steps; honest sums are far below it."""
+    case = Case(WHOLE[name], "secure_sum")
+    over = case.federation(tmp_path, is_release=True, min_nodes=2)
+    [one, two, three] = over.nodes.nodes
+    state = over.start()
+    while not over.method.is_over(state.server):
+        for factor, drops in ((1, False), (10**6, True)):
+            nodes = Larger((one, three), two, factor)
+            after, tally = replace(over, nodes=nodes).step(state)
+            assert ("length" in tally.dropped.get("node 1", "")) is drops
+        state = after
+
+
+class Larger:
+    """Nodes of which one sends its sum times a factor."""
+
+    def __init__(self, honest, liar, factor):
+        self.honest, self.liar, self.factor = honest, liar, factor
+
+    def ask(self, question, *, round, most_bytes):
+        for node in self.honest:
+            yield Reply(f"node {node.share.part}", node.answer(question))
+        answer = NodeAnswer.decode(self.liar.answer(question))
+        broadcast = decode_broadcast(question)
+        node = self.liar
+        mechanism = node.simulation.method.noise(broadcast, node.simulation.plan)
+        layout = node.agreement.reports[broadcast.phase]
+        context = RoundContext(layout, KEY, mechanism, is_partial=True)
+        found = decode_partial(broadcast, answer.messages[0], partial_slots(context))
+        total = {leaf: value * self.factor for leaf, value in found.total.items()}
+        message = encode_partial(broadcast, PartialSum(total))
+        yield Reply("node 1", replace(answer, messages=(message,)).encode())
+
+
+def test_reports_of_all_nodes_together_are_no_more_than_users(tmp_path):
+    """Thirteen users; two nodes with seven reports each are not both right."""
+    case = CASES["fmf_ldp, shuffled"]
+    over = replace(case.federation(tmp_path), min_nodes=1)
+    n, factors = len(case.world.catalog), case.method.factors
+
+    class Two:
+        def ask(self, question, *, round, most_bytes):
+            tree = Tree({"gradient": Dense(np.zeros((7, n, factors)))})
+            message = encode_stack(decode_broadcast(question), Reports(tree))
+            for part in (0, 1):
+                made = NodeAnswer(Kind.REPORTS, Share(part, 3), (message,))
+                yield Reply(f"node {part}", made.encode())
+
+    _, tally = replace(over, nodes=Two()).step(over.start())
+    assert tally.answered == ("part 0 of 3",)
+    assert "from 1 to 6 may report" in tally.dropped["node 1"]
+
+
+@pytest.mark.parametrize("name", ["popularity, central", "fmf_ldp, shuffled"])
+def test_no_answer_is_longer_than_what_was_agreed(name, tmp_path):
+    """Every honest answer fits; one byte more than may come is not even decoded."""
+    case = CASES[name]
+    over = replace(case.federation(tmp_path), min_nodes=2)
+    sizes = []
+
+    class Padded:
+        def ask(self, question, *, round, most_bytes):
+            for reply in over.nodes.ask(question, round=round, most_bytes=most_bytes):
+                sizes.append((len(reply.content), most_bytes))
+                if reply.node != "node 1":
+                    yield reply
+            yield Reply("node 1", bytes(most_bytes + 1))
+
+    _, tally = replace(over, nodes=Padded()).step(over.start())
+    assert "no answer that was agreed has more" in tally.dropped["node 1"]
+    assert all(size <= most < 2**20 for size, most in sizes)
+
+
 # --- Checkpoints and the ledger -------------------------------------------------------
 
 
@@ -390,8 +467,8 @@ def test_a_run_goes_on_from_its_last_round_with_an_exact_ledger(tmp_path):
     directory = RunDirectory(tmp_path / "run")
 
     class Dying:
-        def ask(self, question, *, round):
-            replies = [*over.nodes.ask(question, round=round)]
+        def ask(self, question, *, round, most_bytes):
+            replies = [*over.nodes.ask(question, round=round, most_bytes=most_bytes)]
             if round == 1:
                 raise KeyboardInterrupt
             return replies

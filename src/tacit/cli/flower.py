@@ -350,7 +350,7 @@ def run(
 class _Nobody:
     """Nodes that are never asked: to see whether a run could be begun."""
 
-    def ask(self, question: bytes, *, round: int) -> list[Reply]:
+    def ask(self, question: bytes, *, round: int, most_bytes: int) -> list[Reply]:
         """No reply at all, because nobody is there."""
         return []
 

@@ -50,9 +50,16 @@ from tacit.transport.channels import (
     partial_slots,
     total_of_parts,
 )
-from tacit.transport.codec import decode_partial, decode_stack, encode_broadcast
+from tacit.transport.codec import (
+    decode_partial,
+    decode_stack,
+    encode_broadcast,
+    partial_size,
+    stack_size,
+)
+from tacit.transport.exact_total import longest_sums
 from tacit.transport.messages import Broadcast, PartialSum, Reports
-from tacit.transport.node_answer import Kind, NodeAnswer
+from tacit.transport.node_answer import Kind, NodeAnswer, answer_size
 from tacit.tree import Tree
 
 NODES_ASSUME = (
@@ -78,8 +85,12 @@ class Reply:
 class Nodes(Protocol):
     """The machines that hold users, wherever they are."""
 
-    def ask(self, question: bytes, *, round: int) -> Iterable[Reply]:
-        """One reply per node that was asked; until a deadline that the nodes know."""
+    def ask(self, question: bytes, *, round: int, most_bytes: int) -> Iterable[Reply]:
+        """One reply per node that was asked; until a deadline that the nodes know.
+
+        No answer that was agreed has more than `most_bytes`: a longer one needs not be
+        copied, nor kept.
+        """
         ...
 
 
@@ -161,7 +172,10 @@ class Federation(Simulation):
         question = encode_broadcast(broadcast)
         heard = _Heard(self, broadcast, context, state.stores)
         assert self.nodes is not None
-        for reply in self.nodes.ask(question, round=broadcast.round):
+        replies = self.nodes.ask(
+            question, round=broadcast.round, most_bytes=heard.most_bytes
+        )
+        for reply in replies:
             heard.add(reply)
         heard.refuse_too_few()
         after = self.method.aggregate(state.server, heard.delivery(), context)
@@ -227,6 +241,16 @@ class _Heard:
         self.dropped: dict[str, str] = {}
         self.bytes_up = self.n_replies = 0
         self.is_summed = run.plan.channel == "secure_sum"
+        self.left = run.plan.population  # of reports, whichever node they come from
+
+    @property
+    def most_bytes(self) -> int:
+        """No answer that was agreed has more."""
+        if self.is_summed:
+            return answer_size(1, partial_size(partial_slots(self.context)))
+        n, layout = self.run.plan.population, self.context.layout
+        # One report per message is the longest form.
+        return answer_size(n, n * stack_size(layout, 1))
 
     def add(self, reply: Reply) -> None:
         """Count a reply, or drop it and note why."""
@@ -235,6 +259,12 @@ class _Heard:
             self.dropped[reply.node] = reply.problem or "did not answer in time"
             return
         self.bytes_up += len(reply.content)
+        if len(reply.content) > self.most_bytes:  # before anything of it is copied
+            self.dropped[reply.node] = (
+                f"answers with {len(reply.content):,} bytes; no answer that was agreed "
+                f"has more than {self.most_bytes:,}"
+            )
+            return
         try:
             self._take(NodeAnswer.decode(reply.content), reply.node)
         except (BadMessage, Refused) as error:
@@ -264,7 +294,7 @@ class _Heard:
         most = self.run.plan.population
         if max(answer.asked, answer.took_part) > most:
             raise BadMessage(f"asked {answer.asked:,} users of {most:,}")
-        found = self._sum(answer) if self.is_summed else self._reports(answer, most)
+        found = self._sum(answer) if self.is_summed else self._reports(answer)
         if part in self.counts:
             self._drop_both(part, node)
             return
@@ -272,6 +302,7 @@ class _Heard:
             self.sums[part] = found
         else:
             self.reports[part] = found
+            self.left -= sum(map(len, found))
         self.counts[part], self.names[part] = replace(answer, messages=()), node
 
     def _refuse_other_purpose(self, answer: NodeAnswer) -> None:
@@ -296,7 +327,7 @@ class _Heard:
         """Neither of two nodes counts: nobody can tell which has the share's users."""
         share, first = self.counts.pop(part).share, self.names[part]
         self.sums.pop(part, None)
-        self.reports.pop(part, None)
+        self.left += sum(map(len, self.reports.pop(part, [])))
         for one, other in ((first, node), (node, first)):
             self.dropped[one] = f"holds {share}, and so does {other}: neither counts"
 
@@ -315,20 +346,25 @@ class _Heard:
             largest = max(int(value.max(initial=0)), -int(value.min(initial=0)))
             if value.dtype.kind in "iu" and largest > _MOST_WHOLE:
                 raise BadMessage(f"a sum with {largest:,}, beyond {_MOST_WHOLE:,}")
-        mechanism = self.context.mechanism
-        if mechanism is None or self.context.is_exact:
+        mechanism, layout = self.context.mechanism, self.context.layout
+        if mechanism is None:
             return
-        most = mechanism.sensitivity * self.run.plan.population
-        square = sum(float(np.sum(value**2)) for value in found.total.values())
-        if not square <= (most * (1 + 1e-6)) ** 2:
-            raise BadMessage(
-                f"a sum of length {square**0.5:g}; all users together have {most:g}"
-            )
+        if self.context.is_exact:
+            pairs = [*longest_sums(found.total, mechanism, layout)]
+        else:
+            square = sum(float(np.sum(value**2)) for value in found.total.values())
+            pairs = [(square**0.5, mechanism.sensitivity)]
+        for length, one in pairs:
+            most = one * self.run.plan.population
+            if not length <= most * (1 + 1e-6):
+                raise BadMessage(
+                    f"a sum of length {length:g}; all users together have {most:g}"
+                )
 
-    def _reports(self, answer: NodeAnswer, most: int) -> list[Reports]:
+    def _reports(self, answer: NodeAnswer) -> list[Reports]:
         if answer.kind is not Kind.REPORTS:
             raise BadMessage("answers with no reports, which this channel carries")
-        layout, found = self.context.layout, []
+        layout, found, most = self.context.layout, [], self.left
         for message in answer.messages:
             stacked = decode_stack(self.broadcast, message, layout, most=most)
             most -= len(stacked)

@@ -64,6 +64,12 @@ class Share:
         return f"part {self.part} of {self.parts}"
 
 
+def answer_size(messages: int, content: int) -> int:
+    """The bytes of an answer whose messages have so many in all; of any refusal too."""
+    longest = max(messages * _LENGTH.size + content, _LENGTH.size + 4 * _LONGEST_REASON)
+    return _HEADER.size + longest
+
+
 @dataclass(frozen=True)
 class NodeAnswer:
     """One machine's answer in a round."""
