@@ -86,7 +86,7 @@ def grid_of(case, place, **options):
         def build(settings, run, head):
             return case.node(place, Share(part, 3), run=run)
 
-        return client_app(build)
+        return client_app(build, lambda *_: None)
 
     return LocalGrid({10 + part: app(part) for part in range(3)}, **options)
 
