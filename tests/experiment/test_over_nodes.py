@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -333,6 +334,15 @@ def test_a_release_tells_nothing_of_users(tables):
     prepared(experiment, tables, run="second run", most_runs=2)
     [reply, *_] = again.ask(b"", round=0, most_bytes=0)
     assert reply.content is not None
+
+
+def test_all_files_of_a_node_are_its_owners_alone(tables):
+    """Also those in a folder that others could enter before."""
+    folder = tables / "node"
+    folder.mkdir(mode=0o755)
+    prepare_node(written(tables), Share(0, SHARES), folder)
+    for path in (folder, *folder.rglob("*")):
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
 
 
 def test_a_store_that_is_gone_is_the_operators_to_decide(tables):

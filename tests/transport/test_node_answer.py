@@ -74,6 +74,8 @@ def test_whatever_the_bytes_are_it_is_an_answer_or_refused(content):
 def test_a_refusal_says_why_in_few_words():
     made = NodeAnswer.refusal(Share(0, 1), "no " * 1000)
     assert NodeAnswer.decode(made.encode()).reason == ("no " * 1000)[:500]
+    sly = NodeAnswer.refusal(Share(0, 1), "no\x1b[2J\nround 0: \u202eall is well")
+    assert sly.reason == "no\\x1b[2J\\nround 0: \\u202eall is well"
     odd = NodeAnswer(Kind.REFUSAL, Share(0, 1), (b"\xff" * 9000,))
     assert len(odd.reason) == 500
 

@@ -40,7 +40,7 @@ from tacit.documents import read_document, write_document
 from tacit.errors import BadValue, Damaged, Refused
 from tacit.experiment.assemble import Assembled, assemble, planned, root_key
 from tacit.experiment.settings import Experiment, check_experiment
-from tacit.files import make_folders
+from tacit.files import draft, make_private_folder
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.models.sentence_encoder import MiniLm
@@ -361,12 +361,14 @@ def prepare_node(
     """
     head = head_of(experiment)
     place = NodeFolder(folder / head.digest)
-    make_folders(place.path)
+    make_private_folder(folder)
+    make_private_folder(place.path)
     NodeStore(place.store, is_restored=is_restored).close()
     users = users_of(experiment, head, share, own=own, reading=reading)
     cache.write(users.dataset, place.shard, stamp={"share": str(share)})
-    np.save(place.numbers, users.numbers)
-    np.save(place.groups, users.groups)
+    for path, column in ((place.numbers, users.numbers), (place.groups, users.groups)):
+        with draft(path, is_private=True) as file:
+            np.save(file, column)
     if most_runs is None and experiment.is_release:
         most_runs = 1
     facts = {

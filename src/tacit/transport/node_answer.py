@@ -27,6 +27,7 @@ from enum import IntEnum
 
 from tacit import check
 from tacit.errors import BadMessage, BadValue
+from tacit.text import shown
 
 VERSION = 2
 MAGIC = b"TCNA"
@@ -92,9 +93,9 @@ class NodeAnswer:
 
     @property
     def reason(self) -> str:
-        """Why a machine refused."""
+        """Why a machine refused, with all that a terminal would obey as an escape."""
         text = b"".join(self.messages)[: 4 * _LONGEST_REASON]
-        return text.decode("utf-8", "replace")[:_LONGEST_REASON]
+        return shown(text.decode("utf-8", "replace"), longest=_LONGEST_REASON)
 
     def encode(self) -> bytes:
         """The bytes of the answer."""
