@@ -18,7 +18,7 @@ from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
 from tacit.plans import Plan
-from tacit.privacy import CentralGaussian, LocalPrivUnit
+from tacit.privacy import CentralGaussian, LocalBits, LocalPrivUnit
 from tacit.runtime.federation import Federation, Reply
 from tacit.runtime.node import Node
 from tacit.runtime.node_store import NodeStore
@@ -133,6 +133,9 @@ CASES = {
     ),
     "fmf_ldp": Case(
         FmfLdp(privacy=LocalPrivUnit(epsilon=4.0)), "direct", sampler=Once()
+    ),
+    "fmf_ldp, bits": Case(
+        FmfLdp(privacy=LocalBits(epsilon=2.0, votes=5)), "direct", sampler=Once()
     ),
     "fmf_ldp, shuffled": Case(FmfLdp(learning_rate=0.1), "direct"),
     "fedvae": Case(FEDVAE, "secure_sum", sampler=Poisson(0.6)),

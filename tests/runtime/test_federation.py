@@ -18,9 +18,11 @@ from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
 from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
+from tacit.privacy.local_bits import VOTES
 from tacit.release import Standing, Unit, View
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.federation import NODES_ASSUME, Federation, Reply
+from tacit.runtime.rounds import Cohort
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.secrets import Secrets
 from tacit.sampling import FixedSize, Poisson
@@ -28,6 +30,7 @@ from tacit.transport.channels import RoundContext, partial_slots
 from tacit.transport.codec import (
     decode_broadcast,
     decode_partial,
+    decode_stack,
     encode_broadcast,
     encode_partial,
     encode_stack,
@@ -76,6 +79,27 @@ def test_three_nodes_give_what_one_machine_gives(name, tmp_path):
             np.testing.assert_allclose(
                 kept.state.leaves[leaf].values, value.values[rows], atol=1e-9
             )
+
+
+def test_the_bits_of_nodes_are_those_of_one_machine(tmp_path):
+    """Whole numbers, drawn by user: as many of each, exactly."""
+    case = CASES["fmf_ldp, bits"]
+    alone = case.alone()
+    state = alone.start()
+    broadcast = alone.method.broadcast(state.server)
+    layout = alone.method.agreement(case.plan, case.world.catalog).reports[0]
+    cohort = Cohort.drawn(alone.method, state, alone.population, broadcast, layout)
+    here = np.concatenate([chunk.tree[VOTES] for chunk in cohort.chunks()])
+    there = []
+    for part in range(3):
+        node = case.node(tmp_path, Share(part, 3))
+        answer = NodeAnswer.decode(node.answer(encode_broadcast(broadcast)))
+        for message in answer.messages:
+            found = decode_stack(broadcast, message, layout, most=13)
+            there.append(found.tree[VOTES])
+    there = np.concatenate(there)
+    assert there.dtype == here.dtype == np.int32
+    assert sorted(there.tolist()) == sorted(here.tolist())
 
 
 NOISE = CentralGaussian(1.0)

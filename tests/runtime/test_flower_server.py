@@ -24,6 +24,7 @@ from tacit.runtime.flower_client import answered, client_app
 from tacit.runtime.flower_server import GridNodes, server_app
 from tacit.transport.node_answer import Share
 
+COMPARED = ("gram", "fmf_ldp", "fmf_ldp, bits", "fedvae", "privrec", "popularity")
 COUNTED = Case(FederatedPopularity(max_votes=4), "secure_sum")
 
 
@@ -97,7 +98,7 @@ def over(case, place, grid, **options):
     return replace(made, nodes=nodes, **options)
 
 
-@pytest.mark.parametrize("name", ["gram", "fmf_ldp", "fedvae", "privrec", "popularity"])
+@pytest.mark.parametrize("name", COMPARED)
 def test_a_grid_gives_what_one_machine_gives(name, tmp_path):
     case = CASES[name]
     made = over(case, tmp_path, grid_of(case, tmp_path))
