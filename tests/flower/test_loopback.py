@@ -265,9 +265,9 @@ def test_a_node_killed_while_it_computes_rejoins_and_answers_the_next_round(plac
     for part in range(SHARES):
         slow = {"TACIT_TEST_HANGS": str(began)} if part == 1 else {}
         made.start_node(part, **slow)
-    made.flwr.wait_for_nodes(SHARES, [*made.processes.values()])
     out = place / "run-killed-computing"
     try:
+        made.flwr.wait_for_nodes(SHARES, [*made.processes.values()])
         run = made.run(path, out, "--min-nodes", "2", "--deadline", "200")
         made.wait(began.exists, "the node has begun to compute")
         made.kill("node 1")
