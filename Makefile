@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one .venv would break it
 
-.PHONY: help demo test test-all test-flower test-flower-all lint types imports unit
+.PHONY: help demo test test-all test-flower test-front test-flower-all lint types imports unit
 .PHONY: examples smoke bench docs format clean
 
 help:
@@ -69,6 +69,10 @@ examples: $(VENV)/.installed-dev
 
 test-flower: $(FLOWER)/.installed
 	$(FLOWER)/bin/python -m pytest -m "not slow" $(FLOWER_TESTS)
+
+# With nginx, the front of a SuperLink: a stranger starts no run. Skipped without it.
+test-front: $(FLOWER)/.installed
+	$(FLOWER)/bin/python -m pytest tests/flower/test_front.py
 
 test-flower-all: $(FLOWER)/.installed
 	$(FLOWER)/bin/python -m pytest $(FLOWER_TESTS)
@@ -126,4 +130,14 @@ $(FLOWER)/.installed: pyproject.toml constraints-flower.txt
 	@$(FLOWER)/bin/python -m pip --disable-pip-version-check install --quiet \
 	  --no-compile --constraint constraints-flower.txt --no-build-isolation \
 	  --editable '.[flower,tables]' pytest hypothesis beartype
+	@touch $@
+
+# Flower's own simulation needs Ray, for `python -m benchmarks.flower --ray 1000` alone.
+.venv-ray/.installed: pyproject.toml constraints-flower.txt
+	$(PYTHON) -m venv --clear .venv-ray
+	.venv-ray/bin/python -m pip --disable-pip-version-check install --quiet \
+	  --no-compile --constraint constraints-flower.txt 'setuptools>=77'
+	.venv-ray/bin/python -m pip --disable-pip-version-check install --quiet \
+	  --no-compile --constraint constraints-flower.txt --no-build-isolation \
+	  --editable '.[flower,tables]' 'flwr[simulation]==1.41.0'
 	@touch $@

@@ -2,13 +2,15 @@
 
     --users 200000 --nodes 4 --method popularity   seconds a round, memory of a process
     --users 1000000 --nodes 4 --method gram        end to end, memory of all processes
-    --ray 1000                                     Flower's own simulation, per client
+    --ray 1000 --ray-python .venv-ray/bin/python   beside Flower's own simulation
     --smoke                                        300 users on nodes in this process
 
-It needs the environment of `make test-flower`, but for `--smoke`; `--ray` also needs
-Flower's extra `simulation`. Every node has a table of its own users in Parquet. The
-same users are then trained on one machine, in a process of its own, and the models must
-be equal.
+It needs the environment of `make test-flower`, but for `--smoke`. Ray is in one of its
+own, made by `make .venv-ray/.installed`, whose Python is named; the ratio is that of
+the time per client. Every node has a table of its own users in Parquet. The same users
+are then trained on one machine, in a process of its own. It ends with code 1 if the
+models are apart by more than 1e-9 a round, or if the largest memory of all processes
+together is above 12 GiB.
 
 Memory is the largest that the system has seen a process hold (VmHWM). Flower starts a
 process for each message, so a node is its SuperNode, its executor and the largest of
@@ -33,6 +35,8 @@ from typing import Any
 import numpy as np
 
 ITEMS, EVENTS = 2_000, 20  # of a world, and per user
+APART_PER_ROUND = 1e-9  # the largest difference of a number of both models
+MOST_GIB = 12.0  # of the peaks of all processes together
 METHODS = {
     "popularity": """
 [method]
@@ -214,7 +218,7 @@ def _role(words: Sequence[str]) -> str:
 # --- Runs -----------------------------------------------------------------------------
 
 
-def over_nodes(folder: Path, paths: Sequence[Path]) -> dict[str, object]:
+def over_nodes(folder: Path, paths: Sequence[Path]) -> dict[str, Any]:
     """A run on so many nodes: seconds to prepare, per round and in all, and memory."""
     from tacit.cli.flower_processes import (
         Flwr,
@@ -260,7 +264,7 @@ def over_nodes(folder: Path, paths: Sequence[Path]) -> dict[str, object]:
     }
 
 
-def in_process(folder: Path, paths: Sequence[Path]) -> dict[str, object]:
+def in_process(folder: Path, paths: Sequence[Path]) -> dict[str, Any]:
     """The same run over nodes that this process opens for every question."""
     from tacit.experiment.over_nodes import gather_over, head_of, node_at, prepare_node
     from tacit.experiment.settings import Experiment, read_experiment
@@ -275,7 +279,10 @@ def in_process(folder: Path, paths: Sequence[Path]) -> dict[str, object]:
         prepare_node(read_experiment(path), share, folder / f"node-{part}", own=True)
 
     class Nodes:
-        def ask(self, question: bytes, *, round: int) -> Iterator[Reply]:
+        def ask(
+            self, question: bytes, *, round: int, most_bytes: int
+        ) -> Iterator[Reply]:
+            assert most_bytes > 0
             for part in range(len(paths)):
                 node = node_at(folder / f"node-{part}", "smoke", head=head)
                 yield Reply(f"node {part} in round {round}", node.answer(question))
@@ -291,12 +298,12 @@ def _tacit(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "tacit", *words], check=True)
 
 
-def one_machine(folder: Path, *, users: int, nodes: int) -> dict[str, object]:
+def one_machine(folder: Path, *, users: int, nodes: int) -> dict[str, Any]:
     """The same users in one process, which prints its figures and keeps its model."""
     command = [sys.executable, "-m", "benchmarks.flower", "--alone", str(folder)]
     command += ["--users", str(users), "--nodes", str(nodes)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, object] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
@@ -366,6 +373,37 @@ def alone(folder: Path, *, users: int, nodes: int) -> None:
     )
 
 
+def beside_ray(clients: int, python: Path) -> dict[str, object]:
+    """Flower's own simulation of so many clients, in the environment of that Python."""
+    command = [str(python), "-m", "benchmarks.flower", "--ray-alone", str(clients)]
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "FLWR_TELEMETRY_ENABLED": "0"}
+    quiet |= {"FLWR_DISABLE_UPDATE_CHECK": "1"}
+    done = subprocess.run(
+        command, env={**os.environ, **quiet}, check=True, stdout=subprocess.PIPE
+    )
+    found: dict[str, object] = json.loads(done.stdout.decode().splitlines()[-1])
+    return found
+
+
+def milliseconds_per_client(spread: dict[str, Any]) -> float:
+    """Of a run over nodes: all of its rounds over all that took part in them."""
+    seconds, took_part = sum(spread["seconds_per_round"]), sum(spread["took_part"])
+    return round(1e3 * seconds / took_part, 4)
+
+
+def problems(
+    spread: dict[str, Any], single: dict[str, Any], *, rounds: int
+) -> list[str]:
+    """What is not as promised; nothing in a run that passed."""
+    found, most = [], APART_PER_ROUND * rounds
+    if not single["models_apart"] <= most:  # not >, so that a NaN is one
+        found.append(f"models are apart by {single['models_apart']:g}, above {most:g}")
+    peaks = spread.get("sum_of_peaks_gib", 0.0)
+    if not peaks <= MOST_GIB:
+        found.append(f"the peaks of all processes are {peaks} GiB, above {MOST_GIB:g}")
+    return found
+
+
 def ray(clients: int) -> dict[str, object]:
     """Flower's own simulation: one client app per user, over Ray's workers."""
     from flwr.simulation import run_simulation
@@ -389,7 +427,7 @@ def ray(clients: int) -> dict[str, object]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print one JSON document; 1 if the models differ."""
+    """Measure and print one JSON document; 1 if something is not as promised."""
     asked = _asked(arguments)
     sizes = {
         "users": asked.users,
@@ -400,20 +438,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.alone is not None:
         alone(asked.alone, users=asked.users, nodes=asked.nodes)
         return 0
-    if asked.ray:
-        print(json.dumps(ray(asked.ray), indent=2))
+    if asked.ray_alone:
+        print(json.dumps(ray(asked.ray_alone)))
         return 0
     with tempfile.TemporaryDirectory(prefix="tacit-flower-") as name:
         folder = Path(name)
         os.environ["TACIT_CACHE"] = str(folder / "cache")
+        os.environ["TACIT_STATE"] = str(folder / "state")
         form = "csv" if asked.smoke else "parquet"
         write_world(folder, users=asked.users, nodes=asked.nodes, form=form)
         paths = write_experiments(folder, **sizes, form=form)
         spread = (in_process if asked.smoke else over_nodes)(folder, paths)
         single = one_machine(folder, users=asked.users, nodes=asked.nodes)
-    found = {**sizes, "over_nodes": spread, "one_machine": single}
+    found: dict[str, Any] = {**sizes, "over_nodes": spread, "one_machine": single}
+    if asked.ray:
+        # After the nodes have ended: each has the machine for itself.
+        theirs = beside_ray(asked.ray, asked.ray_python)
+        found["ray"], own = theirs, milliseconds_per_client(spread)
+        found["milliseconds_per_client_over_nodes"] = own
+        ratio = float(str(theirs["milliseconds_per_client"])) / own
+        found["ray_takes_times_as_long_per_client"] = round(ratio, 1)
+    found["problems"] = problems(spread, single, rounds=asked.rounds)
     print(json.dumps(found, indent=2))
-    return 0 if float(str(single["models_apart"])) < 1e-6 else 1
+    return 1 if found["problems"] else 0
 
 
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -423,11 +470,15 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--method", choices=[*METHODS], default="popularity")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--ray", type=int, default=0, metavar="CLIENTS")
+    parser.add_argument("--ray-python", type=Path, default=Path(".venv-ray/bin/python"))
+    parser.add_argument("--ray-alone", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--smoke", action="store_true", help="300 users on two nodes")
     parser.add_argument("--alone", type=Path, default=None, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.smoke:
-        asked.users, asked.nodes = 300, 2
+        asked.users, asked.nodes, asked.ray = 300, 2, 0
+    if asked.ray and not asked.ray_python.exists():
+        parser.error(f"{asked.ray_python} is not there; make .venv-ray/.installed")
     return asked
 
 

@@ -78,6 +78,13 @@ def make_folders(folder: Path) -> None:
     folder.mkdir(exist_ok=True)  # says what is wrong if it is a file
 
 
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that its owner alone may enter, also if it was there before."""
+    make_folders(folder.parent)
+    folder.mkdir(mode=PRIVATE | _ENTERED, exist_ok=True)
+    folder.chmod(PRIVATE | _ENTERED)
+
+
 @contextlib.contextmanager
 def draft(path: Path, *, is_private: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to that gets its name when the context ends without an error."""

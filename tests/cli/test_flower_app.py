@@ -6,7 +6,9 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is in .venv-flower: make test-flower")
 
-from flwr.app import Context, RecordDict
+import stat
+
+from flwr.app import Context, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 from runtime.test_flower_server import LocalGrid
 
@@ -14,6 +16,7 @@ from tacit.cli import flower_app
 from tacit.documents import read_document
 from tacit.experiment.over_nodes import prepare_node
 from tacit.experiment.settings import read_experiment
+from tacit.runtime.flower_client import FAILED, MESSAGE_TYPE, asked
 from tacit.transport.node_answer import Share
 
 EXPERIMENT = """
@@ -80,3 +83,21 @@ def test_a_run_from_bundle_to_model(tmp_path):
     flower_app.server(Folders(folders), made)
     assert (tmp_path / "run" / "model.safetensors").exists()
     assert read_document(tmp_path / "run" / "ledger.json")["rounds_begun"] == 2
+
+
+def test_what_goes_wrong_is_in_the_nodes_own_log(tmp_path):
+    TaskIdentity.run_id = TaskIdentity.task_id = TaskIdentity.node_id = 1
+    made = Context(
+        run_id=1,
+        node_id=5,
+        node_config={"folder": str(tmp_path)},
+        state=RecordDict(),
+        run_config={},
+    )
+    for _ in range(2):
+        message = Message(asked("films", "0" * 32, b"?"), 5, MESSAGE_TYPE)
+        reply = flower_app.client(message, made)
+        assert reply.error.reason == FAILED
+    log = tmp_path / flower_app.LOG
+    assert log.read_text().count("agreed to no run with the head") == 2
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600

@@ -1,6 +1,8 @@
 """Flower's programs: refused where they cannot work, quiet, and read as JSON."""
 
+import stat
 import sys
+import time
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -123,3 +125,41 @@ def test_a_program_is_stopped(tmp_path):
     made.refuse_ended()
     made.stop()
     assert made.popen.returncode is not None
+
+
+CHILD = "import time; print('here', flush=True); time.sleep(60)"
+PARENT = f"""
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+"""
+
+
+def is_running(pid):
+    """Whether a process is there and no zombie, which nobody may have reaped here."""
+    try:
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        )
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("ending", ["time.sleep(60)", "pass"])
+def test_a_program_is_stopped_with_all_that_it_started(ending, tmp_path):
+    """Also if it has ended before, and left its children alone."""
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", PARENT + ending]
+    made = Process.start("A program", command, home=tmp_path / "home", log=log)
+    if ending == "pass":
+        made.popen.wait(30)
+    while not (told := log.read_text()).endswith("\n"):
+        time.sleep(0.05)
+    assert is_running(int(told))
+    made.stop()
+    ends = time.monotonic() + 10
+    while is_running(int(told)) and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert not is_running(int(told))
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600

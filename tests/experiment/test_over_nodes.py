@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -94,7 +95,7 @@ class Prepared:
     run: str
     head: str
 
-    def ask(self, question, *, round):
+    def ask(self, question, *, round, most_bytes):
         for folder in self.folders:
             node = node_at(folder, self.run, head=self.head)
             try:
@@ -177,6 +178,48 @@ def test_the_head_changes_with_plan_and_items(tables):
     items = (tables / "items.csv").read_text().splitlines()
     (tables / "items.csv").write_text("\n".join([items[0], *items[:0:-1]]) + "\n")
     assert head_of(written(tables)).digest != first  # as many items, in another order
+
+
+def test_the_head_changes_with_purpose_split_and_filters(tables):
+    """Each of them decides what is promised, or whose events are trained on."""
+    release = METHOD.replace("seed = 5", 'purpose = "release"')
+    held = DATA.replace('"none"', '"new-users"\nvalidation = 0.2\ntest = 0.2')
+    texts = [
+        (DATA, METHOD),
+        (DATA, release),
+        (held, METHOD),
+        (held.replace("test = 0.2", "test = 0.3"), METHOD),
+        (held, METHOD.replace("seed = 5", "seed = 6")),
+        (DATA.replace("population", "min_value = 2.0\npopulation"), METHOD),
+        (DATA.replace("population", "min_interactions = 3\npopulation"), METHOD),
+    ]
+    found = [head_of(written(tables, data=d, method=m)).digest for d, m in texts]
+    assert len({*found}) == len(texts)
+    # Where a node's own file lies and what its columns are called is its own matter.
+    (tables / "mine.csv").write_text((tables / "events.csv").read_text())
+    assert (
+        head_of(written(tables, data=DATA.replace("events", "mine"))).digest
+        == (found[0])
+    )
+
+
+def test_a_simulation_prepared_later_leaves_a_release_as_it_was(tables):
+    """Neither may it answer a release, nor use up the one run that it allows."""
+    release = written(tables, method=METHOD.replace("seed = 5", 'purpose = "release"'))
+    nodes = prepared(release, tables)
+    [folder, *_] = nodes.folders
+    settings = folder / nodes.head / "node.json"
+    before = settings.read_bytes()
+    simulation = written(tables, name="simulation.toml")
+    trained(simulation, tables, tables / "simulation")
+    assert settings.read_bytes() == before
+    node = node_at(folder, "run", head=nodes.head)
+    assert node.simulation.is_release
+    node.store.close()
+    other = tables / "other"
+    prepare_node(simulation, Share(0, SHARES), other)
+    with pytest.raises(Refused, match="agreed to no run"):
+        node_at(other, "run", head=nodes.head)
 
 
 def test_a_table_of_a_nodes_own_is_read_whole(tables):
@@ -287,10 +330,38 @@ def test_a_release_tells_nothing_of_users(tables):
     assert not read_document(out / "result.json")["simulation"]
     again = prepared(experiment, tables, run="second run")
     with pytest.raises(Refused, match=r"trained on 1 times.*allows 1"):
-        [*again.ask(b"", round=0)]
+        [*again.ask(b"", round=0, most_bytes=0)]
     prepared(experiment, tables, run="second run", most_runs=2)
-    [reply, *_] = again.ask(b"", round=0)
+    [reply, *_] = again.ask(b"", round=0, most_bytes=0)
     assert reply.content is not None
+
+
+def test_all_files_of_a_node_are_its_owners_alone(tables):
+    """Also those in a folder that others could enter before."""
+    folder = tables / "node"
+    folder.mkdir(mode=0o755)
+    prepare_node(written(tables), Share(0, SHARES), folder)
+    for path in (folder, *folder.rglob("*")):
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
+
+
+def test_a_store_that_is_gone_is_the_operators_to_decide(tables):
+    """The one run that a release allows was begun, whatever is left of it."""
+    method = METHOD.replace("seed = 5", 'purpose = "release"')
+    experiment = written(tables, method=method)
+    nodes = prepared(experiment, tables)
+    [folder, *_] = nodes.folders
+    node_at(folder, "run", head=nodes.head).store.close()
+    (folder / nodes.head / "store.db").unlink()
+    with pytest.raises(Refused, match="is gone"):
+        node_at(folder, "run", head=nodes.head)
+    with pytest.raises(Refused, match=r"is gone.*--restored"):
+        prepare_node(experiment, Share(0, SHARES), folder)
+    prepare_node(experiment, Share(0, SHARES), folder, is_restored=True)
+    with pytest.raises(Refused, match="is over on this node"):
+        node_at(folder, "run", head=nodes.head)
+    with pytest.raises(Refused, match=r"trained on 1 times.*allows 1"):
+        node_at(folder, "another run", head=nodes.head)
 
 
 def test_a_node_agrees_to_what_it_was_prepared_for(tables):

@@ -81,6 +81,7 @@ def guarded(place: Path) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(GUARD), known]))
     os.environ["TACIT_TEST_CONNECTIONS"] = str(place / "connections.log")
     os.environ["TACIT_CACHE"] = str(place / "cache")
+    os.environ["TACIT_STATE"] = str(place / "state")
 
 
 @dataclass

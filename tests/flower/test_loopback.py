@@ -47,6 +47,16 @@ channel = "direct"
 epsilon = 4.0
 delta = 1e-6
 """,
+    "fmf_ldp_bits": """
+[method]
+name = "fmf_ldp"
+[privacy]
+mechanism = "local_bits"
+channel = "direct"
+epsilon = 2.0
+votes = 5
+delta = 1e-6
+""",
     "fedvae": """
 [method]
 name = "fedvae"
@@ -89,6 +99,11 @@ def place(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _own_cache():
     """Processes that live longer than a test share one cache."""
+
+
+@pytest.fixture(autouse=True)
+def _own_state():
+    """They share what is remembered of their stores as well."""
 
 
 def words(*arguments: str) -> list[str]:
@@ -153,7 +168,7 @@ def federation(place):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_equals_one_machine(name, place, federation):
-    run = 'sampler = { name = "once" }' if name == "fmf_ldp" else POISSON
+    run = 'sampler = { name = "once" }' if "ldp" in name else POISSON
     run = "" if name == "gram" else run
     path = experiment(place, name, METHODS[name], rounds=2, run=run)
     federation.prepare(path)
@@ -238,6 +253,38 @@ def test_a_node_killed_in_a_round_counts_as_nothing(place):
 
 
 @pytest.mark.slow
+def test_a_node_killed_while_it_computes_rejoins_and_answers_the_next_round(place):
+    """The round that it was killed in stays spent on its users, and counts nothing."""
+    made = Federation(place / "killed-computing")
+    path = experiment(
+        place, "computing", METHODS["federated_popularity"], rounds=2, run=POISSON
+    )
+    made.prepare(path)
+    made.start_link()
+    began = place / "computing-began"
+    for part in range(SHARES):
+        slow = {"TACIT_TEST_HANGS": str(began)} if part == 1 else {}
+        made.start_node(part, **slow)
+    out = place / "run-killed-computing"
+    try:
+        made.flwr.wait_for_nodes(SHARES, [*made.processes.values()])
+        run = made.run(path, out, "--min-nodes", "2", "--deadline", "200")
+        made.wait(began.exists, "the node has begun to compute")
+        made.kill("node 1")
+        made.start_node(1)
+        finished(run)
+    finally:
+        made.stop()
+    first, second = rounds_of(out)
+    assert first["nodes"]["answered"] == ["part 0 of 3", "part 2 of 3"]
+    assert len(first["nodes"]["dropped"]) == 1
+    assert len(second["nodes"]["answered"]) == SHARES
+    assert_same_model(out, on_one_machine(path, without=(1,), rounds=(0,)))
+    assert read_document(out / "ledger.json")["rounds_begun"] == 2
+    assert stores(made, out) == [[0, 1]] * SHARES
+
+
+@pytest.mark.slow
 def test_a_node_that_lies_is_dropped_in_every_round(place):
     """NaN, a wrong shape, 100 MB, 10^11 floats and an old version, one a round."""
     made = Federation(place / "hostile")
@@ -257,7 +304,7 @@ def test_a_node_that_lies_is_dropped_in_every_round(place):
     told = [[*line["nodes"]["dropped"].values()] for line in rounds_of(out)]
     for [why], expected in zip(
         told,
-        ("NaN", "bytes; every", "bytes; every", "as numpy.ndarray", "version 0"),
+        ("NaN", "bytes; every", "no answer that", "as numpy.ndarray", "version 0"),
         strict=True,
     ):
         assert expected in why

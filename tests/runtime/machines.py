@@ -18,7 +18,7 @@ from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
 from tacit.methods.privrec import PrivRec
 from tacit.plans import Plan
-from tacit.privacy import CentralGaussian, LocalPrivUnit
+from tacit.privacy import CentralGaussian, LocalBits, LocalPrivUnit
 from tacit.runtime.federation import Federation, Reply
 from tacit.runtime.node import Node
 from tacit.runtime.node_store import NodeStore
@@ -102,7 +102,7 @@ class Machines:
 
     nodes: tuple[Node, ...]
 
-    def ask(self, question: bytes, *, round: int) -> Iterator[Reply]:
+    def ask(self, question: bytes, *, round: int, most_bytes: int) -> Iterator[Reply]:
         for node in self.nodes:
             yield Reply(f"node {node.share.part}", node.answer(question))
 
@@ -114,8 +114,12 @@ class Scripted:
     replies: list[Reply]
     others: Machines | None = None
 
-    def ask(self, question: bytes, *, round: int) -> Iterable[Reply]:
-        rest = [] if self.others is None else self.others.ask(question, round=round)
+    def ask(self, question: bytes, *, round: int, most_bytes: int) -> Iterable[Reply]:
+        rest = (
+            []
+            if self.others is None
+            else self.others.ask(question, round=round, most_bytes=most_bytes)
+        )
         return [*self.replies, *rest]
 
 
@@ -129,6 +133,9 @@ CASES = {
     ),
     "fmf_ldp": Case(
         FmfLdp(privacy=LocalPrivUnit(epsilon=4.0)), "direct", sampler=Once()
+    ),
+    "fmf_ldp, bits": Case(
+        FmfLdp(privacy=LocalBits(epsilon=2.0, votes=5)), "direct", sampler=Once()
     ),
     "fmf_ldp, shuffled": Case(FmfLdp(learning_rate=0.1), "direct"),
     "fedvae": Case(FEDVAE, "secure_sum", sampler=Poisson(0.6)),

@@ -18,13 +18,19 @@ from tacit.methods.fmf_ldp import FmfLdp
 from tacit.methods.gram import Gram
 from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
+from tacit.privacy.local_bits import VOTES
 from tacit.release import Standing, Unit, View
+from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.federation import NODES_ASSUME, Federation, Reply
+from tacit.runtime.rounds import Cohort
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.secrets import Secrets
 from tacit.sampling import FixedSize, Poisson
+from tacit.transport.channels import RoundContext, partial_slots
 from tacit.transport.codec import (
     decode_broadcast,
+    decode_partial,
+    decode_stack,
     encode_broadcast,
     encode_partial,
     encode_stack,
@@ -73,6 +79,27 @@ def test_three_nodes_give_what_one_machine_gives(name, tmp_path):
             np.testing.assert_allclose(
                 kept.state.leaves[leaf].values, value.values[rows], atol=1e-9
             )
+
+
+def test_the_bits_of_nodes_are_those_of_one_machine(tmp_path):
+    """Whole numbers, drawn by user: as many of each, exactly."""
+    case = CASES["fmf_ldp, bits"]
+    alone = case.alone()
+    state = alone.start()
+    broadcast = alone.method.broadcast(state.server)
+    layout = alone.method.agreement(case.plan, case.world.catalog).reports[0]
+    cohort = Cohort.drawn(alone.method, state, alone.population, broadcast, layout)
+    here = np.concatenate([chunk.tree[VOTES] for chunk in cohort.chunks()])
+    there = []
+    for part in range(3):
+        node = case.node(tmp_path, Share(part, 3))
+        answer = NodeAnswer.decode(node.answer(encode_broadcast(broadcast)))
+        for message in answer.messages:
+            found = decode_stack(broadcast, message, layout, most=13)
+            there.append(found.tree[VOTES])
+    there = np.concatenate(there)
+    assert there.dtype == here.dtype == np.int32
+    assert sorted(there.tolist()) == sorted(here.tolist())
 
 
 NOISE = CentralGaussian(1.0)
@@ -158,9 +185,10 @@ def test_below_the_minimum_a_round_is_not_finished_and_can_be_played_again(tmp_p
 # --- Answers that are not as agreed ---------------------------------------------------
 
 
-def sealed(question, total):
+def sealed(question, total, **options):
     message = encode_partial(decode_broadcast(question), PartialSum(total))
-    return NodeAnswer(Kind.PARTIAL_SUM, Share(1, 3), (message,)).encode()
+    made = NodeAnswer(Kind.PARTIAL_SUM, Share(1, 3), (message,), **options)
+    return made.encode()
 
 
 def good(case, question):
@@ -174,7 +202,7 @@ def _version(content, place):
 
 def _claims(content):
     """The answer with a length of 10^11 floats in front of its message."""
-    return content[:36] + struct.pack("<Q", 8 * 10**11) + content[44:]
+    return content[:52] + struct.pack("<Q", 8 * 10**11) + content[60:]
 
 
 def _stack(question):
@@ -193,7 +221,7 @@ BAD = {
     "100 MB": lambda q: sealed(q, {"votes": np.zeros(12_500_000)}),
     "claims 10^11 floats": lambda q: _claims(good(POPULAR, q)),
     "old version of the answer": lambda q: _version(good(POPULAR, q), 4),
-    "old version of the sum": lambda q: _version(good(POPULAR, q), 44 + 4),
+    "old version of the sum": lambda q: _version(good(POPULAR, q), 60 + 4),
     "one byte is other": lambda q: good(POPULAR, q)[:-1] + b"x",
     "too short": lambda q: good(POPULAR, q)[:-9],
     "nothing": lambda q: b"",
@@ -211,9 +239,9 @@ class _Hostile:
     def __init__(self, machines, made):
         self.machines, self.made = machines, made
 
-    def ask(self, question, *, round):
+    def ask(self, question, *, round, most_bytes):
         yield Reply("node 7", self.made(question))
-        yield from self.machines.ask(question, round=round)
+        yield from self.machines.ask(question, round=round, most_bytes=most_bytes)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -251,14 +279,68 @@ def test_a_share_counts_once(tmp_path):
     assert "answered already" in tally.dropped["node 1"]
 
 
+def test_another_store_for_a_known_share_does_not_count(tmp_path):
+    """A share is bound to the store that answered for it, also after a checkpoint."""
+    over = POPULAR.federation(tmp_path / "nodes", min_nodes=2)
+    [_, one, two] = over.nodes.nodes
+    stranger = POPULAR.node(tmp_path / "stranger", Share(0, 3))
+    state, _ = over.step(over.start())
+    assert {*state.stores} == {0, 1, 2}
+    path = tmp_path / "state.safetensors"
+    save_checkpoint(path, state, digest="x")
+    state = load_checkpoint(path, over.start(), digest="x")
+    mixed = replace(over, nodes=Machines((stranger, one, two)))
+    after, tally = mixed.step(state)
+    assert "answered for it in an earlier round" in tally.dropped["node 0"]
+    assert tally.answered == ("part 1 of 3", "part 2 of 3")
+    assert after.stores == state.stores
+
+
+def test_two_that_claim_a_share_in_its_first_round_are_both_dropped(tmp_path):
+    over = replace(POPULAR.federation(tmp_path / "nodes"), min_nodes=2)
+    [zero, one, two] = over.nodes.nodes
+    few = replace(over, nodes=Machines((one, two)))
+    expected, _ = few.step(over.start())
+    strangers = [
+        Renamed(POPULAR.node(tmp_path / str(n), Share(0, 3)), f"stranger {n}")
+        for n in range(2)
+    ]
+    crowd = Crowd((strangers[0], zero, one, strangers[1], two))
+    found, tally = replace(over, nodes=crowd).step(over.start())
+    assert_same(found.server.weights, expected.server.weights)
+    assert {*tally.dropped} == {"stranger 0", "node 0", "stranger 1"}
+    assert "so does stranger 0" in tally.dropped["node 0"]
+    assert "several nodes claim" in tally.dropped["stranger 1"]
+    assert {*found.stores} == {1, 2}  # the share is nobody's yet
+
+
+class Renamed:
+    def __init__(self, node, name):
+        self.node, self.name = node, name
+
+
+class Crowd:
+    """Nodes of which some have names of their own."""
+
+    def __init__(self, members):
+        self.members = members
+
+    def ask(self, question, *, round, most_bytes):
+        for one in self.members:
+            if isinstance(one, Renamed):
+                yield Reply(one.name, one.node.answer(question))
+            else:
+                yield Reply(f"node {one.share.part}", one.answer(question))
+
+
 def test_an_answer_to_another_round_does_not_count(tmp_path):
     over = COUNTED.federation(tmp_path)
     first = over.start()
     kept = []
 
     class Recording:
-        def ask(self, question, *, round):
-            kept.extend(over.nodes.ask(question, round=round))
+        def ask(self, question, *, round, most_bytes):
+            kept.extend(over.nodes.ask(question, round=round, most_bytes=most_bytes))
             return kept
 
     state, _ = replace(over, nodes=Recording()).step(first)
@@ -290,6 +372,22 @@ def test_bad_reports_are_dropped_as_well(tmp_path):
         assert [*tally.dropped] == ["node 7"]
 
 
+def test_nodes_of_a_simulation_do_not_count_in_a_release(tmp_path):
+    """What their clients draw follows from a seed: whoever knows it subtracts it."""
+    case = CASES["fmf_ldp"]
+    simulated = case.federation(tmp_path / "simulated")
+    release = case.federation(tmp_path / "release", is_release=True)
+    for run, others, said in (
+        (release, simulated, "as in a simulation, and this run is a release"),
+        (simulated, release, "as in a release, and this run is a simulation"),
+    ):
+        mixed = replace(run, nodes=others.nodes)
+        with pytest.raises(Refused, match=f"0 of 3 .* {said}"):
+            mixed.step(mixed.start())
+    _, tally = release.step(release.start())
+    assert len(tally.answered) == 3
+
+
 @pytest.mark.parametrize("value", [2**62, -(2**63)])
 def test_whole_numbers_that_would_overflow_a_sum_are_dropped(value, tmp_path):
     case = Case(WHOLE["popularity"], "secure_sum")
@@ -297,10 +395,87 @@ def test_whole_numbers_that_would_overflow_a_sum_are_dropped(value, tmp_path):
     honest = Machines((over.nodes.nodes[0], over.nodes.nodes[2]))
 
     def made(question):
-        return sealed(question, {"votes": np.full(20, value, np.int64)})
+        return sealed(
+            question, {"votes": np.full(20, value, np.int64)}, is_release=True
+        )
 
     _, tally = replace(over, nodes=_Hostile(honest, made)).step(over.start())
     assert "beyond" in tally.dropped["node 7"]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_release_has_no_sum_that_its_users_cannot_have(name, tmp_path):
+    """√L for every user of the plan, in whole steps; honest sums are far below it."""
+    case = Case(WHOLE[name], "secure_sum")
+    over = case.federation(tmp_path, is_release=True, min_nodes=2)
+    [one, two, three] = over.nodes.nodes
+    state = over.start()
+    while not over.method.is_over(state.server):
+        for factor, drops in ((1, False), (10**6, True)):
+            nodes = Larger((one, three), two, factor)
+            after, tally = replace(over, nodes=nodes).step(state)
+            assert ("length" in tally.dropped.get("node 1", "")) is drops
+        state = after
+
+
+class Larger:
+    """Nodes of which one sends its sum times a factor."""
+
+    def __init__(self, honest, liar, factor):
+        self.honest, self.liar, self.factor = honest, liar, factor
+
+    def ask(self, question, *, round, most_bytes):
+        for node in self.honest:
+            yield Reply(f"node {node.share.part}", node.answer(question))
+        answer = NodeAnswer.decode(self.liar.answer(question))
+        broadcast = decode_broadcast(question)
+        node = self.liar
+        mechanism = node.simulation.method.noise(broadcast, node.simulation.plan)
+        layout = node.agreement.reports[broadcast.phase]
+        context = RoundContext(layout, KEY, mechanism, is_partial=True)
+        found = decode_partial(broadcast, answer.messages[0], partial_slots(context))
+        total = {leaf: value * self.factor for leaf, value in found.total.items()}
+        message = encode_partial(broadcast, PartialSum(total))
+        yield Reply("node 1", replace(answer, messages=(message,)).encode())
+
+
+def test_reports_of_all_nodes_together_are_no_more_than_users(tmp_path):
+    """Thirteen users; two nodes with seven reports each are not both right."""
+    case = CASES["fmf_ldp, shuffled"]
+    over = replace(case.federation(tmp_path), min_nodes=1)
+    n, factors = len(case.world.catalog), case.method.factors
+
+    class Two:
+        def ask(self, question, *, round, most_bytes):
+            tree = Tree({"gradient": Dense(np.zeros((7, n, factors)))})
+            message = encode_stack(decode_broadcast(question), Reports(tree))
+            for part in (0, 1):
+                made = NodeAnswer(Kind.REPORTS, Share(part, 3), (message,))
+                yield Reply(f"node {part}", made.encode())
+
+    _, tally = replace(over, nodes=Two()).step(over.start())
+    assert tally.answered == ("part 0 of 3",)
+    assert "from 1 to 6 may report" in tally.dropped["node 1"]
+
+
+@pytest.mark.parametrize("name", ["popularity, central", "fmf_ldp, shuffled"])
+def test_no_answer_is_longer_than_what_was_agreed(name, tmp_path):
+    """Every honest answer fits; one byte more than may come is not even decoded."""
+    case = CASES[name]
+    over = replace(case.federation(tmp_path), min_nodes=2)
+    sizes = []
+
+    class Padded:
+        def ask(self, question, *, round, most_bytes):
+            for reply in over.nodes.ask(question, round=round, most_bytes=most_bytes):
+                sizes.append((len(reply.content), most_bytes))
+                if reply.node != "node 1":
+                    yield reply
+            yield Reply("node 1", bytes(most_bytes + 1))
+
+    _, tally = replace(over, nodes=Padded()).step(over.start())
+    assert "no answer that was agreed has more" in tally.dropped["node 1"]
+    assert all(size <= most < 2**20 for size, most in sizes)
 
 
 # --- Checkpoints and the ledger -------------------------------------------------------
@@ -316,8 +491,8 @@ def test_a_run_goes_on_from_its_last_round_with_an_exact_ledger(tmp_path):
     directory = RunDirectory(tmp_path / "run")
 
     class Dying:
-        def ask(self, question, *, round):
-            replies = [*over.nodes.ask(question, round=round)]
+        def ask(self, question, *, round, most_bytes):
+            replies = [*over.nodes.ask(question, round=round, most_bytes=most_bytes)]
             if round == 1:
                 raise KeyboardInterrupt
             return replies

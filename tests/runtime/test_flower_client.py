@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is in .venv-flower: make test-flower")
 
+from dataclasses import replace
+
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
@@ -14,12 +16,14 @@ from runtime.machines import Case
 from tacit.errors import BadMessage
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.runtime.flower_client import (
+    FAILED,
     MESSAGE_TYPE,
     answered,
     asked,
     carried,
     client_app,
 )
+from tacit.testing.contract import mixed_world
 from tacit.transport.codec import encode_broadcast
 from tacit.transport.node_answer import Share
 
@@ -47,20 +51,58 @@ def test_a_message_is_answered_by_the_node_of_its_settings(tmp_path):
         built.append((settings["folder"], run, head))
         return CASE.node(tmp_path, Share(0, 3), run=run)
 
-    app, where = client_app(build), context(folder="here")
+    app, where = client_app(build, unexpected), context(folder="here")
     message = Message(asked("films", "abc", question), 2, MESSAGE_TYPE)
     reply = app(message, where)
     assert built == [("here", "films", "abc")]
-    expected = CASE.node(tmp_path / "other", Share(0, 3)).answer(question)
+    expected = CASE.node(tmp_path, Share(0, 3), run="films").answer(question)
     assert carried(reply.content, "answer") == expected
     assert not where.state  # private state is in the node's own store
 
 
-def test_a_message_without_a_run_is_refused(tmp_path):
-    app = client_app(lambda *_: pytest.fail("nothing to build"))
-    odd = RecordDict({"run": ConfigRecord({"name": "x"})})
-    with pytest.raises(BadMessage, match="name and the head"):
-        app(Message(odd, 2, MESSAGE_TYPE), context())
+def unexpected(settings, error):
+    raise AssertionError from error
+
+
+def failing(message, build):
+    """What the server and what the operator is told where a node fails."""
+    noted = []
+    app = client_app(build, lambda settings, error: noted.append((settings, error)))
+    reply = app(message, context(folder="here"))
+    assert reply.has_error()
+    [(settings, error)] = noted
+    assert settings["folder"] == "here"
+    return reply.error.reason, error
+
+
+def test_a_message_without_a_run_is_refused():
+    odd = Message(RecordDict({"run": ConfigRecord({"name": "x"})}), 2, MESSAGE_TYPE)
+    said, error = failing(odd, lambda *_: pytest.fail("nothing to build"))
+    assert said == FAILED
+    assert isinstance(error, BadMessage)
+
+
+def test_what_goes_wrong_is_told_in_one_sentence(tmp_path):
+    """Whatever the error says: a text, or a digest of the users' events."""
+    node = CASE.node(tmp_path, Share(0, 3), run="films")
+    world = mixed_world()
+    turned = replace(world, shards=world.shards.take(np.arange(12, -1, -1)))
+    other = replace(CASE, world=turned)
+    node.store.close()
+    message = Message(asked("films", "abc", b"?"), 2, MESSAGE_TYPE)
+    told = []
+
+    def changed(*_):
+        return other.node(tmp_path, Share(0, 3), run="films")
+
+    def broken(*_):
+        raise ValueError("user 17 has no item 4")
+
+    for build in (changed, broken):
+        said, error = failing(message, build)
+        told.append(said)
+        assert str(error) not in said
+    assert told == [FAILED, FAILED]
 
 
 def test_bytes_come_back_as_they_were():

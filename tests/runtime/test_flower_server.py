@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is in .venv-flower: make test-flower")
 
+import threading
+import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,10 +19,12 @@ from runtime.machines import CASES, Case
 
 from tacit.errors import BadValue, Refused
 from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.runtime import flower_server
 from tacit.runtime.flower_client import answered, client_app
 from tacit.runtime.flower_server import GridNodes, server_app
 from tacit.transport.node_answer import Share
 
+COMPARED = ("gram", "fmf_ldp", "fmf_ldp, bits", "fedvae", "privrec", "popularity")
 COUNTED = Case(FederatedPopularity(max_votes=4), "secure_sum")
 
 
@@ -83,7 +87,7 @@ def grid_of(case, place, **options):
         def build(settings, run, head):
             return case.node(place, Share(part, 3), run=run)
 
-        return client_app(build)
+        return client_app(build, lambda *_: None)
 
     return LocalGrid({10 + part: app(part) for part in range(3)}, **options)
 
@@ -94,7 +98,7 @@ def over(case, place, grid, **options):
     return replace(made, nodes=nodes, **options)
 
 
-@pytest.mark.parametrize("name", ["gram", "fmf_ldp", "fedvae", "privrec", "popularity"])
+@pytest.mark.parametrize("name", COMPARED)
 def test_a_grid_gives_what_one_machine_gives(name, tmp_path):
     case = CASES[name]
     made = over(case, tmp_path, grid_of(case, tmp_path))
@@ -151,7 +155,11 @@ REPLIES = {
     ),
     "100 MB": (
         lambda m, c: Message(answered(bytes(100 * 2**20)), reply_to=m),
-        "does not begin",
+        "104,857,600 bytes; no answer",
+    ),
+    "an error that a terminal would obey": (
+        lambda m, c: Message(Error(code=3, reason="\x1b[2Jgone"), reply_to=m),
+        "failed: \\x1b[2Jgone",
     ),
     "what cannot be read": (failing, "cannot be read: RuntimeError"),
 }
@@ -202,6 +210,57 @@ def test_the_app_plays_what_it_was_given():
     )
     app(LocalGrid({}), made)
     assert played == [(4, settings)]
+
+
+def test_a_slow_upload_makes_nobody_else_late(tmp_path, monkeypatch):
+    """The first node hangs; the others' answers are taken meanwhile."""
+    monkeypatch.setattr(flower_server, "LAST_LOOK_SECONDS", 0.2)
+    never = threading.Event()
+
+    class Slow(LocalGrid):
+        def pull_messages(self, message_ids):
+            for one in message_ids:
+                if self.sent[one].metadata.dst_node_id == 10:
+                    never.wait(20)
+            return [*super().pull_messages(message_ids)]
+
+    made = over(COUNTED, tmp_path, Slow(grid_of(COUNTED, tmp_path).apps))
+    nodes = replace(made.nodes, deadline=2.0)
+    began = time.monotonic()
+    _, tally = replace(made, min_nodes=2, nodes=nodes).step(made.start())
+    took = time.monotonic() - began
+    never.set()
+    assert tally.dropped == {"node 10": "gave no answer in 2 s"}
+    assert len(tally.answered) == 2
+    assert took < 10
+
+
+def test_what_is_ready_at_the_deadline_still_counts(tmp_path):
+    """Nobody has looked while the nodes answered; the last look finds them all."""
+    grid = grid_of(COUNTED, tmp_path)
+    opens = []
+
+    class Late(LocalGrid):
+        def push_messages(self, messages):
+            found = super().push_messages(messages)
+            time.sleep(0.4)  # past the deadline
+            opens.append(1)
+            return found
+
+    made = over(COUNTED, tmp_path, Late(grid.apps))
+    _, tally = made.step(made.start())
+    assert len(tally.answered) == 3
+    assert opens
+
+
+def test_a_superlink_that_is_gone_ends_the_round(tmp_path):
+    class Gone(LocalGrid):
+        def pull_messages(self, message_ids):
+            raise ConnectionError("refused")
+
+    made = over(COUNTED, tmp_path, Gone(grid_of(COUNTED, tmp_path).apps))
+    with pytest.raises(ConnectionError):
+        made.step(made.start())
 
 
 def test_a_deadline_is_positive():

@@ -89,7 +89,8 @@ def test_killed_before_the_answer_was_kept_it_computes_the_same(tmp_path, monkey
             node.answer(asked)
     assert node.store.rounds("run") == [0]  # spent, as far as anybody can tell
     assert node.store.kept("run").taken.max() == 0
-    assert node.answer(asked) == expected
+    answer = NodeAnswer.decode(node.answer(asked))
+    assert answer.messages == NodeAnswer.decode(expected).messages
     assert node.store.kept("run").taken.max() == 1
 
 
@@ -124,6 +125,24 @@ def test_a_round_has_one_question_and_does_not_come_back(tmp_path):
         _, asked = question(CASE, state=state)
         node.answer(asked)
     assert "is over" in refusal(node, first)
+
+
+def test_put_back_from_a_backup_it_answers_no_other_question(tmp_path):
+    """With the same secrets and coins, two answers to a round would be compared."""
+    case = replace(CASES["fmf_ldp"], sampler=CASE.sampler)
+    alone = case.alone()
+    state = alone.start()
+    broadcast, first = question(case, state=state)
+    moved = {name: value + 0.5 for name, value in broadcast.weights.items()}
+    _, other = question(case, state=state, weights=moved)
+    node = case.node(tmp_path, SHARE, is_release=True)
+    path = node.store.path
+    backup = path.read_bytes()
+    node.answer(first)
+    node.store.close()
+    path.write_bytes(backup)
+    with pytest.raises(Refused, match="a backup was put back"):
+        case.node(tmp_path, SHARE, is_release=True).answer(other)
 
 
 def test_a_run_goes_on_over_the_same_users_only(tmp_path):

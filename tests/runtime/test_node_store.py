@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import shutil
 import sqlite3
 import stat
 
@@ -146,3 +147,153 @@ def test_what_is_no_store_is_refused(tmp_path):
     file.close()
     with pytest.raises(BadRun, match=f"has format {FORMAT + 1}"):
         NodeStore(other)
+
+
+# --- Copies ---------------------------------------------------------------------------
+
+
+def answered(path, *, rounds=1):
+    """A store that has answered some rounds of one run, closed."""
+    store = NodeStore(path)
+    store.join("run", "terms", lambda: KEPT)
+    for number in range(rounds):
+        store.begin("run", number, b"q")
+        store.keep("run", number, answer=b"a", kept=KEPT)
+    store.close()
+    return path
+
+
+def backed_up(path):
+    shutil.copy2(path, path.with_suffix(".backup"))
+    return path.with_suffix(".backup")
+
+
+@pytest.mark.parametrize("step", ["join", "begin", "keep"])
+def test_a_backup_that_is_put_back_is_refused_whatever_came_after_it(step, tmp_path):
+    path = tmp_path / "store.db"
+    store = NodeStore(path)
+    steps = {
+        "join": lambda: store.join("run", "terms", lambda: KEPT),
+        "begin": lambda: store.begin("run", 0, b"q"),
+        "keep": lambda: store.keep("run", 0, answer=b"a", kept=KEPT),
+    }
+    for name, act in steps.items():
+        if name == step:
+            backup = backed_up(path)
+        act()
+        if name == step:
+            break
+    store.close()
+    NodeStore(path).close()  # as it was left
+    shutil.copy2(backup, path)
+    with pytest.raises(Refused, match=r"a backup was put back.*--restored"):
+        NodeStore(path)
+
+
+def test_a_store_that_is_gone_is_not_begun_anew(tmp_path):
+    path = answered(tmp_path / "store.db")
+    path.unlink()
+    for _ in range(2):  # the first one has made an empty file
+        with pytest.raises(Refused, match="is gone"):
+            NodeStore(path)
+
+
+def test_another_store_does_not_take_its_place(tmp_path):
+    path, other = answered(tmp_path / "store.db"), answered(tmp_path / "other.db")
+    os.replace(other, path)
+    with pytest.raises(Refused, match="replaced another store"):
+        NodeStore(path)
+
+
+def test_a_store_that_moved_is_the_same(tmp_path):
+    path = answered(tmp_path / "store.db")
+    moved = tmp_path / "elsewhere" / "store.db"
+    moved.parent.mkdir()
+    os.replace(path, moved)
+    answered(moved, rounds=2)
+    assert NodeStore(moved).last_round("run") == 1
+
+
+def test_of_two_copies_one_goes_on(tmp_path):
+    """Both know the same anchor; the first that says anything leaves the other one."""
+    path = answered(tmp_path / "store.db")
+    copy = NodeStore(backed_up(path))
+    store = NodeStore(path)
+    store.begin("run", 1, b"q")
+    with pytest.raises(Refused, match="another machine has used it"):
+        copy.begin("run", 1, b"another question")
+    assert copy.asked("run", 1) is None
+    store.begin("run", 2, b"q")
+
+
+def test_restored_all_runs_are_over_and_count(tmp_path):
+    """Also the one that began after the backup was made, of which it does not know."""
+    path = answered(tmp_path / "store.db")
+    backup = backed_up(path)
+    store = NodeStore(path)
+    before = store.id
+    store.join("later", "terms", lambda: KEPT)
+    store.close()
+    shutil.copy2(backup, path)
+    back = NodeStore(path, is_restored=True)
+    assert back.n_runs == 2
+    assert back.id != before
+    for run in ("run", "later"):
+        with pytest.raises(Refused, match="is over on this node"):
+            back.join(run, "terms", lambda: pytest.fail("enrolled again"))
+    assert back.asked("run", 0).content is None
+    back.join("next", "terms", lambda: KEPT)
+    back.close()
+    NodeStore(path).close()  # and it is the file from now on
+    path.unlink()
+    gone = NodeStore(path, is_restored=True)
+    assert gone.n_runs == 3
+
+
+def test_killed_between_anchor_and_file_the_store_is_known(tmp_path, monkeypatch):
+    path = answered(tmp_path / "store.db")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    store = NodeStore(path)
+    with monkeypatch.context() as patch:  # the anchor expects a mark that never came
+        patch.setattr(node_store, "digest_of", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.begin("run", 1, b"q")
+    store.close()
+    store = NodeStore(path)
+    with monkeypatch.context() as patch:  # the file has it, the anchor knows both
+        patch.setattr(NodeStore, "_settle", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.begin("run", 1, b"q")
+    store.close()
+    backup = backed_up(path)
+    store = NodeStore(path)
+    assert store.rounds("run") == [0, 1]
+    store.keep("run", 1, answer=b"a", kept=KEPT)
+    store.close()
+    shutil.copy2(backup, path)
+    with pytest.raises(Refused, match="a backup was put back"):
+        NodeStore(path)
+
+
+def test_killed_while_it_is_made_it_is_made_again(tmp_path, monkeypatch):
+    path = tmp_path / "store.db"
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NodeStore, "_settle", killed)
+        with pytest.raises(KeyboardInterrupt):
+            NodeStore(path)
+    path.unlink()  # it never said anything
+    NodeStore(path).close()
+
+
+def test_without_its_anchor_a_store_is_refused(tmp_path, monkeypatch):
+    path = answered(tmp_path / "store.db")
+    monkeypatch.setenv("TACIT_STATE", str(tmp_path / "another machine"))
+    with pytest.raises(Refused, match="another machine has used it"):
+        NodeStore(path)

@@ -174,7 +174,7 @@ def test_without_its_anchor_a_file_is_a_copy(opened, monkeypatch, tmp_path):
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"current": "a"}', b"\xff"])
 def test_with_a_damaged_anchor_a_file_is_a_copy(opened, content):
     database = opened()
-    database._anchor_file.write_bytes(content)
+    database._anchor_file.path.write_bytes(content)
     database.close()
     assert opened().is_copy
 

@@ -19,7 +19,12 @@ from tacit.mechanisms.skellam import SkellamSum
 from tacit.mechanisms.sum_mechanism import Bounded
 from tacit.transport import exact_total as module
 from tacit.transport.channels import Each, RoundContext, SecureSum, bare_sum, summed
-from tacit.transport.exact_total import check_exact, exact_total
+from tacit.transport.exact_total import (
+    check_exact,
+    exact_sum,
+    exact_total,
+    longest_sums,
+)
 from tacit.transport.messages import Layout, Reports, Slot
 from tacit.tree import (
     Dense,
@@ -403,6 +408,27 @@ def test_more_reports_than_can_be_added_exactly_are_refused(monkeypatch):
     monkeypatch.setattr(module, "_EXACT", 1000)
     with pytest.raises(Refused, match="60 reports at once are too many"):
         total("dense", WORLDS["dense"][0])
+
+
+@every_world
+def test_so_many_equal_reports_make_a_sum_that_is_so_many_times_as_long(name):
+    """The length of a sum is counted as the limit is: no report is longer than √L."""
+    tree, slots, mechanism = WORLDS[name]
+    layout = Layout(slots)
+    one = tree.select(slice(0, 1))
+    alone = [*longest_sums(exact_sum([one], mechanism, layout), mechanism, layout)]
+    many = [*longest_sums(exact_sum([one] * 9, mechanism, layout), mechanism, layout)]
+    for (length, most), (nine_times, same) in zip(alone, many, strict=True):
+        assert length <= most == same
+        assert nine_times == pytest.approx(9 * length)
+    whole = exact_sum([tree], mechanism, layout)
+    for length, most in longest_sums(whole, mechanism, layout):
+        assert length <= len(tree) * most
+    # Some report is about as long as it may be: the bound is not a loose one. The
+    # halves of unit squares in groups have the length √½ under a bound of 1.
+    each = [exact_sum([tree.select([row])], mechanism, layout) for row in range(USERS)]
+    pairs = [pair for one in each for pair in longest_sums(one, mechanism, layout)]
+    assert max(length / most for length, most in pairs) > 0.7
 
 
 def test_a_bound_is_a_value():

@@ -215,6 +215,14 @@ def node(
     prepare: Annotated[
         bool, typer.Option("--prepare", help="Read the users, and start nothing.")
     ] = False,
+    restored: Annotated[
+        bool,
+        typer.Option(
+            "--restored",
+            help="The node's store is gone or was put back from a backup: its runs "
+            "are over.",
+        ),
+    ] = False,
     changes: Changes = [],  # noqa: B006
     json: Json = False,
 ) -> None:
@@ -226,7 +234,9 @@ def node(
     from tacit.cli.flower_processes import Link, start_supernode
 
     link = Link(superlink, ca)
-    n = _prepare(experiment, changes, folder, share, own=own, runs=runs)
+    n = _prepare(
+        experiment, changes, folder, share, own=own, runs=runs, restored=restored
+    )
     if json:
         console.print_json({"users": n, "share": share, "folder": folder})
     else:
@@ -249,13 +259,21 @@ def _prepare(
     *,
     own: bool = False,
     runs: int | None = None,
+    restored: bool = False,
 ) -> int:
     from tacit.experiment.over_nodes import prepare_node
     from tacit.experiment.settings import read_experiment
 
     # Absolute, because a node reads the experiment again from elsewhere.
     settings = read_experiment(experiment.resolve(), changes)
-    return prepare_node(settings, _share(share), folder, own=own, most_runs=runs)
+    return prepare_node(
+        settings,
+        _share(share),
+        folder,
+        own=own,
+        most_runs=runs,
+        is_restored=restored,
+    )
 
 
 def _share(text: str) -> Share:
@@ -332,7 +350,7 @@ def run(
 class _Nobody:
     """Nodes that are never asked: to see whether a run could be begun."""
 
-    def ask(self, question: bytes, *, round: int) -> list[Reply]:
+    def ask(self, question: bytes, *, round: int, most_bytes: int) -> list[Reply]:
         """No reply at all, because nobody is there."""
         return []
 

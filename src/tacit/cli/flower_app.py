@@ -6,16 +6,22 @@ code is that of the installed package.
 
 from __future__ import annotations
 
+import contextlib
+import traceback
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tacit.experiment.over_nodes import gather_over, head_of, node_at
 from tacit.experiment.settings import Experiment, read_experiment
 from tacit.experiment.training import train
+from tacit.files import append
 from tacit.runtime.flower_client import client_app
 from tacit.runtime.flower_server import GridNodes, server_app
 from tacit.runtime.node import Node
+
+LOG = "node.log"  # in the folder of a node
 
 
 def play(nodes: GridNodes, settings: Mapping[str, Any]) -> None:
@@ -40,5 +46,14 @@ def build(settings: Mapping[str, Any], run: str, head: str) -> Node:
     return node_at(Path(str(settings["folder"])), run, head=head)
 
 
+def note(settings: Mapping[str, Any], error: Exception) -> None:
+    """Write what went wrong to the node's own log, which only its owner can read."""
+    told = "".join(traceback.format_exception(error))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    with contextlib.suppress(OSError):  # a full disk must not change what is answered
+        path = Path(str(settings["folder"])) / LOG
+        append(path, f"{now} {told}\n".encode("utf-8", "replace"), is_private=True)
+
+
 server = server_app(play)
-client = client_app(build)
+client = client_app(build, note)

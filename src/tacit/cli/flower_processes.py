@@ -7,8 +7,10 @@ and its look for newer versions are off, and it installs nothing while it runs. 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -21,11 +23,12 @@ from typing import Any
 import tomli_w
 
 from tacit.errors import BadValue, MissingExtra, Refused, Unanswered
-from tacit.files import make_folders, write_atomically
+from tacit.files import make_folders, resumed, write_atomically
 from tacit.version import DISTRIBUTION, __version__
 
 _SHARED = ("starlette", "uvicorn", "fastapi")  # that the extra `serve` asks for as well
 _PATIENCE = 60.0  # seconds for a program of Flower's to start, on a busy machine
+_GRACE = 10.0  # seconds for one to end by itself
 _QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -117,7 +120,7 @@ class Process:
     ) -> Process:
         """Start a program whose output goes to a log."""
         make_folders(log.parent)
-        with log.open("ab") as out:
+        with resumed(log, at_end=True, is_private=True) as out:
             popen = subprocess.Popen(
                 [*command],
                 env=environment(home),
@@ -139,15 +142,41 @@ class Process:
         )
 
     def stop(self) -> None:
-        """End the program, by force if it takes its time."""
-        if self.popen.poll() is not None:
-            return
-        self.popen.terminate()
-        try:
-            self.popen.wait(10)
-        except subprocess.TimeoutExpired:
-            self.popen.kill()
+        """End the program and all that it started, by force if they take their time."""
+        ends = time.monotonic() + _GRACE
+        if self.popen.poll() is None:
+            self.popen.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.popen.wait(_GRACE)
+        if self.popen.returncode is None:
+            self._signal(signal.SIGKILL)
             self.popen.wait()
+        # It led a group of its own (`start`), in which its children are still.
+        self._signal(signal.SIGTERM)
+        while self._signal(0) and time.monotonic() < ends:
+            time.sleep(0.05)
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> bool:
+        """Send a signal to the group of the program; whether anybody is left in it."""
+        pid = self.popen.pid
+        try:
+            if self.popen.returncode is not None and _is_there(pid):
+                return False  # the number is somebody else's by now
+            os.killpg(pid, number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def start_superlink(

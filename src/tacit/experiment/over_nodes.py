@@ -40,7 +40,7 @@ from tacit.documents import read_document, write_document
 from tacit.errors import BadValue, Damaged, Refused
 from tacit.experiment.assemble import Assembled, assemble, planned, root_key
 from tacit.experiment.settings import Experiment, check_experiment
-from tacit.files import make_folders
+from tacit.files import draft, make_private_folder
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.models.sentence_encoder import MiniLm
@@ -54,6 +54,7 @@ from tacit.transport.node_answer import Share
 Rows = Int64[np.ndarray, "users"]
 
 _HELD_OUT = ("new-users", "none")  # splits that a user's id can decide
+_OF_ONE_MACHINE = ("table", "archive", "words")  # settings: where files lie
 _FORMAT = 1  # of a node's folder
 _HEX = re.compile(r"[0-9a-f]{32}")
 
@@ -66,13 +67,24 @@ class Head:
     plan: Plan
     catalog: Catalog
     dataset: Dataset  # without users, or of all users where every node reads them
+    purpose: str  # a simulation draws from its seed, and promises nothing
+    selected: Mapping[str, Any]  # the settings that decide which events are trained on
 
     @property
     def digest(self) -> str:
-        """32 digits that change with the method, the plan and every item."""
-        agreed = self.method.agreement(self.plan, self.catalog).digest.hex()
-        items = content_digest(self.catalog)  # layouts have their number, not their ids
-        text = f"{agreed} {items}".encode()
+        """32 digits that change with the method, the plan and every item.
+
+        They change with the purpose as well, because whoever knows the seed of a
+        simulation can subtract what its clients draw; and with the filters and the
+        split, so that nobody is held out on one node and trained on elsewhere.
+        """
+        agreed = {
+            "agreement": self.method.agreement(self.plan, self.catalog).digest.hex(),
+            "items": content_digest(self.catalog),  # layouts have no ids
+            "purpose": self.purpose,
+            "selected": self.selected,
+        }
+        text = json.dumps(agreed, sort_keys=True).encode()
         return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
@@ -81,13 +93,32 @@ def head_of(experiment: Experiment) -> Head:
 
     Of a data set that comes with Tacit all users are read.
     """
+    purpose, selected = experiment.run.purpose, _selected(experiment)
     if experiment.table is None:
         found = _assembled(experiment)
-        return Head(found.method, found.plan, found.split.catalog, found.dataset)
+        catalog = found.split.catalog
+        return Head(found.method, found.plan, catalog, found.dataset, purpose, selected)
     _refuse_undeclared(experiment)
     nobody = _without_users(experiment)
     plan, method = _planned(experiment)
-    return Head(method, plan, nobody.catalog, nobody)
+    return Head(method, plan, nobody.catalog, nobody, purpose, selected)
+
+
+def _selected(experiment: Experiment) -> dict[str, Any]:
+    """The settings of the data that all nodes share: not where their files lie.
+
+    The columns of a table are each node's own, too: two partners name them differently.
+    """
+    found = _shared(_plain(experiment)["data"])
+    vectors = _shared(found.get("metadata_vectors") or {})
+    # Without a split nothing is drawn from a seed.
+    seed = None if experiment.data.split == "none" else experiment.split_seed
+    groups = experiment.privacy.groups
+    return found | {"metadata_vectors": vectors, "seed": seed, "groups": groups}
+
+
+def _shared(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {n: value for n, value in settings.items() if n not in _OF_ONE_MACHINE}
 
 
 def _planned(experiment: Experiment) -> tuple[Plan, Method]:
@@ -318,21 +349,26 @@ def prepare_node(
     *,
     own: bool = False,
     most_runs: int | None = None,
+    is_restored: bool = False,
     reading: Progress | None = None,
 ) -> int:
     """Read the users of one share into a node's folder; how many there are.
 
     A folder that was prepared before keeps its store, and with it every round that was
     answered. `most_runs` is how often its users may be trained on: by default once in
-    a release, and without a limit in a simulation.
+    a release, and without a limit in a simulation. A store that is a copy is refused,
+    unless the operator says that it `is_restored`: then all runs before are over.
     """
     head = head_of(experiment)
     place = NodeFolder(folder / head.digest)
-    make_folders(place.path)
+    make_private_folder(folder)
+    make_private_folder(place.path)
+    NodeStore(place.store, is_restored=is_restored).close()
     users = users_of(experiment, head, share, own=own, reading=reading)
     cache.write(users.dataset, place.shard, stamp={"share": str(share)})
-    np.save(place.numbers, users.numbers)
-    np.save(place.groups, users.groups)
+    for path, column in ((place.numbers, users.numbers), (place.groups, users.groups)):
+        with draft(path, is_private=True) as file:
+            np.save(file, column)
     if most_runs is None and experiment.is_release:
         most_runs = 1
     facts = {
@@ -361,9 +397,9 @@ def node_at(folder: Path, run: str, *, head: str) -> Node:
     place = NodeFolder(folder / head)
     if not place.settings.exists():
         raise Refused(
-            f"this node has agreed to no run with the head {head}: its method, plan or "
-            "items are others; prepare it with the same experiment: tacit flower node "
-            "EXPERIMENT --prepare"
+            f"this node has agreed to no run with the head {head}: its method, plan, "
+            "items, split or purpose are others; prepare it with the same experiment: "
+            "tacit flower node EXPERIMENT --prepare"
         )
     facts = read_document(place.settings)
     experiment = check_experiment(facts["experiment"], str(place.settings))

@@ -34,6 +34,7 @@ OF_BEFORE = (
 _WEIGHTS, _MEMORY, _STATE = "server/weights/", "server/memory/", "clients/state/"
 _TAKEN, _SPENT = "clients/taken", "clients/spent"
 _RUN, _ROUND = "secrets/run", "secrets/round"
+_NODES = "nodes/"  # of each share, by its number, the store that answers for it
 
 
 def save_checkpoint(path: Path, state: State, *, digest: str) -> None:
@@ -75,7 +76,8 @@ def _state(facts: Mapping[str, str], arrays: Arrays, start: State) -> State:
     tree = tree_of(_under(_STATE, arrays))
     clients = replace(start.clients, state=tree)
     secrets = _secrets(arrays)
-    return State(server, clients, arrays[_TAKEN], arrays[_SPENT], secrets)
+    stores = {int(n): a.tobytes() for n, a in _under(_NODES, arrays).items()}
+    return State(server, clients, arrays[_TAKEN], arrays[_SPENT], secrets, stores)
 
 
 def load_learnt(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -123,6 +125,8 @@ def _arrays(state: State) -> dict[str, Array]:
     named |= {_MEMORY + n: v for n, v in state.server.memory.items()}
     named |= {_STATE + n: v for n, v in parts_of(state.clients.state).items()}
     named |= {_TAKEN: state.taken, _SPENT: state.spent}
+    for part, store in state.stores.items():
+        named[f"{_NODES}{part}"] = np.frombuffer(store, np.uint8)
     if state.secrets is not None:
         named |= {
             _RUN: np.frombuffer(state.secrets.run, np.uint8),

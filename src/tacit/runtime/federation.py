@@ -12,6 +12,8 @@ names, types, shapes, and that every number is finite. One that is not as agreed
 dropped, named and counted. A node that is late, gone or dropped contributes nothing,
 and sums are divided by the planned size of the cohort: the guarantee is that of the
 plan, whoever came. Below `min_nodes` the round is not finished; it can be played again.
+A share belongs to the store that answered for it first: another one is dropped in later
+rounds, and where two claim a share in the same round, both are.
 
 What the server sees of a node is no noisy sum. So the account has for the server what
 it has elsewhere for a server that colludes with the aggregator: see `seen_by_server`.
@@ -48,9 +50,16 @@ from tacit.transport.channels import (
     partial_slots,
     total_of_parts,
 )
-from tacit.transport.codec import decode_partial, decode_stack, encode_broadcast
+from tacit.transport.codec import (
+    decode_partial,
+    decode_stack,
+    encode_broadcast,
+    partial_size,
+    stack_size,
+)
+from tacit.transport.exact_total import longest_sums
 from tacit.transport.messages import Broadcast, PartialSum, Reports
-from tacit.transport.node_answer import Kind, NodeAnswer
+from tacit.transport.node_answer import Kind, NodeAnswer, answer_size
 from tacit.tree import Tree
 
 NODES_ASSUME = (
@@ -76,8 +85,12 @@ class Reply:
 class Nodes(Protocol):
     """The machines that hold users, wherever they are."""
 
-    def ask(self, question: bytes, *, round: int) -> Iterable[Reply]:
-        """One reply per node that was asked; until a deadline that the nodes know."""
+    def ask(self, question: bytes, *, round: int, most_bytes: int) -> Iterable[Reply]:
+        """One reply per node that was asked; until a deadline that the nodes know.
+
+        No answer that was agreed has more than `most_bytes`: a longer one needs not be
+        copied, nor kept.
+        """
         ...
 
 
@@ -157,14 +170,18 @@ class Federation(Simulation):
         """The state after one more round, asked of the nodes."""
         broadcast, context = open_round(self.method, state, self.key)
         question = encode_broadcast(broadcast)
-        heard = _Heard(self, broadcast, context)
+        heard = _Heard(self, broadcast, context, state.stores)
         assert self.nodes is not None
-        for reply in self.nodes.ask(question, round=broadcast.round):
+        replies = self.nodes.ask(
+            question, round=broadcast.round, most_bytes=heard.most_bytes
+        )
+        for reply in replies:
             heard.add(reply)
         heard.refuse_too_few()
         after = self.method.aggregate(state.server, heard.delivery(), context)
         secrets = secrets_after(self.method, after, state.secrets)
-        changed = replace(state, server=after, secrets=secrets)
+        stores = {**state.stores, **heard.stores}
+        changed = replace(state, server=after, secrets=secrets, stores=stores)
         return changed, heard.tally(len(question))
 
     def most_participations(self, state: State) -> int:
@@ -209,15 +226,31 @@ class _Heard:
     """The answers of one round, checked as they come."""
 
     def __init__(
-        self, run: Federation, broadcast: Broadcast, context: RoundContext
+        self,
+        run: Federation,
+        broadcast: Broadcast,
+        context: RoundContext,
+        known: Mapping[int, bytes],
     ) -> None:
         self.run, self.broadcast, self.context = run, broadcast, context
+        self.known = known  # the store of each share that has answered before
+        self.names: dict[int, str] = {}  # of the node that answered for a share
         self.sums: dict[int, PartialSum] = {}  # by share
         self.reports: dict[int, list[Reports]] = {}
         self.counts: dict[int, NodeAnswer] = {}
         self.dropped: dict[str, str] = {}
         self.bytes_up = self.n_replies = 0
         self.is_summed = run.plan.channel == "secure_sum"
+        self.left = run.plan.population  # of reports, whichever node they come from
+
+    @property
+    def most_bytes(self) -> int:
+        """No answer that was agreed has more."""
+        if self.is_summed:
+            return answer_size(1, partial_size(partial_slots(self.context)))
+        n, layout = self.run.plan.population, self.context.layout
+        # One report per message is the longest form.
+        return answer_size(n, n * stack_size(layout, 1))
 
     def add(self, reply: Reply) -> None:
         """Count a reply, or drop it and note why."""
@@ -226,30 +259,77 @@ class _Heard:
             self.dropped[reply.node] = reply.problem or "did not answer in time"
             return
         self.bytes_up += len(reply.content)
+        if len(reply.content) > self.most_bytes:  # before anything of it is copied
+            self.dropped[reply.node] = (
+                f"answers with {len(reply.content):,} bytes; no answer that was agreed "
+                f"has more than {self.most_bytes:,}"
+            )
+            return
         try:
-            self._take(NodeAnswer.decode(reply.content))
+            self._take(NodeAnswer.decode(reply.content), reply.node)
         except (BadMessage, Refused) as error:
             self.dropped[reply.node] = str(error)
 
-    def _take(self, answer: NodeAnswer) -> None:
+    @property
+    def stores(self) -> dict[int, bytes]:
+        """The store that answered for each share that counts."""
+        return {part: answer.store for part, answer in self.counts.items()}
+
+    def _take(self, answer: NodeAnswer, node: str) -> None:
         if answer.share.parts != self.run.parts_of_users:
             raise Refused(
                 f"holds {answer.share}; the users are divided into "
                 f"{self.run.parts_of_users}"
             )
         part = answer.share.part
-        if part in self.counts:  # its users must not count twice
-            raise Refused(f"holds {answer.share}, which has answered already")
         if answer.kind is Kind.REFUSAL:
             raise Refused(f"refused: {answer.reason}")
+        self._refuse_other_purpose(answer)
+        self._refuse_other_store(answer)
+        if part in self.names and part not in self.counts:
+            raise Refused(f"holds {answer.share}, which several nodes claim")
+        if part in self.counts and self.counts[part].store == answer.store:
+            # Its users must not count twice.
+            raise Refused(f"holds {answer.share}, which has answered already")
         most = self.run.plan.population
         if max(answer.asked, answer.took_part) > most:
             raise BadMessage(f"asked {answer.asked:,} users of {most:,}")
-        if self.is_summed:
-            self.sums[part] = self._sum(answer)
+        found = self._sum(answer) if self.is_summed else self._reports(answer)
+        if part in self.counts:
+            self._drop_both(part, node)
+            return
+        if isinstance(found, PartialSum):
+            self.sums[part] = found
         else:
-            self.reports[part] = self._reports(answer, most)
-        self.counts[part] = replace(answer, messages=())
+            self.reports[part] = found
+            self.left -= sum(map(len, found))
+        self.counts[part], self.names[part] = replace(answer, messages=()), node
+
+    def _refuse_other_purpose(self, answer: NodeAnswer) -> None:
+        if answer.is_release == self.run.is_release:
+            return
+        # Whoever knows its seed subtracts what the clients of a simulation drew.
+        purposes = {True: "a release", False: "a simulation"}
+        raise Refused(
+            f"answers as in {purposes[answer.is_release]}, and this run is "
+            f"{purposes[self.run.is_release]}"
+        )
+
+    def _refuse_other_store(self, answer: NodeAnswer) -> None:
+        known = self.known.get(answer.share.part, answer.store)
+        if known != answer.store:
+            raise Refused(
+                f"holds {answer.share} in the store {answer.store.hex()}, and the "
+                f"store {known.hex()} answered for it in an earlier round"
+            )
+
+    def _drop_both(self, part: int, node: str) -> None:
+        """Neither of two nodes counts: nobody can tell which has the share's users."""
+        share, first = self.counts.pop(part).share, self.names[part]
+        self.sums.pop(part, None)
+        self.left += sum(map(len, self.reports.pop(part, [])))
+        for one, other in ((first, node), (node, first)):
+            self.dropped[one] = f"holds {share}, and so does {other}: neither counts"
 
     def _sum(self, answer: NodeAnswer) -> PartialSum:
         if answer.kind is not Kind.PARTIAL_SUM or len(answer.messages) != 1:
@@ -266,20 +346,25 @@ class _Heard:
             largest = max(int(value.max(initial=0)), -int(value.min(initial=0)))
             if value.dtype.kind in "iu" and largest > _MOST_WHOLE:
                 raise BadMessage(f"a sum with {largest:,}, beyond {_MOST_WHOLE:,}")
-        mechanism = self.context.mechanism
-        if mechanism is None or self.context.is_exact:
+        mechanism, layout = self.context.mechanism, self.context.layout
+        if mechanism is None:
             return
-        most = mechanism.sensitivity * self.run.plan.population
-        square = sum(float(np.sum(value**2)) for value in found.total.values())
-        if not square <= (most * (1 + 1e-6)) ** 2:
-            raise BadMessage(
-                f"a sum of length {square**0.5:g}; all users together have {most:g}"
-            )
+        if self.context.is_exact:
+            pairs = [*longest_sums(found.total, mechanism, layout)]
+        else:
+            square = sum(float(np.sum(value**2)) for value in found.total.values())
+            pairs = [(square**0.5, mechanism.sensitivity)]
+        for length, one in pairs:
+            most = one * self.run.plan.population
+            if not length <= most * (1 + 1e-6):
+                raise BadMessage(
+                    f"a sum of length {length:g}; all users together have {most:g}"
+                )
 
-    def _reports(self, answer: NodeAnswer, most: int) -> list[Reports]:
+    def _reports(self, answer: NodeAnswer) -> list[Reports]:
         if answer.kind is not Kind.REPORTS:
             raise BadMessage("answers with no reports, which this channel carries")
-        layout, found = self.context.layout, []
+        layout, found, most = self.context.layout, [], self.left
         for message in answer.messages:
             stacked = decode_stack(self.broadcast, message, layout, most=most)
             most -= len(stacked)

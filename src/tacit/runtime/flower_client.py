@@ -10,6 +10,10 @@ travels. Flower's own sampling, privacy wrappers and secure aggregation are not 
 
 Bytes travel as an array of Flower's, because it cuts those into chunks. What an array
 says of itself is compared with its bytes before anything is made of it.
+
+An error may say something of the node's users, in its text or in a digest. So whatever
+goes wrong is told in one sentence that is always the same, and only the node's operator
+is told more.
 """
 
 from __future__ import annotations
@@ -17,7 +21,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Error,
+    Message,
+    RecordDict,
+)
 from flwr.clientapp import ClientApp
 
 from tacit.errors import BadMessage
@@ -28,18 +40,30 @@ _PLAIN = "tacit.bytes"  # how the bytes were made: they are what they are
 
 # From the settings of the node, the name of the run, and the head that it must have.
 Build = Callable[[Mapping[str, Any], str, str], Node]
+# Tells the operator of the node with these settings what went wrong.
+Note = Callable[[Mapping[str, Any], Exception], None]
+FAILED = "the node could not answer; its operator finds the reason in node.log"
+_CODE = 1  # of an error that is not Flower's own
 
 
-def client_app(build: Build) -> ClientApp:
-    """The app that Flower loads on a node; `build` makes the node of its settings."""
+def client_app(build: Build, note: Note) -> ClientApp:
+    """The app that Flower loads on a node; `build` makes the node of its settings.
+
+    What goes wrong goes to `note`, and a fixed sentence to the server.
+    """
 
     def answer(message: Message, context: Context) -> Message:
-        run, head, question = _asked(message.content)
-        node = build(context.node_config, run, head)
+        settings = context.node_config
         try:
-            said = node.answer(question)
-        finally:
-            node.store.close()
+            run, head, question = _asked(message.content)
+            node = build(settings, run, head)
+            try:
+                said = node.answer(question)
+            finally:
+                node.store.close()
+        except Exception as error:  # of whatever kind: its text is the node's own
+            note(settings, error)
+            return Message(Error(_CODE, FAILED), reply_to=message)
         return Message(answered(said), reply_to=message)
 
     app = ClientApp()

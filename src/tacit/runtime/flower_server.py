@@ -1,17 +1,21 @@
 """The server under Flower: every round one message to each node, until a deadline.
 
     grid.push_messages   the same question to every node that is there
-    grid.pull_messages   answers, one node at a time, as they come
+    grid.pull_messages   answers as they come, each node in a thread of its own
 
 Nothing of a node can stop a round: a message that Flower cannot read, an error of the
 node's process, an answer that is late or too large is one reply with a problem, and
-`Federation` drops and names it. Flower's strategies are not used.
+`Federation` drops and names it. A slow upload makes nobody else late: nodes do not wait
+for each other, and what is ready at the deadline is still taken. Flower's strategies
+are not used.
 """
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,9 +26,10 @@ from tacit import check
 from tacit.errors import BadMessage
 from tacit.runtime.federation import Reply
 from tacit.runtime.flower_client import MESSAGE_TYPE, asked, carried
+from tacit.text import shown
 
 POLL_SECONDS = 0.1  # between two looks for answers
-MOST_BYTES = 2**30  # of an answer, whatever was agreed
+LAST_LOOK_SECONDS = 5.0  # after the deadline, for answers that are there already
 
 Run = Callable[["GridNodes", Mapping[str, Any]], None]  # plays a run over the nodes
 
@@ -50,7 +55,7 @@ class GridNodes:
         """The same nodes, asked in this run."""
         return replace(self, run=run, head=head)
 
-    def ask(self, question: bytes, *, round: int) -> Iterator[Reply]:
+    def ask(self, question: bytes, *, round: int, most_bytes: int) -> Iterator[Reply]:
         """One reply per node that was asked, as they come."""
         ends = time.monotonic() + self.deadline
         there = self._there(until=ends - self.deadline / 2)
@@ -60,11 +65,13 @@ class GridNodes:
             for node in there
         ]
         ids = [*self.grid.push_messages(messages)]
-        waiting = {one: node for one, node in zip(ids, there, strict=True) if one}
+        waiting = {node: one for one, node in zip(ids, there, strict=True) if one}
         for node in [n for one, n in zip(ids, there, strict=True) if not one]:
             yield Reply(_named(node), None, "could not be sent the question")
-        yield from self._answers(waiting, ends)
-        for node in waiting.values():
+        for node, reply in self._answers(waiting, ends, most_bytes):
+            del waiting[node]
+            yield reply
+        for node in waiting:
             yield Reply(_named(node), None, f"gave no answer in {self.deadline:g} s")
 
     def _there(self, *, until: float) -> list[int]:
@@ -75,17 +82,47 @@ class GridNodes:
                 return found
             time.sleep(POLL_SECONDS)
 
-    def _answers(self, waiting: dict[str, int], ends: float) -> Iterator[Reply]:
-        """Replies until the deadline; whoever replied is no longer waited for."""
-        while waiting and time.monotonic() < ends:
-            for one, node in [*waiting.items()]:
-                for reply in self._pulled(one, node):
-                    waiting.pop(one, None)
-                    yield reply
-            if waiting:
-                time.sleep(POLL_SECONDS)
+    def _answers(
+        self, waiting: Mapping[int, str], ends: float, most_bytes: int
+    ) -> Iterator[tuple[int, Reply]]:
+        """Replies until the deadline, and then those that are there already.
 
-    def _pulled(self, one: str, node: int) -> Iterable[Reply]:
+        A thread that hangs in an upload is left behind, with what it will bring.
+        """
+        found: queue.SimpleQueue[tuple[int, Reply | Exception | None]]
+        found = queue.SimpleQueue()
+
+        def look(node: int, one: str) -> None:
+            try:
+                found.put((node, self._awaited(node, one, ends, most_bytes)))
+            except Exception as error:  # raised again where the round is played
+                found.put((node, error))
+
+        for node, one in waiting.items():
+            threading.Thread(target=look, args=(node, one), daemon=True).start()
+        for _ in range(len(waiting)):
+            left = ends + LAST_LOOK_SECONDS - time.monotonic()
+            try:
+                node, reply = found.get(timeout=max(left, 0.0))
+            except queue.Empty:
+                return
+            if isinstance(reply, Exception):
+                raise reply
+            if reply is not None:
+                yield node, reply
+
+    def _awaited(
+        self, node: int, one: str, ends: float, most_bytes: int
+    ) -> Reply | None:
+        """The reply of a node as soon as it is there; None if it is not at the end."""
+        while True:
+            is_last = time.monotonic() >= ends  # looked at before, so that it is whole
+            reply = self._pulled(node, one, most_bytes)
+            if reply is not None or is_last:
+                return reply
+            time.sleep(min(POLL_SECONDS, max(ends - time.monotonic(), 0.0)))
+
+    def _pulled(self, node: int, one: str, most_bytes: int) -> Reply | None:
         """The reply of a node, if it is there; one at a time, so that none can harm."""
         try:
             found = [*self.grid.pull_messages([one])]
@@ -94,8 +131,8 @@ class GridNodes:
         except Exception as error:  # of whatever kind: these bytes came from outside
             if type(error).__module__.startswith("httpx"):
                 raise  # the SuperLink is gone, which is nobody's reply
-            return [Reply(_named(node), None, f"cannot be read: {error!r}"[:500])]
-        return [_reply(node, message) for message in found[:1]]
+            return Reply(_named(node), None, f"cannot be read: {error!r}"[:500])
+        return _reply(node, found[0], most_bytes) if found else None
 
 
 def server_app(play: Run) -> ServerApp:
@@ -115,12 +152,12 @@ def server_app(play: Run) -> ServerApp:
     return app
 
 
-def _reply(node: int, message: Message) -> Reply:
+def _reply(node: int, message: Message, most_bytes: int) -> Reply:
     name = _named(node)
     if message.has_error():
-        return Reply(name, None, f"failed: {message.error.reason}"[:500])
+        return Reply(name, None, f"failed: {shown(message.error.reason)}")
     try:
-        return Reply(name, carried(message.content, "answer", most=MOST_BYTES))
+        return Reply(name, carried(message.content, "answer", most=most_bytes))
     except BadMessage as error:
         return Reply(name, None, str(error))
     except Exception as error:  # a content of another kind

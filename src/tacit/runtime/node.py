@@ -59,7 +59,8 @@ class Node:
         try:
             broadcast = self._heard(question)
         except (BadMessage, Refused) as error:
-            return NodeAnswer.refusal(self.share, str(error)).encode()
+            refusal = NodeAnswer.refusal(self.share, str(error), store=self._store)
+            return refusal.encode()
         asked = self.store.asked(self.run, broadcast.round)
         if asked is not None and asked.content is not None:
             return asked.content
@@ -172,14 +173,21 @@ class Node:
     def _worded(self, cohort: Cohort, messages: tuple[bytes, ...]) -> NodeAnswer:
         kind = Kind.PARTIAL_SUM if self._sums else Kind.REPORTS
         if self.simulation.is_release:  # a count of users would be one more release
-            return NodeAnswer(kind, self.share, messages)
+            return NodeAnswer(
+                kind, self.share, messages, is_release=True, store=self._store
+            )
         return NodeAnswer(
             kind,
             self.share,
             messages,
             asked=cohort.asked,
             took_part=cohort.took_part,
+            store=self._store,
         )
+
+    @property
+    def _store(self) -> bytes:
+        return bytes.fromhex(self.store.id)
 
     def _kept(self, cohort: Cohort, before: State, broadcast: Broadcast) -> Kept:
         secrets = before.secrets

@@ -11,6 +11,12 @@ Asked the same again it sends the same bytes; asked something else in that round
 no. So a round is answered once, and nothing is counted twice.
 
 Only the last answer is kept: a server that goes on has its checkpoint after the others.
+
+*Copies.* A backup that is put back, or a file that was deleted, would answer other
+questions in rounds that were answered, with the same secrets and coins. So every change
+also changes a mark in an anchor outside of the file (`tacit.file_marks`), which knows
+the names of all runs that were begun. What the anchor does not know is refused, until
+the node's operator decides: opened with `is_restored`, all of those runs are over.
 """
 
 from __future__ import annotations
@@ -18,9 +24,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import secrets as system_secrets
 import sqlite3
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,28 +35,35 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from safetensors.numpy import load, save
 
-from tacit.errors import BadRun, Damaged, Refused
+from tacit.errors import BadRun, Damaged, Refused, TacitError
+from tacit.file_marks import MarkAnchor, Marks, anchors_at, place_of
 from tacit.runtime.checkpoint import parts_of, tree_of
 from tacit.runtime.secrets import Secrets
 from tacit.tree import Array, Tree
 
-FORMAT = 1  # raised whenever the tables or the names of arrays change
+FORMAT = 2  # raised whenever the tables or the names of arrays change
 _PIECE = 2**26  # bytes of an array in one row; SQLite has a limit of 10⁹
 _STATE, _TAKEN, _SPENT = "state/", "taken", "spent"
-_TABLES = """
-CREATE TABLE IF NOT EXISTS run (
+_ANCHORS = "nodes"  # the folder of stores' anchors
+_TABLES = (
+    "CREATE TABLE own (id TEXT NOT NULL, mark TEXT NOT NULL) STRICT",
+    """CREATE TABLE run (
     name TEXT PRIMARY KEY, terms TEXT NOT NULL, round INTEGER NOT NULL,
-    secret_run BLOB, secret_round BLOB
-) STRICT;
-CREATE TABLE IF NOT EXISTS array (
+    secret_run BLOB, secret_round BLOB, is_over INTEGER NOT NULL DEFAULT 0
+) STRICT""",
+    """CREATE TABLE array (
     run TEXT NOT NULL, name TEXT NOT NULL, piece INTEGER NOT NULL,
     content BLOB NOT NULL, PRIMARY KEY (run, name, piece)
-) STRICT;
-CREATE TABLE IF NOT EXISTS answer (
+) STRICT""",
+    """CREATE TABLE answer (
     run TEXT NOT NULL, round INTEGER NOT NULL, asked BLOB NOT NULL, content BLOB,
     PRIMARY KEY (run, round)
-) STRICT;
-"""
+) STRICT""",
+)
+_DECIDE = (
+    "it could answer a second time, in other words, what was answered. If its runs are "
+    "given up, start the node once with --restored: they are over then, and count"
+)
 
 
 @dataclass(frozen=True)
@@ -71,9 +85,12 @@ class Asked:
 
 
 class NodeStore:
-    """The file of one node; readable by its owner alone."""
+    """The file of one node; readable by its owner alone.
 
-    def __init__(self, path: Path) -> None:
+    With `is_restored` a copy is taken for the file, and all runs before are over.
+    """
+
+    def __init__(self, path: Path, *, is_restored: bool = False) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Made by us first, so that it is never readable by others.
@@ -84,15 +101,15 @@ class NodeStore:
         )
         self._end = weakref.finalize(self, self._file.close)
         try:
-            self._open()
+            self._open(is_restored=is_restored)
         except sqlite3.DatabaseError as error:
             self.close()
             raise Damaged(path, f"it is no store of a node: {error}") from error
-        except BadRun:
+        except TacitError:
             self.close()
             raise
 
-    def _open(self) -> None:
+    def _open(self, *, is_restored: bool) -> None:
         self._file.execute("PRAGMA synchronous = FULL")
         self._file.execute("PRAGMA secure_delete = ON")  # a secret that went is gone
         [found] = self._file.execute("PRAGMA user_version").fetchone()
@@ -101,33 +118,59 @@ class NodeStore:
                 f"{self.path} has format {found}, this program reads {FORMAT}: finish "
                 "the run with the version that began it, or give another file"
             )
-        self._file.executescript(_TABLES)
-        self._file.execute(f"PRAGMA user_version = {FORMAT}")
+        others = [*anchors_at(_ANCHORS, self.path)]
+        with self._transaction():
+            [n_tables] = self._file.execute(
+                "SELECT count(*) FROM sqlite_master"
+            ).fetchone()
+            if not n_tables:
+                self._make(others, is_restored=is_restored)
+            elif is_restored:
+                self._replace(others)
+            else:
+                self._refuse_copy(others)
+        self._settle()
+        if is_restored:
+            for anchor, _ in others:
+                if anchor.id != self.id:
+                    anchor.drop()
 
     def close(self) -> None:
         """Close the file of the store; it is closed with the last reference too."""
         self._end()
+
+    @property
+    def id(self) -> str:
+        """32 random digits of this file, which no other store has."""
+        return self._own()[0]
 
     def join(self, run: str, terms: str, enrol: Callable[[], Kept]) -> None:
         """Begin a run under these terms; one that was begun stays as it is.
 
         `enrol` gives what users begin with, which is drawn for everyone: once.
         """
-        with self._transaction():
-            row = self._file.execute(
-                "SELECT terms FROM run WHERE name = ?", (run,)
-            ).fetchone()
-            if row is None:
-                self._file.execute(
-                    "INSERT INTO run VALUES (?, ?, -1, NULL, NULL)", (run, terms)
-                )
-                self._write(run, enrol())
-            elif row[0] != terms:
-                raise Refused(
-                    f"{self.path} has run '{run}' over other users, another share or "
-                    f"another plan: {row[0]} then, {terms} now; restore the data, or "
-                    "give the run another name"
-                )
+        if not self.has(run):
+            with self._changing(run):
+                if not self.has(run):  # another process may have been quicker
+                    self._file.execute(
+                        "INSERT INTO run (name, terms, round) VALUES (?, ?, -1)",
+                        (run, terms),
+                    )
+                    self._write(run, enrol())
+        began, is_over = self._file.execute(
+            "SELECT terms, is_over FROM run WHERE name = ?", (run,)
+        ).fetchone()
+        if is_over:
+            raise Refused(
+                f"run '{run}' is over on this node: {self.path} was put back from a "
+                "backup, or was gone; begin another run"
+            )
+        if began != terms:
+            raise Refused(
+                f"{self.path} has run '{run}' over other users, another share or "
+                f"another plan: {began} then, {terms} now; restore the data, or "
+                "give the run another name"
+            )
 
     def has(self, run: str) -> bool:
         """Whether the run was begun here."""
@@ -174,7 +217,9 @@ class NodeStore:
 
     def begin(self, run: str, round: int, question: bytes) -> None:
         """Note on the disk what a round asks, before any history is read."""
-        with self._transaction():
+        if self.asked(run, round) is not None:
+            return
+        with self._changing(run):
             self._file.execute(
                 "INSERT OR IGNORE INTO answer VALUES (?, ?, ?, NULL)",
                 (run, round, digest_of(question)),
@@ -186,7 +231,7 @@ class NodeStore:
         Of two processes that answer the same round the first one's is kept: the state
         never goes back.
         """
-        with self._transaction():
+        with self._changing(run):
             asked = self.asked(run, round)
             if asked is not None and asked.content is not None:
                 return asked.content
@@ -203,6 +248,89 @@ class NodeStore:
             )
             self._file.execute("UPDATE run SET round = ? WHERE name = ?", (round, run))
             return answer
+
+    # copies
+
+    def _make(
+        self, others: Sequence[tuple[MarkAnchor, Marks]], *, is_restored: bool
+    ) -> None:
+        """The tables of a new file; refuses to replace one that is gone."""
+        if others and not is_restored:
+            raise Refused(
+                f"{self.path} is gone, and a new one would be empty: {_DECIDE}"
+            )
+        for table in _TABLES:
+            self._file.execute(table)
+        self._file.execute(f"PRAGMA user_version = {FORMAT}")
+        self._file.execute("INSERT INTO own VALUES ('', '')")
+        self._replace(others)
+
+    def _replace(self, others: Sequence[tuple[MarkAnchor, Marks]]) -> None:
+        """Another id and mark, under which every run that was ever begun is over."""
+        own, mark = system_secrets.token_hex(16), system_secrets.token_hex(16)
+        before = MarkAnchor(_ANCHORS, self.id).read()
+        known = [marks for _, marks in others] + ([before] if before else [])
+        names = {name for marks in known for name in marks.names}
+        names |= {name for (name,) in self._file.execute("SELECT name FROM run")}
+        made = Marks("", mark, place_of(self.path), tuple(sorted(names)))
+        MarkAnchor(_ANCHORS, own).write(made)  # it counts once the file has the mark
+        for name in sorted(names):
+            self._file.execute(
+                "INSERT OR IGNORE INTO run (name, terms, round) VALUES (?, '', -1)",
+                (name,),
+            )
+        self._file.execute(
+            "UPDATE run SET is_over = 1, secret_run = NULL, secret_round = NULL"
+        )
+        self._file.execute("DELETE FROM array")
+        self._file.execute("UPDATE answer SET content = NULL")
+        self._file.execute("UPDATE own SET id = ?, mark = ?", (own, mark))
+
+    def _refuse_copy(self, others: Sequence[tuple[MarkAnchor, Marks]] = ()) -> Marks:
+        """What the anchor says of the file; refuses a file that it does not know."""
+        own, mark = self._own()
+        marks = MarkAnchor(_ANCHORS, own).read()
+        if marks is None or not marks.knows(mark):
+            raise Refused(
+                f"{self.path} is not as this machine has left it: a backup was put "
+                f"back, or another machine has used it; {_DECIDE}"
+            )
+        is_moved = marks.place != place_of(self.path)
+        if is_moved and any(anchor.id != own for anchor, _ in others):
+            raise Refused(f"{self.path} has replaced another store: {_DECIDE}")
+        return marks
+
+    @contextlib.contextmanager
+    def _changing(self, run: str) -> Iterator[None]:
+        """A change that the anchor knows of too, on the disk when this ends."""
+        with self._transaction():
+            marks = self._refuse_copy()
+            own, mark = self._own()
+            following = system_secrets.token_hex(16)
+            names = tuple(sorted({*marks.names, run}))
+            expected = Marks(mark, following, place_of(self.path), names)
+            MarkAnchor(_ANCHORS, own).write(expected)
+            yield
+            self._file.execute("UPDATE own SET mark = ?", (following,))
+        self._settle()
+
+    def _settle(self) -> None:
+        """Let the anchor know the mark of the file alone.
+
+        Within a transaction, so that no other process changes the file meanwhile.
+        """
+        with self._transaction():
+            own, mark = self._own()
+            anchor = MarkAnchor(_ANCHORS, own)
+            marks = anchor.read()
+            if marks is not None and {marks.current, marks.following} != {mark}:
+                place = place_of(self.path)
+                anchor.write(Marks(mark, mark, place, marks.names))
+
+    def _own(self) -> tuple[str, str]:
+        """The id and the mark of the file."""
+        own, mark = self._file.execute("SELECT id, mark FROM own").fetchone()
+        return str(own), str(mark)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,8 @@ class State:
     taken: Int64[np.ndarray, "clients parts"]  # rounds joined, by part of the run
     spent: Float64[np.ndarray, "clients"]  # sums of 1/z² where a method chooses noise
     secrets: Secrets | None = None  # of a release whose rounds are not over
+    # Over nodes: the store that has answered for each share, which no other one may.
+    stores: Mapping[int, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

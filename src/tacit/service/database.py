@@ -6,7 +6,7 @@ thread writes; others may read.
 *Restored copies.* A service that is put back from a backup would say a second time, in
 other words, what it may have said already. So a random mark changes with every change
 that counts (`changing`), in the file and in an anchor outside of it
-(`tacit.files.state_folder`). A file whose mark the anchor does not know is a copy of an
+(`tacit.file_marks`). A file whose mark the anchor does not know is a copy of an
 earlier one: `is_copy` is true, and `void` has undone what was open. A copy of the
 whole machine cannot be told from inside; whoever puts one back starts the service as
 restored.
@@ -18,7 +18,6 @@ and the other one writes nothing more.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
@@ -27,7 +26,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tacit.errors import BadRun, Refused
-from tacit.files import make_folders, state_folder, write_atomically
+from tacit.file_marks import MarkAnchor, Marks
+from tacit.files import make_folders
 from tacit.system_errors import DiskError, explained
 
 _SETTINGS = """
@@ -99,7 +99,7 @@ class Database:
         The anchor expects the new mark before the file has it, and forgets the old one
         afterwards: killed in between, the file is at one of the two.
         """
-        if self._mark not in self._known_marks():
+        if not self._is_known():
             raise Refused(
                 f"another process has used a copy of {self.path}: nothing more is "
                 "signed, taken or published here; stop one of the two"
@@ -160,7 +160,7 @@ class Database:
                 f"{self.path} is the file of a {role}, and a {self.role} is started; "
                 "give each role a folder of its own"
             )
-        is_copy = is_restored or self._mark not in self._known_marks()
+        is_copy = is_restored or not self._is_known()
         if is_copy:
             # The file before the anchor: killed in between, it is a copy still.
             mark = secrets.token_hex(16)
@@ -187,22 +187,16 @@ class Database:
             )
 
     @property
-    def _anchor_file(self) -> Path:
-        return state_folder() / "services" / f"{self._anchor}.json"
+    def _anchor_file(self) -> MarkAnchor:
+        return MarkAnchor("services", self._anchor)
 
-    def _known_marks(self) -> tuple[str, ...]:
-        """The marks that the file may have; none if the anchor is gone or damaged."""
-        try:
-            found = json.loads(self._anchor_file.read_bytes())
-            return str(found["current"]), str(found["next"])
-        except (OSError, ValueError, LookupError, TypeError):
-            return ()
+    def _is_known(self) -> bool:
+        """Whether the anchor expects the file's mark; not if it is gone or damaged."""
+        marks = self._anchor_file.read()
+        return marks is not None and marks.knows(self._mark)
 
     def _write_anchor(self, current: str, following: str) -> None:
-        text = json.dumps({"current": current, "next": following})
-        with explained():
-            make_folders(self._anchor_file.parent)
-            write_atomically(self._anchor_file, text.encode(), is_private=True)
+        self._anchor_file.write(Marks(current, following))
 
 
 @contextlib.contextmanager

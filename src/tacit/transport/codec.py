@@ -103,6 +103,11 @@ def decode_partial(broadcast: Broadcast, message: bytes, slots: Stored) -> Parti
     return PartialSum(arrays)
 
 
+def partial_size(slots: Stored) -> int:
+    """How many bytes a partial sum with these arrays has."""
+    return _size(slots)
+
+
 def encode_stack(broadcast: Broadcast, reports: Reports) -> bytes:
     """The reports of many clients of one machine in one message."""
     tree = _only(Reports, reports).tree
@@ -113,7 +118,7 @@ def decode_stack(
     broadcast: Broadcast, message: bytes, layout: Layout, *, most: int
 ) -> Reports:
     """The reports in these bytes, of at least one client and at most of `most`."""
-    largest = wire_size(layout) + _MOST_DIGITS + most * layout.stored_bytes
+    largest = stack_size(layout, most)
     if len(message) > largest:  # before anything is parsed or allocated
         raise BadMessage(
             f"{len(message):,} bytes; the reports of {most:,} clients have no more "
@@ -128,6 +133,11 @@ def decode_stack(
             "same number"
         )
     return Reports(_tree(layout, arrays))
+
+
+def stack_size(layout: Layout, most: int) -> int:
+    """No message with the reports of `most` clients has more bytes."""
+    return wire_size(layout) + _MOST_DIGITS + most * layout.stored_bytes
 
 
 def wire_size(layout: Layout) -> int:

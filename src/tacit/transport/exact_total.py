@@ -91,6 +91,18 @@ def exact_noise(
     return {name: found[name] for name in layout.slots}
 
 
+def longest_sums(
+    totals: Arrays, mechanism: SumMechanism, layout: Layout
+) -> Iterator[tuple[float, float]]:
+    """How long sums in whole steps are, and how long one report can be, in pairs.
+
+    One pair for the leaves that share a bound. By the triangle inequality the sum of n
+    reports is no longer than n times the longest report, √L.
+    """
+    for code in _codes(mechanism, layout):
+        yield code.length_of(totals), math.sqrt(code.twice_limit / 2)
+
+
 def check_exact(mechanism: SumMechanism, layout: Layout) -> None:
     """Refuse what could not be summed exactly, before anyone is asked."""
     for code in _codes(mechanism, layout):
@@ -217,6 +229,17 @@ class _Code:
             squares = [_twice_squares(leaf) for leaf in leaves.values()]
             # Not `>`: a comparison with NaN is false, and NaN must count as too long.
             return ~(np.sum(squares, axis=0) <= self.twice_limit)
+
+    def length_of(self, totals: Arrays) -> float:
+        """The joint norm of the leaves' sums, as the limit on a report counts it."""
+        twice = 0.0
+        for name, slot in self.slots.items():
+            squares = totals[name].astype(np.float64) ** 2
+            twice += 2.0 * float(squares.sum())
+            if slot.side is not None and _is_product(slot):
+                # A square has every pair twice and its diagonal once; L is of its half.
+                twice -= float(squares[..., diagonal(slot.side)].sum())
+        return math.sqrt(twice / 2)
 
     # noise
 

@@ -4,13 +4,15 @@
     0       4      magic, b"TCNA"
     4       1      version
     5       1      kind: 1 a partial sum, 2 reports, 3 a refusal
-    6       2      zero
+    6       1      1 in a release, whose clients draw from the operating system; else 0
+    7       1      zero
     8       4      part: which share of the users it holds (unsigned)
     12      4      parts: into how many shares the users are divided (unsigned)
-    16      8      asked (unsigned); in a release zero
-    24      8      took part (unsigned); in a release zero
-    32      4      number of messages (unsigned)
-    36      …      for each message: 8 bytes with its length, then its bytes
+    16      16     random bytes of the machine's store: who holds the share
+    32      8      asked (unsigned); in a release zero
+    40      8      took part (unsigned); in a release zero
+    48      4      number of messages (unsigned)
+    52      …      for each message: 8 bytes with its length, then its bytes
 
 The messages have a checksum and the agreement's digest of their own (`codec`); that of
 a refusal is one sentence. Every length is compared with the bytes that are there before
@@ -25,11 +27,13 @@ from enum import IntEnum
 
 from tacit import check
 from tacit.errors import BadMessage, BadValue
+from tacit.text import shown
 
-VERSION = 1
+VERSION = 2
 MAGIC = b"TCNA"
-_HEADER = struct.Struct("<4sBBHIIQQI")
+_HEADER = struct.Struct("<4sBBBBII16sQQI")
 _LENGTH = struct.Struct("<Q")
+STORE_BYTES = 16
 _MOST_MESSAGES = 2**20  # chunks of reports; each holds at least one client
 _LONGEST_REASON = 500  # characters
 
@@ -61,6 +65,12 @@ class Share:
         return f"part {self.part} of {self.parts}"
 
 
+def answer_size(messages: int, content: int) -> int:
+    """The bytes of an answer whose messages have so many in all; of any refusal too."""
+    longest = max(messages * _LENGTH.size + content, _LENGTH.size + 4 * _LONGEST_REASON)
+    return _HEADER.size + longest
+
+
 @dataclass(frozen=True)
 class NodeAnswer:
     """One machine's answer in a round."""
@@ -70,18 +80,22 @@ class NodeAnswer:
     messages: tuple[bytes, ...]
     asked: int = 0
     took_part: int = 0
+    is_release: bool = False  # whether its clients draw from the operating system
+    store: bytes = bytes(STORE_BYTES)  # of the machine: the same in all its answers
 
     @classmethod
-    def refusal(cls, share: Share, reason: str) -> NodeAnswer:
+    def refusal(
+        cls, share: Share, reason: str, *, store: bytes = bytes(STORE_BYTES)
+    ) -> NodeAnswer:
         """The answer of a machine that says no, and why."""
         text = reason[:_LONGEST_REASON].encode()
-        return cls(Kind.REFUSAL, share, (text,))
+        return cls(Kind.REFUSAL, share, (text,), store=store)
 
     @property
     def reason(self) -> str:
-        """Why a machine refused."""
+        """Why a machine refused, with all that a terminal would obey as an escape."""
         text = b"".join(self.messages)[: 4 * _LONGEST_REASON]
-        return text.decode("utf-8", "replace")[:_LONGEST_REASON]
+        return shown(text.decode("utf-8", "replace"), longest=_LONGEST_REASON)
 
     def encode(self) -> bytes:
         """The bytes of the answer."""
@@ -89,9 +103,11 @@ class NodeAnswer:
             MAGIC,
             VERSION,
             self.kind,
+            self.is_release,
             0,
             self.share.part,
             self.share.parts,
+            self.store,
             self.asked,
             self.took_part,
             len(self.messages),
@@ -104,13 +120,14 @@ class NodeAnswer:
         """The answer in these bytes; refuses all that is not one."""
         if len(content) < _HEADER.size:
             raise BadMessage(f"{len(content)} bytes are too few for an answer")
-        magic, version, kind, zero, part, parts, asked, took_part, n = _HEADER.unpack(
-            content[: _HEADER.size]
-        )
-        if magic != MAGIC or zero:
+        magic, version, kind, *rest = _HEADER.unpack_from(content)
+        if magic != MAGIC:
             raise BadMessage("does not begin as an answer does")
         if version != VERSION:
             raise BadMessage(f"version {version}; this program reads version {VERSION}")
+        release, zero, part, parts, store, asked, took_part, n = rest
+        if zero or release > 1:
+            raise BadMessage("does not begin as an answer does")
         if kind not in {*Kind}:
             raise BadMessage(f"kind {kind} of an answer; known are {[*map(int, Kind)]}")
         if n > _MOST_MESSAGES:
@@ -120,7 +137,8 @@ class NodeAnswer:
         except BadValue as error:
             raise BadMessage(str(error)) from error
         messages = _unframed(content, n)
-        return cls(Kind(kind), share, messages, asked=asked, took_part=took_part)
+        counts = asked, took_part
+        return cls(Kind(kind), share, messages, *counts, bool(release), store)
 
 
 def _unframed(content: bytes, n: int) -> tuple[bytes, ...]:

@@ -3,6 +3,7 @@
 Python imports this module at start when its folder is in PYTHONPATH. A connection or a
 look-up of a name that is not this machine's is written to $TACIT_TEST_CONNECTIONS and
 refused. $TACIT_TEST_HOSTILE makes a node answer what was not agreed: round by round.
+$TACIT_TEST_HANGS names a file: the round that finds none makes it, and never ends.
 """
 
 import os
@@ -46,7 +47,9 @@ def _make_hostile() -> None:
 
     def sealed(node, question, total):
         message = encode_partial(decode_broadcast(question), PartialSum(total))
-        return NodeAnswer(Kind.PARTIAL_SUM, node.share, (message,)).encode()
+        store = bytes.fromhex(node.store.id)
+        made = NodeAnswer(Kind.PARTIAL_SUM, node.share, (message,), store=store)
+        return made.encode()
 
     def answer(node, question):
         broadcast, n = decode_broadcast(question), len(node.simulation.catalog)
@@ -71,7 +74,25 @@ def _make_hostile() -> None:
     Node.answer, flower_client.answered = answer, answered
 
 
+def _make_hang(began: str) -> None:
+    import time
+
+    from tacit.runtime.node import Node
+
+    honest = Node._messages
+
+    def messages(node, cohort, broadcast):
+        if not os.path.exists(began):
+            open(began, "w").close()
+            time.sleep(600)
+        yield from honest(node, cohort, broadcast)
+
+    Node._messages = messages
+
+
 if "TACIT_TEST_CONNECTIONS" in os.environ:
     sys.addaudithook(_watch)
 if os.environ.get("TACIT_TEST_HOSTILE") and "flwr-clientapp" in sys.argv[0]:
     _make_hostile()
+if os.environ.get("TACIT_TEST_HANGS") and "flwr-clientapp" in sys.argv[0]:
+    _make_hang(os.environ["TACIT_TEST_HANGS"])
