@@ -5,8 +5,9 @@ Its relay is played here: it answers what the test says, and shuffles nothing.
 
 import sqlite3
 import stat
+import threading
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from tacit.service.relay.collector import FILE_NAME, Collector, EpochSchedule
 from tacit.service.relay.manifest import read_manifest
 from tacit.service.relay.relay import EpochSigner, Status
 from tacit.service.relay.services import _signer
-from tacit.service.relay.uploads import Upload
+from tacit.service.relay.uploads import Upload, upload
 from tacit.service.signed_document import signature
 
 USERS = 6
@@ -276,6 +277,92 @@ def test_messages_that_do_not_open_are_left_out_and_counted(world):
     world.step_to("folded")
     row = world.collector.epochs()[0]
     assert (row.messages, row.dropped) == (6 * USERS - 1, 1)
+
+
+def lies(world, *rows):
+    """Uploads of liars beside those of honest clients, in one epoch that is closed."""
+    manifest, uploads = world.manifest, world.uploads()
+    for row in rows:
+        body = upload([row] * manifest.reports_per_user, manifest)
+        uploads.append(Upload.read(body, manifest))
+    batches = world.batches(uploads)
+    for one in batches.items():
+        world.collector.take(*one)
+    assert world.close(len(uploads), batches) == 200
+
+
+ITEM = {"mechanism": "local_item", "votes": None}
+WHOLE = {"mechanism": "local", "epsilon": 4.0, "votes": None}
+
+
+@pytest.mark.parametrize(
+    ("method", "privacy", "lie"),
+    [
+        ({"name": "gram", "head": 5}, WHOLE, np.float32(3e38)),
+        ({"name": "fmf_ldp", "factors": 2}, WHOLE, np.float32(3e38)),
+        ({"name": "fmf_ldp", "factors": 2}, WHOLE, np.float32(1e6)),
+        ({"name": "federated_popularity"}, ITEM, np.uint8(255)),
+        ({"name": "fmf_ldp", "factors": 2}, {}, np.int32(31)),
+    ],
+)
+def test_one_liar_ends_no_run_and_moves_no_model(tmp_path, method, privacy, lie):
+    """A message that no mechanism makes counts as none, whatever it says."""
+    made = experiment(method=method, privacy=privacy, run={"rounds": 2})
+    world = World(tmp_path, made)
+    with closing(world.collector):
+        form = world.run.form(world.run.start)
+        told = np.zeros(form.content_bytes // lie.dtype.itemsize, lie.dtype)
+        told[0] = lie
+        lies(world, told.tobytes().ljust(form.message_bytes, b"\0"))
+        world.step_to("folded")
+        row = world.collector.epochs()[0]
+        assert (row.messages, row.dropped) == (USERS * form.count, form.count)
+
+
+def test_an_epoch_that_cannot_be_aggregated_is_void_and_says_the_type(world):
+    def failing(*args, **kwargs):
+        raise ValueError("canary 4711")
+
+    object.__setattr__(world.run, "next", failing)
+    world.all_of()
+    world.step_to("void")
+    why = world.collector.epochs()[0].why
+    assert "ValueError" in why
+    assert "4711" not in why
+
+
+def test_a_model_that_no_client_would_answer_is_void(world):
+    """Whatever the messages: the broadcast is held against the declared layout."""
+    method = type(world.run.invitation.method)
+    real = method.learn
+
+    def learn(self, server, phase, total):
+        after = real(self, server, phase, total)
+        return replace(after, weights={n: v * np.inf for n, v in after.weights.items()})
+
+    with pytest.MonkeyPatch.context() as patch, np.errstate(invalid="ignore"):
+        patch.setattr(method, "learn", learn)
+        world.all_of()
+        world.step_to("void")
+    assert "BadMessage" in world.collector.epochs()[0].why
+
+
+def test_a_failure_of_any_kind_is_told_and_tried_again(world, caplog):
+    """The thread goes on; neither page nor log has the words of the failure."""
+    stop, tries = threading.Event(), []
+
+    def step():
+        tries.append(world.collector.trouble)
+        if len(tries) == 2:
+            stop.set()
+        raise ValueError("canary 4711")
+
+    world.collector.step = step
+    stop.wait = lambda seconds: None
+    world.collector.play(stop=stop)
+    assert tries == ["", "a failure: ValueError"]
+    assert "ValueError" in caplog.text
+    assert "4711" not in caplog.text
 
 
 def test_an_epoch_without_any_sound_message_is_void(world):

@@ -24,7 +24,7 @@ def sealed(vote: int, *, key=MANIFEST.collector_key, epoch=MANIFEST.round_id) ->
 
 def found(tmp_path, *batches, **kwargs):
     bodies = [batch_body(MANIFEST.round_id, one) for one in batches]
-    return open_all(bodies, MANIFEST, PRIVATE, FORM, folder=tmp_path, **kwargs)
+    return open_all(bodies, MANIFEST, PRIVATE, FORM.sound, folder=tmp_path, **kwargs)
 
 
 def votes(opened) -> list[int]:

@@ -30,7 +30,7 @@ from tacit.method import Server
 from tacit.service import hpke
 from tacit.service.database import Database
 from tacit.service.federation.coordinator import PublicRounds
-from tacit.service.http import Failure
+from tacit.service.http import LOG, Failure
 from tacit.service.relay.batches import Closing, batch_count, batch_epoch
 from tacit.service.relay.collected_run import CollectedRun
 from tacit.service.relay.manifest import EpochManifest, read_document, signed
@@ -300,10 +300,13 @@ class Collector:
         while not stop.is_set():
             try:
                 wait = self.step()
+                if self.is_over:
+                    return
             except (Unanswered, Refused) as error:
                 self.trouble, wait = str(error), _LATER
-            if self.is_over:
-                return
+            except Exception as error:  # its words may hold what somebody sent
+                LOG.error("no step could be made: %s", type(error).__name__)
+                self.trouble, wait = f"a failure: {type(error).__name__}", _LATER
             stop.wait(wait)
 
     def _between_epochs(self, epochs: list[EpochState]) -> float:
@@ -391,8 +394,16 @@ class Collector:
         if not len(opened.rows):
             self._void(row, "no message of this epoch could be read")
             return _SOON
-        after = self.run.next(server, opened.rows, uploads=row.uploads or 0)
-        learnt = self.run.to_bytes(after)
+        try:
+            after = self.run.next(server, opened.rows, uploads=row.uploads or 0)
+            learnt = self.run.to_bytes(after)
+        except (OSError, MemoryError):  # this machine's, not the messages': again
+            raise
+        except Exception as error:  # its words may hold what somebody sent
+            said = f"its messages could not be aggregated: {type(error).__name__}"
+            LOG.error("epoch %d is void: %s", row.number, said)
+            self._void(row, said)
+            return _SOON
         self.passing("aggregated")
         with self._writing() as file:
             file.execute(
@@ -424,7 +435,7 @@ class Collector:
                 _bodies(file, manifest.round_id, closing),
                 manifest,
                 path.read_bytes(),
-                self.run.form(server),
+                self.run.legal(server),
                 folder=self.folder,
                 processes=self.processes,
                 expected=closing.uploads * manifest.reports_per_user,

@@ -1,8 +1,9 @@
 """Batches of sealed messages to rows of opened ones, each distinct seal once.
 
 A seal opens 20,000 times per second on one core and threads share a lock, so many
-seals are opened in several processes. What does not open, or is no message of the
-epoch, is left out and counted. A seal that is there twice counts once.
+seals are opened in several processes. What does not open, or is no message that an
+honest client may have sent, is left out and counted. A seal that is there twice counts
+once.
 
 Opened messages lie in a file that has no name: the memory does not grow with them, and
 nothing of them is left on the disk after the process ends.
@@ -24,10 +25,11 @@ import numpy as np
 from jaxtyping import Int64
 
 from tacit.errors import BadMessage
+from tacit.privacy.privacy import Legal
 from tacit.service.hpke import opened
 from tacit.service.relay.batches import batch_messages
 from tacit.service.relay.manifest import EpochManifest
-from tacit.service.relay.messages import MessageForm, Rows, in_order
+from tacit.service.relay.messages import Rows, in_order
 from tacit.service.relay.uploads import seal_info, sealed_size
 
 _MANY = 20_000  # seals for which processes are worth their start
@@ -38,7 +40,7 @@ _SORTED_BYTES = 2**27  # of messages that are sorted in the memory
 
 @dataclass(frozen=True)
 class Opened:
-    """The sound messages of an epoch, and how many there were that are not."""
+    """The legal messages of an epoch, and how many there were that are not."""
 
     rows: Rows
     dropped: int
@@ -49,13 +51,13 @@ def open_all(
     bodies: Iterable[bytes],
     manifest: EpochManifest,
     private_key: bytes,
-    form: MessageForm,
+    legal: Callable[[Rows], Legal],
     *,
     folder: Path,
     processes: int = 2,
     expected: int = 0,
 ) -> Opened:
-    """All messages of these batches, in an order that says nothing.
+    """All messages of these batches that are `legal`, in an order that says nothing.
 
     `expected` is about how many there are, by which the way is chosen.
     """
@@ -73,7 +75,8 @@ def open_all(
         for digests, texts in results:
             rows = np.frombuffer(texts, np.uint8).reshape(-1, manifest.report_bytes + 1)
             fine = rows[:, -1] == 1
-            fine &= form.sound(rows[:, :-1])
+            if fine.any():
+                fine[fine] = legal(rows[fine, :-1])
             dropped += int((~fine).sum())
             file.write(rows[fine, :-1].tobytes())
             names = np.frombuffer(digests, np.uint8).reshape(-1, _DIGEST_BYTES)
