@@ -52,6 +52,7 @@ class Forwarding:
         while not stop.is_set():
             wait = self.poll
             try:
+                self._work(self.relay.store.settle)
                 self.step(stop=stop)
                 self.trouble = ""
             except (Unanswered, Refused) as error:

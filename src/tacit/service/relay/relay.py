@@ -50,6 +50,7 @@ from tacit.service.relay.relay_store import (
     SIGNED,
     EpochRow,
     RelayStore,
+    upload_name,
 )
 from tacit.service.relay.uploads import Upload, sealed_size
 from tacit.service.signed_document import signature, signing_public_key
@@ -293,8 +294,11 @@ class Relay:
         row, found = self._row(epoch), self._open.get(epoch)
         if row.state in OVER:
             return [_gone(row)] * len(arrived)
+        if row.state == SIGNED:
+            return [_CLOSED] * len(arrived)  # it was never opened
         verdicts: list[Failure | int] = [200] * len(arrived)
-        fresh = self._unseen(epoch, arrived)
+        names = [upload_name(row, one.upload.digest) for one in arrived]
+        fresh = self._unseen(epoch, names)
         if found is None or found.manifest.closes <= self.clock():
             for i in fresh:
                 verdicts[i] = _CLOSED
@@ -302,27 +306,27 @@ class Relay:
             for i in fresh:
                 verdicts[i] = _DISK
         else:
-            self._keep(found, arrived, fresh, verdicts)
+            self._keep(found, arrived, names, fresh, verdicts)
         # Of two with one digest, both hear what became of the first.
-        first = {arrived[i].upload.digest: verdicts[i] for i in fresh}
+        first = {names[i]: verdicts[i] for i in fresh}
         return [
-            first.get(one.upload.digest, said) if said == 200 else said
-            for one, said in zip(arrived, verdicts, strict=True)
+            first.get(name, said) if said == 200 else said
+            for name, said in zip(names, verdicts, strict=True)
         ]
 
-    def _unseen(self, epoch: bytes, arrived: Sequence[Arrived]) -> list[int]:
+    def _unseen(self, epoch: bytes, names: Sequence[bytes]) -> list[int]:
         query = "SELECT 1 FROM uploads WHERE epoch = ? AND digest = ?"
         found: dict[bytes, int] = {}
-        for i, one in enumerate(arrived):
-            digest = one.upload.digest
-            if not self.store.file.execute(query, (epoch, digest)).fetchone():
-                found.setdefault(digest, i)
+        for i, name in enumerate(names):
+            if not self.store.file.execute(query, (epoch, name)).fetchone():
+                found.setdefault(name, i)
         return [*found.values()]
 
     def _keep(
         self,
         found: _OpenEpoch,
         arrived: Sequence[Arrived],
+        names: Sequence[bytes],
         fresh: Sequence[int],
         verdicts: list[Failure | int],
     ) -> None:
@@ -340,15 +344,15 @@ class Relay:
             with self.store.writing() as file:
                 file.executemany(
                     "INSERT INTO uploads VALUES (?, ?)",
-                    ((epoch, arrived[i].upload.digest) for i in kept),
+                    ((epoch, names[i]) for i in kept),
                 )
                 if self.limits.needs_tickets:
                     file.executemany(
-                        "INSERT INTO used VALUES (?, ?, ?)",
-                        ((epoch, tickets[i], arrived[i].upload.digest) for i in kept),
+                        "INSERT INTO used VALUES (?, ?)",
+                        ((epoch, tickets[i]) for i in kept),
                     )
                 messages = (one for i in kept for one in arrived[i].upload.sealed)
-                self.store.add(file, epoch, messages)
+                self.store.add(file, epoch, messages, uploads=len(kept))
                 self.passing("in_transaction")
         except BaseException:
             self.store.reread(epoch)
