@@ -56,6 +56,28 @@ class TestStatements:
         assert "2000 less 800" in cell.assumes
         assert cell.adjacency is Adjacency.REPLACE_ONE
 
+    def test_the_line_says_what_makes_uploads_users(self, place):
+        """The figure is the same: what is assumed for it is not."""
+
+        def said(**privacy):
+            run = the_run(place, **privacy)
+            [release] = run.assembled.simulation.releases
+            return release.cells[Unit.USER, View.SERVER].assumes, epsilons(run)
+
+        plain, own = said()
+        assert "none of the uploads that the relay counts are invented" in plain
+        some, _ = said(assumed_sybils=7)
+        assert "no more than 7 of the uploads" in some
+        tickets, same = said(counted_by="tickets")
+        assert "one ticket per user" in tickets
+        assert "invented" not in tickets
+        assert own == same
+
+    def test_clients_agree_to_what_is_counted(self, place):
+        made = the_run(place, counted_by="tickets").invitation
+        assert made.run != the_run(place).invitation.run
+        assert Invitation.decode(made.encode()).plan.counted_by == "tickets"
+
     def test_on_one_machine_the_server_sees_what_both_see(self, place):
         found = epsilons(the_run(place, one_machine=True))
         assert found[View.SERVER] == found[View.COLLUSION] == pytest.approx(12.0)

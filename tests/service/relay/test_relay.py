@@ -21,7 +21,7 @@ from tacit.service.relay.relay_store import (
     TAG_BYTES,
     RelayStore,
 )
-from tacit.service.relay.uploads import Upload, sealed_size, upload
+from tacit.service.relay.uploads import Upload, sealed_size, upload, upload_size
 from tacit.service.signed_document import signature, signing_public_key
 
 KEYS = {"relay": bytes([1]) * 32, "collector": bytes([2]) * 32}
@@ -178,7 +178,7 @@ def test_late_uploads_are_refused_unless_they_are_in(world):
 
 def test_a_ticket_is_for_one_upload_of_an_epoch(tmp_path):
     limits = RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=True)
-    world = World(tmp_path, limits=limits)
+    world = World(tmp_path, limits=limits, needs_tickets=True)
     world.relay.store.add_tickets(
         [ticket_digest(b"00" * 16), ticket_digest(b"11" * 16)]
     )
@@ -297,7 +297,7 @@ class TestShuffle:
     def test_an_upload_cannot_be_computed_from_its_messages(self, tmp_path):
         """Nor does a ticket name one: a copy of the table says who took part."""
         limits = RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=True)
-        world = World(tmp_path, limits=limits, reports_per_user=1)
+        world = World(tmp_path, limits=limits, reports_per_user=1, needs_tickets=True)
         world.relay.store.add_tickets([ticket_digest(b"00" * 16)])
         one = world.upload(0, b"00" * 16)
         world.admit(one)
@@ -380,6 +380,7 @@ class TestEpochs:
             ({"least_uploads": 1}, "n_min is 1, at least 2"),
             ({"most_uploads": 10**9}, "n_max"),
             ({"report_bytes": 2**24}, "an upload"),
+            ({"needs_tickets": True}, "tickets is asked for, and this relay has not"),
         ],
     )
     def test_an_operator_signs_only_what_its_limits_allow(self, world, changes, said):
@@ -429,6 +430,21 @@ class TestEpochs:
         assert world.relay.status(world.manifest.round_id).state == "void"
         assert world.admit(one) == [410]
         assert not any(world.rows(table) for table in OF_AN_EPOCH)
+
+    def test_the_largest_upload_is_that_of_the_open_epochs(self, world):
+        size = upload_size(world.manifest)
+        assert world.relay.largest == size
+        larger = a_manifest(
+            round=1, previous=world.manifest.round_id, reports_per_user=9
+        )
+        world.open(larger)
+        assert world.relay.largest == upload_size(larger) > size
+        world.again()
+        assert world.relay.largest == upload_size(larger)
+        world.relay.void(larger.round_id)
+        assert world.relay.largest == size
+        world.relay.void(world.manifest.round_id)
+        assert world.relay.largest == 0
 
     def test_the_collector_hears_nothing_while_an_epoch_is_open(self, world):
         world.admit(*(world.upload(user) for user in range(8)))

@@ -1,7 +1,9 @@
 """Uploads over HTTP: every status that a relay answers, and what it never writes."""
 
+import contextlib
 import logging
 import re
+import socket
 
 import httpx
 import pytest
@@ -98,8 +100,10 @@ def test_the_collectors_paths_need_the_secret_of_the_pair(world):
 def test_a_ticket_is_spent_by_one_upload(tmp_path):
     limits = RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=True)
     place = Place(tmp_path)
-    with both(place, place.run(), relay={"limits": limits}) as urls:
+    run = place.run(experiment(privacy={"counted_by": "tickets"}))
+    with both(place, run, relay={"limits": limits}) as urls:
         world = World(place, urls)
+        assert world.manifest.needs_tickets
         one, two = hand_out(tmp_path / "relay", 2, file_name=FILE_NAME)
         body = world.body()
         assert world.post(body).status_code == 401
@@ -108,6 +112,23 @@ def test_a_ticket_is_spent_by_one_upload(tmp_path):
         assert world.post(body, one).status_code == 200
         assert world.post(world.body(1), one).status_code == 401
         assert world.post(world.body(2), two).status_code == 202
+
+
+def test_no_more_room_is_held_than_an_open_epoch_can_need(tmp_path):
+    """Three that announce much and send nothing would keep everybody else out."""
+    place = Place(tmp_path)
+    with both(place, place.run()) as urls, contextlib.ExitStack() as stack:
+        world = World(place, urls)
+        host, port = urls.reports.removeprefix("http://").split(":")
+        answers = []
+        for _ in range(3):
+            made = socket.create_connection((host, int(port)), timeout=20)
+            stack.callback(made.close)
+            head = "POST /v1/reports HTTP/1.1\r\nhost: a\r\ncontent-length: 33554432"
+            made.sendall(f"{head}\r\n\r\n".encode())
+            answers.append(made.recv(15))
+        assert all(one.startswith(b"HTTP/1.1 413") for one in answers)
+        assert world.post(world.body()).status_code == 202
 
 
 def test_too_much_at_once_is_told_to_come_again(tmp_path):

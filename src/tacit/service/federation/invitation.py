@@ -75,6 +75,7 @@ _PLAN: Mapping[str, Any] = {
     "groups": dict,
     "min_contributors": int,
     "assumed_sybils": int,
+    "counted_by": str,
     "sampler": str,
 }
 _SAMPLERS: Mapping[str, Sampler] = {"everyone": Everyone(), "once": Once()}

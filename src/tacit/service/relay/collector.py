@@ -27,6 +27,7 @@ from tacit import check
 from tacit.errors import BadMessage, Refused, Unanswered
 from tacit.files import make_folders, write_atomically
 from tacit.method import Server
+from tacit.plans import TICKETS
 from tacit.service import hpke
 from tacit.service.database import Database
 from tacit.service.federation.coordinator import PublicRounds
@@ -332,6 +333,7 @@ class Collector:
             reports_per_user=form.count,
             least_uploads=invitation.least_reports,
             most_uploads=invitation.plan.population,
+            needs_tickets=invitation.plan.counted_by == TICKETS,
             opens=opens,
             closes=opens + self.schedule.window,
             broadcast=sha256(broadcast).digest(),

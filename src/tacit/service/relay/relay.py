@@ -52,7 +52,7 @@ from tacit.service.relay.relay_store import (
     RelayStore,
     upload_name,
 )
-from tacit.service.relay.uploads import Upload, sealed_size
+from tacit.service.relay.uploads import Upload, sealed_size, upload_size
 from tacit.service.signed_document import signature, signing_public_key
 
 _FULL = 30  # seconds after which a client may ask again if the disk is full
@@ -95,6 +95,12 @@ class RelayLimits:
             "n_max": (
                 manifest.most_uploads <= self.most_uploads,
                 f"{manifest.most_uploads:,}, at most {self.most_uploads:,}",
+            ),
+            "tickets": (
+                manifest.needs_tickets == self.needs_tickets,
+                f"{_asked(manifest.needs_tickets)}, and this relay has "
+                f"{_asked(self.needs_tickets)}: privacy.counted_by of the experiment "
+                "and limits.needs_tickets must agree",
             ),
             "the window": (
                 window >= self.least_window,
@@ -166,6 +172,7 @@ class Relay:
         # Of every epoch, for a thread that must not touch the file: its manifest, or
         # that it is over.
         self._known: dict[bytes, EpochManifest | Failure] = {}
+        self.largest = 0  # bytes of an upload, of all epochs that are open
         for row in store.epochs():
             self._note(row)
 
@@ -283,6 +290,8 @@ class Relay:
                 found = _OpenEpoch(manifest, row.delay or 0.0, float(manifest.closes))
                 found.add(self.store.uploads(row.id), self.clock())
                 self._open[row.id] = found
+        sizes = (upload_size(one.manifest) for one in self._open.values())
+        self.largest = max(sizes, default=0)
 
     # uploads
 
@@ -491,6 +500,10 @@ class _OpenEpoch:
         self.uploads += uploads
         if self.uploads >= self.manifest.most_uploads:
             self.ends = min(self.ends, now)
+
+
+def _asked(needs_tickets: bool) -> str:
+    return "asked for" if needs_tickets else "not asked for"
 
 
 def batch_id(row: EpochRow, number: int) -> bytes:
