@@ -1,7 +1,7 @@
 """A relay: it takes uploads, waits for enough of them, shuffles and forwards.
 
     epoch:   signed ──open──▶ open ──window over──▶ forwarding ──▶ forwarded
-                                └── too few ──▶ destroyed
+                                └── too few ──▶ destroyed ◀── for too long ──┘
 
     sign      a manifest, if the operator's own limits allow it
     open      an epoch that both operators have signed
@@ -29,7 +29,7 @@ from hashlib import sha256
 from itertools import islice
 
 from tacit import check
-from tacit.errors import BadMessage, BadValue
+from tacit.errors import BadMessage, BadValue, Refused
 from tacit.service.federation.aggregator import Tally, ticket_digest
 from tacit.service.http import Failure
 from tacit.service.relay.batches import (
@@ -68,6 +68,7 @@ class RelayLimits:
     least_window: int = 1  # seconds
     most_upload_bytes: int = 2**25
     most_delay: float = 60.0  # seconds at random after the window, before forwarding
+    most_wait: float = 7 * 24 * 3600.0  # seconds after that, for an absent collector
     free_bytes: int = 256 * 2**20  # with less room on the disk, nothing is taken
     needs_tickets: bool = False
 
@@ -80,6 +81,7 @@ class RelayLimits:
         check.not_negative(
             least_window=self.least_window,
             most_delay=self.most_delay,
+            most_wait=self.most_wait,
             free_bytes=self.free_bytes,
         )
 
@@ -405,7 +407,8 @@ class Relay:
         """Close what is due: forward all of it, or destroy it; what is to be forwarded.
 
         An epoch is due when its window is over or everybody has reported, and a random
-        delay has passed since: nobody can tell from it when the last upload came.
+        delay has passed since: nobody can tell from it when the last upload came. One
+        that the collector has not taken for too long is destroyed.
         """
         for epoch, found in [*self._open.items()]:
             manifest = found.manifest
@@ -422,10 +425,18 @@ class Relay:
                     )
                 self._note(self._row(epoch))
                 self.passing("decided")
-        return [row.id for row in self.store.epochs() if row.state == FORWARDING]
+        found = [row for row in self.store.epochs() if row.state == FORWARDING]
+        late = [row for row in found if self._is_late(row)]
+        for row in late:
+            self._destroy(row)
+        return [row.id for row in found if row not in late]
+
+    def _is_late(self, row: EpochRow) -> bool:
+        closes = read_document(row.document).closes
+        return self.clock() >= closes + (row.delay or 0.0) + self.limits.most_wait
 
     def _destroy(self, row: EpochRow) -> None:
-        """Destroy what too few have sent: nobody ever sees it."""
+        """Destroy what too few have sent, or what nobody takes or wants."""
         self.passing("destroying")
         with self.store.changing() as file:
             self.store.forget(file, row, state=DESTROYED)
@@ -460,7 +471,12 @@ class Relay:
     def sent(self, epoch: bytes, batches: int) -> None:
         """Note how many batches the collector has, so as not to begin anew."""
         with self.store.writing() as file:
-            file.execute("UPDATE epochs SET sent = ? WHERE id = ?", (batches, epoch))
+            found = file.execute(
+                "UPDATE epochs SET sent = ? WHERE id = ? AND state = ?",
+                (batches, epoch, FORWARDING),
+            )
+            if not found.rowcount:
+                raise Refused("an epoch was destroyed while it was forwarded")
 
     def forwarded(self, epoch: bytes) -> None:
         """Forget an epoch of which the collector has everything."""
@@ -473,7 +489,7 @@ class Relay:
             self.passing("forgotten")
 
     def void(self, epoch: bytes) -> None:
-        """Destroy an epoch that the collector gives up."""
+        """Destroy an epoch that the collector or the own operator gives up."""
         row = self._row(epoch)
         if row.state not in OVER:
             self._destroy(row)
@@ -523,7 +539,7 @@ def _read(document: bytes) -> EpochManifest:
 def _gone(row: EpochRow) -> Failure:
     why = {
         FORWARDED: "its reports were forwarded and are forgotten here",
-        DESTROYED: "its reports were destroyed, and none of them was forwarded",
+        DESTROYED: "its reports were destroyed here, and none is forwarded any more",
     }.get(row.state, "it is void, and none of its reports is or will be forwarded")
     return Failure(410, "Gone", f"epoch {row.number} is over: {why}")
 
