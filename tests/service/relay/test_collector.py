@@ -58,6 +58,8 @@ class PlayedRelay:
 class World:
     """A collector whose first epoch is open, and uploads of six clients."""
 
+    free_bytes = 0
+
     def __init__(self, folder, made=None):
         self.place = Place(folder)
         self.run = self.place.run(made or experiment(run={"rounds": 2}))
@@ -73,6 +75,7 @@ class World:
             relay_url="http://relay.invalid",
             signer=_signer(self.place.collector()),
             schedule=EpochSchedule(window=600),
+            free_bytes=self.free_bytes,
         )
 
     def again(self):
@@ -222,6 +225,63 @@ class TestBatches:
         assert world.collector.epochs()[0].messages == 6 * USERS
 
 
+def test_no_more_is_taken_than_an_epoch_can_have(world):
+    """Twice everybody's: a relay that was killed may have left some behind."""
+    manifest = world.manifest
+    whole = manifest.most_uploads * manifest.reports_per_user
+    body = batch_body(manifest.round_id, [bytes(56)] * whole)
+    for n in range(2):
+        assert world.collector.take(bytes([n]) * 16, body) == 201
+    one = batch_body(manifest.round_id, [bytes(56)])
+    assert status(world.collector.take, b"\2" * 16, one) == 409
+
+
+def test_a_full_disk_is_told_to_come_again(world):
+    world.collector.free_bytes = 2**62
+    [(id_, body), *_] = world.batches(world.uploads()).items()
+    assert status(world.collector.take, id_, body) == 503
+    world.collector.free_bytes = 0
+    assert world.collector.take(id_, body) == 201
+
+
+def test_of_what_was_learnt_the_last_is_kept_and_little_is_read(world):
+    """Every batch looks at the epochs: their models and broadcasts stay on the disk."""
+    for number in range(2):
+        world.all_of()
+        world.step_to("done")
+        row = world.collector.epochs()[number]
+        assert not any(
+            isinstance(v, bytes) and len(v) > 5000 for v in vars(row).values()
+        )
+        assert len(world.collector.public.broadcasts) == 1
+        if not number:
+            world.again()
+            world.collector.step()
+            world.step_to("open")
+    with closing(sqlite3.connect(world.place.folder / "collector" / FILE_NAME)) as file:
+        kept = [*file.execute("SELECT learnt IS NULL FROM epochs ORDER BY number")]
+    assert kept == [(1,), (0,)]
+    world.again()
+    for _ in range(3):
+        world.collector.step()
+    assert world.collector.is_published
+
+
+def test_a_run_that_is_retired_while_it_folds_stays_retired(world):
+    real = world.run.next
+
+    def slowly(*args, **kwargs):
+        world.collector.retire()
+        return real(*args, **kwargs)
+
+    object.__setattr__(world.run, "next", slowly)
+    world.all_of()
+    world.collector.step()
+    assert world.state == "voiding"
+    world.step_to("void")
+    assert world.collector.epochs()[0].why == "the run was retired"
+
+
 class TestClosing:
     def test_a_batch_of_one_victim_is_not_read(self, world):
         """A relay that forwards too few breaks what both have signed."""
@@ -239,6 +299,13 @@ class TestClosing:
         some = dict([*batches.items()][:2])
         assert status(world.close, USERS, some) == 409
 
+    def test_no_epoch_has_more_than_everybodys_uploads(self, world):
+        n = world.manifest.most_uploads + 1
+        seals = [n.to_bytes(4, "big") * 14 for n in range(6 * n)]
+        world.collector.take(bytes(16), batch_body(world.manifest.round_id, seals))
+        assert status(world.close, n, {bytes(16): b""}) == 409
+        assert world.state == "open"
+
     def test_missing_batches_and_other_closings_are_refused(self, world):
         assert status(world.close, USERS, {bytes(16): b""}) == 409
         batches = world.all_of()
@@ -249,7 +316,12 @@ class TestClosing:
         assert status(world.collector.close_epoch, bytes(32), some) == 404
 
     @pytest.mark.parametrize(
-        ("state", "why"), [("destroyed", "too few"), ("forwarded", "not here")]
+        ("state", "why"),
+        [
+            ("destroyed", "too few"),
+            ("void", "put back from a backup"),
+            ("forwarded", "not here"),
+        ],
     )
     def test_what_the_relay_destroyed_or_lost_is_void(self, world, state, why):
         world.relay.said = Status(state, None)

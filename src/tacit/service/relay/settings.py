@@ -70,11 +70,13 @@ class CollectorSettings:
     rotation: Path | None = None  # new signing keys, signed by the old ones
     one_machine: bool = False  # both operators are this machine: a trial
     processes: int = 2  # that open seals
+    free_bytes: int = 256 * 2**20  # with less room on the disk, nothing is taken
     schedule: EpochSchedule = field(default_factory=EpochSchedule)
 
     def __post_init__(self) -> None:
         _check(self, "public", "private", "page")
         check.count(processes=self.processes)
+        check.not_negative(free_bytes=self.free_bytes)
 
 
 def _check(settings: RelaySettings | CollectorSettings, *listeners: str) -> None:
