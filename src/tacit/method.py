@@ -270,6 +270,9 @@ class Method(ABC):
     mechanisms: ClassVar[Mechanisms] = {"none": Unprotected}
     """The names that `[privacy] mechanism` may have, and the field `privacy` then."""
 
+    needs_impressions: ClassVar[bool] = False
+    """Whether clients have nothing to say without slates that they were shown."""
+
     # server
 
     def calibrated(self, plan: Plan) -> Self:

@@ -99,6 +99,8 @@ class PrivateRecLocal(Method):
         "local_laplace": LocalNoisyClicks,
     }
 
+    needs_impressions: ClassVar[bool] = True
+
     # public vectors
     content: tuple[str, ...] = ("title_vector",)  # features; `title`: words of titles
     dimensions: int | None = 64  # principal axes that are kept; None: all

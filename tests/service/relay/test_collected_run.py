@@ -5,6 +5,7 @@ Also `tacit.service.federation.invited_run`, which has the files of every such r
 
 import numpy as np
 import pytest
+from methods.test_privaterec import described
 from service.federation.services import catalog
 from service.relay.places import GRAM, Place, experiment
 
@@ -136,3 +137,12 @@ def test_the_server_is_on_the_disk_as_it_was(place, changes):
     assert found.memory.keys() == server.memory.keys()
     with pytest.raises(BadMessage, match="cannot be read"):
         run.from_bytes(b"x", round=0)
+
+
+def test_a_method_that_real_clients_have_nothing_for_is_refused(place):
+    """PrivateRec's local reports are about slates, and a history file has none."""
+    method = {"name": "privaterec_local", "dimensions": None, "interests": 2}
+    privacy = {"mechanism": "local", "epsilon": 4.0, "votes": None}
+    changes = experiment(method=method, privacy=privacy)
+    with pytest.raises(Refused, match="history of a real client has none"):
+        run_of(changes, described(15), place.collector())

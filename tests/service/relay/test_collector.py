@@ -225,6 +225,41 @@ class TestBatches:
         assert world.collector.epochs()[0].messages == 6 * USERS
 
 
+def test_what_is_stored_does_not_say_which_messages_came_together(world):
+    """Batches as the relay sent them, and no column that could hold more."""
+    uploads = world.uploads()
+    batches = world.batches(uploads)
+    for one in batches.items():
+        world.collector.take(*one)
+    world.close(USERS, batches)
+    with closing(sqlite3.connect(world.place.folder / "collector" / FILE_NAME)) as file:
+        tables = [n for (n,) in file.execute("SELECT name FROM sqlite_schema")]
+        columns = {
+            name: [row[1] for row in file.execute(f"PRAGMA table_info({name})")]
+            for name in tables
+            if not name.startswith("sqlite_")
+        }
+        kept = {id_: body for _, id_, _, body in file.execute("SELECT * FROM batches")}
+    assert kept == batches
+    assert columns == {
+        "service": ["role", "anchor", "mark", "starts"],
+        "run": ["name", "invitation", "is_published", "is_retired"],
+        "batches": ["epoch", "batch", "count", "body"],
+        "epochs": [
+            *("number", "state", "document", "signed", "broadcast", "uploads"),
+            *("closing", "messages", "dropped", "learnt", "why"),
+        ],
+    }
+    folder = world.place.folder / "collector"
+    for path in (one for one in folder.rglob("*") if one.is_file()):
+        content = path.read_bytes()
+        assert not any(one.digest in content for one in uploads), path
+    world.step_to("done")
+    for path in (one for one in folder.rglob("*") if one.is_file()):
+        content = path.read_bytes()
+        assert not any(m in content for one in uploads for m in one.sealed), path
+
+
 def test_no_more_is_taken_than_an_epoch_can_have(world):
     """Twice everybody's: a relay that was killed may have left some behind."""
     manifest = world.manifest
