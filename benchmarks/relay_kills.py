@@ -543,6 +543,8 @@ def _chosen(
         # The second passage of a point is that of a second epoch, if there is one.
         is_often = point.endswith("commit") or sort.epochs > 1
         chosen.append(Kill(role, point, draws.randint(1, 2) if is_often else 1))
+    if sort is FEW and draws.random() < 0.5:  # a rare life, and its only point
+        chosen.insert(0, Kill(RELAY, "destroying"))
     return chosen
 
 
