@@ -9,7 +9,9 @@ What a relay alone can take is measured first, with uploads of random bytes, whi
 cannot tell from sealed ones: sealing takes clients longer than everything takes a
 relay. Beside it stands a handler that reads an upload and answers 202, on the same
 stack: what HTTP costs without a relay. Figures are wall time and CPU time of each
-process, and the memory of relay and collector.
+process, and the memory of relay and collector; that of the collector at its highest
+before the fold, in it, and while the model is published. The first and the last are the
+account of the run: they depend on the plan, and not on how many messages there are.
 
 The targets are 10 minutes of wall time for 50,000 clients on 2 idle cores, and 1,000
 uploads per second of relay CPU. The second is judged by the flood. Where uploads come
@@ -89,9 +91,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             process(_collector, place, clients, asked.votes, least) as collector,
         ):
             found = _played(place, run.invitation, clients, asked.votes, relay)
-            after = _until_learnt(place)
+            began = time.monotonic()
+            stages = {"before the fold": peak_since(collector)}
+            _patiently(lambda: _folded(place))
+            stages["in the fold"] = peak_since(collector)
+            _patiently(lambda: _got(f"{place.url(2)}/v1/model"))
+            stages["published"] = peak_since(collector)
+            after = time.monotonic() - began
+            at_rest = resident(collector)
             cpu = {RELAY: cpu_seconds(relay), COLLECTOR: cpu_seconds(collector)}
-            peaks = {RELAY: peak(relay), COLLECTOR: peak(collector)}
+            peaks = {RELAY: peak(relay), COLLECTOR: max(stages.values())}
         is_right = _is_right(place, run, found.votes, clients)
     rate = 1 / flood
     total = found.wall + after
@@ -112,10 +121,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "open seals"
     )
     for role in (RELAY, COLLECTOR):
-        early = (
-            f", {found.early_mb} MB at a tenth of the clients" if role == RELAY else ""
-        )
-        print(f"memory, {role:10}{peaks[role]:8} MB at most{early}")
+        said = f"{found.early_mb} MB at a tenth of the clients"
+        if role == COLLECTOR:
+            said = ", ".join(f"{name} {mb}" for name, mb in stages.items())
+            said += f", {at_rest} at the end"
+        print(f"memory, {role:10}{peaks[role]:8} MB at most; {said}")
     print("the sum is " + ("equal in every number" if is_right else "WRONG"))
     is_fast = rate >= LEAST_RATE and (clients < CLIENTS or total <= MOST_SECONDS)
     if not asked.smoke:
@@ -168,11 +178,12 @@ def _uploads(place: RelayPlace) -> int:
         return int(file.execute("SELECT count(*) FROM uploads").fetchone()[0])
 
 
-def _until_learnt(place: RelayPlace) -> float:
-    """The seconds until the model is published."""
-    began = time.monotonic()
-    _patiently(lambda: _got(f"{place.url(2)}/v1/model"))
-    return time.monotonic() - began
+def _folded(place: RelayPlace) -> bytes | None:
+    """What was learnt, once the messages are in it."""
+    path = place.folder / COLLECTOR / "collector.db"
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
+        [(learnt,)] = file.execute("SELECT learnt FROM epochs")
+    return learnt
 
 
 def _is_right(place: RelayPlace, run: Any, votes: np.ndarray, clients: int) -> bool:
@@ -345,6 +356,13 @@ def cpu_seconds(id: int) -> float:
 def peak(id: int) -> int:
     """The most memory that a process has had, in MB."""
     return _memory(id, "VmHWM")
+
+
+def peak_since(id: int) -> int:
+    """The most memory, in MB, since this was asked before; then it begins anew."""
+    found = peak(id)
+    Path(f"/proc/{id}/clear_refs").write_text("5")  # what VmHWM begins with
+    return found
 
 
 def resident(id: int) -> int:

@@ -1,14 +1,22 @@
 """`python -m benchmarks.relay_kills [--times 1000]`: nothing is lost or doubled.
 
-A life is one epoch of a real relay, a real collector, a durable client and a driver
-that sends seven uploads, some of them twice, until each is acknowledged. Relay,
+A life is a run of a real relay, a real collector, a durable client and a driver that
+sends seven uploads per epoch, some of them twice, until each is acknowledged. Relay,
 collector and client are killed with SIGKILL at named points and at random moments and
-started again. After each life
+started again. There are lives of
+
+    one, two    epochs that end when everybody has reported
+    window      an epoch that ends with its window: some uploads may come too late
+    few         an epoch of too few uploads, which the relay destroys
+
+After each life
 
 - the collector has opened every message of every upload that was acknowledged exactly
-  once, and of the durable client those of one upload that it has sealed;
+  once, those of another at most once and all or none of them, and of the durable client
+  those of one upload that it has sealed; of an epoch that is void it has used nothing;
 - what it has learnt is what the method makes of just these messages;
-- the client's ledger has one entry, the relay has nothing left, the key is gone.
+- the client's ledger has one entry per epoch, the relay has nothing left, the keys are
+  gone.
 
 Processes are forked from one that has imported everything. Every named point of every
 role is hit at least once in a run of a few hundred kills, or the exit code is 1. A
@@ -32,6 +40,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +67,7 @@ POINTS: dict[str, tuple[str, ...]] = {
     RELAY: (
         *("before_commit", "in_transaction", "after_commit", "before_answers"),
         *("deciding", "decided", "before_put", "after_put", "told", "forgotten"),
+        "destroying",
     ),
     COLLECTOR: (
         *("planned", "ledger_line", "before_commit", "after_commit", "closing"),
@@ -68,7 +78,40 @@ POINTS: dict[str, tuple[str, ...]] = {
 }
 MOMENT = "a random moment"
 UPLOADS, VOTES, ITEMS, LEAST = 7, 4, 12, 5
-_LAST = ("done", "model_written", "published")
+OF_FEW: dict[str, tuple[str, ...]] = {  # points that an epoch of too few passes
+    RELAY: ("before_commit", "in_transaction", "after_commit", "destroying"),
+    COLLECTOR: ("planned", "ledger_line", "key_deleted", "done"),
+    CLIENT: ("noted", "kept"),
+}
+
+
+@dataclass(frozen=True)
+class Sort:
+    """A sort of life: how many epochs, and how they end."""
+
+    name: str
+    epochs: int = 1
+    uploads: int = UPLOADS
+    spare: int = 0  # users who never report, so that the window ends the epoch
+    window: int = 24 * 3600  # seconds
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether every upload is in the end acknowledged and counted."""
+        return not self.spare
+
+    def run(self, place: RelayPlace) -> CollectedRun:
+        """The run of such a life."""
+        people = UPLOADS + 1 + self.spare
+        return place.run(
+            people=people, votes=VOTES, items=ITEMS, least=LEAST, rounds=self.epochs
+        )
+
+
+ONE, TWO = Sort("one"), Sort("two", epochs=2)
+WINDOW = Sort("window", spare=3, window=4)
+FEW = Sort("few", uploads=LEAST - 2, spare=3, window=3)
+_LAST = ("done", "model_written", "published", "forgotten", "destroying")
 _PATIENCE = 10.0  # seconds for a published run to die of it
 LONGEST = 90.0  # seconds after which a life is wrong
 USUAL = 1.5  # seconds within which a random moment falls
@@ -88,12 +131,13 @@ class Kill:
 
 @dataclass
 class Life:
-    """One epoch, and whoever is killed in it."""
+    """One run, and whoever is killed in it."""
 
     place: RelayPlace
     run: CollectedRun
     seed: int
     kills: list[Kill]
+    sort: Sort = ONE
     fired: list[Kill] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
@@ -153,19 +197,22 @@ class Life:
     def _is_over(self) -> bool:
         if {DRIVER, CLIENT} & {*self._processes}:
             return False
-        _, began, kill = self._processes[COLLECTOR]
-        is_last = kill is not None and kill.point in _LAST
-        if is_last and time.monotonic() < began + _PATIENCE:
-            return False  # it dies of it
-        relay = self._processes[RELAY][2]
-        if relay is not None and relay.point == "forgotten":
-            return False
+        for role in (COLLECTOR, RELAY):
+            _, began, kill = self._processes[role]
+            is_last = kill is not None and kill.point in _LAST
+            if is_last and time.monotonic() < began + _PATIENCE:
+                return False  # it dies of it
         found = self.rows(COLLECTOR, "SELECT is_published FROM run")
-        return found == [(1,)] and self._forgotten()
+        return (found == [(1,)] or self.is_void()) and self._forgotten()
+
+    def is_void(self) -> bool:
+        """Whether the last epoch is void, which none of a sure life may be."""
+        states = self.rows(COLLECTOR, "SELECT state FROM epochs ORDER BY number")
+        return not self.sort.is_sure and states[-1:] == [("void",)]
 
     def _forgotten(self) -> bool:
         states = self.rows(RELAY, "SELECT state FROM epochs")
-        return states == [("forwarded",)]
+        return {*states} <= {("forwarded",), ("destroyed",)}
 
     def _state(self) -> str:
         state = self.rows(COLLECTOR, "SELECT number, state, why FROM epochs")
@@ -187,36 +234,62 @@ class Life:
 
 def problems(life: Life) -> list[str]:
     """What is wrong after a life; nothing, if it is as promised."""
-    found, folder = [], life.place.folder
-    rows = np.load(folder / "opened.npy")
-    opened = Counter(row.tobytes() for row in rows)
-    sent = Counter(_messages(folder / "sent"))
-    own = opened - sent
-    if sent - opened:
-        found.append(f"{(sent - opened).total()} acknowledged messages are lost")
-    made = [Counter(one) for one in _uploads(folder / "sealed")]
-    if own not in made:
-        found.append(f"of the client {own.total()} messages, and no upload has these")
-    [(learnt, messages, dropped)] = life.rows(
-        COLLECTOR, "SELECT learnt, messages, dropped FROM epochs"
-    )
-    if (messages, dropped) != ((UPLOADS + 1) * VOTES, 0):
-        found.append(f"{messages} messages were folded and {dropped} dropped")
-    after = life.run.next(life.run.start, rows, uploads=UPLOADS + 1)
-    if life.run.to_bytes(after) != learnt:
-        found.append("what was learnt is not what these messages give")
+    folder, server = life.place.folder, life.run.start
+    query = "SELECT state, learnt, messages, dropped, uploads FROM epochs"
+    epochs = life.rows(COLLECTOR, f"{query} ORDER BY number")
+    found = [] if len(epochs) == life.sort.epochs else [f"{len(epochs)} epochs"]
+    for number, (state, learnt, messages, dropped, uploaded) in enumerate(epochs):
+        if state == "void":
+            if learnt is not None or messages is not None:
+                found.append(f"something was learnt from epoch {number}, which is void")
+            continue
+        rows = np.load(folder / f"opened-{number}.npy")
+        found += _miscounted(life, number, rows)
+        if (messages, dropped) != (uploaded * VOTES, 0):
+            found.append(f"{messages} messages were folded and {dropped} dropped")
+        server = life.run.next(server, rows, uploads=uploaded)
+        is_last = number == life.sort.epochs - 1
+        if learnt != (life.run.to_bytes(server) if is_last else None):
+            found.append("what was learnt is not what these messages give")
+    if life.sort is FEW and not life.is_void():
+        found.append("an epoch of too few was used")
     found += [
-        f"the relay has {table} of an epoch that is forwarded"
+        f"the relay has {table} of an epoch that is over"
         for table in OF_AN_EPOCH
         if life.rows(RELAY, f"SELECT * FROM {table}")
     ]
+    if life.rows(COLLECTOR, "SELECT * FROM batches"):
+        found.append("the collector has batches of an epoch that is over")
     if [*(folder / COLLECTOR / "keys").glob("*.key")]:
-        found.append("the key of the epoch is still there")
+        found.append("the key of an epoch is still there")
     with FederationClient(folder / CLIENT) as client:
-        entries = client.show().entries
-        if [one.round for one in entries] != [0]:
-            found.append(f"the client's ledger has {len(entries)} entries")
+        entries = [one.round for one in client.show().entries]
+        wanted = [*range(life.sort.epochs)]
+        if entries != wanted and (life.sort.is_sure or entries):
+            found.append(f"the client's ledger has entries of {entries}")
     return found
+
+
+def _miscounted(life: Life, number: int, rows: np.ndarray) -> list[str]:
+    """What was opened of an epoch but was not sent, or the other way round."""
+    folder = life.place.folder
+    opened = Counter(row.tobytes() for row in rows)
+    acknowledged = Counter(_messages(folder / f"acknowledged-{number}"))
+    if acknowledged - opened:
+        n = (acknowledged - opened).total()
+        return [f"{n} acknowledged messages are lost in epoch {number}"]
+    known = _uploads(folder / f"acknowledged-{number}")
+    doubtful = [one for one in _uploads(folder / f"made-{number}") if one not in known]
+    own = _uploads(folder / f"sealed-{number}")
+    if not life.sort.is_sure:
+        own.append([])  # it came too late
+    for count in range(len(doubtful) + 1):
+        for some in combinations(doubtful, count):
+            for one in own:
+                told = acknowledged + Counter(chain(*some)) + Counter(one)
+                if told == opened:
+                    return []
+    return [f"{opened.total()} messages of epoch {number} are of no set of uploads"]
 
 
 def _messages(path: Path) -> list[bytes]:
@@ -267,30 +340,37 @@ def _passing(kill: Kill | None) -> Callable[[str], None]:
 
 def _collect(life: Life, passing: Callable[[str], None]) -> None:
     """Collect, overheard: the messages that were opened."""
-    open_all, path = collector.open_all, life.place.folder / "opened.npy"
+    open_all = collector.open_all
 
-    def overheard(*args: Any, **kwargs: Any) -> Any:
-        found = open_all(*args, **kwargs)
+    def overheard(
+        bodies: Any, manifest: EpochManifest, *args: Any, **kwargs: Any
+    ) -> Any:
+        found = open_all(bodies, manifest, *args, **kwargs)
+        path = life.place.folder / f"opened-{manifest.round}.npy"
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             np.save(file, found.rows)
         os.replace(file.name, path)
         return found
 
     collector.open_all = overheard
-    serve_collector(life.place.collector(), life.run, passing=passing)
+    settings = life.place.collector(window=life.sort.window)
+    serve_collector(settings, life.run, passing=passing)
 
 
 def _drive(life: Life) -> None:
     """Send uploads of known votes until each is acknowledged, some of them twice."""
     draws, folder = random.Random(life.seed), life.place.folder
-    manifest, url = _manifest(life), f"{life.place.url(0)}/v1/reports"
-    for _ in range(UPLOADS):
-        messages = [_vote(draws) for _ in range(VOTES)]
-        body = uploads.upload(messages, manifest)
-        _note(folder / "sent", messages)  # it is sent until it is acknowledged
-        _post(url, body)
-        if draws.random() < 0.5:
-            _post(url, body)
+    url = f"{life.place.url(0)}/v1/reports"
+    for number in range(life.sort.epochs):
+        manifest = _manifest(life, number)
+        for _ in range(life.sort.uploads):
+            messages = [_vote(draws) for _ in range(VOTES)]
+            body = uploads.upload(messages, manifest)
+            _note(folder / f"made-{number}", messages)
+            if _is_acknowledged(life, url, body):
+                _note(folder / f"acknowledged-{number}", messages)
+            if draws.random() < 0.5:
+                _is_acknowledged(life, url, body)
 
 
 def _vote(draws: random.Random) -> bytes:
@@ -298,22 +378,25 @@ def _vote(draws: random.Random) -> bytes:
     return vote.to_bytes(4, "little", signed=True) + bytes(4)
 
 
-def _post(url: str, body: bytes) -> None:
+def _is_acknowledged(life: Life, url: str, body: bytes) -> bool:
+    """Send until there is an answer for good; whether it is that it was kept."""
     until = time.monotonic() + LONGEST
     while time.monotonic() < until:
         with contextlib.suppress(httpx.HTTPError):
             found = httpx.post(url, content=body, timeout=5)
             if found.status_code in (200, 202):
-                return
-            if found.status_code == 410:  # acknowledged, forwarded, and sent once more
-                return
+                return True
+            if found.status_code == 410:  # kept or not: the answer may have been lost
+                return life.sort.is_sure
+            if found.status_code == 409 and not life.sort.is_sure:
+                return False
             if found.status_code not in (404, 503):
                 raise RuntimeError(f"{found.status_code}: {found.text}")
         time.sleep(0.01)
     raise RuntimeError("never acknowledged")
 
 
-def _manifest(life: Life) -> EpochManifest:
+def _manifest(life: Life, number: int) -> EpochManifest:
     keys = SigningKeys(life.run.invitation.leader, life.run.invitation.helper)
     until = time.monotonic() + LONGEST
     while time.monotonic() < until:
@@ -322,7 +405,8 @@ def _manifest(life: Life) -> EpochManifest:
             if found.status_code == 200:
                 read = SHUFFLE.read_manifest(found.content, keys)
                 assert isinstance(read, EpochManifest)
-                return read
+                if read.round == number:
+                    return read
         time.sleep(0.01)
     raise RuntimeError("no epoch was ever open")
 
@@ -332,7 +416,7 @@ def _participate(life: Life, passing: Callable[[str], None]) -> None:
     folder, own = life.place.folder / CLIENT, accepted_epoch.upload
 
     def sealed(messages: Sequence[bytes], manifest: EpochManifest) -> bytes:
-        _note(life.place.folder / "sealed", messages)
+        _note(life.place.folder / f"sealed-{manifest.round}", messages)
         return own(messages, manifest)
 
     accepted_epoch.upload = sealed
@@ -344,12 +428,14 @@ def _participate(life: Life, passing: Callable[[str], None]) -> None:
     with FederationClient(folder, sleep=quick, seconds=5.0) as client:
         _overhear(client, passing)
         for outcome in client.outcomes(now=True, every=0.02):
-            if outcome.kind in (Kind.SENT, Kind.OVER):
+            is_last = outcome.round == life.sort.epochs - 1
+            if outcome.kind is Kind.OVER or (outcome.kind is Kind.SENT and is_last):
                 return
             if outcome.kind in (Kind.REFUSED, Kind.DROPPED, Kind.GIVEN_UP):
-                if not _is_late(outcome.message):
+                if life.sort.is_sure and not _is_late(outcome.message):
                     raise RuntimeError(f"{outcome.kind}: {outcome.message}")
-                return
+                if is_last or not life.sort.is_sure:
+                    return
 
 
 def _is_late(message: str) -> bool:
@@ -419,28 +505,47 @@ def killed(
     """So many kills: who was killed where, in how many lives, and what was wrong."""
     draws, kills = random.Random(seed), Counter[tuple[str, str]]()
     place = RelayPlace.made_in(folder / "operators")
-    run = place.run(people=UPLOADS + 1, votes=VOTES, items=ITEMS, least=LEAST)
+    runs = {sort: sort.run(place) for sort in (ONE, TWO, WINDOW, FEW)}
     warm()
-    named = [(role, point) for role, points in POINTS.items() for point in points]
     wrong: list[str] = []
     lives = 0
     while kills.total() < times and len(wrong) < 3:
-        chosen = []
-        for _ in range(draws.randint(*AT_ONCE)):
-            if draws.random() < 0.4:
-                role = draws.choice([*POINTS])
-                chosen.append(Kill(role, MOMENT, after=draws.uniform(0, USUAL)))
-            else:
-                rare = min(named, key=lambda one: (kills[one], draws.random()))
-                role, point = rare if draws.random() < 0.5 else draws.choice(named)
-                passage = draws.randint(1, 2) if point.endswith("commit") else 1
-                chosen.append(Kill(role, point, passage))
-        life = Life(place.elsewhere(folder / str(lives)), run, lives + seed, chosen)
+        [sort] = draws.choices((ONE, TWO, WINDOW, FEW), (5, 3, 1, 1))
+        chosen = _chosen(sort, kills, draws)
+        own = place.elsewhere(folder / str(lives))
+        life = Life(own, runs[sort], lives + seed, chosen, sort)
         life.play()
         lives += 1
         kills.update((one.role, one.point) for one in life.fired)
-        wrong += [f"life {lives}: {one}" for one in life.wrong]
+        wrong += [f"life {lives} ({sort.name}): {one}" for one in life.wrong]
     return kills, lives, wrong
+
+
+def _chosen(
+    sort: Sort, kills: Counter[tuple[str, str]], draws: random.Random
+) -> list[Kill]:
+    """The kills of a life, of which rare ones are preferred."""
+    points = OF_FEW if sort is FEW else POINTS
+    named = [
+        (role, point)
+        for role, points_of in points.items()
+        for point in points_of
+        if sort is FEW or point != "destroying"
+    ]
+    chosen = []
+    for _ in range(draws.randint(*AT_ONCE)):
+        if draws.random() < 0.4:
+            role = draws.choice([*POINTS])
+            chosen.append(Kill(role, MOMENT, after=draws.uniform(0, USUAL)))
+            continue
+        rare = min(named, key=lambda one: (kills[one], draws.random()))
+        role, point = rare if draws.random() < 0.5 else draws.choice(named)
+        # The second passage of a point is that of a second epoch, if there is one.
+        is_often = point.endswith("commit") or sort.epochs > 1
+        chosen.append(Kill(role, point, draws.randint(1, 2) if is_often else 1))
+    if sort is FEW and draws.random() < 0.5:  # a rare life, and its only point
+        chosen.insert(0, Kill(RELAY, "destroying"))
+    return chosen
 
 
 if __name__ == "__main__":

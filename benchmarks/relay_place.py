@@ -72,7 +72,9 @@ class RelayPlace:
             intake=RelayIntakeLimits(linger=linger),
         )
 
-    def collector(self, *, poll: float = 0.02, processes: int = 2) -> CollectorSettings:
+    def collector(
+        self, *, poll: float = 0.02, processes: int = 2, window: int = 24 * 3600
+    ) -> CollectorSettings:
         """The settings of the collector."""
         return CollectorSettings(
             **self._of(COLLECTOR),  # type: ignore[arg-type]
@@ -84,10 +86,12 @@ class RelayPlace:
             private=f"{HOST}:{self.ports[3]}",
             page=f"{HOST}:0",
             processes=processes,
-            schedule=EpochSchedule(window=24 * 3600, poll=poll),
+            schedule=EpochSchedule(window=window, poll=poll),
         )
 
-    def run(self, *, people: int, votes: int, items: int, least: int) -> CollectedRun:
+    def run(
+        self, *, people: int, votes: int, items: int, least: int, rounds: int = 1
+    ) -> CollectedRun:
         """A run of FMF-LDP by votes over so many items."""
         made = check_experiment(
             {
@@ -101,7 +105,7 @@ class RelayPlace:
                     "delta": 1e-6,
                     "min_contributors": least,
                 },
-                "run": {"rounds": 1},
+                "run": {"rounds": rounds},
                 "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
             }
         )

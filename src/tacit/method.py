@@ -71,6 +71,7 @@ from tacit.privacy import (
     Privacy,
     Unprotected,
 )
+from tacit.privacy.privacy import Legal
 from tacit.release import Release
 from tacit.transport.channels import Delivery, RoundContext, Sum
 from tacit.transport.messages import (
@@ -269,6 +270,9 @@ class Method(ABC):
     mechanisms: ClassVar[Mechanisms] = {"none": Unprotected}
     """The names that `[privacy] mechanism` may have, and the field `privacy` then."""
 
+    needs_impressions: ClassVar[bool] = False
+    """Whether clients have nothing to say without slates that they were shown."""
+
     # server
 
     def calibrated(self, plan: Plan) -> Self:
@@ -303,6 +307,16 @@ class Method(ABC):
             server.plan.cohort_size,
             server.plan.population,
         )
+
+    def legal(
+        self, messages: Tree, plan: Plan, catalog: Catalog, *, phase: int
+    ) -> Legal:
+        """Which messages of a phase an honest client may have sent: by default all.
+
+        They have the declared layout already. Whoever reads single messages of
+        strangers leaves out the others before `aggregate`.
+        """
+        return np.ones(len(messages), bool)
 
     @abstractmethod
     def aggregate(
@@ -746,6 +760,14 @@ class SumMethod(Method):
             self.planned(server.plan),
             server.plan.population,
         )
+
+    @final
+    def legal(
+        self, messages: Tree, plan: Plan, catalog: Catalog, *, phase: int
+    ) -> Legal:
+        """Those that the protection of the phase may have made."""
+        now = self.phases(plan)[phase]
+        return self.privacy.legal(messages, now, slots=self.report_shape(now, catalog))
 
     @final
     def aggregate(

@@ -20,6 +20,8 @@ from tacit.errors import BadValue
 from tacit.release import EVERYONE, Release, View
 from tacit.sampling import Everyone, Groups, Sampler
 
+UPLOADS, TICKETS = "uploads", "tickets"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -38,6 +40,8 @@ class Plan:
     before: tuple[Release, ...] = ()  # made once, before the first round
     # of those contributors, how many may be one attacker's inventions
     assumed_sybils: int = 0
+    # what a relay counts as contributors: uploads of anybody, or one ticket per user
+    counted_by: str = UPLOADS
 
     def __post_init__(self) -> None:
         check.count(population=self.population, rounds=self.rounds)
@@ -56,6 +60,7 @@ class Plan:
                 f"population={self.population}"
             )
         check.at_least(1, min_contributors=self.min_contributors)
+        check.one_of([UPLOADS, TICKETS], counted_by=self.counted_by)
         check.not_negative(assumed_sybils=self.assumed_sybils)
         if self.assumed_sybils and self.assumed_sybils >= self.min_contributors:
             raise BadValue(
@@ -148,6 +153,8 @@ class Plan:
         for name in ("before", "target_view", "assumed_sybils"):
             if not getattr(self, name):
                 del fields[name]
+        if self.counted_by == UPLOADS:
+            del fields["counted_by"]
         text = json.dumps(fields, sort_keys=True, default=_plain)
         return hashlib.blake2b(text.encode(), digest_size=16).digest()
 

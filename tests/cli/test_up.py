@@ -93,6 +93,34 @@ def test_who_joins_a_trial_is_promised_nothing_against_its_machine(tacit, tmp_pa
         assert views["release"]["standing"] == "PROVEN"
 
 
+def test_over_a_relay_the_roles_are_relay_and_collector(experiment, tmp_path):
+    out = tmp_path / "relay"
+    command = ["up", str(experiment), "--out", str(out), "--port", "0", "--json"]
+    for change in (
+        *("privacy.mechanism=local_item", "privacy.channel=shuffle"),
+        "privacy.min_contributors=5",
+    ):
+        command += ["--set", change]
+    found = CliRunner().invoke(app, [*command, "--clients", "25"])
+    assert found.exit_code == 0, found.output + str(found.exception)
+    told = json.loads(found.stdout)
+    [one] = told["status"]["rounds"]
+    assert (one["state"], one["leaf"]) == ("done", "messages")
+    views = {line["view"]: line for line in told["epsilons"] if line["unit"] == "user"}
+    assert views["server"]["epsilon"] == views["collusion"]["epsilon"]
+    assert tomllib.loads((out / "relay.toml").read_text())["folder"] == "relay"
+    assert load(out / "collector" / "run").catalog
+    assert {*(path.name for path in out.glob("*.toml"))} == {
+        *("relay.toml", "collector.toml", "experiment.toml")
+    }
+
+
+def test_the_help_names_the_roles_of_both_channels():
+    said = " ".join(CliRunner().invoke(app, ["up", "--help"]).output.split())
+    for word in ("Leader, helper and coordinator", "relay and a collector", "shuffle"):
+        assert word in said
+
+
 def test_another_channel_is_refused_with_the_way_out(experiment, tmp_path):
     given = ["up", str(experiment), "--out", str(tmp_path / "f")]
     found = CliRunner().invoke(app, [*given, "--set", "privacy.channel=secure_sum"])

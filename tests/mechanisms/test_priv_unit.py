@@ -405,3 +405,19 @@ def test_too_many_numbers_for_their_epsilon_are_refused():
     for epsilon, dimension in ((1e-6, 5000), (1.0, 2**22 + 1)):
         with pytest.raises(BadValue, match="rounding"):
             PrivUnit(epsilon, dimension)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_no_report_is_longer_than_the_longest(monkeypatch, epsilon):
+    """Draws that would be are sent as zeros: one at the very edge is sent as it is."""
+    mechanism, keys = PrivUnit(epsilon, 3, 2.0), clients(0, 5)
+    edge = mechanism._farthest * mechanism.radius / mechanism.cap.gain
+    assert edge < mechanism.most_norm < 1.00001 * edge
+    for along in (mechanism._farthest - 0.01, mechanism._farthest + 0.01):
+        monkeypatch.setattr(priv_unit, "normal", lambda keys, n: np.zeros((5, n)))
+        monkeypatch.setattr(
+            priv_unit, "_along", lambda cap, keys, along=along: np.full(5, along)
+        )
+        norms = np.linalg.norm(mechanism.privatize(np.ones((5, 3)), keys), axis=1)
+        assert (norms <= mechanism.most_norm).all()
+        assert norms.any() == (along < mechanism._farthest)

@@ -479,3 +479,63 @@ def test_an_update_of_nothing_is_a_legal_report():
     reports = made.method.privatize(broadcast, clients, empty, keys)
     assert not reports.tree["sizes"].any()
     assert reports.tree["interests"].sum() == 1
+
+
+# --- reports of strangers -------------------------------------------------------------
+
+
+def honest(**changes):
+    """Real reports, the plan and the catalog they are for."""
+    method = PrivateRecLocal(**{**SMALL, **changes}, privacy=LocalClicks(2.0))
+    made = simulation(method)
+    state, keys = made.start(), Key.from_seed(1).each(np.arange(len(made.shards)))
+    broadcast = method.broadcast(state.server)
+    _, reports, _ = participate(
+        method, broadcast, state.clients, made.shards, keys, ledger=Unmetered()
+    )
+    return method, made, reports.tree
+
+
+@pytest.mark.parametrize("changes", [{}, {"negatives": 2}, {"attention_share": 0.0}])
+def test_every_honest_report_is_legal(changes):
+    method, made, tree = honest(**changes)
+    assert method.legal(tree, made.plan, made.catalog, phase=0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        ("sizes", (0, 0), 9),  # more than most_shown
+        ("sizes", (0, 0), -1),
+        ("sizes", (0, 0), 0),
+        ("candidates", (0, 0, 0), 2**31 - 1),
+        ("candidates", (0, 0, 0), 0),
+        ("candidates", (0, 0, 1), None),  # the first item again
+        ("interests", (0, 0), 3e38),
+        ("interests", (0, slice(None)), 1.0),
+        ("interests", (0, slice(None)), 0.0),
+    ],
+)
+def test_a_report_that_no_client_makes_is_not(name, at, value):
+    method, made, tree = honest()
+    arrays = {one: tree[one].copy() for one in tree.leaves}
+    some = np.flatnonzero(arrays["sizes"][:, 0] > 1)[0]
+    arrays = {one: values[[some]] for one, values in arrays.items()}
+    found = arrays["candidates"][0, 0, 0] if value is None else value
+    arrays[name][at] = found
+    fine = method.legal(Tree.dense(**arrays), made.plan, made.catalog, phase=0)
+    assert fine.tolist() == [False]
+
+
+def test_more_reports_than_were_agreed_are_all_kept():
+    """Clients that report oftener than once end no run."""
+    _, _, tree = honest()
+    memory = {
+        name: np.zeros((3, *tree[name].shape[1:]), tree[name].dtype)
+        for name in tree.leaves
+    }
+    kept = StoredReports().added(memory, Unlinked(tree, len(tree)))
+    wide = np.concatenate(
+        [tree[name].reshape(len(tree), -1) for name in tree.leaves], axis=1
+    )
+    assert len(kept["sizes"]) == max(3, np.count_nonzero(wide.any(axis=1))) > 3

@@ -208,3 +208,11 @@ def test_more_votes_than_coordinates_are_refused_before_anybody_is_asked():
 def test_votes_have_no_one_variance():
     with pytest.raises(Refused, match="votes"):
         LocalBits(1.0, 3).variance(PHASE, users=9.0, size=SIZE)
+
+
+def test_a_vote_for_no_coordinate_is_not_legal():
+    votes = np.int32([1, -1, SIZE, -SIZE, 0, SIZE + 1, -SIZE - 1, -(2**31)])
+    found = LocalBits(epsilon=1.0, votes=VOTES).legal(
+        Tree.dense(votes=votes), PHASE, slots=SLOTS
+    )
+    assert found.tolist() == [True] * 4 + [False] * 4

@@ -97,3 +97,9 @@ def test_what_is_refused():
         LocalItem().releases(Plan(10), (PHASE,))
     with pytest.raises(Refused, match="one randomised item"):
         LocalItem(epsilon=1.0).variance(PHASE, users=9.0, size=5)
+
+
+def test_only_one_item_named_once_is_legal():
+    rows = np.uint8([[0, 1, 0], [0, 0, 0], [0, 255, 0], [1, 1, 0], [1, 0, 2]])
+    found = LocalItem(epsilon=1.0).legal(Tree.dense(votes=rows), PHASE, slots=SLOTS)
+    assert found.tolist() == [True, False, False, False, False]

@@ -147,3 +147,16 @@ def test_what_is_not_set_is_asked_for():
         LocalPrivUnit().releases(Plan(10), (COUNTS,))
     with pytest.raises(BadValue, match="target_epsilon"):
         LocalPrivUnit().calibrated(Plan(10), (COUNTS,))
+
+
+def test_a_vector_is_legal_up_to_the_longest_that_is_sent():
+    """Every honest one is; the bound is exact, and reached by no more than it."""
+    privacy = LocalPrivUnit(epsilon=3.0, clip=1.5)
+    assert privacy.legal(said(privacy, updates()), PHASE, slots=SLOTS).all()
+    most = PrivUnit(3.0, 17, 1.5).most_norm
+    first = np.float32([most / 1.001, most * 1.001, 3e38, 0.0])
+    rows = np.zeros((4, 17), np.float32)
+    rows[:, 0] = first
+    tree = Tree.dense(w=rows[:, :12], b=rows[:, 12:])
+    found = privacy.legal(tree, PHASE, slots=SLOTS)
+    assert found.tolist() == [True, False, False, True]

@@ -61,3 +61,26 @@ def relay_tickets(
         console.print_json({"tickets": made})
         return
     console.tell(made)
+
+
+def relay_destroy(
+    config: Config,
+    run: Annotated[
+        str, typer.Option(help="The run, as the relay's page has it: its first digits.")
+    ],
+    round: Annotated[int, typer.Option(min=0, help="The number of the round.")],
+    json: Json = False,
+) -> None:
+    """Destroy all reports of one round of a relay that is running.
+
+    For a round that its collector never takes. Nothing of it is forwarded any more, and
+    its collector voids it. Users have spent their budget on it nevertheless.
+    """
+    with needs_extra():
+        from tacit.service.relay.destroying import destroy
+        from tacit.service.relay.settings import read_relay
+    state = destroy(read_relay(config), run, round)
+    if json:
+        console.print_json({"run": run, "round": round, "state": state})
+        return
+    console.note(f"round {round} of run {run} is {state}")

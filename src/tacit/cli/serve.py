@@ -164,5 +164,6 @@ for _command in (
     relay.relay,
     relay.collector,
     relay.relay_tickets,
+    relay.relay_destroy,
 ):
     app.command()(_command)

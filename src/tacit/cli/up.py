@@ -56,7 +56,9 @@ def up(
     port: Annotated[
         int,
         typer.Option(
-            min=0, max=65535, help="The port of the coordinator; 0 takes a free one."
+            min=0,
+            max=65535,
+            help="The port of the coordinator, or collector; 0 takes a free one.",
         ),
     ] = 8000,
     once: Annotated[
@@ -66,12 +68,13 @@ def up(
     changes: Changes = [],  # noqa: B006
     json: Json = False,
 ) -> None:
-    """Run a whole federation on this machine: two aggregators, clients, a model.
+    """Run a whole federation on this machine: two operators, clients, a model.
 
-    Leader, helper and coordinator are processes of their own; simulated clients seal
-    their reports and send them over HTTP. When the model is published, its address is
+    Leader, helper and coordinator are processes of their own; over the channel shuffle
+    a relay and a collector are. Simulated clients seal their reports and send them
+    over HTTP. When the model is published, its address is
     printed, and real clients can join and rank with it. It is a trial: one machine
-    holds both halves of every report, and the statements say so. DIR has the settings
+    is both operators, and the statements say so. DIR has the settings
     files of all roles, as two operators would have them.
 
     Example: tacit up --out federation

@@ -217,6 +217,7 @@ def planned(
         if privacy.min_contributors == "all"
         else privacy.min_contributors,
         assumed_sybils=privacy.assumed_sybils,
+        counted_by=privacy.counted_by,
     )
     if experiment.selection is not None:  # calibration must leave room for its cost
         plan = replace(plan, before=(set_of_items(plan, experiment.selection.event),))

@@ -195,6 +195,8 @@ class PrivacySettings:
     min_contributors: int | Literal["all"] = 1
     # of them, how many may be one attacker's: the shuffler's line is for the others
     assumed_sybils: int = 0
+    # what a real relay counts: uploads of anybody, or tickets that it gave one per user
+    counted_by: Literal["uploads", "tickets"] = "uploads"
     contact: str | None = None  # who answers questions; stands on the privacy card
 
     def __post_init__(self) -> None:
@@ -203,6 +205,7 @@ class PrivacySettings:
         if self.min_contributors != "all":
             check.at_least(1, min_contributors=self.min_contributors)
         check.not_negative(assumed_sybils=self.assumed_sybils)
+        check.one_of(("uploads", "tickets"), counted_by=self.counted_by)
         if self.delta is not None:
             check.fraction(delta=self.delta)
         self._check_groups()

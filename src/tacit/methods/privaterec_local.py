@@ -78,6 +78,7 @@ from tacit.models.news_vectors import described_by, news_vectors
 from tacit.models.public_interests import attention, marked, public_interests
 from tacit.models.reported_clicks import ClickModel, Prior, ReportedClicks, fit, lies
 from tacit.privacy import UNPROTECTED, LocalClicks, LocalNoisyClicks
+from tacit.privacy.privacy import Legal
 from tacit.release import Release
 from tacit.transport.channels import Delivery, Each, RoundContext, Unlinked
 from tacit.transport.messages import BroadcastLayout, Layout, Reports
@@ -97,6 +98,8 @@ class PrivateRecLocal(Method):
         "local": LocalClicks,
         "local_laplace": LocalNoisyClicks,
     }
+
+    needs_impressions: ClassVar[bool] = True
 
     # public vectors
     content: tuple[str, ...] = ("title_vector",)  # features; `title`: words of titles
@@ -179,6 +182,22 @@ class PrivateRecLocal(Method):
     def aggregators(self, plan: Plan) -> tuple[StoredReports, ...]:
         """An aggregator that keeps every report."""
         return (StoredReports(),)
+
+    def legal(
+        self, messages: Tree, plan: Plan, catalog: Catalog, *, phase: int
+    ) -> Legal:
+        """Slates that may have been shown, with distinct items, and one interest."""
+        arrays = {name: messages[name] for name in messages.leaves}
+        is_none = (arrays["sizes"] == 0) & ~arrays["candidates"].any(axis=2)
+        is_slate = _is_legal(arrays, len(catalog))
+        is_slate &= arrays["sizes"] <= self.most_shown
+        counts = (arrays["candidates"] > 0).sum(axis=2)
+        is_slate &= counts == np.minimum(arrays["sizes"], self._width)
+        is_slate &= _is_packed(arrays["candidates"])
+        fine = (is_none | is_slate).all(axis=1)
+        if self.attention_share and isinstance(self.privacy, LocalClicks):
+            fine &= self.privacy.are_interests(arrays["interests"])
+        return np.asarray(fine)
 
     def aggregate(
         self, server: Server, delivery: Delivery, context: RoundContext
@@ -447,9 +466,13 @@ class StoredReports:
         wide = np.concatenate(columns, axis=1)
         some = np.flatnonzero(wide.any(axis=1))
         order = some[np.lexsort(wide[some].T)]
-        kept = {name: np.zeros_like(old) for name, old in memory.items()}
-        for name, values in found.items():
-            kept[name][: len(order)] = values[order]
+        kept = {}
+        for name, old in memory.items():
+            # More than there is room for: clients that report oftener than was agreed.
+            # Which of them are those, nobody knows, so nobody is left out.
+            rows = max(len(old), len(order))
+            kept[name] = np.zeros((rows, *old.shape[1:]), old.dtype)
+            kept[name][: len(order)] = found[name][order]
         return kept
 
 
@@ -487,6 +510,16 @@ def _click(
     # Draws are below one: a clicked item comes before all others.
     order = np.lexsort((draws + clicked, shown.owners))
     return np.asarray(order[shown.offsets[1:] - 1] - shown.offsets[:-1])
+
+
+def _is_packed(
+    sent: Int32[np.ndarray, "reports slates items"],
+) -> Bool[np.ndarray, "reports slates"]:
+    """Which lists have each item once, and zeros at the end alone."""
+    ordered = np.sort(sent, axis=2)
+    repeats = (ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] != 0)
+    gaps = (sent[..., :-1] == 0) & (sent[..., 1:] != 0)
+    return np.asarray(~(repeats | gaps).any(axis=2))
 
 
 def _is_legal(memory: Arrays, n_items: int) -> Bool[np.ndarray, "reports slates"]:

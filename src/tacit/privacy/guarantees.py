@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tacit.errors import Refused
-from tacit.plans import Plan
+from tacit.plans import TICKETS, Plan
 from tacit.release import (
     CELLS,
     EVERYONE,
@@ -138,7 +138,8 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
         seen,
         Adjacency.REPLACE_ONE,
         "a relay that does not side with the server; at least "
-        f"{plan.least_honest} honest clients in every round{_sybils(plan)}",
+        f"{plan.least_honest} honest clients in every round{_sybils(plan)}"
+        f"; {_counted(plan)}",
         each=each,
     )
     return {
@@ -154,6 +155,14 @@ def _sybils(plan: Plan) -> str:
         f", which are {plan.min_contributors} less {plan.assumed_sybils} that may be "
         "an attacker's"
     )
+
+
+def _counted(plan: Plan) -> str:
+    """What makes the number of uploads that a relay counts one of clients."""
+    if plan.counted_by == TICKETS:
+        return "the relay hands out one ticket per user, and asks for it"
+    most = f"no more than {plan.assumed_sybils}" if plan.assumed_sybils else "none"
+    return f"{most} of the uploads that the relay counts are invented"
 
 
 def set_of_items(plan: Plan, event: DpEvent) -> Release:

@@ -34,7 +34,7 @@ from tacit.phase import Phase, check_clip
 from tacit.plans import Plan
 from tacit.privacy.budgets import LocalBudget, given
 from tacit.privacy.guarantees import shuffled
-from tacit.privacy.privacy import Codes, Privacy, Slots, release
+from tacit.privacy.privacy import Codes, Legal, Privacy, Slots, release
 from tacit.release import EVERYONE, Release
 from tacit.transport.channels import Delivery, RoundContext
 from tacit.transport.messages import Layout, Slot
@@ -126,6 +126,13 @@ class LocalBits(Privacy):
         return Tree.dense(coordinates=at, values=np.zeros(at.shape))
 
     # server
+
+    def legal(self, messages: Tree, phase: Phase, *, slots: Slots) -> Legal:
+        """Those that vote about a coordinate: a bit for one of them, and no more."""
+        [report] = slots.values()
+        most, votes = math.prod(report.shape), messages[VOTES]
+        fine = (votes != 0) & (votes >= -most) & (votes <= most)
+        return np.asarray(fine.reshape(len(messages), -1).all(axis=1))
 
     def aggregator(self, wanted: Aggregator) -> Aggregator:
         """An aggregator that counts votes, whatever the method wants."""

@@ -34,7 +34,7 @@ from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import local
 from tacit.privacy.local_report import LocalReport
-from tacit.privacy.privacy import Codes, release
+from tacit.privacy.privacy import Codes, Legal, release
 from tacit.release import EVERYONE, Release
 from tacit.tree import Arrays, Tree
 
@@ -99,6 +99,11 @@ class LocalClicks(LocalReport):
         how = self._response(share, said.shape[1])
         return expected_after_response(said, keep=how.keep, other=how.other)
 
+    def are_interests(self, said: Float[ndarray, "reports interests"]) -> Legal:
+        """Which rows name one interest, once."""
+        is_marked = said == 1
+        return (is_marked.sum(axis=1) == 1) & (is_marked | (said == 0)).all(axis=1)
+
     # details
 
     def _share(self, share: float) -> float:
@@ -123,6 +128,13 @@ class LocalNoisyClicks(LocalClicks):
         """The attention with noise on every weight."""
         noisy = self._laplace(share, attention.shape[1]).noisy(attention, keys)
         return noisy.astype("float32")
+
+    def are_interests(self, said: Float[ndarray, "reports interests"]) -> Legal:
+        """Refused: noise has no longest draw, so nobody can say what is too much."""
+        raise Refused(
+            "Laplace noise may be of any size, so a message that is a lie cannot be "
+            "told; use mechanism = 'local'"
+        )
 
     def expected(
         self, said: Float[ndarray, "reports interests"], *, share: float

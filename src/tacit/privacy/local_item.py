@@ -23,7 +23,7 @@ from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import shuffled
 from tacit.privacy.local_priv_unit import LocalPrivUnit
-from tacit.privacy.privacy import Codes, Slots, release
+from tacit.privacy.privacy import Codes, Legal, Slots, release
 from tacit.release import EVERYONE, Release
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Arrays, Tree
@@ -72,6 +72,13 @@ class LocalItem(LocalPrivUnit):
         votes = np.zeros(held.shape, np.uint8)
         votes[np.arange(len(said)), said] = 1
         return Tree.dense(**{name: votes})
+
+    def legal(self, messages: Tree, phase: Phase, *, slots: Slots) -> Legal:
+        """Those that name one item, once."""
+        [leaf] = messages.leaves.values()
+        votes = leaf.dense().values.reshape(len(messages), -1)
+        is_marked = votes == 1
+        return (is_marked.sum(axis=1) == 1) & (is_marked | (votes == 0)).all(axis=1)
 
     def variance(self, phase: Phase, *, users: float, size: int) -> float:
         """Refused: counts of single items are not a sum of vectors with noise."""

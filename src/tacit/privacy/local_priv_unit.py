@@ -27,7 +27,7 @@ from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import shuffled
 from tacit.privacy.local_report import LocalReport
-from tacit.privacy.privacy import Codes, Slots, release
+from tacit.privacy.privacy import Codes, Legal, Slots, release
 from tacit.release import EVERYONE, Release
 from tacit.sampling import Once
 from tacit.transport.channels import Delivery, Each, RoundContext, Sum, Unlinked
@@ -99,6 +99,19 @@ class LocalPrivUnit(LocalReport):
         return Tree.dense(**dict(zip(flat, parts, strict=True)))
 
     # server
+
+    def legal(self, messages: Tree, phase: Phase, *, slots: Slots) -> Legal:
+        """Those whose vector is no longer than any that a client sends.
+
+        The bound is exact: a client sends zeros in place of a longer one.
+        """
+        square = np.zeros(len(messages))
+        for leaf in messages.leaves.values():
+            values = leaf.dense().values.reshape(len(messages), -1).astype(np.float64)
+            square += np.einsum("md,md->m", values, values)
+        size = sum(_size(slot) for slot in slots.values())
+        # Not "longer": of a number that is none, every comparison is false.
+        return square <= self._mechanism(phase, size).most_norm ** 2
 
     def aggregator(self, wanted: Aggregator) -> Aggregator:
         """A sum, over whichever channel it is delivered."""

@@ -2,7 +2,8 @@
 
     client    report         what leaves, of what the client computed
     channel   mechanism      bounds and noise of a sum; None where clients do it all
-    server    total          what the delivery says about the sum
+    server    legal          which messages an honest client may have sent
+              total          what the delivery says about the sum
               told, after    what a broadcast adds, and how it moves (an adaptive clip)
               planned, variance   how many reports a cohort adds up to, and its noise
     account   calibrated, releases
@@ -19,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 
 from tacit.aggregation.mean import Aggregator
 from tacit.keys import Keys
@@ -33,6 +34,7 @@ from tacit.transport.messages import Layout, PublicSlot, Slot, zeros
 from tacit.tree import Array, Arrays, Tree
 
 Slots = Mapping[str, Slot]  # the leaves of a method's reports, before any protection
+Legal = Bool[np.ndarray, "messages"]  # which of them an honest client may have sent
 Codes = Int64[np.ndarray, "clients"]  # index of each client's group in `plan.groups`
 
 SEEN_BY = "server, and everyone through the model"
@@ -96,6 +98,14 @@ class Privacy(ABC):
     def mechanism(self, phase: Phase, told: Arrays) -> SumMechanism | None:
         """What bounds the reports of a sum and adds noise to it; by default nothing."""
         return None
+
+    def legal(self, messages: Tree, phase: Phase, *, slots: Slots) -> Legal:
+        """Which messages an honest client may have sent; axis 0 is the message.
+
+        They have the layout of the phase already. A server that reads single messages
+        leaves out the others, so that a liar weighs no more than an honest client can.
+        """
+        return np.ones(len(messages), bool)
 
     def aggregator(self, wanted: Aggregator) -> Aggregator:
         """What reads the delivery: the one that the method wants, if it can."""

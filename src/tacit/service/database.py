@@ -39,7 +39,7 @@ _OWN = """
 CREATE TABLE service (role TEXT NOT NULL, anchor TEXT NOT NULL, mark TEXT NOT NULL,
     starts INTEGER NOT NULL);
 """
-_PATIENCE = 30  # seconds to wait for another process that writes
+PATIENCE = 30  # seconds to wait for another process that writes
 
 
 class Database:
@@ -63,7 +63,7 @@ class Database:
         with told(path):
             # Closed by whoever made it, in whichever thread: one at a time uses it.
             self._file = sqlite3.connect(
-                path, isolation_level=None, timeout=_PATIENCE, check_same_thread=False
+                path, isolation_level=None, timeout=PATIENCE, check_same_thread=False
             )
             self._file.executescript(_SETTINGS)
             self._make(tables, format)

@@ -5,6 +5,7 @@ Also `tacit.service.federation.invited_run`, which has the files of every such r
 
 import numpy as np
 import pytest
+from methods.test_privaterec import described
 from service.federation.services import catalog
 from service.relay.places import GRAM, Place, experiment
 
@@ -55,6 +56,28 @@ class TestStatements:
         assert "1200 honest clients" in cell.assumes
         assert "2000 less 800" in cell.assumes
         assert cell.adjacency is Adjacency.REPLACE_ONE
+
+    def test_the_line_says_what_makes_uploads_users(self, place):
+        """The figure is the same: what is assumed for it is not."""
+
+        def said(**privacy):
+            run = the_run(place, **privacy)
+            [release] = run.assembled.simulation.releases
+            return release.cells[Unit.USER, View.SERVER].assumes, epsilons(run)
+
+        plain, own = said()
+        assert "none of the uploads that the relay counts are invented" in plain
+        some, _ = said(assumed_sybils=7)
+        assert "no more than 7 of the uploads" in some
+        tickets, same = said(counted_by="tickets")
+        assert "one ticket per user" in tickets
+        assert "invented" not in tickets
+        assert own == same
+
+    def test_clients_agree_to_what_is_counted(self, place):
+        made = the_run(place, counted_by="tickets").invitation
+        assert made.run != the_run(place).invitation.run
+        assert Invitation.decode(made.encode()).plan.counted_by == "tickets"
 
     def test_on_one_machine_the_server_sees_what_both_see(self, place):
         found = epsilons(the_run(place, one_machine=True))
@@ -114,3 +137,12 @@ def test_the_server_is_on_the_disk_as_it_was(place, changes):
     assert found.memory.keys() == server.memory.keys()
     with pytest.raises(BadMessage, match="cannot be read"):
         run.from_bytes(b"x", round=0)
+
+
+def test_a_method_that_real_clients_have_nothing_for_is_refused(place):
+    """PrivateRec's local reports are about slates, and a history file has none."""
+    method = {"name": "privaterec_local", "dimensions": None, "interests": 2}
+    privacy = {"mechanism": "local", "epsilon": 4.0, "votes": None}
+    changes = experiment(method=method, privacy=privacy)
+    with pytest.raises(Refused, match="history of a real client has none"):
+        run_of(changes, described(15), place.collector())

@@ -5,8 +5,9 @@ Its relay is played here: it answers what the test says, and shuffles nothing.
 
 import sqlite3
 import stat
+import threading
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from tacit.service.relay.collector import FILE_NAME, Collector, EpochSchedule
 from tacit.service.relay.manifest import read_manifest
 from tacit.service.relay.relay import EpochSigner, Status
 from tacit.service.relay.services import _signer
-from tacit.service.relay.uploads import Upload
+from tacit.service.relay.uploads import Upload, upload
 from tacit.service.signed_document import signature
 
 USERS = 6
@@ -57,6 +58,8 @@ class PlayedRelay:
 class World:
     """A collector whose first epoch is open, and uploads of six clients."""
 
+    free_bytes = 0
+
     def __init__(self, folder, made=None):
         self.place = Place(folder)
         self.run = self.place.run(made or experiment(run={"rounds": 2}))
@@ -72,6 +75,7 @@ class World:
             relay_url="http://relay.invalid",
             signer=_signer(self.place.collector()),
             schedule=EpochSchedule(window=600),
+            free_bytes=self.free_bytes,
         )
 
     def again(self):
@@ -221,6 +225,98 @@ class TestBatches:
         assert world.collector.epochs()[0].messages == 6 * USERS
 
 
+def test_what_is_stored_does_not_say_which_messages_came_together(world):
+    """Batches as the relay sent them, and no column that could hold more."""
+    uploads = world.uploads()
+    batches = world.batches(uploads)
+    for one in batches.items():
+        world.collector.take(*one)
+    world.close(USERS, batches)
+    with closing(sqlite3.connect(world.place.folder / "collector" / FILE_NAME)) as file:
+        tables = [n for (n,) in file.execute("SELECT name FROM sqlite_schema")]
+        columns = {
+            name: [row[1] for row in file.execute(f"PRAGMA table_info({name})")]
+            for name in tables
+            if not name.startswith("sqlite_")
+        }
+        kept = {id_: body for _, id_, _, body in file.execute("SELECT * FROM batches")}
+    assert kept == batches
+    assert columns == {
+        "service": ["role", "anchor", "mark", "starts"],
+        "run": ["name", "invitation", "is_published", "is_retired"],
+        "batches": ["epoch", "batch", "count", "body"],
+        "epochs": [
+            *("number", "state", "document", "signed", "broadcast", "uploads"),
+            *("closing", "messages", "dropped", "learnt", "why"),
+        ],
+    }
+    folder = world.place.folder / "collector"
+    for path in (one for one in folder.rglob("*") if one.is_file()):
+        content = path.read_bytes()
+        assert not any(one.digest in content for one in uploads), path
+    world.step_to("done")
+    for path in (one for one in folder.rglob("*") if one.is_file()):
+        content = path.read_bytes()
+        assert not any(m in content for one in uploads for m in one.sealed), path
+
+
+def test_no_more_is_taken_than_an_epoch_can_have(world):
+    """Twice everybody's: a relay that was killed may have left some behind."""
+    manifest = world.manifest
+    whole = manifest.most_uploads * manifest.reports_per_user
+    body = batch_body(manifest.round_id, [bytes(56)] * whole)
+    for n in range(2):
+        assert world.collector.take(bytes([n]) * 16, body) == 201
+    one = batch_body(manifest.round_id, [bytes(56)])
+    assert status(world.collector.take, b"\2" * 16, one) == 409
+
+
+def test_a_full_disk_is_told_to_come_again(world):
+    world.collector.free_bytes = 2**62
+    [(id_, body), *_] = world.batches(world.uploads()).items()
+    assert status(world.collector.take, id_, body) == 503
+    world.collector.free_bytes = 0
+    assert world.collector.take(id_, body) == 201
+
+
+def test_of_what_was_learnt_the_last_is_kept_and_little_is_read(world):
+    """Every batch looks at the epochs: their models and broadcasts stay on the disk."""
+    for number in range(2):
+        world.all_of()
+        world.step_to("done")
+        row = world.collector.epochs()[number]
+        assert not any(
+            isinstance(v, bytes) and len(v) > 5000 for v in vars(row).values()
+        )
+        assert len(world.collector.public.broadcasts) == 1
+        if not number:
+            world.again()
+            world.collector.step()
+            world.step_to("open")
+    with closing(sqlite3.connect(world.place.folder / "collector" / FILE_NAME)) as file:
+        kept = [*file.execute("SELECT learnt IS NULL FROM epochs ORDER BY number")]
+    assert kept == [(1,), (0,)]
+    world.again()
+    for _ in range(3):
+        world.collector.step()
+    assert world.collector.is_published
+
+
+def test_a_run_that_is_retired_while_it_folds_stays_retired(world):
+    real = world.run.next
+
+    def slowly(*args, **kwargs):
+        world.collector.retire()
+        return real(*args, **kwargs)
+
+    object.__setattr__(world.run, "next", slowly)
+    world.all_of()
+    world.collector.step()
+    assert world.state == "voiding"
+    world.step_to("void")
+    assert world.collector.epochs()[0].why == "the run was retired"
+
+
 class TestClosing:
     def test_a_batch_of_one_victim_is_not_read(self, world):
         """A relay that forwards too few breaks what both have signed."""
@@ -238,6 +334,13 @@ class TestClosing:
         some = dict([*batches.items()][:2])
         assert status(world.close, USERS, some) == 409
 
+    def test_no_epoch_has_more_than_everybodys_uploads(self, world):
+        n = world.manifest.most_uploads + 1
+        seals = [n.to_bytes(4, "big") * 14 for n in range(6 * n)]
+        world.collector.take(bytes(16), batch_body(world.manifest.round_id, seals))
+        assert status(world.close, n, {bytes(16): b""}) == 409
+        assert world.state == "open"
+
     def test_missing_batches_and_other_closings_are_refused(self, world):
         assert status(world.close, USERS, {bytes(16): b""}) == 409
         batches = world.all_of()
@@ -248,7 +351,12 @@ class TestClosing:
         assert status(world.collector.close_epoch, bytes(32), some) == 404
 
     @pytest.mark.parametrize(
-        ("state", "why"), [("destroyed", "too few"), ("forwarded", "not here")]
+        ("state", "why"),
+        [
+            ("destroyed", "too few"),
+            ("void", "put back from a backup"),
+            ("forwarded", "not here"),
+        ],
     )
     def test_what_the_relay_destroyed_or_lost_is_void(self, world, state, why):
         world.relay.said = Status(state, None)
@@ -276,6 +384,92 @@ def test_messages_that_do_not_open_are_left_out_and_counted(world):
     world.step_to("folded")
     row = world.collector.epochs()[0]
     assert (row.messages, row.dropped) == (6 * USERS - 1, 1)
+
+
+def lies(world, *rows):
+    """Uploads of liars beside those of honest clients, in one epoch that is closed."""
+    manifest, uploads = world.manifest, world.uploads()
+    for row in rows:
+        body = upload([row] * manifest.reports_per_user, manifest)
+        uploads.append(Upload.read(body, manifest))
+    batches = world.batches(uploads)
+    for one in batches.items():
+        world.collector.take(*one)
+    assert world.close(len(uploads), batches) == 200
+
+
+ITEM = {"mechanism": "local_item", "votes": None}
+WHOLE = {"mechanism": "local", "epsilon": 4.0, "votes": None}
+
+
+@pytest.mark.parametrize(
+    ("method", "privacy", "lie"),
+    [
+        ({"name": "gram", "head": 5}, WHOLE, np.float32(3e38)),
+        ({"name": "fmf_ldp", "factors": 2}, WHOLE, np.float32(3e38)),
+        ({"name": "fmf_ldp", "factors": 2}, WHOLE, np.float32(1e6)),
+        ({"name": "federated_popularity"}, ITEM, np.uint8(255)),
+        ({"name": "fmf_ldp", "factors": 2}, {}, np.int32(31)),
+    ],
+)
+def test_one_liar_ends_no_run_and_moves_no_model(tmp_path, method, privacy, lie):
+    """A message that no mechanism makes counts as none, whatever it says."""
+    made = experiment(method=method, privacy=privacy, run={"rounds": 2})
+    world = World(tmp_path, made)
+    with closing(world.collector):
+        form = world.run.form(world.run.start)
+        told = np.zeros(form.content_bytes // lie.dtype.itemsize, lie.dtype)
+        told[0] = lie
+        lies(world, told.tobytes().ljust(form.message_bytes, b"\0"))
+        world.step_to("folded")
+        row = world.collector.epochs()[0]
+        assert (row.messages, row.dropped) == (USERS * form.count, form.count)
+
+
+def test_an_epoch_that_cannot_be_aggregated_is_void_and_says_the_type(world):
+    def failing(*args, **kwargs):
+        raise ValueError("canary 4711")
+
+    object.__setattr__(world.run, "next", failing)
+    world.all_of()
+    world.step_to("void")
+    why = world.collector.epochs()[0].why
+    assert "ValueError" in why
+    assert "4711" not in why
+
+
+def test_a_model_that_no_client_would_answer_is_void(world):
+    """Whatever the messages: the broadcast is held against the declared layout."""
+    method = type(world.run.invitation.method)
+    real = method.learn
+
+    def learn(self, server, phase, total):
+        after = real(self, server, phase, total)
+        return replace(after, weights={n: v * np.inf for n, v in after.weights.items()})
+
+    with pytest.MonkeyPatch.context() as patch, np.errstate(invalid="ignore"):
+        patch.setattr(method, "learn", learn)
+        world.all_of()
+        world.step_to("void")
+    assert "BadMessage" in world.collector.epochs()[0].why
+
+
+def test_a_failure_of_any_kind_is_told_and_tried_again(world, caplog):
+    """The thread goes on; neither page nor log has the words of the failure."""
+    stop, tries = threading.Event(), []
+
+    def step():
+        tries.append(world.collector.trouble)
+        if len(tries) == 2:
+            stop.set()
+        raise ValueError("canary 4711")
+
+    world.collector.step = step
+    stop.wait = lambda seconds: None
+    world.collector.play(stop=stop)
+    assert tries == ["", "a failure: ValueError"]
+    assert "ValueError" in caplog.text
+    assert "4711" not in caplog.text
 
 
 def test_an_epoch_without_any_sound_message_is_void(world):

@@ -10,6 +10,7 @@ Also `tacit.service.federation.wires`: the same clients speak over either channe
 """
 
 import sqlite3
+import time
 from contextlib import closing
 
 import httpx
@@ -23,6 +24,7 @@ from tacit.experiment.saved_run import SavedRun
 from tacit.keys import Key
 from tacit.method import Unmetered, enrol, participate
 from tacit.sampling import Draw
+from tacit.service.federation import client as client_module
 from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.history_file import History
 from tacit.service.federation.simulated_clients import SimulatedClients
@@ -54,6 +56,13 @@ def test_votes_of_everybody_become_a_published_model(tmp_path):
 
 def answered(place, run, held, key, *, window=600):
     """What the collector has learnt after each epoch, from clients with this key."""
+    found, write = [], run.to_bytes
+
+    def kept(server):
+        found.append(write(server))
+        return found[-1]
+
+    object.__setattr__(run, "to_bytes", kept)  # it keeps the last one only
     with both(place, run, window=window) as urls:
         many = SimulatedClients(urls.public, run.invitation, held, key)
         for _ in range(run.invitation.plan.rounds):
@@ -61,13 +70,10 @@ def answered(place, run, held, key, *, window=600):
             assert counts.delivered == counts.clients
         model = f"{urls.public}/v1/model"
         patiently(lambda: httpx.get(model).status_code == 200, seconds=600)
-    return learnt(place)
-
-
-def learnt(place) -> list[bytes]:
     with closing(sqlite3.connect(place.folder / "collector" / FILE_NAME)) as file:
-        query = "SELECT learnt FROM epochs ORDER BY number"
-        return [one for (one,) in file.execute(query)]
+        rows = [*file.execute("SELECT learnt FROM epochs ORDER BY number")]
+    assert rows == [(None,)] * (len(found) - 1) + [(found[-1],)]
+    return found
 
 
 def played(run, held, key, *, chunk=None):
@@ -169,6 +175,49 @@ def test_clients_that_report_once_draw_their_round_by_themselves(tmp_path):
     )
     found = answered(place, run, held, key, window=2)
     assert_equal(run, found, held, key, is_whole=False)
+
+
+@pytest.mark.parametrize("now", [False, True])
+def test_what_is_fetched_does_not_tell_who_reports(tmp_path, monkeypatch, now):
+    """A client whose round it is and one whose round it is not ask for the same.
+
+    They ask for it once, and are silent until a report would be sent.
+    """
+    place = Place(tmp_path)
+    run = place.run(experiment(**POPULARITY | ONCE))
+    asked = {}
+    with both(place, run) as urls:
+        patiently(lambda: httpx.get(f"{urls.public}/v1/manifest").status_code == 200)
+        for own in (0, 1):
+            folder = tmp_path / f"client {own}"
+            monkeypatch.setattr(client_module, "_own_round", lambda _, own=own: own)
+            held = History(("item 1", "item 4"))
+            FederationClient.join(folder, urls.public, lambda _, held=held: held)
+            with FederationClient(folder) as client:
+                paths = asked.setdefault(own, [])
+                real = client._get
+                client._get = lambda path, *, most, real=real, paths=paths: (
+                    paths.append(path.split("/")[2]) or real(path, most=most)
+                )
+                first = client.once(now=now)
+                if now:
+                    assert first.kind is (Kind.NOTHING if own else Kind.SENT)
+                    assert paths == ["manifest", "broadcast"]
+                    continue
+                assert first.until > time.time()
+                again = client.once()
+                assert (again.kind, again.until) == (first.kind, first.until)
+                assert first.kind is (Kind.NOTHING if own else Kind.WAITING)
+                client._clock = lambda until=first.until: until + 1
+                client.once()
+                client.once()
+                entries = [one.round for one in client.show().entries]
+                assert entries == ([] if own else [0])
+    wanted = ["manifest", "broadcast"]
+    if not now:
+        # One more look of those who had nothing to send.
+        assert asked[0] == [*wanted, "manifest", "model"]
+        assert asked[1] == [*wanted, *2 * ["manifest", "model"]]
 
 
 def test_a_real_client_joins_reports_ranks_and_has_it_in_its_ledger(tmp_path):

@@ -60,6 +60,7 @@ def test_one_operator_is_not_two():
         MADE.document().replace(b'"n_min":5', b'"n_min":5.0'),
         MADE.document().replace(b'"n_min":5', b'"n_min":0'),
         MADE.document().replace(b'"n_min":5', b'"n_min": 5'),
+        MADE.document().replace(b'"tickets":false', b'"tickets":0'),
         MADE.document()[:-1] + b',"x":1}',
     ],
 )
@@ -91,6 +92,15 @@ def test_a_client_accepts_a_larger_minimum():
     check_manifest(made, AGREED, now=made.opens + 1, known={})
 
 
+def test_a_client_that_agreed_to_tickets_refuses_a_relay_without_them():
+    agreed = dataclasses.replace(AGREED, needs_tickets=True)
+    with pytest.raises(Refused, match="one ticket per user"):
+        check_manifest(MADE, agreed, now=MADE.opens + 1, known={})
+    made = a_manifest(needs_tickets=True)
+    for one in (agreed, AGREED):
+        check_manifest(made, one, now=made.opens + 1, known={})
+
+
 def test_two_manifests_for_an_epoch_are_a_fork():
     with pytest.raises(Refused, match="a fork"):
         check_manifest(MADE, AGREED, now=MADE.opens + 1, known={0: bytes(32)})
@@ -104,6 +114,7 @@ def test_two_manifests_for_an_epoch_are_a_fork():
         {"closes": 1, "opens": 2},
         {"reports_per_user": 2**16},
         {"least_uploads": 0},
+        {"least_uploads": 101},  # and 100 at the most
     ],
 )
 def test_what_is_no_epoch_is_refused(changes):

@@ -1,5 +1,7 @@
 """Seals to messages: a seal counts once, and what does not open is left out."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from service.relay.places import a_manifest
@@ -24,7 +26,7 @@ def sealed(vote: int, *, key=MANIFEST.collector_key, epoch=MANIFEST.round_id) ->
 
 def found(tmp_path, *batches, **kwargs):
     bodies = [batch_body(MANIFEST.round_id, one) for one in batches]
-    return open_all(bodies, MANIFEST, PRIVATE, FORM, folder=tmp_path, **kwargs)
+    return open_all(bodies, MANIFEST, PRIVATE, FORM.sound, folder=tmp_path, **kwargs)
 
 
 def votes(opened) -> list[int]:
@@ -88,3 +90,22 @@ def test_several_processes_open_the_same(tmp_path, monkeypatch):
 def test_large_epochs_are_not_sorted_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(opening, "_SORTED_BYTES", 8)
     assert votes(found(tmp_path, [sealed(n) for n in range(9)])) == [*range(9)]
+
+
+def test_repeated_digests_are_found_with_little_memory():
+    """Of 200,000, each fifth again: less than the digests themselves take."""
+    draws = np.random.default_rng(0)
+    rows = draws.integers(0, 256, (200_000, 16), np.uint8)
+    rows[5::5] = rows[:-5:5]  # each as the one five before: all are as the first
+    digests = bytearray(rows.tobytes())
+    tracemalloc.start()
+    try:
+        found = opening._first_of_each(digests)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    whole = rows.view(np.dtype((np.void, 16)))[:, 0]
+    expected = np.zeros(len(rows), bool)
+    expected[np.unique(whole, return_index=True)[1]] = True
+    np.testing.assert_array_equal(found, expected)
+    assert most < len(digests) / 2

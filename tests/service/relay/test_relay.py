@@ -16,11 +16,12 @@ from tacit.service.relay.manifest import signed
 from tacit.service.relay.relay import Arrived, EpochSigner, Relay, RelayLimits
 from tacit.service.relay.relay_store import (
     FILE_NAME,
+    LEAST_TOGETHER,
     OF_AN_EPOCH,
     TAG_BYTES,
     RelayStore,
 )
-from tacit.service.relay.uploads import Upload, sealed_size, upload
+from tacit.service.relay.uploads import Upload, sealed_size, upload, upload_size
 from tacit.service.signed_document import signature, signing_public_key
 
 KEYS = {"relay": bytes([1]) * 32, "collector": bytes([2]) * 32}
@@ -107,8 +108,8 @@ def test_an_upload_is_kept_once_and_acknowledged_again(world):
     two = world.upload(2)
     assert world.admit(two, two) == [202, 202]
     assert len(world.rows("uploads")) == 2
-    [(_, _, is_full, body)] = world.rows("segments")
-    assert not is_full
+    [(_, _, is_full, uploads, body)] = world.rows("segments")
+    assert (is_full, uploads) == (0, 2)
     assert len(body) == 6 * (TAG_BYTES + len(one.upload.sealed[0]))
 
 
@@ -177,7 +178,7 @@ def test_late_uploads_are_refused_unless_they_are_in(world):
 
 def test_a_ticket_is_for_one_upload_of_an_epoch(tmp_path):
     limits = RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=True)
-    world = World(tmp_path, limits=limits)
+    world = World(tmp_path, limits=limits, needs_tickets=True)
     world.relay.store.add_tickets(
         [ticket_digest(b"00" * 16), ticket_digest(b"11" * 16)]
     )
@@ -204,9 +205,9 @@ class TestShuffle:
     def test_batches_hold_every_message_once_and_are_always_the_same(self, tmp_path):
         world = World(tmp_path, full=40, report_bytes=64)
         kept = [world.upload(user) for user in range(100)]
-        for some in [kept[i : i + 7] for i in range(0, 100, 7)]:
+        for some in [kept[i : i + 8] for i in range(0, 100, 8)]:
             world.admit(*some)
-        sizes = {is_full for _, _, is_full, _ in world.rows("segments")}
+        sizes = {is_full for _, _, is_full, *_ in world.rows("segments")}
         assert sizes == {0, 1}
         batches = world.forwarded()
         sent = world.messages(batches)
@@ -247,7 +248,7 @@ class TestShuffle:
         kept = [world.upload(user) for user in range(9)]
         for one in kept:
             world.admit(one)
-        [(_, _, _, body)] = world.rows("segments")
+        [(*_, body)] = world.rows("segments")
         size = len(body) // 27
         rows = [body[i : i + size] for i in range(0, len(body), size)]
         assert rows == sorted(rows)
@@ -260,10 +261,53 @@ class TestShuffle:
             }
         assert columns == {
             "uploads": ["epoch", "digest"],
-            "segments": ["number", "epoch", "is_full", "body"],
+            "segments": ["number", "epoch", "is_full", "uploads", "body"],
             "messages": ["epoch", "tag", "sealed"],
-            "used": ["epoch", "ticket", "upload"],
+            "used": ["epoch", "ticket"],
         }
+
+    def test_an_upload_of_many_messages_has_no_segment_of_its_own(self, tmp_path):
+        world = World(tmp_path, full=4, reports_per_user=8)
+        for user in range(LEAST_TOGETHER + 3):
+            world.admit(world.upload(user))
+        found = sorted(uploads for _, _, _, uploads, _ in world.rows("segments"))
+        assert found == [3, LEAST_TOGETHER]
+        world.relay.store.close()
+
+    def test_what_came_together_does_not_stay_in_the_log_of_writes(self, tmp_path):
+        """Of messages that are short or long; a reader is not waited for."""
+        for size in (8, 5000):
+            world = World(tmp_path / str(size), report_bytes=size, reports_per_user=1)
+            one = world.upload()
+            [seal] = one.upload.sealed
+            log = world.folder / f"{FILE_NAME}-wal"
+            world.admit(one)
+            assert seal[-64:] in log.read_bytes()
+            with closing(world.relay.store.reading()) as file:
+                rows = file.execute("SELECT number FROM epochs")
+                world.admit(world.upload(1))
+                assert not world.relay.store.settle()
+                rows.fetchall()
+            assert world.relay.store.settle()
+            assert log.read_bytes() == b""
+            world.admit(world.upload(2))
+            assert log.read_bytes() != b""
+            world.relay.store.close()
+
+    def test_an_upload_cannot_be_computed_from_its_messages(self, tmp_path):
+        """Nor does a ticket name one: a copy of the table says who took part."""
+        limits = RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=True)
+        world = World(tmp_path, limits=limits, reports_per_user=1, needs_tickets=True)
+        world.relay.store.add_tickets([ticket_digest(b"00" * 16)])
+        one = world.upload(0, b"00" * 16)
+        world.admit(one)
+        [(_, digest)] = world.rows("uploads")
+        [(_, ticket)] = world.rows("used")
+        assert ticket == ticket_digest(b"00" * 16)
+        assert not one.upload.digest.startswith(digest[:4])
+        world.again()
+        assert world.admit(one) == [200]
+        world.relay.store.close()
 
     def test_large_messages_are_forwarded_as_they_are(self, tmp_path):
         world = World(tmp_path, report_bytes=5000, reports_per_user=1, full=2)
@@ -336,6 +380,7 @@ class TestEpochs:
             ({"least_uploads": 1}, "n_min is 1, at least 2"),
             ({"most_uploads": 10**9}, "n_max"),
             ({"report_bytes": 2**24}, "an upload"),
+            ({"needs_tickets": True}, "tickets is asked for, and this relay has not"),
         ],
     )
     def test_an_operator_signs_only_what_its_limits_allow(self, world, changes, said):
@@ -385,6 +430,21 @@ class TestEpochs:
         assert world.relay.status(world.manifest.round_id).state == "void"
         assert world.admit(one) == [410]
         assert not any(world.rows(table) for table in OF_AN_EPOCH)
+
+    def test_the_largest_upload_is_that_of_the_open_epochs(self, world):
+        size = upload_size(world.manifest)
+        assert world.relay.largest == size
+        larger = a_manifest(
+            round=1, previous=world.manifest.round_id, reports_per_user=9
+        )
+        world.open(larger)
+        assert world.relay.largest == upload_size(larger) > size
+        world.again()
+        assert world.relay.largest == upload_size(larger)
+        world.relay.void(larger.round_id)
+        assert world.relay.largest == size
+        world.relay.void(world.manifest.round_id)
+        assert world.relay.largest == 0
 
     def test_the_collector_hears_nothing_while_an_epoch_is_open(self, world):
         world.admit(*(world.upload(user) for user in range(8)))

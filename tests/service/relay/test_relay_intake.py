@@ -1,7 +1,9 @@
 """Uploads over HTTP: every status that a relay answers, and what it never writes."""
 
+import contextlib
 import logging
 import re
+import socket
 
 import httpx
 import pytest
@@ -98,8 +100,10 @@ def test_the_collectors_paths_need_the_secret_of_the_pair(world):
 def test_a_ticket_is_spent_by_one_upload(tmp_path):
     limits = RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=True)
     place = Place(tmp_path)
-    with both(place, place.run(), relay={"limits": limits}) as urls:
+    run = place.run(experiment(privacy={"counted_by": "tickets"}))
+    with both(place, run, relay={"limits": limits}) as urls:
         world = World(place, urls)
+        assert world.manifest.needs_tickets
         one, two = hand_out(tmp_path / "relay", 2, file_name=FILE_NAME)
         body = world.body()
         assert world.post(body).status_code == 401
@@ -108,6 +112,23 @@ def test_a_ticket_is_spent_by_one_upload(tmp_path):
         assert world.post(body, one).status_code == 200
         assert world.post(world.body(1), one).status_code == 401
         assert world.post(world.body(2), two).status_code == 202
+
+
+def test_no_more_room_is_held_than_an_open_epoch_can_need(tmp_path):
+    """Three that announce much and send nothing would keep everybody else out."""
+    place = Place(tmp_path)
+    with both(place, place.run()) as urls, contextlib.ExitStack() as stack:
+        world = World(place, urls)
+        host, port = urls.reports.removeprefix("http://").split(":")
+        answers = []
+        for _ in range(3):
+            made = socket.create_connection((host, int(port)), timeout=20)
+            stack.callback(made.close)
+            head = "POST /v1/reports HTTP/1.1\r\nhost: a\r\ncontent-length: 33554432"
+            made.sendall(f"{head}\r\n\r\n".encode())
+            answers.append(made.recv(15))
+        assert all(one.startswith(b"HTTP/1.1 413") for one in answers)
+        assert world.post(world.body()).status_code == 202
 
 
 def test_too_much_at_once_is_told_to_come_again(tmp_path):
@@ -159,12 +180,28 @@ def test_no_canary_is_in_a_log_a_file_or_an_answer(tmp_path, caplog):
         }
         bodies = [world.body(), world.body(1)[:-1], CANARY.encode() * 50]
         answers = [world.post(one, CANARY, **headers) for one in bodies]
-        httpx.get(f"{urls.reports}/{CANARY}?{CANARY}", headers=headers)
-    assert [one.status_code for one in answers] == [202, 400, 404]
+        for url in (urls.reports, urls.relay, urls.public, urls.collector):
+            httpx.get(f"{url}/{CANARY}?{CANARY}", headers=headers)
+            httpx.post(f"{url}/v1/reports", content=CANARY, headers=headers)
+        for path in ("manifest", "broadcast/00", "model", "status"):
+            for url in (urls.public, urls.collector):
+                httpx.get(f"{url}/v1/{path}?{CANARY}", headers=headers)
+        batch = bytes.fromhex(CANARY.encode().hex().ljust(32, "0")[:32]).hex()
+        secret = (tmp_path / "pair.secret").read_text().strip()
+        own = {**headers, "authorization": f"Bearer {secret}"}
+        body = world.manifest.round_id + CANARY.encode() * 20
+        path = f"{urls.collector}/v1/batches/{batch}"
+        answers.append(httpx.put(path, content=body, headers=own))
+    assert [one.status_code for one in answers] == [202, 400, 404, 400]
     assert not any(CANARY in one.text for one in answers)
-    # httpx, the client of this test, logs what it asks for; the services do not.
-    said = [one.getMessage() for one in caplog.records if one.name.startswith("tacit")]
-    assert CANARY not in "\n".join(said)
+    # httpx, the client of this test, logs what it asks for; the services do not, nor
+    # does what they are made of (uvicorn, asyncio).
+    client = ("httpx", "httpcore")
+    said = [one for one in caplog.records if not one.name.startswith(client)]
+    assert not [one for one in said if CANARY in one.getMessage()]
+    assert not [one for one in said if CANARY in str(one.exc_info)]
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        assert logging.getLogger(name).propagate or not logging.getLogger(name).handlers
     for path in tmp_path.rglob("*"):
         if path.is_file():
             content = path.read_bytes()

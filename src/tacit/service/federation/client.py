@@ -231,7 +231,8 @@ class FederationClient:
         with self.folder.alone():
             self.membership = self.folder.membership()
             try:
-                return self._sent(now=now) or self._looked(now=now)
+                waiting = self._sent(now=now) or self._silent(now=now)
+                return waiting or self._looked(now=now)
             except (Refused, BadMessage) as error:
                 return Outcome(Kind.REFUSED, str(error))
 
@@ -240,13 +241,10 @@ class FederationClient:
         if manifest is None:
             return self._over() or Outcome(Kind.WAITING, "no round is open yet")
         if self._is_answered(manifest):
-            return self._over(manifest) or Outcome(
-                Kind.NOTHING, f"round {manifest.round} is answered", manifest.round
-            )
-        only = self.membership.own_round
-        if only is not None and manifest.round != only:
-            said = f"this client reports once, in round {only}"
-            return self._over() or Outcome(Kind.NOTHING, said, manifest.round)
+            said = f"round {manifest.round} is answered"
+            if self._is_anothers(manifest.round):
+                said = f"this client reports once, in round {self.membership.own_round}"
+            return self._over(manifest) or Outcome(Kind.NOTHING, said, manifest.round)
         clock = self._clock()
         if clock < manifest.opens:
             said = f"round {manifest.round} opens in {manifest.opens - clock:.0f} s"
@@ -301,6 +299,9 @@ class FederationClient:
             known=self.membership.known,
         )
         self._note({manifest.round: self._seen(manifest)})
+        if self._is_anothers(manifest.round):
+            said = f"this client reports once, in round {self.membership.own_round}"
+            return self._silent(now=now) or Outcome(Kind.NOTHING, said, manifest.round)
         before = self._refusals()
         report = self._client.participate(message, envelope=round_)
         if report is None:
@@ -326,10 +327,32 @@ class FederationClient:
             self.folder.write(after)
             self.membership = after
 
+    def _is_anothers(self, number: int) -> bool:
+        """Whether a client that reports once does so in another round.
+
+        Whoever serves manifests and broadcasts must not see that: it fetches the same
+        as in its own round, and is silent for as long.
+        """
+        own = self.membership.own_round
+        return own is not None and number != own
+
+    def _silent(self, *, now: bool) -> Outcome | None:
+        """Wait as a report of the newest round would, if this client has none of it."""
+        number = max(self.membership.rounds, default=-1)
+        if now or number < 0 or not self._is_anothers(number):
+            return None
+        due = self.membership.rounds[number].due
+        if due <= self._clock():
+            return None
+        said = f"this client reports once, in round {self.membership.own_round}"
+        return Outcome(Kind.NOTHING, said, number, due)
+
     def _is_answered(self, manifest: AnyManifest) -> bool:
-        """Whether the report of this very manifest has ended."""
+        """Whether the report of this very manifest has ended, or there is none."""
         if not self._is_noted(manifest):
             return False
+        if self._is_anothers(manifest.round):
+            return True
         said = self._client.ledger.answer(self._client.run, manifest.round)
         return said is not None and said.sent is not None
 

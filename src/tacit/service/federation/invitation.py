@@ -80,6 +80,7 @@ _PLAN: Mapping[str, Any] = {
     "groups": dict,
     "min_contributors": int,
     "assumed_sybils": int,
+    "counted_by": str,
     "sampler": str,
 }
 _ONE_MACHINE = "both operators are one machine, which can open every report"

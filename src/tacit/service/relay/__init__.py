@@ -8,6 +8,8 @@ relay       relay_store         what a relay keeps on its disk
             relay               takes uploads, waits, shuffles, forwards, destroys
             relay_intake        uploads on their way in
             relay_endpoints     what the collector asks of a relay
+            forwarding          its way to the collector
+            destroying          how its operator ends a round
 collector   collected_run       broadcasts, messages and the model
             collector           opens epochs, opens seals, aggregates, publishes
             opening             seals to messages, in several processes

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tacit.plans import TICKETS
 from tacit.service.federation.accepted_round import checked_broadcast
 from tacit.service.federation.invitation import Invitation
 from tacit.service.relay.manifest import Agreed, EpochManifest, check_manifest
@@ -73,7 +74,11 @@ def accepted(
     )
     form = invitation.message_form(broadcast.phase)
     agreed = Agreed(
-        invitation.run, form.message_bytes, form.count, invitation.least_reports
+        invitation.run,
+        form.message_bytes,
+        form.count,
+        invitation.least_reports,
+        needs_tickets=invitation.plan.counted_by == TICKETS,
     )
     check_manifest(manifest, agreed, now=now, known=known)
     return AcceptedEpoch(manifest, message, broadcast, form)

@@ -1,6 +1,7 @@
 """What a collector computes: broadcasts, messages, the model. It holds no event.
 
     form(server)            what the messages of the next epoch look like
+    legal(server)           tells those that an honest client may have sent
     next(server, rows)      the server one epoch later, from opened messages
     to_bytes, from_bytes    the server on the disk: reports are deleted once it is there
 
@@ -10,9 +11,12 @@ channel `shuffle` delivers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
+import numpy as np
 from safetensors.numpy import load, save
 
 from tacit.errors import BadMessage, Refused
@@ -20,6 +24,7 @@ from tacit.experiment.assemble import Assembled
 from tacit.experiment.training import refuse_past_target, refuse_unproven
 from tacit.keys import Key
 from tacit.method import Server
+from tacit.privacy.privacy import Legal
 from tacit.runtime.simulate import check_plan
 from tacit.service.federation.invitation import Invitation
 from tacit.service.federation.invited_run import InvitedRun
@@ -60,6 +65,12 @@ class CollectedRun(InvitedRun):
                 f"{type(assembled.method).__name__} is not protected by its clients, "
                 "and a collector reads every message; use a local mechanism"
             )
+        if assembled.method.needs_impressions:
+            raise Refused(
+                f"{type(assembled.method).__name__} learns from slates that were "
+                "shown, and the history of a real client has none: everybody would "
+                "report nothing; use it in a simulation, or another method"
+            )
         invitation = Invitation(
             assembled.experiment.method_name,
             assembled.method,
@@ -72,7 +83,11 @@ class CollectedRun(InvitedRun):
             edition,
             one_machine,
         )
-        return cls(assembled, invitation)
+        made = cls(assembled, invitation)
+        for phase in range(len(invitation.agreement.reports)):
+            size = invitation.message_form(phase).message_bytes
+            made._legal(phase, np.zeros((1, size), np.uint8))  # refuses what it cannot
+        return made
 
     # epochs
 
@@ -80,15 +95,35 @@ class CollectedRun(InvitedRun):
         """What the messages of the next epoch look like."""
         return self.invitation.message_form(self._phase(server))
 
+    def legal(self, server: Server) -> Callable[[Rows], Legal]:
+        """Tells which messages an honest client may have sent in the next epoch."""
+        return partial(self._legal, self._phase(server))
+
+    def _legal(self, phase: int, rows: Rows) -> Legal:
+        invited = self.invitation
+        form = invited.message_form(phase)
+        fine = form.sound(rows)
+        if fine.any():
+            tree = form.tree(rows[fine])
+            fine[fine] = invited.method.legal(
+                tree, invited.plan, invited.catalog, phase=phase
+            )
+        return fine
+
     def next(self, server: Server, rows: Rows, *, uploads: int) -> Server:
-        """The server one epoch later, from messages that are sound."""
+        """The server one epoch later, from messages that are legal.
+
+        Refuses to go on with a broadcast that no client would answer.
+        """
         method = self.invitation.method
         broadcast = method.broadcast(server)
         # The key draws nothing: clients have protected their own reports.
         key = Key.from_secret(self.invitation.digest).at("round", server.round)
         context = method.context(server, broadcast, key)
         messages = self.form(server).tree(rows)
-        return method.aggregate(server, Unlinked(messages, uploads), context)
+        after = method.aggregate(server, Unlinked(messages, uploads), context)
+        self.invitation.agreement.check(method.broadcast(after))
+        return after
 
     def _phase(self, server: Server) -> int:
         return self.invitation.method.broadcast(server).phase

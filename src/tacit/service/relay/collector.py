@@ -19,18 +19,20 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import ClassVar
 
 from tacit import check
 from tacit.errors import BadMessage, Refused, Unanswered
 from tacit.files import make_folders, write_atomically
 from tacit.method import Server
+from tacit.plans import TICKETS
 from tacit.service import hpke
 from tacit.service.database import Database
 from tacit.service.federation.coordinator import PublicRounds
-from tacit.service.http import Failure
+from tacit.service.http import LOG, Failure
 from tacit.service.relay.batches import Closing, batch_count, batch_epoch
 from tacit.service.relay.collected_run import CollectedRun
 from tacit.service.relay.manifest import EpochManifest, read_document, signed
@@ -56,7 +58,14 @@ CREATE TABLE batches (epoch BLOB, batch BLOB, count INTEGER NOT NULL,
 CREATE TABLE run (name BLOB NOT NULL, invitation BLOB NOT NULL, is_published INTEGER,
     is_retired INTEGER);
 """
+_LOST = {  # by the state at the relay
+    DESTROYED: "the relay destroyed the uploads of this epoch: too few came, or they "
+    "could not be handed over",
+    RELAY_VOID: "the relay was put back from a backup, and has lost what came since",
+}
 _SOON, _LATER = 0.0, 1.0  # seconds until the next step
+_FULL = 30  # seconds after which a relay may ask again if the disk is full
+_MOST_TIMES = 2  # what a relay that was killed has left, and all of it again
 
 
 @dataclass(frozen=True)
@@ -75,19 +84,19 @@ class EpochSchedule:
 
 @dataclass(frozen=True)
 class EpochState:
-    """One row of `epochs`."""
+    """One row of `epochs`, without its large columns."""
 
     number: int
     state: str
     document: bytes = field(repr=False)
     signed: bytes | None = field(repr=False)
-    broadcast: bytes = field(repr=False)
     uploads: int | None
     closing: bytes | None = field(repr=False)
     messages: int | None  # that were folded
     dropped: int | None  # that did not open, or were no messages
-    learnt: bytes | None = field(repr=False)  # the server after it
     why: str | None
+
+    broadcast: ClassVar[bytes] = b""  # that of the newest is read by itself
 
     @property
     def manifest(self) -> EpochManifest:
@@ -108,6 +117,7 @@ class Collector:
         signer: EpochSigner,
         schedule: EpochSchedule,
         processes: int = 2,
+        free_bytes: int = 0,
         passing: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -115,6 +125,7 @@ class Collector:
         self.folder, self.schedule = folder, schedule
         self.relay, self.relay_url, self.signer = relay, relay_url, signer
         self.processes = processes
+        self.free_bytes = free_bytes  # with less room on the disk, nothing is taken
         self.passing, self.clock = passing or (lambda _: None), clock
         self.trouble = ""  # why nothing goes on, for the operator
         self._keys = folder / "keys"
@@ -123,6 +134,7 @@ class Collector:
         self._server: Server | None = None
         self._finished_at = 0.0
         self._begin()
+        self._public = PublicRounds()
         self._public = self._now_public()
 
     def close(self) -> None:
@@ -143,7 +155,8 @@ class Collector:
 
     def epochs(self) -> list[EpochState]:
         """All epochs so far."""
-        query = "SELECT * FROM epochs ORDER BY number"
+        names = ", ".join(one.name for one in fields(EpochState))
+        query = f"SELECT {names} FROM epochs ORDER BY number"
         with self._lock:
             return [EpochState(*row) for row in self.database.file.execute(query)]
 
@@ -178,12 +191,13 @@ class Collector:
 
     def retire(self) -> None:
         """End the run: an open epoch is void, and no other one opens."""
-        epochs = self.epochs()
-        with self._writing() as file:
-            file.execute("UPDATE run SET is_retired = 1")
-        self._public = self._now_public()
-        if epochs and epochs[-1].state not in (DONE, VOIDING, VOID):
-            self._void(epochs[-1], "the run was retired")
+        with self._lock:  # no step changes the epoch in between
+            epochs = self.epochs()
+            with self._writing() as file:
+                file.execute("UPDATE run SET is_retired = 1")
+            self._public = self._now_public()
+            if epochs and epochs[-1].state not in (DONE, VOIDING, VOID):
+                self._void(epochs[-1], "the run was retired")
 
     # what the relay hands over
 
@@ -206,6 +220,7 @@ class Collector:
             if row.state != OPEN:
                 said = "the epoch is closed, and this batch is not in it"
                 raise Failure(409, "Closed", said)
+            self._check_room(row.manifest, count)
             self.passing("before_commit")
             with self._writing() as file:
                 file.execute(
@@ -214,6 +229,18 @@ class Collector:
                 )
             self.passing("after_commit")
         return 201
+
+    def _check_room(self, manifest: EpochManifest, count: int) -> None:
+        """Refuse more than an epoch can have, and all of it if the disk is full."""
+        query = "SELECT sum(count) FROM batches WHERE epoch = ?"
+        [(kept,)] = self.database.file.execute(query, (manifest.round_id,))
+        most = _MOST_TIMES * manifest.most_uploads * manifest.reports_per_user
+        if (kept or 0) + count > most:
+            said = f"more than {most:,} messages of this epoch were handed over"
+            raise Failure(409, "TooMany", said)
+        if self.database.free_bytes < self.free_bytes:
+            said = "there is too little room on the disk; send the same batch again"
+            raise Failure(503, "Disk", said, retry_after=_FULL)
 
     def close_epoch(self, epoch: bytes, body: bytes) -> int:
         """Note that the relay has forwarded everything; 200 also for the same again.
@@ -246,6 +273,9 @@ class Collector:
                 f"fewer than {manifest.least_uploads:,} uploads: nothing of this epoch "
                 "is read",
             )
+        if closing.uploads > manifest.most_uploads:
+            said = f"{closing.uploads:,} uploads; {manifest.most_uploads:,} at the most"
+            raise Failure(409, "TooMany", said)
         query = "SELECT batch, count FROM batches WHERE epoch = ?"
         with self._lock:
             found = dict(self.database.file.execute(query, (manifest.round_id,)))
@@ -300,14 +330,17 @@ class Collector:
         while not stop.is_set():
             try:
                 wait = self.step()
+                if self.is_over:
+                    return
             except (Unanswered, Refused) as error:
                 self.trouble, wait = str(error), _LATER
-            if self.is_over:
-                return
+            except Exception as error:  # its words may hold what somebody sent
+                LOG.error("no step could be made: %s", type(error).__name__)
+                self.trouble, wait = f"a failure: {type(error).__name__}", _LATER
             stop.wait(wait)
 
     def _between_epochs(self, epochs: list[EpochState]) -> float:
-        server = self._now(epochs)
+        server = self._now(len(epochs))
         if self.run.is_over(server):
             return self._publish(server)
         if epochs and self.clock() < self._finished_at + self.schedule.pause:
@@ -329,6 +362,7 @@ class Collector:
             reports_per_user=form.count,
             least_uploads=invitation.least_reports,
             most_uploads=invitation.plan.population,
+            needs_tickets=invitation.plan.counted_by == TICKETS,
             opens=opens,
             closes=opens + self.schedule.window,
             broadcast=sha256(broadcast).digest(),
@@ -352,7 +386,10 @@ class Collector:
             # Nobody has both signatures, so no upload was made for it.
             self._key_file(row.manifest.collector_key).unlink(missing_ok=True)
             with self._writing() as file:
-                file.execute("DELETE FROM epochs WHERE number = ?", (row.number,))
+                file.execute(
+                    "DELETE FROM epochs WHERE number = ? AND state = ?",
+                    (row.number, row.state),
+                )
             return _SOON
         relay = self.relay.sign(row.document)
         own = signature(row.manifest, self.signer.key)
@@ -372,9 +409,8 @@ class Collector:
     def _look(self, row: EpochState) -> float:
         """Wait for the relay; void what it has destroyed."""
         found = self.relay.epoch(row.manifest.round_id)
-        if found.state in (DESTROYED, RELAY_VOID):
-            said = "the relay destroyed the uploads of this epoch: too few came"
-            self._void(row, said)
+        if found.state in _LOST:
+            self._void(row, _LOST[found.state])
             return _SOON
         # Looked at again: the closing may have come while the relay was asked.
         is_here = self._known(row.manifest.round_id).state != OPEN
@@ -385,25 +421,39 @@ class Collector:
 
     def _fold(self, row: EpochState) -> float:
         """Open everything, aggregate, keep what was learnt and delete the messages."""
-        manifest, server = row.manifest, self._now(self.epochs()[: row.number])
+        manifest, server = row.manifest, self._now(row.number)
         opened = self._opened_messages(row, server)
         self.passing("messages_opened")
         if not len(opened.rows):
             self._void(row, "no message of this epoch could be read")
             return _SOON
-        after = self.run.next(server, opened.rows, uploads=row.uploads or 0)
-        learnt = self.run.to_bytes(after)
+        try:
+            after = self.run.next(server, opened.rows, uploads=row.uploads or 0)
+            learnt = self.run.to_bytes(after)
+        except (OSError, MemoryError):  # this machine's, not the messages': again
+            raise
+        except Exception as error:  # its words may hold what somebody sent
+            said = f"its messages could not be aggregated: {type(error).__name__}"
+            LOG.error("epoch %d is void: %s", row.number, said)
+            self._void(row, said)
+            return _SOON
         self.passing("aggregated")
         with self._writing() as file:
-            file.execute(
+            found = file.execute(
                 "UPDATE epochs SET state = ?, learnt = ?, messages = ?, dropped = ? "
-                "WHERE number = ?",
+                "WHERE number = ? AND state = ?",
                 (
                     *(FOLDED, learnt, len(opened.rows)),
-                    *(opened.dropped + opened.repeated, row.number),
+                    *(opened.dropped + opened.repeated, row.number, row.state),
                 ),
             )
+            if not found.rowcount:  # the run was retired meanwhile
+                return _SOON
             file.execute("DELETE FROM batches WHERE epoch = ?", (manifest.round_id,))
+            # What was learnt before is in what was learnt now.
+            file.execute(
+                "UPDATE epochs SET learnt = NULL WHERE number < ?", (row.number,)
+            )
         self._server = after
         self._public = self._now_public()
         self.passing("folded")
@@ -424,7 +474,7 @@ class Collector:
                 _bodies(file, manifest.round_id, closing),
                 manifest,
                 path.read_bytes(),
-                self.run.form(server),
+                self.run.legal(server),
                 folder=self.folder,
                 processes=self.processes,
                 expected=closing.uploads * manifest.reports_per_user,
@@ -475,15 +525,21 @@ class Collector:
                     "experiment or other operators; give each run a folder of its own"
                 )
 
-    def _now(self, epochs: list[EpochState]) -> Server:
-        """The server after these epochs, all of which are over."""
-        if self._server is None or self._server.round != len(epochs):
+    def _now(self, epochs: int) -> Server:
+        """The server after so many epochs, all of which are over."""
+        if self._server is None or self._server.round != epochs:
             self._server = self.run.start
             if epochs:
-                learnt = epochs[-1].learnt
-                assert learnt is not None  # of an epoch that was folded
-                self._server = self.run.from_bytes(learnt, round=len(epochs))
+                learnt = self._large("learnt", epochs - 1)
+                self._server = self.run.from_bytes(learnt, round=epochs)
         return self._server
+
+    def _large(self, name: str, number: int) -> bytes:
+        """A large column of one epoch."""
+        query = f"SELECT {name} FROM epochs WHERE number = ?"
+        with self._lock:
+            [(found,)] = self.database.file.execute(query, (number,))
+        return bytes(found)
 
     def _key_file(self, public: bytes) -> Path:
         return self._keys / f"{public.hex()}.key"
@@ -496,13 +552,23 @@ class Collector:
         names = "".join(f", {name} = ?" for name in values)
         with self._writing() as file:
             file.execute(
-                f"UPDATE epochs SET state = ?{names} WHERE number = ?",
-                (state, *values.values(), row.number),
+                f"UPDATE epochs SET state = ?{names} WHERE number = ? AND state = ?",
+                (state, *values.values(), row.number, row.state),
             )
         self._public = self._now_public()
 
     def _now_public(self) -> PublicRounds:
-        return PublicRounds.of(self.epochs(), is_retired=self.is_retired)
+        epochs = self.epochs()
+        found = PublicRounds.of(epochs, is_retired=self.is_retired)
+        if not epochs:
+            return found
+        # Of the newest epoch alone: nobody answers an earlier one any more.
+        name = epochs[-1].manifest.broadcast.hex()
+        if name not in found.broadcasts:  # it was not opened
+            return replace(found, broadcasts={})
+        message = self._public.broadcasts.get(name)
+        message = message or self._large("broadcast", epochs[-1].number)
+        return replace(found, broadcasts={name: message})
 
     def _flag(self, name: str) -> bool:
         with self._lock:

@@ -1,13 +1,15 @@
 """A relay's way to its collector: what is due goes there, batch by batch.
 
 Whatever happens in between, the same batches are sent under the same ids: the collector
-keeps each once. When it has all of them, the relay forgets the epoch.
+keeps each once. When it has all of them, the relay forgets the epoch. Every epoch has
+one try at a time, so that one which is stuck holds up no other.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from typing import TypeVar
 
@@ -50,24 +52,22 @@ class Forwarding:
     def play(self, *, stop: threading.Event) -> None:
         """Look for what is due, until somebody stops it."""
         while not stop.is_set():
-            wait = self.poll
-            try:
-                self.step(stop=stop)
-                self.trouble = ""
-            except (Unanswered, Refused) as error:
-                self.trouble, wait = str(error), _LATER
-            except Exception as error:  # the disk; its message may hold what was sent
-                LOG.error("nothing could be forwarded: %s", type(error).__name__)
-                self.trouble, wait = f"a failure: {type(error).__name__}", _LATER
-            stop.wait(wait)
+            found = self.step(stop=stop)
+            self.trouble = "; ".join(dict.fromkeys(found))
+            stop.wait(_LATER if found else self.poll)
 
-    def step(self, *, stop: threading.Event | None = None) -> None:
-        """Forward all that is due now."""
-        for epoch in self._work(self.relay.decide):
-            self._forward(epoch, stop or threading.Event())
+    def step(self, *, stop: threading.Event | None = None) -> list[str]:
+        """Forward all that is due now, each epoch once; what went wrong."""
+        stop, found = stop or threading.Event(), list[str]()
+        with _noted(found):
+            self._work(self.relay.store.settle)
+            for epoch in self._work(self.relay.decide):
+                with _noted(found):
+                    self._forward(epoch, stop)
+        return found
 
     def _forward(self, epoch: bytes, stop: threading.Event) -> None:
-        row = self._work(self.relay.forwarding, epoch)
+        row, number = self._work(self.relay.forwarding, epoch), -1
         for number, (batch, body) in enumerate(self.relay.batches(row)):
             if stop.is_set():
                 return
@@ -77,9 +77,22 @@ class Forwarding:
             self.collector.put(batch, body)
             self.relay.passing("after_put")
             self._work(self.relay.sent, epoch, number + 1)
+        self._work(self.relay.sent, epoch, number + 1)  # refuses what was destroyed
         self.collector.close_epoch(epoch, self.relay.closing(row).document())
         self.relay.passing("told")
         self._work(self.relay.forwarded, epoch)
 
     def _work(self, work: Callable[..., T], *args: object) -> T:
         return self.worker.submit(work, *args).result()
+
+
+@contextlib.contextmanager
+def _noted(found: list[str]) -> Iterator[None]:
+    """Note a failure for the operator, and go on with what is next."""
+    try:
+        yield
+    except (Unanswered, Refused) as error:
+        found.append(str(error))
+    except Exception as error:  # the disk; its message may hold what was sent
+        LOG.error("nothing could be forwarded: %s", type(error).__name__)
+        found.append(f"a failure: {type(error).__name__}")

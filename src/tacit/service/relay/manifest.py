@@ -5,7 +5,9 @@
 Its SHA-256 is the `round_id` that every seal is bound to: run, round, broadcast, key
 and minimum cannot be exchanged under a report. The relay forwards nothing of an epoch
 with fewer than `least_uploads` uploads, and what it may sign is limited by its own
-operator; a client refuses a minimum below the one that it agreed to.
+operator; a client refuses a minimum below the one that it agreed to. `needs_tickets`
+says whether that is a number of users, each with one ticket of the relay, or of uploads
+that anybody can make; a client that agreed to the first refuses the second.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ class EpochManifest:
     broadcast: bytes  # SHA-256 of what clients are sent
     relay_url: str
     collector_key: bytes  # X25519, for this epoch
+    needs_tickets: bool = False  # an upload counts with a ticket of the relay alone
     previous: bytes = b""  # round_id of the epoch before; empty in the first
 
     def __post_init__(self) -> None:
@@ -70,6 +73,11 @@ class EpochManifest:
         if self.previous:
             sizes["previous"] = (self.previous, _DIGEST_BYTES)
         check_sizes(sizes)
+        if self.most_uploads < self.least_uploads:
+            raise BadValue(
+                f"most_uploads={self.most_uploads} must not be below least_uploads="
+                f"{self.least_uploads}: no epoch could have both"
+            )
         if not 0 <= self.opens < self.closes:
             raise BadValue(
                 f"opens={self.opens} must be before closes={self.closes}, in seconds "
@@ -92,6 +100,7 @@ class EpochManifest:
                 "reports_per_user": self.reports_per_user,
                 "n_min": self.least_uploads,
                 "n_max": self.most_uploads,
+                "tickets": self.needs_tickets,
                 "opens": self.opens,
                 "closes": self.closes,
                 "broadcast": self.broadcast.hex(),
@@ -144,6 +153,7 @@ def _manifest(made: Mapping[str, Any]) -> EpochManifest:
         reports_per_user=whole(made["reports_per_user"]),
         least_uploads=whole(made["n_min"]),
         most_uploads=whole(made["n_max"]),
+        needs_tickets=_flag(made["tickets"]),
         opens=whole(made["opens"]),
         closes=whole(made["closes"]),
         broadcast=bytes.fromhex(made["broadcast"]),
@@ -151,6 +161,12 @@ def _manifest(made: Mapping[str, Any]) -> EpochManifest:
         collector_key=from_base64(made["collector"]["key"]),
         previous=bytes.fromhex(made["prev"]),
     )
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadValue(f"{value!r} must be true or false")
+    return value
 
 
 # --- What a client compares -----------------------------------------------------------
@@ -164,6 +180,7 @@ class Agreed:
     report_bytes: int
     reports_per_user: int
     least_uploads: int  # its floor: the statement that it agreed to relies on it
+    needs_tickets: bool = False  # the statement is for as many users, not uploads
 
 
 def check_manifest(
@@ -181,6 +198,11 @@ def check_manifest(
         raise Refused(
             f"the relay would forward {manifest.least_uploads:,} uploads, agreed are "
             f"{agreed.least_uploads:,} at least"
+        )
+    if agreed.needs_tickets and not manifest.needs_tickets:
+        raise Refused(
+            "the relay would count uploads without a ticket, agreed is one ticket per "
+            "user: anybody could be all of them"
         )
     if not manifest.opens <= now < manifest.closes:
         raise Refused(

@@ -1,7 +1,7 @@
 """A relay: it takes uploads, waits for enough of them, shuffles and forwards.
 
     epoch:   signed ──open──▶ open ──window over──▶ forwarding ──▶ forwarded
-                                └── too few ──▶ destroyed
+                                └── too few ──▶ destroyed ◀── for too long ──┘
 
     sign      a manifest, if the operator's own limits allow it
     open      an epoch that both operators have signed
@@ -29,7 +29,7 @@ from hashlib import sha256
 from itertools import islice
 
 from tacit import check
-from tacit.errors import BadMessage, BadValue
+from tacit.errors import BadMessage, BadValue, Refused
 from tacit.service.federation.aggregator import Tally, ticket_digest
 from tacit.service.http import Failure
 from tacit.service.relay.batches import (
@@ -50,8 +50,9 @@ from tacit.service.relay.relay_store import (
     SIGNED,
     EpochRow,
     RelayStore,
+    upload_name,
 )
-from tacit.service.relay.uploads import Upload, sealed_size
+from tacit.service.relay.uploads import Upload, sealed_size, upload_size
 from tacit.service.signed_document import signature, signing_public_key
 
 _FULL = 30  # seconds after which a client may ask again if the disk is full
@@ -67,6 +68,7 @@ class RelayLimits:
     least_window: int = 1  # seconds
     most_upload_bytes: int = 2**25
     most_delay: float = 60.0  # seconds at random after the window, before forwarding
+    most_wait: float = 7 * 24 * 3600.0  # seconds after that, for an absent collector
     free_bytes: int = 256 * 2**20  # with less room on the disk, nothing is taken
     needs_tickets: bool = False
 
@@ -79,6 +81,7 @@ class RelayLimits:
         check.not_negative(
             least_window=self.least_window,
             most_delay=self.most_delay,
+            most_wait=self.most_wait,
             free_bytes=self.free_bytes,
         )
 
@@ -94,6 +97,12 @@ class RelayLimits:
             "n_max": (
                 manifest.most_uploads <= self.most_uploads,
                 f"{manifest.most_uploads:,}, at most {self.most_uploads:,}",
+            ),
+            "tickets": (
+                manifest.needs_tickets == self.needs_tickets,
+                f"{_asked(manifest.needs_tickets)}, and this relay has "
+                f"{_asked(self.needs_tickets)}: privacy.counted_by of the experiment "
+                "and limits.needs_tickets must agree",
             ),
             "the window": (
                 window >= self.least_window,
@@ -165,6 +174,7 @@ class Relay:
         # Of every epoch, for a thread that must not touch the file: its manifest, or
         # that it is over.
         self._known: dict[bytes, EpochManifest | Failure] = {}
+        self.largest = 0  # bytes of an upload, of all epochs that are open
         for row in store.epochs():
             self._note(row)
 
@@ -282,6 +292,8 @@ class Relay:
                 found = _OpenEpoch(manifest, row.delay or 0.0, float(manifest.closes))
                 found.add(self.store.uploads(row.id), self.clock())
                 self._open[row.id] = found
+        sizes = (upload_size(one.manifest) for one in self._open.values())
+        self.largest = max(sizes, default=0)
 
     # uploads
 
@@ -293,8 +305,11 @@ class Relay:
         row, found = self._row(epoch), self._open.get(epoch)
         if row.state in OVER:
             return [_gone(row)] * len(arrived)
+        if row.state == SIGNED:
+            return [_CLOSED] * len(arrived)  # it was never opened
         verdicts: list[Failure | int] = [200] * len(arrived)
-        fresh = self._unseen(epoch, arrived)
+        names = [upload_name(row, one.upload.digest) for one in arrived]
+        fresh = self._unseen(epoch, names)
         if found is None or found.manifest.closes <= self.clock():
             for i in fresh:
                 verdicts[i] = _CLOSED
@@ -302,27 +317,27 @@ class Relay:
             for i in fresh:
                 verdicts[i] = _DISK
         else:
-            self._keep(found, arrived, fresh, verdicts)
+            self._keep(found, arrived, names, fresh, verdicts)
         # Of two with one digest, both hear what became of the first.
-        first = {arrived[i].upload.digest: verdicts[i] for i in fresh}
+        first = {names[i]: verdicts[i] for i in fresh}
         return [
-            first.get(one.upload.digest, said) if said == 200 else said
-            for one, said in zip(arrived, verdicts, strict=True)
+            first.get(name, said) if said == 200 else said
+            for name, said in zip(names, verdicts, strict=True)
         ]
 
-    def _unseen(self, epoch: bytes, arrived: Sequence[Arrived]) -> list[int]:
+    def _unseen(self, epoch: bytes, names: Sequence[bytes]) -> list[int]:
         query = "SELECT 1 FROM uploads WHERE epoch = ? AND digest = ?"
         found: dict[bytes, int] = {}
-        for i, one in enumerate(arrived):
-            digest = one.upload.digest
-            if not self.store.file.execute(query, (epoch, digest)).fetchone():
-                found.setdefault(digest, i)
+        for i, name in enumerate(names):
+            if not self.store.file.execute(query, (epoch, name)).fetchone():
+                found.setdefault(name, i)
         return [*found.values()]
 
     def _keep(
         self,
         found: _OpenEpoch,
         arrived: Sequence[Arrived],
+        names: Sequence[bytes],
         fresh: Sequence[int],
         verdicts: list[Failure | int],
     ) -> None:
@@ -340,15 +355,15 @@ class Relay:
             with self.store.writing() as file:
                 file.executemany(
                     "INSERT INTO uploads VALUES (?, ?)",
-                    ((epoch, arrived[i].upload.digest) for i in kept),
+                    ((epoch, names[i]) for i in kept),
                 )
                 if self.limits.needs_tickets:
                     file.executemany(
-                        "INSERT INTO used VALUES (?, ?, ?)",
-                        ((epoch, tickets[i], arrived[i].upload.digest) for i in kept),
+                        "INSERT INTO used VALUES (?, ?)",
+                        ((epoch, tickets[i]) for i in kept),
                     )
                 messages = (one for i in kept for one in arrived[i].upload.sealed)
-                self.store.add(file, epoch, messages)
+                self.store.add(file, epoch, messages, uploads=len(kept))
                 self.passing("in_transaction")
         except BaseException:
             self.store.reread(epoch)
@@ -392,7 +407,8 @@ class Relay:
         """Close what is due: forward all of it, or destroy it; what is to be forwarded.
 
         An epoch is due when its window is over or everybody has reported, and a random
-        delay has passed since: nobody can tell from it when the last upload came.
+        delay has passed since: nobody can tell from it when the last upload came. One
+        that the collector has not taken for too long is destroyed.
         """
         for epoch, found in [*self._open.items()]:
             manifest = found.manifest
@@ -409,10 +425,18 @@ class Relay:
                     )
                 self._note(self._row(epoch))
                 self.passing("decided")
-        return [row.id for row in self.store.epochs() if row.state == FORWARDING]
+        found = [row for row in self.store.epochs() if row.state == FORWARDING]
+        late = [row for row in found if self._is_late(row)]
+        for row in late:
+            self._destroy(row)
+        return [row.id for row in found if row not in late]
+
+    def _is_late(self, row: EpochRow) -> bool:
+        closes = read_document(row.document).closes
+        return self.clock() >= closes + (row.delay or 0.0) + self.limits.most_wait
 
     def _destroy(self, row: EpochRow) -> None:
-        """Destroy what too few have sent: nobody ever sees it."""
+        """Destroy what too few have sent, or what nobody takes or wants."""
         self.passing("destroying")
         with self.store.changing() as file:
             self.store.forget(file, row, state=DESTROYED)
@@ -447,7 +471,12 @@ class Relay:
     def sent(self, epoch: bytes, batches: int) -> None:
         """Note how many batches the collector has, so as not to begin anew."""
         with self.store.writing() as file:
-            file.execute("UPDATE epochs SET sent = ? WHERE id = ?", (batches, epoch))
+            found = file.execute(
+                "UPDATE epochs SET sent = ? WHERE id = ? AND state = ?",
+                (batches, epoch, FORWARDING),
+            )
+            if not found.rowcount:
+                raise Refused("an epoch was destroyed while it was forwarded")
 
     def forwarded(self, epoch: bytes) -> None:
         """Forget an epoch of which the collector has everything."""
@@ -460,7 +489,7 @@ class Relay:
             self.passing("forgotten")
 
     def void(self, epoch: bytes) -> None:
-        """Destroy an epoch that the collector gives up."""
+        """Destroy an epoch that the collector or the own operator gives up."""
         row = self._row(epoch)
         if row.state not in OVER:
             self._destroy(row)
@@ -489,6 +518,10 @@ class _OpenEpoch:
             self.ends = min(self.ends, now)
 
 
+def _asked(needs_tickets: bool) -> str:
+    return "asked for" if needs_tickets else "not asked for"
+
+
 def batch_id(row: EpochRow, number: int) -> bytes:
     """The id of a batch: random for everybody but this relay, and always the same."""
     assert row.secret is not None  # of an epoch that was opened
@@ -506,7 +539,7 @@ def _read(document: bytes) -> EpochManifest:
 def _gone(row: EpochRow) -> Failure:
     why = {
         FORWARDED: "its reports were forwarded and are forgotten here",
-        DESTROYED: "its reports were destroyed, and none of them was forwarded",
+        DESTROYED: "its reports were destroyed here, and none is forwarded any more",
     }.get(row.state, "it is void, and none of its reports is or will be forwarded")
     return Failure(410, "Gone", f"epoch {row.number} is over: {why}")
 

@@ -39,6 +39,7 @@ from tacit.service.relay.relay import Arrived, Relay
 from tacit.service.relay.uploads import Upload, epoch_of, upload_size
 
 _EARLIEST = 60  # seconds: the longest that a client is told to wait for an epoch
+_LEAST_ROOM = 2**16  # bytes: what is late hears so, and not that it is too long
 _UPLOAD = "upload of this epoch"
 
 
@@ -82,7 +83,8 @@ class RelayIntake:
             self.relay.tally.refuse(str(status))
 
     async def _take(self, asked: Asked) -> Reply:
-        size = asked.length(self.relay.limits.most_upload_bytes, _UPLOAD)
+        # Room is held before a byte arrives, so no more than an open epoch can need.
+        size = asked.length(max(self.relay.largest, _LEAST_ROOM), _UPLOAD)
         if self.open >= self.limits.open:
             raise Failure(429, "Busy", _BUSY, retry_after=1, connection="close")
         if self.queued_bytes + size > self.limits.queue_bytes:

@@ -1,18 +1,27 @@
 """What a relay keeps on its disk: one SQLite file, without a time or an address.
 
     epochs    one row per epoch: manifest, state, secret, how much was forwarded
-    uploads   digests of uploads that were acknowledged
+    uploads   digests of uploads that were acknowledged, keyed by the epoch's secret
     segments  thousands of short sealed messages in one body, sorted by their tags
     messages  long sealed messages, each under its tag
     tickets   digests of tickets that were handed out
-    used      which upload has used a ticket in an epoch
+    used      tickets that were used in an epoch, without a word for what
 
 A tag is 16 bytes of the operating system's randomness, drawn when a message comes in.
 Messages lie in the order of their tags, and that is the order in which they are
-forwarded: a shuffle of the whole epoch. Neither which messages came together nor who
-came first is on the disk. A segment is written anew, sorted, with every group of
-uploads until it is full, and the next one has another random number: a row for each
-message would take five times as long.
+forwarded: a shuffle of the whole epoch. A segment is written anew, sorted, with every
+group of uploads until it is full, and the next one has another random number: a row for
+each message would take five times as long.
+
+*What a copy of the disk says.* Not which messages of a segment came together: it has
+those of `LEAST_TOGETHER` uploads or more (or 64 MB), and the last one those of all that
+came since. That messages of one segment came at about one time, it does say. So does
+the place of long messages: their pages are in the order of the groups that they came
+in. The log of writes has the groups of the last moments one by one, until `settle`
+empties it: twice per second by default, but not while another epoch is being read to be
+forwarded. Digests and their secret lie on one disk, so a guess of which messages came
+together can be confirmed there. Nothing on it names a person or a time, and a relay in
+operation sees all of this anyway, with addresses.
 
 In a file that was put back from a backup every epoch that is not over is void: what was
 acknowledged since is not in it.
@@ -26,12 +35,13 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from tacit.service.database import Database
+from tacit.service.database import PATIENCE, Database, told
 
 SIGNED, OPEN, FORWARDING = "signed", "open", "forwarding"
 FORWARDED, DESTROYED, VOID = "forwarded", "destroyed", "void"
@@ -45,14 +55,18 @@ CREATE TABLE epochs (id BLOB PRIMARY KEY, run BLOB NOT NULL, number INTEGER NOT 
 CREATE TABLE uploads (epoch BLOB, digest BLOB, PRIMARY KEY (epoch, digest))
     WITHOUT ROWID;
 CREATE TABLE segments (number INTEGER PRIMARY KEY, epoch BLOB NOT NULL,
-    is_full INTEGER NOT NULL, body BLOB NOT NULL);
+    is_full INTEGER NOT NULL, uploads INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE messages (epoch BLOB, tag BLOB, sealed BLOB NOT NULL,
     PRIMARY KEY (epoch, tag)) WITHOUT ROWID;
 CREATE TABLE tickets (ticket BLOB PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE used (epoch BLOB, ticket BLOB, upload BLOB NOT NULL,
-    PRIMARY KEY (epoch, ticket)) WITHOUT ROWID;
+CREATE TABLE used (epoch BLOB, ticket BLOB, PRIMARY KEY (epoch, ticket))
+    WITHOUT ROWID;
 """
 OF_AN_EPOCH = ("uploads", "segments", "messages", "used")
+FORMAT = 2  # of the tables
+LEAST_TOGETHER = 16  # uploads of a segment that is full
+_MOST_SEGMENT = 2**26  # bytes, with which it is full nevertheless
+_DIGEST_BYTES = 16
 _MOST_SHORT = 1024  # bytes of a sealed message that is put into a segment
 _PIECE = 2**14  # bytes of a segment that are read at a time
 
@@ -66,21 +80,26 @@ class EpochRow:
     number: int
     document: bytes = field(repr=False)  # of the manifest, without its signatures
     state: str
-    secret: bytes | None = field(repr=False)  # of the ids of batches
+    secret: bytes | None = field(repr=False)  # of ids of batches, of uploads' digests
     delay: float | None  # seconds after the window, drawn at random
     uploads: int | None  # once it is forwarded
     sent: int  # batches that the collector has
 
 
 class RelayStore(Database):
-    """The file of one relay. With `full` messages or more, a segment is full."""
+    """The file of one relay.
+
+    With `full` messages or more, of `LEAST_TOGETHER` uploads or more, a segment is
+    full.
+    """
 
     def __init__(
         self, folder: Path, *, is_restored: bool = False, full: int = 4096
     ) -> None:
         self.full = full
         path = folder / FILE_NAME
-        super().__init__(path, "relay", _TABLES, is_restored=is_restored)
+        super().__init__(path, "relay", _TABLES, format=FORMAT, is_restored=is_restored)
+        self._is_settled = False
         # By epoch, so that it need not be read: the segment that is not full.
         self._unfilled: dict[bytes, _Segment] = {}
         if self.is_copy:
@@ -126,23 +145,51 @@ class RelayStore(Database):
     # messages
 
     def add(
-        self, file: sqlite3.Connection, epoch: bytes, sealed: Iterable[bytes]
+        self,
+        file: sqlite3.Connection,
+        epoch: bytes,
+        sealed: Iterable[bytes],
+        *,
+        uploads: int,
     ) -> None:
-        """Keep messages of one length under random tags, within a transaction."""
+        """Keep messages of one length under random tags, within a transaction.
+
+        `uploads` is how many uploads they came in.
+        """
         sealed = [*sealed]
+        self._is_settled = False
         if len(sealed[0]) > _MOST_SHORT:
-            rows = ((epoch, os.urandom(TAG_BYTES), one) for one in sealed)
+            rows = sorted((epoch, os.urandom(TAG_BYTES), one) for one in sealed)
             file.executemany("INSERT INTO messages VALUES (?, ?, ?)", rows)
             return
         kept = self._segment(file, epoch)
-        size = TAG_BYTES + len(sealed[0])
+        size, uploads = TAG_BYTES + len(sealed[0]), kept.uploads + uploads
         body = _sorted(kept.body + _tagged(sealed), size)
-        is_full = len(body) >= self.full * size
+        is_mixed = uploads >= LEAST_TOGETHER or len(body) >= _MOST_SEGMENT
+        is_full = is_mixed and len(body) >= self.full * size
         file.execute(
-            "INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?)",
-            (kept.number, epoch, is_full, body),
+            "INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?)",
+            (kept.number, epoch, is_full, uploads, body),
         )
-        self._unfilled[epoch] = _Segment() if is_full else _Segment(kept.number, body)
+        self._unfilled[epoch] = (
+            _Segment() if is_full else _Segment(kept.number, uploads, body)
+        )
+
+    def settle(self) -> bool:
+        """Empty the log of writes, unless somebody reads; whether it is empty.
+
+        It has every group of uploads by itself: what came together.
+        """
+        if not self._is_settled:
+            with told(self.path):
+                self.file.execute("PRAGMA busy_timeout = 0")  # not wait for a reader
+                try:
+                    query = "PRAGMA wal_checkpoint(TRUNCATE)"
+                    [(is_busy, _, _)] = self.file.execute(query)
+                finally:
+                    self.file.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE}")
+            self._is_settled = not is_busy
+        return self._is_settled
 
     def reread(self, epoch: bytes) -> None:
         """Trust the disk alone, after a transaction that was not committed."""
@@ -151,7 +198,8 @@ class RelayStore(Database):
     def _segment(self, file: sqlite3.Connection, epoch: bytes) -> _Segment:
         """The segment of an epoch that is not full."""
         if epoch not in self._unfilled:
-            query = "SELECT number, body FROM segments WHERE epoch = ? AND NOT is_full"
+            query = "SELECT number, uploads, body FROM segments "
+            query += "WHERE epoch = ? AND NOT is_full"
             row = file.execute(query, (epoch,)).fetchone()
             self._unfilled[epoch] = _Segment(*row) if row else _Segment()
         return self._unfilled[epoch]
@@ -188,7 +236,14 @@ class _Segment:
     """Messages with their tags, under a random number: nothing says which was first."""
 
     number: int = field(default_factory=lambda: secrets.randbits(63))
+    uploads: int = 0
     body: bytes = field(default=b"", repr=False)
+
+
+def upload_name(row: EpochRow, digest: bytes) -> bytes:
+    """What an upload is known by: nobody without the epoch's secret can compute it."""
+    assert row.secret is not None  # of an epoch that was opened and is not over
+    return blake2b(digest, key=row.secret, digest_size=_DIGEST_BYTES).digest()
 
 
 def _tagged(sealed: Sequence[bytes]) -> bytes:

@@ -110,6 +110,7 @@ def serve_collector(
         signer=_signer(settings),
         schedule=settings.schedule,
         processes=settings.processes,
+        free_bytes=settings.free_bytes,
         passing=passing,
     )
     own = read_secret(settings.secret)

@@ -76,6 +76,7 @@ class CollectorSettings:
     one_machine: bool = False  # both operators are this machine: a trial
     processes: int = 2  # that open seals
     plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
+    free_bytes: int = 256 * 2**20  # with less room on the disk, nothing is taken
     schedule: EpochSchedule = field(default_factory=EpochSchedule)
 
     def __post_init__(self) -> None:
@@ -83,6 +84,7 @@ class CollectorSettings:
         check.count(processes=self.processes)
         check_client_url(self.reports_url, "reports_url")
         check_operator_urls(self, "relay_url")
+        check.not_negative(free_bytes=self.free_bytes)
 
 
 def _check(settings: RelaySettings | CollectorSettings, *listeners: str) -> None:
