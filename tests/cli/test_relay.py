@@ -34,12 +34,8 @@ def written(place, **addresses):
         f'folder = "relay"\nsigning_key = "relay/keys/signing.key"\n'
         f'relay_key = "{place.keys["relay"]}"\n'
         f'collector_key = "{place.keys["collector"]}"\n'
-        f'pair_secret = "pair.secret"
-url = "https://a"
-collector_url = "https://b"
-'
-        + "".join(f'{name} = "{at}"
-' for name, at in addresses.items())
+        f'pair_secret = "pair.secret"\nurl = "https://a"\ncollector_url = "https://b"\n'
+        + "".join(f'{name} = "{at}"\n' for name, at in addresses.items())
     )
     return path
 

@@ -425,11 +425,11 @@ class Relay:
                     )
                 self._note(self._row(epoch))
                 self.passing("decided")
-        found = [row for row in self.store.epochs() if row.state == FORWARDING]
-        late = [row for row in found if self._is_late(row)]
+        closed = [row for row in self.store.epochs() if row.state == FORWARDING]
+        late = [row for row in closed if self._is_late(row)]
         for row in late:
             self._destroy(row)
-        return [row.id for row in found if row not in late]
+        return [row.id for row in closed if row not in late]
 
     def _is_late(self, row: EpochRow) -> bool:
         closes = read_document(row.document).closes
