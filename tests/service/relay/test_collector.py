@@ -72,7 +72,7 @@ class World:
             self.run,
             self.place.folder / "collector",
             relay=self.relay,
-            relay_url="http://relay.invalid",
+            relay_url="https://relay.invalid",
             signer=_signer(self.place.collector()),
             schedule=EpochSchedule(window=600),
             free_bytes=self.free_bytes,

@@ -193,7 +193,7 @@ def test_what_is_fetched_does_not_tell_who_reports(tmp_path, monkeypatch, now):
             monkeypatch.setattr(client_module, "_own_round", lambda _, own=own: own)
             held = History(("item 1", "item 4"))
             FederationClient.join(folder, urls.public, lambda _, held=held: held)
-            with FederationClient(folder) as client:
+            with FederationClient(folder, spread=60.0) as client:
                 paths = asked.setdefault(own, [])
                 real = client._get
                 client._get = lambda path, *, most, real=real, paths=paths: (

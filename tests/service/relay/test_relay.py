@@ -47,7 +47,7 @@ class World:
             store,
             SIGNER,
             self.limits,
-            url="http://relay.invalid",
+            url="https://relay.invalid",
             clock=lambda: self.now,
         )
 
