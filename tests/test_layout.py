@@ -143,10 +143,6 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "service/relay/test_services.py",
         "each other over HTTP",
     ),
-    "service/relay/forwarding": (
-        "service/relay/test_services.py",
-        "each other over HTTP",
-    ),
     "service/relay/relay_store": (
         "service/relay/test_relay.py",
         "what is on the disk after every decision",

@@ -1,13 +1,12 @@
 """Services that several tests of a module share."""
 
-import sys
 from collections.abc import Iterator
 
 import pytest
 from service.federation.rounds import Pair, http_pair, overhear
 from service.federation.services import Place
 
-from tacit.service.database import Database
+from tacit import file_marks
 from tacit.service.federation import aggregator
 
 
@@ -35,8 +34,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Pai
     with pytest.MonkeyPatch.context() as patch:
         # Their anchors outlive one test.
         state = folder / "state"
-        module = sys.modules[Database.__module__]
-        patch.setattr(module, "state_folder", lambda: state)
+        patch.setattr(file_marks, "state_folder", lambda: state)
         with http_pair(Place(folder), clock=clock) as found:
             yield found
 

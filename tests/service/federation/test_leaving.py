@@ -8,6 +8,7 @@ from service.federation.two_operators import TwoOperators, invitation_of
 
 from tacit.errors import BadRun, Refused
 from tacit.ledger.durable import ClientLedger
+from tacit.service.federation import client_folder
 from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.client_folder import ClientFolder
 from tacit.service.federation.leaving import leave
@@ -133,7 +134,7 @@ def test_cut_off_it_goes_on(world, folder, monkeypatch):
 
     (folder / "model").mkdir()
     with monkeypatch.context() as patch:
-        patch.setattr("tacit.service.federation.client_folder.remove_directory", broken)
+        patch.setattr(client_folder, "remove_directory", broken)
         with pytest.raises(OSError, match="no more"):
             leave(folder)
     assert not (folder / "history.json").exists()
