@@ -54,7 +54,7 @@ from tacit.service.federation.coordinator import (
     Schedule,
 )
 from tacit.service.federation.exchange import Answered, Exchange
-from tacit.service.federation.history_file import History
+from tacit.service.federation.history import History
 from tacit.service.federation.intake import IntakeLimits
 from tacit.service.federation.manifest import read_document
 from tacit.service.federation.operator_client import OperatorClient

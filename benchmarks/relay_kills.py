@@ -53,7 +53,7 @@ from benchmarks.federation_place import die_with_parent
 from benchmarks.relay_place import COLLECTOR, RELAY, RelayPlace
 from tacit.errors import TacitError
 from tacit.service.federation.client import FederationClient, Kind
-from tacit.service.federation.history_file import History
+from tacit.service.federation.history import History
 from tacit.service.federation.rotation import SigningKeys
 from tacit.service.federation.wires import SHUFFLE
 from tacit.service.relay import accepted_epoch, collector, uploads

@@ -384,11 +384,12 @@ class Method(ABC):
         """The clients' next private state, and what they computed, raw."""
 
     def empty_update(
-        self, broadcast: Broadcast, clients: Clients, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shown: Shards, keys: Keys
     ) -> Updates:
         """What clients that contribute nothing hand to `privatize`: by default zeros.
 
-        It does not look at a history: it is for clients that cannot compute an update.
+        It is for clients that cannot compute an update, and must not tell that they
+        cannot. It gets no history: `shown` has slates at the most, which are public.
         """
         slots = _agreement(clients).updates[broadcast.phase]
         return Updates(zeros(slots, len(clients)))
@@ -706,7 +707,7 @@ class SumMethod(Method):
 
     @final
     def empty_update(
-        self, broadcast: Broadcast, clients: Clients, keys: Keys
+        self, broadcast: Broadcast, clients: Clients, shown: Shards, keys: Keys
     ) -> Updates:
         """Zeros, laid out as the protection reads an update."""
         slots = _agreement(clients).updates[broadcast.phase]
@@ -1003,13 +1004,15 @@ def participate(
 
 
 def empty_reports(
-    method: Method, broadcast: Broadcast, clients: Clients, keys: Keys
+    method: Method, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
 ) -> Reports:
     """Reports of clients that contribute nothing, through the mechanism like any other.
 
-    For a round that was begun and cannot be finished. No history is looked at.
+    For a round that was begun and cannot be finished. No history is looked at, and no
+    click: of `shards` only what is public.
     """
-    return _nothing(method, broadcast, clients, keys.at("round", broadcast.round))
+    own = keys.at("round", broadcast.round)
+    return _nothing(method, broadcast, clients, shards, own)
 
 
 def _contribution(
@@ -1045,15 +1048,16 @@ def _guarded(
         reports.check_finite()
     except Exception as error:
         on_failure(error)
-        return clients.state, _nothing(method, broadcast, clients, keys)
+        return clients.state, _nothing(method, broadcast, clients, shards, keys)
     return state, reports
 
 
 def _nothing(
-    method: Method, broadcast: Broadcast, clients: Clients, keys: Keys
+    method: Method, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
 ) -> Reports:
     # Keys of their own: the failed attempt may have used those of "privatize" already.
-    updates = method.empty_update(broadcast, clients, keys.at("empty"))
+    shown = shards.only_shown()
+    updates = method.empty_update(broadcast, clients, shown, keys.at("empty"))
     return method.privatize(broadcast, clients, updates, keys.at("empty privatize"))
 
 

@@ -98,6 +98,18 @@ def test_a_file_that_cannot_be_read_is_refused_before_anybody_is_asked(
     assert world.requests == []
 
 
+def test_impressions_are_refused_where_nothing_is_learnt_from_them(
+    tacit, world, history, tmp_path
+):
+    shown = tmp_path / "shown.csv"
+    shown.write_text("impression,film,clicked\n1,item 3,1\n1,item 4,0\n")
+    files = ("--history", history, "--impressions", shown, "--item", "film")
+    answer = tacit("client", "join", world.url, *files, "--folder", tmp_path / "c")
+    assert answer.code == 2
+    assert "leave --impressions out" in answer.err
+    assert not (tmp_path / "c").exists()
+
+
 def test_the_default_folder_is_the_systems(tacit, world, history):
     """Which is the test's own: `TACIT_STATE`."""
     joined = tacit(

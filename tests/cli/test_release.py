@@ -199,7 +199,7 @@ def test_a_population_that_is_counted_is_refused(tacit, table, tmp_path):
     ("mechanism", "method", "refused"),
     [
         ("none", "gram", "nothing is proven about what the model tells"),
-        ("published", "privrec", "a paper's own protection, to learn from"),
+        ("published", "privrec", "there to compare and to learn from"),
     ],
 )
 def test_a_release_without_a_proven_promise_is_refused(

@@ -49,6 +49,16 @@ def join(
             show_default=False,
         ),
     ],
+    impressions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What a server has shown you, if the run learns from it: a .csv or "
+            ".tsv with one line per shown item and columns impression, item and "
+            "clicked (1 or 0).",
+            show_default=False,
+        ),
+    ] = None,
     folder: Folder = None,
     item: Annotated[
         str, typer.Option(help="The column of item ids in a .csv or .tsv.")
@@ -91,19 +101,25 @@ def join(
     Items that the catalog does not have are left out and counted. If none is left you
     are warned here, and nobody else can tell.
 
+    A run may learn from impressions: lists that its server has chosen and shown. Your
+    clicks in them stay private, the lists do not. Give none that your own device has
+    chosen: they tell of your history.
+
     Example: tacit client join https://films.example --history watched.txt
     """
     from tacit.service.federation.client import FederationClient
     from tacit.service.federation.exchange import read_ticket
-    from tacit.service.federation.history_file import history_of, read_ids
+    from tacit.service.federation.history import history_of
+    from tacit.service.federation.history_file import read_ids, read_slates
 
     place = folder or _default_folder()
     # Read before anybody is asked: what a coordinator sees cannot depend on the file.
     ids = read_ids(history, column=item)
+    slates = None if impressions is None else read_slates(impressions, column=item)
     found = FederationClient.join(
         place,
         url,
-        lambda one: history_of(ids, one.catalog),
+        lambda one: history_of(ids, one.catalog, slates),
         ledger=ledger,
         ticket=None if ticket is None else read_ticket(ticket),
         group=group,
@@ -118,6 +134,11 @@ def join(
         console.print_json(_document(told) | joined)
         return
     console.out().print(f"joined: {shown(str(place))} has {told.n_items:,} items")
+    if found.slates is not None:
+        console.out().print(
+            f"{len(found.slates):,} slates that you were shown: your clicks in them "
+            "are protected, what was shown is not"
+        )
     if found.unknown and found.items:
         console.out().print(shown(found.said_of_unknown()))
     _print_agreed(told)

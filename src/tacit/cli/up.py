@@ -150,8 +150,11 @@ def _tell(trial: Trial, found: dict[str, Any], *, json: bool) -> None:
     console.tell(in_short(map(statement_of, result["epsilons"]), console.width()))
     out.print(f"the published run: {shown(str(trial.published))}")
     out.print(f"the operator's page: {trial.page}")
-    history = trial.folder / "history.csv"
+    history, seen = (trial.folder / f"{one}.csv" for one in ("history", "impressions"))
     if history.exists():
         out.print("in another terminal:")
-        out.print(f"  tacit client join {trial.url} --history {shown(str(history))}")
+        files = f"--history {shown(str(history))}"
+        if seen.exists():
+            files += f" --impressions {shown(str(seen))}"
+        out.print(f"  tacit client join {trial.url} {files}")
         out.print("  tacit client recommend")

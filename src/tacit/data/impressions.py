@@ -167,6 +167,18 @@ class Impressions:
         places = arrays.rows(mask, len(self))
         return self._pick(places, self.users[places], self.slates.n_users)
 
+    def without_answers(self) -> Impressions:
+        """The same slates, of which nothing was clicked and before which nothing read.
+
+        All but that counts as public: whoever has shown the slates knows it.
+        """
+        slates = replace(
+            self.slates,
+            histories=Ragged.of_lengths([0], np.zeros(0, np.int32)),
+            history_of=np.zeros(len(self), np.int32),
+        )
+        return replace(self, slates=slates, clicked=np.zeros_like(self.clicked))
+
     def first(self, n: int) -> Impressions:
         """The impressions of the first `n` users who have any."""
         return self.keep(np.isin(self.users, np.unique(self.users)[:n]))

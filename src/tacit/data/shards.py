@@ -110,6 +110,18 @@ class Shards:
             return Impressions.none(len(self), self.n_items)
         return self.impressions
 
+    def only_shown(self) -> Shards:
+        """The same clients without histories and clicks: what they were shown, alone.
+
+        It is as large whatever anybody holds, so it takes no longer to make.
+        """
+        none = np.zeros(0, np.int64)
+        nothing = Interactions.of_columns(
+            none, none, n_users=len(self), n_items=self.n_items
+        )
+        shown = self.impressions
+        return Shards.of(nothing, None if shown is None else shown.without_answers())
+
     def take(self, rows: ArrayLike) -> Shards:
         """Some of the clients, in the order given, with their impressions."""
         chosen = arrays.rows(rows, len(self))

@@ -296,8 +296,9 @@ def _refuse_papers_own(method: Method) -> None:
     protection = getattr(method, "privacy", UNPROTECTED)
     if protection.is_private and not protection.is_releasable:
         raise Refused(
-            f"{type(protection).__name__} is a paper's own protection, to learn from; "
-            "a release needs one in whole numbers: use mode = 'sound'"
+            f"{type(protection).__name__} is there to compare and to learn from; a "
+            "release needs a protection in whole numbers: use mode = 'sound' or "
+            "another privacy.mechanism"
         )
 
 

@@ -295,6 +295,16 @@ class PrivateRecLocal(Method):
         basis = broadcast.weights["interests"]
         return attention(read, basis, temperature=self.temperature)
 
+    def empty_update(
+        self, broadcast: Broadcast, clients: Clients, shown: Shards, keys: Keys
+    ) -> Updates:
+        """The update of somebody who has read nothing and clicked nothing.
+
+        A report without slates would tell of clients that were shown some, and could
+        not compute.
+        """
+        return self.local_update(broadcast, clients, shown, keys)[1]
+
     def update_slots(
         self, plan: Plan, catalog: Catalog
     ) -> tuple[Mapping[str, Slot], ...]:

@@ -295,7 +295,9 @@ class Client:
     ) -> bytes:
         """The report of a client that contributes nothing."""
         keys = Key.from_os().alone()
-        reports = empty_reports(self.method, broadcast, self._client(charged), keys)
+        reports = empty_reports(
+            self.method, broadcast, self._client(charged), self.history, keys
+        )
         return envelope.seal(broadcast, reports)
 
     def _contribution(

@@ -248,13 +248,20 @@ class MethodContract(ABC):
         _assert_equal_trees(after.state, round_.clients.state.select(rows))
 
     def test_a_client_can_say_nothing_without_its_history(self) -> None:
-        """What it then says is as large as any report, and finite."""
+        """What it then says is as large as any report, and finite.
+
+        It is the same whatever the client holds, but for what it was shown.
+        """
         round_ = self._round()
-        clients, keys = round_.clients, round_.keys
-        empty = empty_reports(round_.simulation.method, round_.broadcast, clients, keys)
+        made, clients, keys = round_.simulation, round_.clients, round_.keys
+        empty, other = (
+            empty_reports(made.method, round_.broadcast, clients, shards, keys)
+            for shards in (made.shards, made.shards.only_shown())
+        )
         round_.layout.check(empty)
         empty.check_finite()
         assert len(empty) == len(clients)
+        _assert_equal_trees(empty.tree, other.tree)
 
     # one round
 

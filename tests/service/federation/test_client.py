@@ -34,7 +34,7 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.plans import Plan
 from tacit.service.federation.client import FederationClient, Kind
-from tacit.service.federation.history_file import History
+from tacit.service.federation.history import History
 from tacit.service.federation.invitation import MOST_BYTES
 from tacit.service.federation.manifest import signing_public_key
 from tacit.service.federation.rotation import (
@@ -176,7 +176,7 @@ def test_what_joins_is_private_and_says_nothing(world, make, tmp_path):
     for name in ("client.json", "history.json", "invitation"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
     assert [path for _, path, _ in world.requests] == ["/v1/invitation"]
-    assert client.folder.items() == HISTORIES[4]
+    assert client.folder.history().items == tuple(HISTORIES[4])
 
 
 def test_every_request_names_the_protocol_and_carries_no_cookie(world, make):

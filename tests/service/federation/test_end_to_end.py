@@ -19,7 +19,7 @@ from tacit.data.shards import Shards
 from tacit.keys import Key
 from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.coordinator import Schedule
-from tacit.service.federation.history_file import History
+from tacit.service.federation.history import History
 from tacit.service.federation.services import serve_coordinator
 from tacit.service.federation.simulated_clients import SimulatedClients
 

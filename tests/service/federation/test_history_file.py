@@ -1,12 +1,11 @@
-"""Histories from files: lines or a column; what the catalog lacks is counted."""
-
-import re
+"""Files of a user: ids in lines or in a column, slates in a table."""
 
 import pytest
 
 from tacit.data.catalog import Catalog
 from tacit.errors import BadData, BadValue
-from tacit.service.federation.history_file import History, history_of, read_ids
+from tacit.service.federation.history import History, Slate, history_of
+from tacit.service.federation.history_file import read_ids, read_slates
 
 CATALOG = Catalog.of_ids(["1", "20", "a, b"])
 
@@ -31,38 +30,6 @@ def test_lines_and_tables_are_read_in_their_order(tmp_path, name, text, column):
     assert read_history(file, CATALOG, column=column) == History(("20", "1", "a, b"))
 
 
-def test_what_the_catalog_lacks_is_left_out_and_named(tmp_path):
-    file = tmp_path / "h"
-    file.write_text("7\n20\n8\n7\n9\n10\n")
-    found = read_history(file, CATALOG)
-    assert found == History(("20",), ("7", "8", "9", "10"))
-    assert found.said_of_unknown() == (
-        "4 items are not in the catalog and left out: 7, 8, 9, …"
-    )
-    assert History(("20",)).said_of_unknown() == ""
-    assert "1 item is" in History((), ("7",)).said_of_unknown()
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "the file has no item: this client takes part with an empty history"),
-        (b"\n \n", "the file has no item"),
-        (
-            b"x\ny\n",
-            r"2 items are not in the catalog.*x, y\. None is left: this client",
-        ),
-    ],
-)
-def test_what_has_no_known_item_is_an_empty_history_and_said(tmp_path, content, said):
-    """A refusal would tell whoever was asked for the catalog something of the file."""
-    file = tmp_path / "h"
-    file.write_bytes(content)
-    found = read_history(file, CATALOG)
-    assert found.items == ()
-    assert re.search(said, found.said_of_unknown())
-
-
 def test_what_is_no_text_is_refused(tmp_path):
     file = tmp_path / "h"
     file.write_bytes(b"\xff\xfe\n")
@@ -77,3 +44,58 @@ def test_the_wrong_column_and_a_missing_file_are_named(tmp_path):
         read_history(file, CATALOG)
     with pytest.raises(BadData, match="No such file"):
         read_history(tmp_path / "none", CATALOG)
+
+
+SLATES = (Slate(("20", "7", "1"), ("7",)), Slate(("a, b",)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "column"),
+    [
+        (
+            "s.csv",
+            'impression,item,clicked\n1,20,0\n1,7,1\n2,"a, b",0\n1,1,0\n',
+            "item",
+        ),
+        (
+            "s.TSV",
+            "clicked\tnews\timpression\n0\t20\tx\n1.0\t7\tx\n0\t1\tx\n0\ta, b\ty\n",
+            "news",
+        ),
+        (
+            "s.csv",  # an item that stands twice counts once, and is clicked
+            'impression,item,clicked\n1,20,0\n1,7,0\n1,1,0\n1,7,1\n2,"a, b",-1\n',
+            "item",
+        ),
+    ],
+)
+def test_lines_of_one_impression_are_a_slate(tmp_path, name, text, column):
+    file = tmp_path / name
+    file.write_text(text, "utf-8", newline="")
+    assert read_slates(file, column=column) == SLATES
+
+
+def test_somebody_may_have_been_shown_nothing(tmp_path):
+    file = tmp_path / "s.csv"
+    file.write_text("impression,item,clicked\n")
+    assert read_slates(file) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error", "said"),
+    [
+        ("s.txt", "20\n", BadValue, r"\.csv or \.tsv"),
+        ("s.csv", "impression,item\n1,20\n", BadValue, "clicked"),
+        ("s.csv", "item,clicked\n20,1\n", BadValue, "impression"),
+        ("s.csv", "impression,news,clicked\n1,20,1\n", BadValue, "--item"),
+        ("s.csv", "impression,item,clicked\n1,20,yes\n", BadData, "'yes'.*1 says"),
+        ("s.csv", "impression,item,clicked\n1,20\n", BadData, "clicked=''"),
+        ("s.csv", "impression,item,clicked\n1,,1\n", BadData, "no item"),
+        ("s.csv", 'impression,item,clicked\n1,"20,1\n', BadData, "no table"),
+    ],
+)
+def test_a_table_of_another_form_is_refused(tmp_path, name, text, error, said):
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(error, match=said):
+        read_slates(file)

@@ -139,10 +139,10 @@ def test_the_server_is_on_the_disk_as_it_was(place, changes):
         run.from_bytes(b"x", round=0)
 
 
-def test_a_method_that_real_clients_have_nothing_for_is_refused(place):
-    """PrivateRec's local reports are about slates, and a history file has none."""
+def test_noise_in_floats_is_refused(place):
+    """PrivateRec under Laplace noise is there to compare, not to release."""
     method = {"name": "privaterec_local", "dimensions": None, "interests": 2}
-    privacy = {"mechanism": "local", "epsilon": 4.0, "votes": None}
+    privacy = {"mechanism": "local_laplace", "epsilon": 4.0, "votes": None}
     changes = experiment(method=method, privacy=privacy)
-    with pytest.raises(Refused, match="history of a real client has none"):
+    with pytest.raises(Refused, match="LocalNoisyClicks"):
         run_of(changes, described(15), place.collector())

@@ -12,21 +12,28 @@ Also `tacit.service.federation.wires`: the same clients speak over either channe
 import sqlite3
 import time
 from contextlib import closing
+from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
-from service.relay.places import GRAM, Place, both, experiment, patiently, shards
+from methods.test_privaterec import described, shown_news
+from service.relay.places import GRAM, ITEMS, Place, both, experiment, patiently, shards
 
+from tacit.data.catalog import Profiles
+from tacit.data.federated_data import FederatedData
 from tacit.data.splits import everyone_trains
-from tacit.experiment.assemble import load_dataset
+from tacit.data.strings import Strings
+from tacit.errors import BadValue
+from tacit.experiment.assemble import assemble, load_dataset
 from tacit.experiment.saved_run import SavedRun
+from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.method import Unmetered, enrol, participate
 from tacit.sampling import Draw
 from tacit.service.federation import client as client_module
 from tacit.service.federation.client import FederationClient, Kind
-from tacit.service.federation.history_file import History
+from tacit.service.federation.history import History, Slate, history_of
 from tacit.service.federation.simulated_clients import SimulatedClients
 from tacit.service.relay.collector import FILE_NAME
 from tacit.service.relay.messages import in_order
@@ -119,9 +126,6 @@ def played(run, held, key, *, chunk=None):
 
 
 def _profiles(n):
-    from tacit.data.catalog import Profiles
-    from tacit.data.strings import Strings
-
     return Profiles(Strings.of(str(row) for row in range(n)))
 
 
@@ -238,6 +242,110 @@ def test_a_real_client_joins_reports_ranks_and_has_it_in_its_ledger(tmp_path):
             shown = client.show()
             assert [one.round for one in shown.entries] == [0]
             assert shown.waiting == 0
+
+
+NEWS = {
+    "method": {
+        "name": "privaterec_local",
+        "dimensions": None,
+        "interests": 2,
+        "most_impressions": 2,
+        "most_shown": 15,
+        "negatives": 3,
+    },
+    "privacy": {"mechanism": "local", "epsilon": 4.0, "votes": None},
+    "run": {"rounds": 2},
+}
+
+
+def shown_slates(n):
+    """So many clients that were shown three slates each, and clicked what they have."""
+    bare = FederatedData(described(ITEMS), _profiles(n), shards(n))
+    return shown_news(bare).shards
+
+
+def test_clicks_in_slates_give_what_the_simulated_channel_gives(tmp_path):
+    """Reports are kept in an order of their own, so that floats are equal, too."""
+    place, held, key = Place(tmp_path), shown_slates(12), Key.from_seed(3)
+    run = run_of(experiment(**NEWS), described(ITEMS), place.collector())
+    found = answered(place, run, held, key)
+    assert_equal(run, found, held, key, is_whole=True)
+    start = run.start.weights["effects"]
+    learnt = run.from_bytes(found[-1], round=2).weights["effects"]
+    assert not np.array_equal(learnt, start)
+
+
+def test_a_relay_mixes_slates_and_earns_nothing_by_it(tmp_path):
+    """Whoever has shown a slate may know to whom: the local epsilon in every view."""
+    run = run_of(experiment(**NEWS), described(ITEMS), Place(tmp_path).collector())
+    totals = run.assembled.simulation.account.totals
+    assert [one.epsilon for one in totals] == pytest.approx([8.0] * len(totals))
+    assert all("what each user was shown is public" in one.assumes for one in totals)
+
+
+def test_a_real_client_reports_clicks_and_none_by_bodies_of_one_length(
+    tmp_path, monkeypatch
+):
+    place = Place(tmp_path)
+    run = run_of(experiment(**NEWS), described(ITEMS), place.collector())
+    clicked = (Slate(("N1", "N2", "N3"), ("N2",)), Slate(("N4", "N5")))
+    cases = {
+        "clicks": (["N7"], clicked),
+        "other clicks": (["N8", "N9"], (Slate(("N1", "N2", "N3"), ("N1", "N3")),)),
+        "shown nothing": (["N7"], ()),
+        "nobody": ([], ()),
+    }
+    bodies = []
+    with both(place, run) as urls:
+        patiently(lambda: httpx.get(f"{urls.public}/v1/manifest").status_code == 200)
+        for name, (ids, slates) in cases.items():
+            folder = tmp_path / name
+            FederationClient.join(
+                folder,
+                urls.public,
+                lambda one, ids=ids, slates=slates: history_of(
+                    ids, one.catalog, slates
+                ),
+            )
+            with FederationClient(folder) as client:
+                real = client._exchange.post_report
+                monkeypatch.setattr(
+                    client._exchange,
+                    "post_report",
+                    lambda to, body, real=real, **how: (
+                        bodies.append(body) or real(to, body, **how)
+                    ),
+                )
+                outcome = client.once(now=True)
+                assert outcome.kind is Kind.SENT, outcome
+                assert [one.round for one in client.show().entries] == [0, 0]
+        with pytest.raises(BadValue, match="--impressions"):
+            FederationClient.join(
+                tmp_path / "none", urls.public, lambda _: History(("N1",))
+            )
+        assert not (tmp_path / "none").exists()
+    assert len({len(body) for body in bodies}) == 1
+    assert len({*bodies}) == len(cases)
+
+
+@pytest.mark.slow
+def test_mind_through_relay_and_collector_is_the_simulation(tmp_path, real_data):
+    """All 2,916 users who were shown something until 12 November."""
+    path = Path(__file__).parents[3] / "experiments" / "mind-privaterec-local.toml"
+    archive = real_data / "MINDsmall_train_sample.zip"
+    changes = [
+        f"data.archive={archive}",
+        "privacy.channel=shuffle",
+        "privacy.delta=1e-6",
+        "privacy.min_contributors=1000",
+    ]
+    made = assemble(read_experiment(path, changes))
+    place, key, held = Place(tmp_path), Key.from_seed(5), made.simulation.shards
+    run = run_of(
+        made.experiment, made.split.catalog, place.collector(), population=len(held)
+    )
+    found = answered(place, run, held, key, window=3600)
+    assert_equal(run, found, held, key, chunk=256, is_whole=True)
 
 
 ML_1M = {

@@ -1,14 +1,18 @@
 """A trial on one machine: both roles as processes of their own, and a model."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from service.relay.places import SETTINGS
 
 from tacit.errors import Refused
 from tacit.experiment.assemble import assemble
-from tacit.experiment.settings import check_experiment
+from tacit.experiment.settings import check_experiment, read_experiment
 from tacit.release import Unit, View
 from tacit.service.federation.client import FederationClient
-from tacit.service.federation.history_file import History
+from tacit.service.federation.history import History, history_of
+from tacit.service.federation.history_file import read_ids, read_slates
 from tacit.service.relay.one_machine import RelayTrial
 
 
@@ -43,3 +47,31 @@ def test_a_folder_that_is_used_is_refused(tmp_path):
     (tmp_path / "x").touch()
     with pytest.raises(Refused, match="not empty"):
         RelayTrial.prepared(assembled(), tmp_path, clients=20, port=0)
+
+
+def test_a_trial_of_slates_has_files_of_a_user_who_was_shown_some(tmp_path):
+    news = read_experiment(
+        Path(__file__).parents[3]
+        / "experiments"
+        / "synthetic-news-privaterec-local.toml",
+        [
+            *("data.world.users=60", "data.world.news=80", "privacy.channel=shuffle"),
+            *("privacy.delta=1e-6", "privacy.min_contributors=10"),
+        ],
+    )
+    made = assemble(news)
+    found = RelayTrial.prepared(made, tmp_path / "a", clients=20, port=0)
+    slates = read_slates(found.folder / "impressions.csv")
+    ids = read_ids(found.folder / "history.csv")
+    history = history_of(ids, made.split.catalog, slates)
+    assert slates and not history.unknown
+    test, shards = made.split.test.first(1), history.shards(made.split.catalog, value=1)
+    user = test.users[0]
+    own = test.take_users([user])
+    for name in ("shown", "histories"):
+        want, got = (
+            getattr(own.slates, name)[0],
+            getattr(shards.impressions.slates, name),
+        )
+        np.testing.assert_array_equal(got[0], want)
+    np.testing.assert_array_equal(shards.impressions.clicked, own.clicked)

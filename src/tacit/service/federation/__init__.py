@@ -17,7 +17,7 @@ coordinator   coordinated_run    broadcasts, sums and the model, without anybody
               coordinator_endpoints
 clients       accepted_round     a round that a client has nothing against
               exchange           what a client fetches and sends
-              history_file       a user's history as a file
+              history, history_file   a user's items and what was shown, as files
               client_folder      what a client keeps on the disk
               client             one user's client: joins, answers rounds, ranks, leaves
               simulated_clients, posting   many in one process, for trials and load

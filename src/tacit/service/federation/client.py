@@ -32,7 +32,6 @@ from pathlib import Path
 from types import TracebackType
 
 from tacit import check
-from tacit.data.shards import Shards
 from tacit.errors import BadMessage, BadValue, Refused, Unanswered
 from tacit.ledger.budget import Cap
 from tacit.ledger.durable import ClientLedger
@@ -44,7 +43,7 @@ from tacit.sampling import Once
 from tacit.service.client import Connection
 from tacit.service.federation.client_folder import ClientFolder, Membership, SeenRound
 from tacit.service.federation.exchange import Exchange, Fate
-from tacit.service.federation.history_file import History
+from tacit.service.federation.history import History, refuse_without_slates
 from tacit.service.federation.invitation import MOST_BYTES as MOST_INVITATION
 from tacit.service.federation.invitation import Invitation
 from tacit.service.federation.manifest import MOST_BYTES, SIGNATURE_BYTES
@@ -174,6 +173,7 @@ class FederationClient:
         keys = SigningKeys(invitation.leader, invitation.helper)
         own = (ledger or place.default_ledger).absolute()
         found = read(invitation)
+        refuse_without_slates(invitation.method, found.slates)
         only = _own_round(invitation)
         membership = Membership(url, digest, keys, own, group, ticket, only)
         with place.alone():
@@ -182,10 +182,9 @@ class FederationClient:
                     f"{place.path} holds a client already; take another folder, or "
                     f"leave with: tacit client leave --folder {place.path}"
                 )
-            shard = _shard(invitation, found.items)
-            with closing(_joined(own, invitation, shard, group)) as client:
+            with closing(_joined(own, invitation, found, group)) as client:
                 _refuse_left(client)
-            place.join(membership, sent, found.items)
+            place.join(membership, sent, found)
         return found
 
     def close(self) -> None:
@@ -490,7 +489,7 @@ class FederationClient:
                 raise Unanswered(
                     f"{error}; a model can be fetched once the run is over"
                 ) from error
-        known, items = recommender.catalog.ids.positions, [*self.folder.items()]
+        known, items = recommender.catalog.ids.positions, self.folder.history().items
         history = [one for one in items if one in known]
         new = self._new_items()
         if not new:
@@ -519,7 +518,7 @@ class FederationClient:
         return Shown(
             self.invitation,
             self.membership,
-            len(self.folder.items()),
+            len(self.folder.history().items),
             promised.totals,
             statements(ledger),
             tuple(one for one in ledger.entries() if one.run == run),
@@ -533,30 +532,21 @@ class FederationClient:
 def _client(
     folder: ClientFolder, membership: Membership, invitation: Invitation
 ) -> Client:
-    shard = _shard(invitation, tuple(folder.items()))
-    return _joined(membership.ledger, invitation, shard, membership.group)
+    return _joined(membership.ledger, invitation, folder.history(), membership.group)
 
 
 def _joined(
-    ledger: Path, invitation: Invitation, history: Shards, group: str | None
+    ledger: Path, invitation: Invitation, history: History, group: str | None
 ) -> Client:
     return Client(
         ledger,
         invitation.method,
         invitation.plan,
         catalog=invitation.catalog,
-        history=history,
+        history=history.shards(invitation.catalog, value=invitation.method.liked),
         group=group,
         run=invitation.run.hex(),
         one_operator=invitation.one_operator,
-    )
-
-
-def _shard(invitation: Invitation, items: tuple[str, ...]) -> Shards:
-    return Shards.of_histories(
-        [invitation.catalog.indices(items)],
-        n_items=len(invitation.catalog),
-        value=invitation.method.liked,
     )
 
 

@@ -2,7 +2,7 @@
 
     client.json   where the coordinator is, which keys sign, which rounds were seen
     invitation    what was agreed, byte for byte
-    history.json  the user's items, in their order; never sent
+    history.json  the user's items and what was shown, in their order; never sent
     ledger.db     what was said, and what is to be sent (or wherever --ledger says)
     model/        public files of the published model
 
@@ -23,6 +23,7 @@ from typing import Any
 from tacit.documents import read_bytes, read_document, write_document
 from tacit.errors import BadRun, Damaged, Refused
 from tacit.files import locked, make_folders, remove_directory, write_atomically
+from tacit.service.federation.history import History
 from tacit.service.federation.invitation import Invitation
 from tacit.service.federation.rotation import SigningKeys
 
@@ -108,12 +109,10 @@ class ClientFolder:
                 f"another process works in {self.path}; let it end first"
             ) from None
 
-    def join(
-        self, membership: Membership, invitation: bytes, items: tuple[str, ...]
-    ) -> None:
+    def join(self, membership: Membership, invitation: bytes, history: History) -> None:
         """Write all files; with the last one there is a client."""
         write_atomically(self._invitation, invitation, is_private=True)
-        write_document(self._history, {"items": items}, is_private=True)
+        write_document(self._history, history.to_json(), is_private=True)
         self.write(membership)
 
     def write(self, membership: Membership) -> None:
@@ -137,9 +136,13 @@ class ClientFolder:
             raise Damaged(self._invitation, "it is another one than was agreed to")
         return found
 
-    def items(self) -> list[str]:
-        """The ids of the user's items, in their order."""
-        return [*read_document(self._history, needs_checksum=True)["items"]]
+    def history(self) -> History:
+        """The user's items in their order, and what was shown."""
+        document = read_document(self._history, needs_checksum=True)
+        try:
+            return History.from_json(document)
+        except (LookupError, TypeError, AttributeError) as error:
+            raise Damaged(self._history, f"it is no history: {error!r}") from error
 
     def refuse_without_files(self) -> None:
         """Refuse a folder that has no file of a client, not even a part of one."""

@@ -47,8 +47,8 @@ def leave(folder: str | Path) -> Left:
     place.refuse_without_files()
     with place.alone():
         left = Left(place.default_ledger)
-        items = _tried("the history", place.items, left)
-        left.n_items = None if items is None else len(items)
+        found = _tried("the history", place.history, left)
+        left.n_items = None if found is None else len(found.items)
         run = _run(place, left)
         _leave_ledger(run, left, is_own=left.ledger == place.default_ledger.absolute())
         place.clear()

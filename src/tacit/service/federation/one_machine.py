@@ -11,7 +11,8 @@ report, and the statements of the run say so.
     DIR/leader/ helper/ coordinator/                 what each keeps; coordinator/run is
                                                      the published run
     DIR/experiment.toml invitation                   the run
-    DIR/history.csv                                  a history for `tacit client`
+    DIR/history.csv impressions.csv                  a user's files for `tacit client`;
+                                                     with slates if it needs them
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -32,6 +33,7 @@ import httpx
 import numpy as np
 import tomli_w
 
+from tacit.data.impressions import Impressions
 from tacit.data.splits import Heldout
 from tacit.errors import BadValue, Refused, Unanswered
 from tacit.experiment.assemble import Assembled
@@ -92,7 +94,7 @@ class Trial:
         write_toml(folder / "experiment.toml", run.assembled.experiment.resolved())
         write_atomically(folder / "invitation", run.invitation.encode())
         _write_limits(folder, run)
-        write_history(folder / "history.csv", assembled)
+        write_history(folder, assembled)
         url = f"http://{HOST}:{ports['coordinator public']}"
         return cls(folder, assembled, run, n, url)
 
@@ -262,14 +264,32 @@ def write_toml(path: Path, table: dict[str, Any]) -> None:
     write_atomically(path, tomli_w.dumps(table).encode())
 
 
-def write_history(path: Path, assembled: Assembled) -> None:
-    """The items of a user who takes no part in the trial, if there is one."""
-    heldout, catalog = assembled.split.test, assembled.split.catalog
-    if not isinstance(heldout, Heldout) or not len(heldout.users):
+def write_history(folder: Path, assembled: Assembled) -> None:
+    """The files of a user of the test part, if there is one, for `tacit client`."""
+    heldout, ids = assembled.split.test, assembled.split.catalog.ids
+    if isinstance(heldout, Heldout) and len(heldout.users):
+        held = heldout.history.take([0]).items
+    elif isinstance(heldout, Impressions) and len(heldout):
+        own = heldout.first(1)
+        held = own.slates.histories[own.slates.history_of[0]]
+        if assembled.method.needs_impressions:
+            shown = own.slates.shown
+            rows = zip(shown.owners, shown.values, own.clicked, strict=True)
+            lines = (
+                f"{slate},{_quoted(ids[item])},{did:d}" for slate, item, did in rows
+            )
+            _write_table(folder / "impressions.csv", "impression,item,clicked", lines)
+    else:
         return
-    items = heldout.history.take([0]).items.tolist()
-    ids = [catalog.ids[item] for item in items]
-    write_atomically(path, ("item\n" + "".join(f"{one}\n" for one in ids)).encode())
+    _write_table(folder / "history.csv", "item", (_quoted(ids[item]) for item in held))
+
+
+def _quoted(item: str) -> str:
+    return f'"{item.replace(chr(34), 2 * chr(34))}"'
+
+
+def _write_table(path: Path, header: str, lines: Iterable[str]) -> None:
+    write_atomically(path, "".join(f"{one}\n" for one in (header, *lines)).encode())
 
 
 def how_many_clients(assembled: Assembled, wanted: int | None) -> int:

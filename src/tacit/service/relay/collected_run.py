@@ -65,12 +65,6 @@ class CollectedRun(InvitedRun):
                 f"{type(assembled.method).__name__} is not protected by its clients, "
                 "and a collector reads every message; use a local mechanism"
             )
-        if assembled.method.needs_impressions:
-            raise Refused(
-                f"{type(assembled.method).__name__} learns from slates that were "
-                "shown, and the history of a real client has none: everybody would "
-                "report nothing; use it in a simulation, or another method"
-            )
         invitation = Invitation(
             assembled.experiment.method_name,
             assembled.method,

@@ -65,7 +65,7 @@ class RelayTrial(Trial):
         )
         write_toml(folder / "experiment.toml", run.assembled.experiment.resolved())
         write_atomically(folder / "invitation", run.invitation.encode())
-        write_history(folder / "history.csv", assembled)
+        write_history(folder, assembled)
         url = f"http://{HOST}:{ports['collector public']}"
         return cls(folder, assembled, run, n, url)
 
