@@ -64,14 +64,11 @@ def test_a_trial_of_slates_has_files_of_a_user_who_was_shown_some(tmp_path):
     slates = read_slates(found.folder / "impressions.csv")
     ids = read_ids(found.folder / "history.csv")
     history = history_of(ids, made.split.catalog, slates)
-    assert slates and not history.unknown
-    test, shards = made.split.test.first(1), history.shards(made.split.catalog, value=1)
-    user = test.users[0]
-    own = test.take_users([user])
-    for name in ("shown", "histories"):
-        want, got = (
-            getattr(own.slates, name)[0],
-            getattr(shards.impressions.slates, name),
-        )
-        np.testing.assert_array_equal(got[0], want)
-    np.testing.assert_array_equal(shards.impressions.clicked, own.clicked)
+    assert slates
+    assert not history.unknown
+    shards = history.shards(made.split.catalog, value=1.0)
+    first = made.split.test.users[0]
+    own, got = made.split.test.take_users([first]), shards.impressions
+    np.testing.assert_array_equal(got.slates.shown[0], own.slates.shown[0])
+    np.testing.assert_array_equal(got.slates.histories[0], own.slates.histories[0])
+    np.testing.assert_array_equal(got.clicked, own.clicked)
