@@ -267,6 +267,22 @@ def test_a_damaged_file_is_one_sentence(tacit, trained, tmp_path, name, harm):
         assert name.rpartition("/")[2] in answer.err, answer.err
 
 
+@pytest.mark.parametrize("before", ["[privacy]", "mechanism"])
+def test_an_experiment_that_is_cut_between_lines_is_named(
+    tacit, trained, tmp_path, before
+):
+    """What is left is a whole table, and looks like one of an earlier version."""
+    place = tmp_path / "run"
+    shutil.copytree(trained / "run", place)
+    file = place / "experiment.toml"
+    head, found, _ = file.read_text().partition(f"\n{before}")
+    assert found
+    file.write_text(head + "\n")
+    answer = tacit("report", place)
+    assert answer.code == 2
+    assert "experiment.toml names no privacy.mechanism" in answer.err
+
+
 def test_a_damaged_cache_is_one_line_and_no_error(tacit, trained):
     call = ("plan", trained / "exp.toml", "--json")
     assert tacit(*call).code == 0

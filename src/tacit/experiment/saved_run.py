@@ -113,7 +113,10 @@ class SavedRun:
         privacy = table.get("privacy")
         # A run writes down every setting, and this one was not there before.
         if not isinstance(privacy, Mapping) or "mechanism" not in privacy:
-            raise BadRun(f"{self.directory.path}: {OF_BEFORE}")
+            raise BadRun(
+                f"{self.directory.path}: {OF_BEFORE}. Its {path.name} names no "
+                "privacy.mechanism; if that file was cut short, get a whole copy"
+            )
         known_as = self._digest(table)
         try:
             found = check_experiment(table, str(path), relative_to=path.parent)
