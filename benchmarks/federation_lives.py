@@ -49,15 +49,15 @@ from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.coordinated_run import CoordinatedRun
 from tacit.service.federation.coordinator import (
     Coordinator,
-    PublicRounds,
+    CoordinatorSchedule,
     RoundState,
-    Schedule,
 )
 from tacit.service.federation.exchange import Answered, Exchange
 from tacit.service.federation.history import History
 from tacit.service.federation.intake import IntakeLimits
 from tacit.service.federation.manifest import read_document
 from tacit.service.federation.operator_client import OperatorClient
+from tacit.service.federation.public_rounds import PublicRounds
 from tacit.service.federation.sealing import ID_BYTES, ROUND_BYTES
 from tacit.service.federation.services import serve_aggregator, serve_coordinator
 from tacit.service.federation.store import RoundRow
@@ -399,7 +399,7 @@ def _coordinate(life: Life, passing: Callable[[str], None]) -> None:
     # Some honest clients come too late, unless a slow one is waited for.
     late = 0 if life.has_client else life.seed % 3
     enough = life.enough or HONEST + life.has_client - late
-    schedule = Schedule(enough=enough, **_SCHEDULE)
+    schedule = CoordinatorSchedule(enough=enough, **_SCHEDULE)
     serve_coordinator(life.place.coordinator(schedule), life.world.run, passing=passing)
 
 

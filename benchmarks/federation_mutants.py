@@ -32,7 +32,8 @@ from benchmarks.federation_place import COORDINATOR, HELPER, LEADER
 from tacit.cipher import SECRET_BYTES
 from tacit.service.federation import aggregator
 from tacit.service.federation.aggregator import Aggregator
-from tacit.service.federation.coordinator import OPEN, Coordinator, RoundState
+from tacit.service.federation.coordinator import Coordinator, RoundState
+from tacit.service.federation.public_rounds import OPEN
 from tacit.service.federation.store import CLOSED, CLOSING, Store
 from tacit.service.grouped_work import GroupedWork
 

@@ -19,7 +19,7 @@ from tacit.data.catalog import Catalog
 from tacit.experiment.settings import check_experiment
 from tacit.service.federation.aggregator import Limits
 from tacit.service.federation.coordinated_run import CoordinatedRun
-from tacit.service.federation.coordinator import Schedule
+from tacit.service.federation.coordinator import CoordinatorSchedule
 from tacit.service.federation.intake import IntakeLimits
 from tacit.service.federation.operator_client import OperatorClient
 from tacit.service.federation.operator_keys import make_secret, make_signing_key
@@ -109,7 +109,7 @@ class Place:
             intake=self.intake,
         )
 
-    def coordinator(self, schedule: Schedule) -> CoordinatorSettings:
+    def coordinator(self, schedule: CoordinatorSchedule) -> CoordinatorSettings:
         """The settings of the coordinator."""
         own = self.operators
         return CoordinatorSettings(
@@ -148,7 +148,7 @@ def popularity_run(
     }
     place = Place(operators, folder, Ports(1, 1, 1, 1, 1))
     catalog = Catalog.of_ids([f"item {n}" for n in range(items)])
-    made = place.coordinator(Schedule())
+    made = place.coordinator(CoordinatorSchedule())
     return run_of(check_experiment(settings), catalog, made)
 
 

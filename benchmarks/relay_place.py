@@ -10,8 +10,8 @@ from pathlib import Path
 from tacit.data.catalog import Catalog
 from tacit.experiment.settings import check_experiment
 from tacit.service.federation.operator_keys import make_secret, make_signing_key
+from tacit.service.federation.stepwise_run import Schedule
 from tacit.service.relay.collected_run import CollectedRun
-from tacit.service.relay.collector import EpochSchedule
 from tacit.service.relay.relay import RelayLimits
 from tacit.service.relay.relay_intake import RelayIntakeLimits
 from tacit.service.relay.services import run_of
@@ -86,7 +86,7 @@ class RelayPlace:
             private=f"{HOST}:{self.ports[3]}",
             page=f"{HOST}:0",
             processes=processes,
-            schedule=EpochSchedule(window=window, poll=poll),
+            schedule=Schedule(window=window, poll=poll),
         )
 
     def run(

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tacit.cli.app import app
 from tacit.errors import BadExperiment, BadRun, Refused
-from tacit.service.federation.coordinator import Schedule
+from tacit.service.federation.coordinator import CoordinatorSchedule
 from tacit.service.federation.services import serve_coordinator
 from tacit.service.federation.settings import read_secret, read_signing_key
 
@@ -75,7 +75,7 @@ def by_hand(tmp_path):
     place = Place(tmp_path)
     run = a_run(place)
     with aggregators(place) as urls:
-        schedule = Schedule(window=600, poll=0.02, by_hand=True)
+        schedule = CoordinatorSchedule(window=600, poll=0.02, by_hand=True)
         settings = place.coordinator(
             leader_url=urls.leader,
             helper_url=urls.helper,

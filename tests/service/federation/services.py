@@ -14,7 +14,7 @@ from tacit.data.catalog import Catalog
 from tacit.experiment.settings import Experiment, check_experiment
 from tacit.service.federation.aggregator import Limits
 from tacit.service.federation.coordinated_run import CoordinatedRun
-from tacit.service.federation.coordinator import Coordinator, Schedule
+from tacit.service.federation.coordinator import Coordinator, CoordinatorSchedule
 from tacit.service.federation.intake import IntakeLimits
 from tacit.service.federation.operator_client import OperatorClient
 from tacit.service.federation.operator_keys import make_secret, make_signing_key
@@ -185,7 +185,7 @@ def coordinator(
         leader=place.client_of("leader", urls.leader),
         helper=place.client_of("helper", urls.helper),
         leader_url=urls.reports,
-        schedule=Schedule(**{"poll": 0.02, "window": 600, **schedule}),
+        schedule=CoordinatorSchedule(**{"poll": 0.02, "window": 600, **schedule}),
     )
 
 

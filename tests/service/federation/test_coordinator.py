@@ -19,9 +19,11 @@ from service.federation.services import (
 
 from tacit.errors import BadValue, Refused, Unanswered
 from tacit.service.federation import coordinator as states
+from tacit.service.federation import stepwise_run
 from tacit.service.federation.aggregator import Limits
-from tacit.service.federation.coordinator import Schedule
+from tacit.service.federation.coordinator import CoordinatorSchedule
 from tacit.service.federation.operator_client import Over, Status
+from tacit.service.federation.public_rounds import OPEN, PLANNED, SIGNED, VOID
 
 ITEMS = 15
 
@@ -52,7 +54,7 @@ class World:
             leader=clients[0],
             helper=clients[1],
             leader_url=self.urls.reports,
-            schedule=Schedule(**{"poll": 0.02, "window": 600, **schedule}),
+            schedule=CoordinatorSchedule(**{"poll": 0.02, "window": 600, **schedule}),
         )
         self.made.append(made)
         return made
@@ -97,12 +99,12 @@ def test_a_run_goes_through_all_states_to_its_model(world):
         rounds = found.rounds()
         if rounds and rounds[-1].state not in seen:
             seen.append(rounds[-1].state)
-        if rounds and rounds[-1].state == states.OPEN and not sent:
+        if rounds and rounds[-1].state == OPEN and not sent:
             sent = world.send(found, votes(5))
         time.sleep(min(found.step(), 0.02))
     assert sent == [200] * 5
     assert found.is_published
-    order = [states.PLANNED, states.SIGNED, states.OPEN, states.LEADER_CLOSED]
+    order = [PLANNED, SIGNED, OPEN, states.LEADER_CLOSED]
     order += [states.BOTH_CLOSED, states.DONE, states.DELETED]
     assert seen == order
     names = {one.name for one in found.published_run.iterdir()}
@@ -115,7 +117,7 @@ def test_a_run_goes_through_all_states_to_its_model(world):
 
 def test_what_the_coordinator_adds_up_is_the_plain_sum_and_two_noises(world):
     found, reports = world.coordinator(enough=7), votes(7)
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, reports)
     step_until(found, states.BOTH_CLOSED)
     [row] = found.rounds()
@@ -126,23 +128,21 @@ def test_what_the_coordinator_adds_up_is_the_plain_sum_and_two_noises(world):
     assert added.reports == 7
 
 
-@pytest.mark.parametrize(
-    "state", [states.PLANNED, states.OPEN, states.LEADER_CLOSED, states.DONE]
-)
+@pytest.mark.parametrize("state", [PLANNED, OPEN, states.LEADER_CLOSED, states.DONE])
 def test_started_again_in_any_state_it_goes_on(world, state):
     first = world.coordinator(enough=3)
-    if state == states.PLANNED:
+    if state == PLANNED:
         first.step()
     else:
-        step_until(first, states.OPEN)
+        step_until(first, OPEN)
         world.send(first, votes(3))
         step_until(first, state)
     before = first.rounds()[-1]
     first.close()
     second = world.coordinator(enough=3)
     assert second.rounds()[-1] == before
-    if state == states.PLANNED:
-        step_until(second, states.OPEN)
+    if state == PLANNED:
+        step_until(second, OPEN)
         world.send(second, votes(3))
     while not second.is_over:
         time.sleep(min(second.step(), 0.02))
@@ -165,11 +165,11 @@ def test_by_hand_nothing_happens_until_it_is_wanted(world):
         found.step()
     assert found.rounds() == []
     found.want("open")
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, votes(2))
     for _ in range(3):
         found.step()
-    assert found.rounds()[-1].state == states.OPEN
+    assert found.rounds()[-1].state == OPEN
     found.want("close")
     step_until(found, states.DELETED)
     for _ in range(3):
@@ -188,7 +188,7 @@ def test_a_retired_run_publishes_nothing_and_opens_nothing(world, when):
     if when == "planned":
         found.step()
     elif when != "nothing":
-        step_until(found, states.OPEN)
+        step_until(found, OPEN)
         world.send(found, votes(2))
         step_until(found, when)
     found.retire()
@@ -196,14 +196,14 @@ def test_a_retired_run_publishes_nothing_and_opens_nothing(world, when):
         found.step()
     assert found.is_over
     assert not found.is_published
-    assert [row.state for row in found.rounds()] == [states.VOID] * (when != "nothing")
+    assert [row.state for row in found.rounds()] == [VOID] * (when != "nothing")
     assert found.public.open is None
 
 
 def test_a_step_under_way_does_not_undo_a_retirement(world, monkeypatch):
     """The helper's sum arrives after somebody has retired the run."""
     found = world.coordinator(enough=2)
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, votes(2))
     step_until(found, states.LEADER_CLOSED)
     real = found.helper.close
@@ -215,7 +215,7 @@ def test_a_step_under_way_does_not_undo_a_retirement(world, monkeypatch):
         return answer
 
     monkeypatch.setattr(found.helper, "close", meanwhile)
-    step_until(found, states.VOID)
+    step_until(found, VOID)
     assert found.rounds()[-1].why == "the run was retired"
     assert found.is_over
 
@@ -239,10 +239,10 @@ def test_a_round_is_not_planned_once_the_run_is_retired(world, monkeypatch):
 
 def test_garbage_of_one_client_voids_the_round_and_no_model_is_published(world):
     found = world.coordinator(enough=6)
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     garbage = np.random.default_rng(0).integers(-(2**31), 2**31, (1, ITEMS))
     assert world.send(found, np.concatenate([votes(5), garbage])) == [200] * 6
-    step_until(found, states.VOID)
+    step_until(found, VOID)
     assert "a client has lied, or an aggregator" in found.rounds()[-1].why
     assert found.is_over
     assert not found.is_published
@@ -253,10 +253,10 @@ def test_too_few_reports_void_the_round(world):
     world.run = world.another_run({"min_contributors": 3})
     found = world.coordinator(by_hand=True)
     found.want("open")
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, votes(2))
     found.want("close")
-    step_until(found, states.VOID)
+    step_until(found, VOID)
     assert "fewer than 3 reports" in found.rounds()[-1].why
 
 
@@ -265,9 +265,9 @@ def test_too_few_reports_void_the_round(world):
 def test_a_closing_that_is_not_answered_is_asked_again(world, monkeypatch, role, error):
     """A proxy without its service, a wrong secret: no reason to give a round up."""
     found = world.coordinator(enough=2)
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, votes(2))
-    client, state = getattr(found, role), states.OPEN
+    client, state = getattr(found, role), OPEN
     if role == "helper":
         step_until(found, states.LEADER_CLOSED)
         state = states.LEADER_CLOSED
@@ -286,26 +286,26 @@ def test_a_closing_that_is_not_answered_is_asked_again(world, monkeypatch, role,
 @pytest.mark.parametrize("role", ["leader", "helper"])
 def test_an_operator_that_says_never_voids_the_round(world, monkeypatch, role):
     found = world.coordinator(enough=2)
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, votes(2))
 
     def never(*_):
         raise Over("it was restored")
 
     monkeypatch.setattr(getattr(found, role), "close", never)
-    step_until(found, states.VOID)
+    step_until(found, VOID)
     assert found.rounds()[-1].why == "it was restored"
 
 
 def test_a_restored_leader_is_told_by_its_count(world, monkeypatch):
     """It has fewer reports than before: acknowledged ones are lost."""
     found = world.coordinator()
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, votes(4))
     found.step()
     monkeypatch.setattr(found.leader, "status", lambda _: Status("open", 3))
     found.step()
-    step_until(found, states.VOID)
+    step_until(found, VOID)
     assert "fewer reports than before" in found.rounds()[-1].why
 
 
@@ -321,12 +321,12 @@ def test_limits_that_refuse_are_told_to_the_operator_and_tried_again(tmp_path):
             assert time.monotonic() < until
             time.sleep(0.01)
         assert thread.is_alive()
-        assert found.rounds()[-1].state == states.PLANNED
+        assert found.rounds()[-1].state == PLANNED
         assert found.public.open is None  # nobody hears of a round that is not signed
         found.retire()  # forgets a round that the helper has never heard of
         thread.join(20)
         assert not thread.is_alive()
-        assert found.rounds()[-1].state == states.VOID
+        assert found.rounds()[-1].state == VOID
         stop.set()
         world.close()
 
@@ -344,7 +344,7 @@ def test_a_window_that_passed_before_both_signed_is_planned_anew(world):
 def test_a_leader_that_lies_about_its_batches_voids_the_round(world, monkeypatch):
     """The helper does not know a batch, so it publishes nothing at all."""
     found = world.coordinator(enough=2)
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, votes(2))
     step_until(found, states.LEADER_CLOSED)
     row = found.rounds()[-1]
@@ -352,7 +352,7 @@ def test_a_leader_that_lies_about_its_batches_voids_the_round(world, monkeypatch
     lie = n.to_bytes(4, "little") + bytes(16) + row.closing[4:]
     with found._writing() as file:
         file.execute("UPDATE rounds SET closing = ?", (lie,))
-    step_until(found, states.VOID)
+    step_until(found, VOID)
     assert "is not known here" in found.rounds()[-1].why
     seed = seed_on_disk(world.place.folder / "helper", row.manifest.round_id)
     assert seed is None
@@ -361,7 +361,7 @@ def test_a_leader_that_lies_about_its_batches_voids_the_round(world, monkeypatch
 def test_a_window_that_went_by_before_anybody_opened_is_planned_again(world):
     """Nobody was shown that manifest, so nothing is lost."""
     found = world.coordinator(window=1)
-    step_until(found, states.SIGNED)
+    step_until(found, SIGNED)
     [first] = found.rounds()
     found.clock = lambda: first.manifest.closes + 1.0
     found.step()
@@ -371,11 +371,11 @@ def test_a_window_that_went_by_before_anybody_opened_is_planned_again(world):
 def test_a_window_that_went_by_with_one_of_both_open_voids_the_run(world):
     """The one that has opened it signs no other manifest for that round."""
     found = world.coordinator(window=1)
-    step_until(found, states.SIGNED)
+    step_until(found, SIGNED)
     [first] = found.rounds()
     found.leader.open(first.signed)
     found.clock = lambda: first.manifest.closes + 1.0
-    step_until(found, states.VOID)
+    step_until(found, VOID)
     assert "its window went by" in found.rounds()[-1].why
 
 
@@ -392,7 +392,7 @@ def test_a_bug_in_a_step_is_told_to_the_operator_and_tried_again(
         raise OverflowError("canary")
 
     found.step = fails
-    monkeypatch.setattr(states, "_LATER", 0.01)
+    monkeypatch.setattr(stepwise_run, "LATER", 0.01)
     found.play(stop=stop)
     assert steps == ["", "a failure: OverflowError"]
     assert "canary" not in caplog.text + found.trouble
@@ -402,7 +402,7 @@ def test_a_run_that_was_retired_while_it_was_published_is_not_published(
     world, monkeypatch
 ):
     found = world.coordinator(enough=5)
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, votes(5))
     step_until(found, states.DELETED)
     publish = type(found.run).publish
@@ -422,16 +422,16 @@ def test_a_run_that_was_retired_while_it_was_published_is_not_published(
 )
 def test_a_schedule_that_cannot_be_is_refused(changes):
     with pytest.raises(BadValue):
-        Schedule(**changes)
+        CoordinatorSchedule(**changes)
 
 
 def test_a_round_closes_when_its_window_is_over(world):
     found = world.coordinator()
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, votes(1))
     manifest = found.rounds()[-1].manifest
     found.step()
-    assert found.rounds()[-1].state == states.OPEN
+    assert found.rounds()[-1].state == OPEN
     found.clock = lambda: manifest.closes
     step_until(found, states.DELETED)
 
@@ -439,14 +439,14 @@ def test_a_round_closes_when_its_window_is_over(world):
 def test_between_two_rounds_there_is_a_pause(world):
     world.run = world.another_run(run={"rounds": 2})
     found = world.coordinator(enough=1, pause=500.0)
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     world.send(found, votes(1))
     step_until(found, states.DELETED)
     found.step()
     assert len(found.rounds()) == 1
     later = time.time() + 501
     found.clock = lambda: later
-    step_until(found, states.OPEN)
+    step_until(found, OPEN)
     first, second = (row.manifest for row in found.rounds())
     assert (second.round, second.previous) == (1, first.round_id)
     assert replace(second, round=0).run == first.run

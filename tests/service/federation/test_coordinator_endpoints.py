@@ -11,7 +11,7 @@ from service.federation.services import in_thread
 from service.federation.test_coordinator import World as Aggregated
 from service.federation.test_coordinator import votes
 
-from tacit.service.federation.coordinator import Schedule
+from tacit.service.federation.coordinator import CoordinatorSchedule
 from tacit.service.federation.coordinator_endpoints import floored
 from tacit.service.federation.invitation import Invitation
 from tacit.service.federation.manifest import read_manifest
@@ -67,7 +67,7 @@ def world(pair, tmp_path):
         helper_url=urls.helper,
         reports_url=urls.reports,
         rotation=rotation,
-        schedule=Schedule(poll=0.02, window=600, by_hand=True),
+        schedule=CoordinatorSchedule(poll=0.02, window=600, by_hand=True),
     )
     run = Aggregated(place, urls, tmp_path).run  # one of its own
     with in_thread(serve_coordinator, settings, run) as own:

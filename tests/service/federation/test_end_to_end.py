@@ -18,7 +18,7 @@ from service.federation.services import (
 from tacit.data.shards import Shards
 from tacit.keys import Key
 from tacit.service.federation.client import FederationClient, Kind
-from tacit.service.federation.coordinator import Schedule
+from tacit.service.federation.coordinator import CoordinatorSchedule
 from tacit.service.federation.history import History
 from tacit.service.federation.services import serve_coordinator
 from tacit.service.federation.simulated_clients import SimulatedClients
@@ -35,7 +35,7 @@ def services(tmp_path):
     """The coordinator's URL and its run; a round closes with the eleventh report."""
     place = Place(tmp_path)
     with aggregators(place) as urls:
-        schedule = Schedule(poll=0.02, window=600, enough=MANY + REAL - 1)
+        schedule = CoordinatorSchedule(poll=0.02, window=600, enough=MANY + REAL - 1)
         settings = place.coordinator(
             leader_url=urls.leader,
             helper_url=urls.helper,

@@ -26,6 +26,7 @@ from tacit.keys import Key
 from tacit.method import Unmetered, enrol, participate
 from tacit.service.federation import coordinator as states
 from tacit.service.federation.envelope import envelope
+from tacit.service.federation.public_rounds import OPEN
 from tacit.service.federation.services import declared_catalog, serve_aggregator
 from tacit.transport.channels import channel
 from tacit.transport.messages import Reports
@@ -86,7 +87,7 @@ def test_services_channel_and_plain_sum_agree_in_every_number(place, changes, n)
     with aggregators(place) as urls, httpx.Client(timeout=30) as http:
         found = coordinator(place, urls, run, enough=n)
         for number in range(run.invitation.plan.rounds):
-            step_until(found, states.OPEN)
+            step_until(found, OPEN)
             row = found.rounds()[-1]
             server = run.after([states._sum_of(one) for one in found.rounds()[:number]])
             shared, reports = run.shared(server), reports_of(run, server, shards)
@@ -143,7 +144,7 @@ def test_a_whole_run_stays_on_this_machine_and_names_nobody(place, monkeypatch, 
         httpx.Client(timeout=30) as http,
     ):
         found = coordinator(place, urls, run, enough=4)
-        step_until(found, states.OPEN)
+        step_until(found, OPEN)
         row = found.rounds()[-1]
         reports = reports_of(run, run.start, shards)
         bodies = sealed_reports(reports, run.shared(run.start), row.manifest)

@@ -21,7 +21,7 @@ from tacit.evaluation.released_metric import Measured
 from tacit.keys import Key
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.service.federation.coordinated_run import CoordinatedRun
-from tacit.service.federation.coordinator import Coordinator, Schedule
+from tacit.service.federation.coordinator import Coordinator, CoordinatorSchedule
 from tacit.service.federation.operator_page import operator_page
 from tacit.service.federation.overview import Overview, of_coordinator
 from tacit.service.federation.services import serve_coordinator
@@ -118,7 +118,7 @@ def played(place: Place) -> Overview:
     """What the operator sees when sixty clients have answered both rounds."""
     run = services.a_run(place, services.experiment(**PLAIN))
     held = [np.array([1 + n % 14, 0]) for n in range(USERS)]
-    if_all = Schedule(poll=0.02, window=600, enough=USERS)
+    if_all = CoordinatorSchedule(poll=0.02, window=600, enough=USERS)
     with services.aggregators(place) as urls:
         settings = place.coordinator(
             leader_url=urls.leader,

@@ -15,8 +15,8 @@ from service.federation.services import ANY, catalog, in_thread
 from tacit.data.shards import Shards
 from tacit.experiment.settings import Experiment, check_experiment
 from tacit.service.federation.operator_keys import make_secret, make_signing_key
+from tacit.service.federation.stepwise_run import Schedule
 from tacit.service.relay.collected_run import CollectedRun
-from tacit.service.relay.collector import EpochSchedule
 from tacit.service.relay.manifest import EpochManifest
 from tacit.service.relay.relay import RelayLimits
 from tacit.service.relay.relay_intake import RelayIntakeLimits
@@ -105,7 +105,7 @@ class Place:
             public=ANY,
             private=ANY,
             page=ANY,
-            schedule=EpochSchedule(poll=0.02, window=600),
+            schedule=Schedule(poll=0.02, window=600),
         )
         return replace(found, **changes)
 
@@ -144,7 +144,7 @@ def both(place: Place, run: CollectedRun, *, relay=None, collector=None, window=
         **(relay or {}),
     )
     settings = {
-        "schedule": EpochSchedule(poll=0.02, window=window),
+        "schedule": Schedule(poll=0.02, window=window),
         **(collector or {}),
     }
     collector_settings = place.collector(

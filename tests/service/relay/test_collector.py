@@ -17,10 +17,11 @@ from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.service import hpke
 from tacit.service.federation.simulated_clients import SimulatedClients
+from tacit.service.federation.stepwise_run import Schedule
 from tacit.service.http import Failure
 from tacit.service.relay.accepted_epoch import accepted
 from tacit.service.relay.batches import Closing, batch_body
-from tacit.service.relay.collector import FILE_NAME, Collector, EpochSchedule
+from tacit.service.relay.collector import Collector
 from tacit.service.relay.manifest import read_manifest
 from tacit.service.relay.relay import EpochSigner, Status
 from tacit.service.relay.services import _signer
@@ -74,7 +75,7 @@ class World:
             relay=self.relay,
             relay_url="https://relay.invalid",
             signer=_signer(self.place.collector()),
-            schedule=EpochSchedule(window=600),
+            schedule=Schedule(window=600),
             free_bytes=self.free_bytes,
         )
 
@@ -97,6 +98,15 @@ class World:
     @property
     def manifest(self):
         return self.collector.epochs()[-1].manifest
+
+    @property
+    def file(self):
+        return self.place.folder / "collector" / "collector.db"
+
+    def epoch_keys(self):
+        """The private keys of epochs that are on the disk."""
+        found = (self.place.folder / "collector" / "keys").iterdir()
+        return [one for one in found if one.stem != "signing"]
 
     def uploads(self, n=USERS):
         """Real uploads of so many clients, as a relay has them."""
@@ -149,12 +159,11 @@ def status(work, *args):
 def test_an_epoch_is_folded_its_key_and_messages_are_gone(world):
     batches = world.all_of()
     world.step_to("done")
-    files = [*(world.place.folder / "collector" / "keys").glob("*.key")]
-    assert [one.name for one in files] == ["signing.key"]
+    assert world.epoch_keys() == []
     assert status(world.collector.take, *next(iter(batches.items()))) == 410
     row = world.collector.epochs()[0]
     assert (row.messages, row.dropped, row.uploads) == (6 * USERS, 0, USERS)
-    with closing(sqlite3.connect(world.place.folder / "collector" / FILE_NAME)) as file:
+    with closing(sqlite3.connect(world.file)) as file:
         assert [*file.execute("SELECT * FROM batches")] == []
 
 
@@ -232,7 +241,7 @@ def test_what_is_stored_does_not_say_which_messages_came_together(world):
     for one in batches.items():
         world.collector.take(*one)
     world.close(USERS, batches)
-    with closing(sqlite3.connect(world.place.folder / "collector" / FILE_NAME)) as file:
+    with closing(sqlite3.connect(world.file)) as file:
         tables = [n for (n,) in file.execute("SELECT name FROM sqlite_schema")]
         columns = {
             name: [row[1] for row in file.execute(f"PRAGMA table_info({name})")]
@@ -243,7 +252,10 @@ def test_what_is_stored_does_not_say_which_messages_came_together(world):
     assert kept == batches
     assert columns == {
         "service": ["role", "anchor", "mark", "starts"],
-        "run": ["name", "invitation", "is_published", "is_retired"],
+        "run": [
+            *("name", "invitation", "is_published", "is_retired"),
+            *("metrics", "withheld"),
+        ],
         "batches": ["epoch", "batch", "count", "body"],
         "epochs": [
             *("number", "state", "document", "signed", "broadcast", "uploads"),
@@ -293,13 +305,57 @@ def test_of_what_was_learnt_the_last_is_kept_and_little_is_read(world):
             world.again()
             world.collector.step()
             world.step_to("open")
-    with closing(sqlite3.connect(world.place.folder / "collector" / FILE_NAME)) as file:
+    with closing(sqlite3.connect(world.file)) as file:
         kept = [*file.execute("SELECT learnt IS NULL FROM epochs ORDER BY number")]
     assert kept == [(1,), (0,)]
     world.again()
     for _ in range(3):
         world.collector.step()
     assert world.collector.is_published
+
+
+def test_a_window_that_went_by_before_the_relay_opened_is_planned_again(world):
+    """Nobody was shown that manifest; opened late, it would have been destroyed."""
+    world.all_of()
+    world.step_to("done")
+    world.step_to("signed")
+    [_, first] = world.collector.epochs()
+    world.relay.said = Status("signed", None)
+    world.collector.clock = lambda: first.manifest.closes + 1.0
+    world.collector.step()
+    assert [row.number for row in world.collector.epochs()] == [0]
+    assert world.epoch_keys() == []
+    world.step_to("open")
+    assert world.manifest.round_id != first.manifest.round_id
+
+
+def test_a_window_that_went_by_after_the_relay_opened_voids_the_run(world):
+    """It signs no other manifest for that epoch."""
+    world.all_of()
+    world.step_to("done")
+    world.step_to("signed")
+    closes = world.manifest.closes
+    world.collector.clock = lambda: closes + 1.0
+    world.step_to("void")
+    assert "its window went by" in world.collector.epochs()[-1].why
+
+
+def test_a_run_that_is_retired_while_it_plans_opens_nothing(world, monkeypatch):
+    """What was planned meanwhile is not kept, and neither is its key."""
+    world.all_of()
+    world.step_to("done")
+    collector = world.collector
+    form = collector.run.form
+
+    def retires(server):
+        collector.retire()
+        return form(server)
+
+    monkeypatch.setattr(type(collector.run), "form", lambda _, server: retires(server))
+    collector.step()
+    assert [row.state for row in collector.epochs()] == ["done"]
+    assert collector.is_over
+    assert world.epoch_keys() == []
 
 
 def test_a_run_that_is_retired_while_it_folds_stays_retired(world):

@@ -35,7 +35,6 @@ from tacit.service.federation import client as client_module
 from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.history import History, Slate, history_of
 from tacit.service.federation.simulated_clients import SimulatedClients
-from tacit.service.relay.collector import FILE_NAME
 from tacit.service.relay.messages import in_order
 from tacit.service.relay.services import run_of
 from tacit.transport.channels import Shuffle, Unlinked
@@ -77,7 +76,7 @@ def answered(place, run, held, key, *, window=600):
             assert counts.delivered == counts.clients
         model = f"{urls.public}/v1/model"
         patiently(lambda: httpx.get(model).status_code == 200, seconds=600)
-    with closing(sqlite3.connect(place.folder / "collector" / FILE_NAME)) as file:
+    with closing(sqlite3.connect(place.folder / "collector" / "collector.db")) as file:
         rows = [*file.execute("SELECT learnt FROM epochs ORDER BY number")]
     assert rows == [(None,)] * (len(found) - 1) + [(found[-1],)]
     return found

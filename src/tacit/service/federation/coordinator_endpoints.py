@@ -22,15 +22,15 @@ import asyncio
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tacit.service.application import application
 from tacit.service.federation.coarse import floored
-from tacit.service.federation.coordinator import Coordinator, PublicRounds
-from tacit.service.federation.invited_run import InvitedRun
+from tacit.service.federation.coordinator import Coordinator
+from tacit.service.federation.stepwise_run import StepwiseRun
 from tacit.service.http import (
     ASK_AGAIN,
     BINARY,
@@ -44,22 +44,8 @@ from tacit.service.http import (
     has_tag,
     header,
 )
+from tacit.service.own_trouble import own_trouble
 from tacit.service.run_offer import run_offer
-
-
-class Publisher(Protocol):
-    """What is published of a run, by a coordinator or by whoever else runs it."""
-
-    @property
-    def run(self) -> InvitedRun: ...  # noqa: D102
-    @property
-    def public(self) -> PublicRounds: ...  # noqa: D102
-    @property
-    def is_published(self) -> bool: ...  # noqa: D102
-    @property
-    def withheld(self) -> str: ...  # noqa: D102
-    @property
-    def published_run(self) -> Path: ...  # noqa: D102
 
 
 class PublicEndpoints:
@@ -67,7 +53,7 @@ class PublicEndpoints:
 
     def __init__(
         self,
-        coordinator: Publisher,
+        coordinator: StepwiseRun[Any],
         *,
         rotation: Path | None = None,
         new_items: Callable[[], bytes] | None = None,
@@ -175,7 +161,8 @@ class CoordinatorsOwn:
         return want
 
     async def _retire(self, _: Asked) -> Reply:
-        await asyncio.to_thread(self.coordinator.retire)
+        with own_trouble():
+            await asyncio.to_thread(self.coordinator.retire)
         return Reply(200, b"{}")
 
     async def _status(self, _: Asked) -> Reply:

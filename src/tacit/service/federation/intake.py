@@ -39,9 +39,9 @@ from tacit.service.http import (
     read_body,
     too_long,
 )
+from tacit.service.intake_room import IntakeRoom, refuse_early
 
 _COUNTED = Reply(200)
-_EARLIEST = 60  # seconds: the longest that a client is told to wait for a round
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ class Intake:
         self, aggregator: Aggregator, worker: Executor, limits: IntakeLimits
     ) -> None:
         self.aggregator, self.limits = aggregator, limits
-        self.queued_bytes = self.open = 0
+        self.room = IntakeRoom(
+            "reports", bytes=limits.queue_bytes, requests=limits.open
+        )
         groups = GroupLimits(
             count=MOST_REPORTS,
             bytes=limits.batch_bytes,
@@ -93,23 +95,14 @@ class Intake:
         round_id = bytes.fromhex(asked.parts[0])
         manifest = self.aggregator.known(round_id)
         size = self._checked_size(asked, manifest)
-        if self.open >= self.limits.open:
-            raise Failure(429, "Busy", _BUSY, retry_after=1, connection="close")
-        if self.queued_bytes + size > self.limits.queue_bytes:
-            raise Failure(503, "Queue", _QUEUE, retry_after=1, connection="close")
-        self.queued_bytes += size
-        self.open += 1
-        try:
+        with self.room.held(size):
             body = await read_body(
                 asked.receive, size, seconds=self.limits.seconds, what=_REPORT
             )
-            self._check_window(manifest)
+            refuse_early("round", manifest.opens, self.aggregator.clock())
             report = _report(body, manifest)
             upload = Upload(report, bearer(asked.scope))
             await self._grouped.done(round_id, upload.id, upload, size=size)
-        finally:
-            self.queued_bytes -= size
-            self.open -= 1
         return _COUNTED
 
     @staticmethod
@@ -124,17 +117,6 @@ class Intake:
             raise too_long(size, _REPORT)
         return size
 
-    def _check_window(self, manifest: Manifest) -> None:
-        """Refuse for now what comes early, by the clock of this machine.
-
-        What comes late may have been counted before: `admit` decides.
-        """
-        left = manifest.opens - self.aggregator.clock()
-        if left > 0:
-            wait = min(int(left) + 1, _EARLIEST)
-            said = "the round is not open yet; send the same bytes again"
-            raise Failure(503, "Early", said, retry_after=wait)
-
 
 def _report(body: bytearray, manifest: Manifest) -> SealedReport:
     try:
@@ -148,8 +130,6 @@ def _report(body: bytearray, manifest: Manifest) -> SealedReport:
 
 
 _REPORT = "report of this round"
-_BUSY = "too many reports at once; send the same bytes again"
-_QUEUE = "too many reports wait to be counted; send the same bytes again"
 _NOT_COUNTED = Failure(
     *(503, "NotCounted"),
     "the report could not be counted just now; send the same bytes again",

@@ -21,13 +21,12 @@ from typing import TypeVar
 
 import msgspec
 
-from tacit.errors import Refused
 from tacit.service.federation.aggregator import Aggregator
 from tacit.service.federation.manifest import MOST_BYTES
 from tacit.service.federation.sealing import ID_BYTES, Role
 from tacit.service.federation.seed_batches import MOST_BATCH_BYTES
-from tacit.service.http import BINARY, LOG, Asked, Endpoint, Endpoints, Failure, Reply
-from tacit.system_errors import DiskError
+from tacit.service.http import BINARY, LOG, Asked, Endpoint, Endpoints, Reply
+from tacit.service.own_trouble import own_trouble
 
 _SECONDS = 30.0  # for a body to arrive
 _MOST_CHOSEN = 2**20 * ID_BYTES  # a million batches
@@ -115,17 +114,9 @@ class OperatorEndpoints:
 
     async def _work(self, work: Callable[..., T], *args: object) -> T:
         """What the aggregator's one thread gives for it."""
-        loop = asyncio.get_running_loop()
-        try:
+        with own_trouble():
+            loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self.worker, work, *args)
-        except DiskError as error:
-            LOG.error("the disk: %s", type(error).__name__)
-            said = "the disk of this operator cannot be written; ask again later"
-            raise Failure(503, "Disk", said, retry_after=30) from None
-        except Refused as error:  # names a folder or a round, and nobody
-            LOG.error("nothing was done: %s", error)
-            said = "this operator has to look after its service; ask again later"
-            raise Failure(503, "Refused", said, retry_after=30) from None
 
 
 def _bytes(content: bytes) -> Reply:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from socket import socket
+from typing import Protocol, TypeVar
 
 from starlette.types import ASGIApp
 
@@ -32,6 +34,7 @@ from tacit.service.federation.coordinator_endpoints import (
 )
 from tacit.service.federation.intake import Intake
 from tacit.service.federation.invitation import Invitation
+from tacit.service.federation.invited_run import InvitedRun
 from tacit.service.federation.new_items import new_items_of
 from tacit.service.federation.operator_client import OperatorClient, Persistent
 from tacit.service.federation.operator_endpoints import OperatorEndpoints
@@ -54,6 +57,8 @@ from tacit.system_errors import explained
 Passing = Callable[[str], None]
 Listening = Sequence[tuple[str, socket]]  # the name of each listener, and its socket
 _HOUR = 3600.0  # seconds
+_PATIENCE = 60  # seconds for a thread to end what it has begun
+AnyRun = TypeVar("AnyRun", bound=InvitedRun)
 
 
 def serve_aggregator(
@@ -97,7 +102,7 @@ def serve_aggregator(
         if role is Role.LEADER:
             intake = Intake(aggregator, worker, settings.intake)
             applications["public"] = intake
-            look = partial(look, queued=lambda: intake.queued_bytes)
+            look = partial(look, queued=lambda: intake.room.bytes)
         applications["page"] = OperatorPage(look).application
         over = threading.Event()
         closing.callback(over.set)
@@ -178,17 +183,24 @@ def serve_coordinator(
         "private": Endpoints(own.endpoints),
         "page": OperatorPage(partial(of_coordinator, coordinator)).application,
     }
-    stop = threading.Event()
-    steps = threading.Thread(
-        target=coordinator.play, kwargs={"stop": stop}, name="rounds", daemon=True
-    )
-    steps.start()
-    try:
+    with beside(coordinator.play, "rounds"):
         serve_listeners(applications, listening, started)
+    coordinator.close()
+
+
+@contextlib.contextmanager
+def beside(play: Callable[..., None], name: str) -> Iterator[None]:
+    """A thread that plays while listeners answer, and ends with them."""
+    stop = threading.Event()
+    thread = threading.Thread(
+        target=play, kwargs={"stop": stop}, name=name, daemon=True
+    )
+    thread.start()
+    try:
+        yield
     finally:
         stop.set()
-        steps.join(60)
-        coordinator.close()
+        thread.join(_PATIENCE)
 
 
 def serve_listeners(
@@ -207,23 +219,8 @@ def serve_listeners(
 
 
 def coordinated_run(settings: CoordinatorSettings) -> CoordinatedRun:
-    """The run of a coordinator's experiment, from declared items and population.
-
-    They stand in the experiment, or in an invitation that was made before.
-    """
-    experiment = read_experiment(settings.experiment)
-    if settings.invitation is None:
-        return run_of(experiment, declared_catalog(experiment), settings)
-    with explained():
-        invited = Invitation.decode(settings.invitation.read_bytes())
-    population = invited.plan.population
-    found = run_of(experiment, invited.catalog, settings, population=population)
-    if found.invitation.digest != invited.digest:
-        raise Refused(
-            f"{settings.invitation} invites to another run than {settings.experiment} "
-            "and these operators make; make the invitation anew"
-        )
-    return found
+    """The run of a coordinator's experiment, from declared items and population."""
+    return declared_run(settings, partial(run_of, settings=settings))
 
 
 def run_of(
@@ -234,9 +231,8 @@ def run_of(
     population: int | None = None,
 ) -> CoordinatedRun:
     """The run of an experiment over these public items."""
-    assembled = assemble_public(experiment, catalog, population=population)
     found = CoordinatedRun.of(
-        assembled,
+        assemble_public(experiment, catalog, population=population),
         leader=public_signing_key(settings.leader_key, "leader_key"),
         helper=public_signing_key(settings.helper_key, "helper_key"),
         title=settings.title,
@@ -244,12 +240,45 @@ def run_of(
         edition=settings.edition,
         one_machine=settings.one_machine,
     )
-    if not settings.one_machine:
-        return found
-    # What is said of the run is what clients agreed to: that one machine ran it.
-    said = found.invitation.one_operator
-    simulation = replace(assembled.simulation, one_operator=said)
-    return replace(found, assembled=replace(assembled, simulation=simulation))
+    return as_agreed(found)
+
+
+class Declared(Protocol):
+    """Settings with an experiment and, if one was made before, its invitation."""
+
+    @property
+    def experiment(self) -> Path: ...  # noqa: D102
+    @property
+    def invitation(self) -> Path | None: ...  # noqa: D102
+
+
+def declared_run(settings: Declared, run_of: Callable[..., AnyRun]) -> AnyRun:
+    """The run of an experiment, from declared items and population.
+
+    They stand in the experiment, or in an invitation that was made before.
+    """
+    experiment = read_experiment(settings.experiment)
+    if settings.invitation is None:
+        return run_of(experiment, declared_catalog(experiment))
+    with explained():
+        invited = Invitation.decode(settings.invitation.read_bytes())
+    population = invited.plan.population
+    found = run_of(experiment, invited.catalog, population=population)
+    if found.invitation.digest != invited.digest:
+        raise Refused(
+            f"{settings.invitation} invites to another run than {settings.experiment} "
+            "and these operators make; make the invitation anew"
+        )
+    return found
+
+
+def as_agreed(run: AnyRun) -> AnyRun:
+    """The run, saying of itself what clients agreed to: that one machine runs it."""
+    said, simulation = run.invitation.one_operator, run.assembled.simulation
+    if not said:
+        return run
+    simulation = replace(simulation, one_operator=said)
+    return replace(run, assembled=replace(run.assembled, simulation=simulation))
 
 
 def declared_catalog(experiment: Experiment) -> Catalog:
@@ -257,7 +286,7 @@ def declared_catalog(experiment: Experiment) -> Catalog:
     table = experiment.table
     if table is None or table.items is None:
         raise Refused(
-            "the items are not declared: a coordinator has no events to collect them "
-            "from; list them in a table of their own, [data.table.items]"
+            "the items are not declared: a service has no events to collect them from; "
+            " list them in a table of their own, [data.table.items]"
         )
     return table.items.parse()

@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from tacit.errors import BadExperiment, BadValue
 from tacit.experiment.dataclass_fields import Problems
 from tacit.service.federation.aggregator import Limits
-from tacit.service.federation.coordinator import Schedule
+from tacit.service.federation.coordinator import CoordinatorSchedule
 from tacit.service.federation.intake import IntakeLimits
 from tacit.service.server import Address
 from tacit.service.urls import checked_host, checked_url
@@ -92,7 +92,7 @@ class CoordinatorSettings:
     new_items: Path | None = None  # a table of items that came after the catalog
     plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
     one_machine: bool = False  # both operators are this machine: a trial
-    schedule: Schedule = field(default_factory=Schedule)
+    schedule: CoordinatorSchedule = field(default_factory=CoordinatorSchedule)
 
     def __post_init__(self) -> None:
         for name in ("leader_key", "helper_key"):
@@ -107,7 +107,7 @@ Settings = TypeVar("Settings")
 # Tables of a file that are dataclasses of their own, by the field that has them.
 _TABLES: Mapping[type, Mapping[str, type]] = {
     AggregatorSettings: {"limits": Limits, "intake": IntakeLimits},
-    CoordinatorSettings: {"schedule": Schedule},
+    CoordinatorSettings: {"schedule": CoordinatorSchedule},
 }
 
 

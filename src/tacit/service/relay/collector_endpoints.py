@@ -18,16 +18,14 @@ What everybody may fetch is what a coordinator has (`PublicEndpoints`).
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Iterator
 
 import msgspec
 
 from tacit.service.federation.coarse import floored
-from tacit.service.http import Asked, Endpoint, Failure, Reply
+from tacit.service.http import Asked, Endpoint, Reply
+from tacit.service.own_trouble import own_trouble
 from tacit.service.relay.batches import MOST_BATCH_BYTES
 from tacit.service.relay.collector import Collector
-from tacit.system_errors import DiskError
 
 _SECONDS = 60.0  # for a body to arrive
 _MOST_CLOSING = 2**25
@@ -49,19 +47,20 @@ class CollectorEndpoints:
     async def _take(self, asked: Asked) -> Reply:
         batch = bytes.fromhex(asked.parts[0])
         body = await asked.body(MOST_BATCH_BYTES, seconds=_SECONDS, what="batch")
-        with _disk():
+        with own_trouble():
             return Reply(await asyncio.to_thread(self.collector.take, batch, body))
 
     async def _close(self, asked: Asked) -> Reply:
         epoch = bytes.fromhex(asked.parts[0])
         body = await asked.body(_MOST_CLOSING, seconds=_SECONDS, what="closing")
-        with _disk():
+        with own_trouble():
             return Reply(
                 await asyncio.to_thread(self.collector.close_epoch, epoch, body)
             )
 
     async def _retire(self, _: Asked) -> Reply:
-        await asyncio.to_thread(self.collector.retire)
+        with own_trouble():
+            await asyncio.to_thread(self.collector.retire)
         return Reply(200, b"{}")
 
     async def _status(self, _: Asked) -> Reply:
@@ -95,13 +94,3 @@ def status(collector: Collector) -> dict[str, object]:
         "withheld": collector.withheld or None,
         "trouble": collector.trouble or None,
     }
-
-
-@contextlib.contextmanager
-def _disk() -> Iterator[None]:
-    """What the disk refuses, as an answer after which the same may be asked again."""
-    try:
-        yield
-    except DiskError:
-        said = "the disk of this operator cannot be written; ask again later"
-        raise Failure(503, "Disk", said, retry_after=30) from None

@@ -17,10 +17,10 @@ from typing import TypeVar
 
 import msgspec
 
-from tacit.service.http import BINARY, LOG, Asked, Endpoint, Endpoints, Failure, Reply
+from tacit.service.http import BINARY, Asked, Endpoint, Endpoints, Reply
+from tacit.service.own_trouble import own_trouble
 from tacit.service.relay.relay import Relay
 from tacit.service.signed_document import MOST_BYTES
-from tacit.system_errors import DiskError
 
 _SECONDS = 30.0  # for a body to arrive
 _EPOCH = "/v1/epochs/([0-9a-f]{64})"
@@ -60,13 +60,9 @@ class RelayEndpoints:
 
     async def _work(self, work: Callable[..., T], *args: object) -> T:
         """What the relay's one thread gives for it."""
-        loop = asyncio.get_running_loop()
-        try:
+        with own_trouble():
+            loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self.worker, work, *args)
-        except DiskError as error:
-            LOG.error("the disk: %s", type(error).__name__)
-            said = "the disk of this operator cannot be written; ask again later"
-            raise Failure(503, "Disk", said, retry_after=30) from None
 
 
 def _bytes(content: bytes) -> Reply:

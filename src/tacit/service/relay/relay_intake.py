@@ -34,11 +34,11 @@ from tacit.service.http import (
     bearer,
     read_body,
 )
+from tacit.service.intake_room import IntakeRoom, refuse_early
 from tacit.service.relay.manifest import EpochManifest
 from tacit.service.relay.relay import Arrived, Relay
 from tacit.service.relay.uploads import Upload, epoch_of, upload_size
 
-_EARLIEST = 60  # seconds: the longest that a client is told to wait for an epoch
 _LEAST_ROOM = 2**16  # bytes: what is late hears so, and not that it is too long
 _UPLOAD = "upload of this epoch"
 
@@ -62,7 +62,9 @@ class RelayIntake:
         self, relay: Relay, worker: Executor, limits: RelayIntakeLimits
     ) -> None:
         self.relay, self.limits = relay, limits
-        self.queued_bytes = self.open = 0
+        self.room = IntakeRoom(
+            "uploads", bytes=limits.queue_bytes, requests=limits.open
+        )
         groups = GroupLimits(count=limits.group, linger=limits.linger, few=limits.few)
         self._grouped: GroupedWork[Arrived, int] = GroupedWork(
             relay.admit,
@@ -85,39 +87,19 @@ class RelayIntake:
     async def _take(self, asked: Asked) -> Reply:
         # Room is held before a byte arrives, so no more than an open epoch can need.
         size = asked.length(max(self.relay.largest, _LEAST_ROOM), _UPLOAD)
-        if self.open >= self.limits.open:
-            raise Failure(429, "Busy", _BUSY, retry_after=1, connection="close")
-        if self.queued_bytes + size > self.limits.queue_bytes:
-            raise Failure(503, "Queue", _QUEUE, retry_after=1, connection="close")
-        self.queued_bytes += size
-        self.open += 1
-        try:
+        with self.room.held(size):
             seconds = self.limits.seconds
             body = await read_body(asked.receive, size, seconds=seconds, what=_UPLOAD)
             manifest = self.relay.known(epoch_of(body))
-            self._check_window(manifest)
+            refuse_early("epoch", manifest.opens, self.relay.clock())
             upload = _upload(bytes(body), manifest)
             del body
             arrived = Arrived(upload, bearer(asked.scope))
             status = await self._grouped.done(
                 manifest.round_id, upload.digest, arrived, size=size
             )
-        finally:
-            self.queued_bytes -= size
-            self.open -= 1
         stored = msgspec.json.encode({"stored": manifest.reports_per_user})
         return Reply(status, stored)
-
-    def _check_window(self, manifest: EpochManifest) -> None:
-        """Refuse for now what comes early, by the clock of this machine.
-
-        What comes late may have been kept before: `admit` decides.
-        """
-        left = manifest.opens - self.relay.clock()
-        if left > 0:
-            wait = min(int(left) + 1, _EARLIEST)
-            said = "the epoch is not open yet; send the same bytes again"
-            raise Failure(503, "Early", said, retry_after=wait)
 
 
 def _upload(body: bytes, manifest: EpochManifest) -> Upload:
@@ -131,8 +113,6 @@ def _upload(body: bytes, manifest: EpochManifest) -> Upload:
         raise Failure(400, "BadMessage", str(error)) from None
 
 
-_BUSY = "too many uploads at once; send the same bytes again"
-_QUEUE = "too many uploads wait to be kept; send the same bytes again"
 _NOT_KEPT = Failure(
     *(503, "NotKept"),
     "the upload could not be kept just now; send the same bytes again",

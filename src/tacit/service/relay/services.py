@@ -7,26 +7,23 @@ both        page: the operator's own
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 
 from starlette.types import ASGIApp
 
 from tacit.data.catalog import Catalog
-from tacit.errors import Refused
 from tacit.experiment.assemble import assemble_public
-from tacit.experiment.settings import Experiment, read_experiment
+from tacit.experiment.settings import Experiment
 from tacit.service.federation.coordinator_endpoints import PublicEndpoints
-from tacit.service.federation.invitation import Invitation
 from tacit.service.federation.operator_page import OperatorPage
 from tacit.service.federation.services import (
     Listening,
     Passing,
-    declared_catalog,
+    as_agreed,
+    beside,
+    declared_run,
     serve_listeners,
 )
 from tacit.service.federation.settings import (
@@ -48,9 +45,6 @@ from tacit.service.relay.relay_intake import RelayIntake
 from tacit.service.relay.relay_store import RelayStore
 from tacit.service.relay.settings import CollectorSettings, RelaySettings
 from tacit.service.server import Server, listen
-from tacit.system_errors import explained
-
-_PATIENCE = 60  # seconds for a thread to end what it has begun
 
 
 def serve_relay(
@@ -76,13 +70,13 @@ def serve_relay(
         collector = CollectorClient("collector", settings.collector_url, secret)
         forwarding = Forwarding(relay, collector, worker, poll=settings.poll)
         intake = RelayIntake(relay, worker, settings.intake)
-        look = partial(of_relay, relay, forwarding, queued=lambda: intake.queued_bytes)
+        look = partial(of_relay, relay, forwarding, queued=lambda: intake.room.bytes)
         applications: dict[str, ASGIApp] = {
             "public": intake,
             "private": RelayEndpoints(relay, worker, collector=secret).application,
             "page": OperatorPage(look).application,
         }
-        with _beside(forwarding.play, "forwarding"):
+        with beside(forwarding.play, "forwarding"):
             serve_listeners(applications, listening, started)
         collector.close_connection()
     store.close()
@@ -120,25 +114,10 @@ def serve_collector(
         "private": Endpoints(private.endpoints),
         "page": OperatorPage(partial(of_collector, collector)).application,
     }
-    with _beside(collector.play, "epochs"):
+    with beside(collector.play, "epochs"):
         serve_listeners(applications, listening, started)
     relay.close_connection()
     collector.close()
-
-
-@contextlib.contextmanager
-def _beside(play: Callable[..., None], name: str) -> Iterator[None]:
-    """A thread that plays while listeners answer, and ends with them."""
-    stop = threading.Event()
-    thread = threading.Thread(
-        target=play, kwargs={"stop": stop}, name=name, daemon=True
-    )
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(_PATIENCE)
 
 
 def _signer(settings: RelaySettings | CollectorSettings) -> EpochSigner:
@@ -150,23 +129,8 @@ def _signer(settings: RelaySettings | CollectorSettings) -> EpochSigner:
 
 
 def collected_run(settings: CollectorSettings) -> CollectedRun:
-    """The run of a collector's experiment, from declared items and population.
-
-    They stand in the experiment, or in an invitation that was made before.
-    """
-    experiment = read_experiment(settings.experiment)
-    if settings.invitation is None:
-        return run_of(experiment, declared_catalog(experiment), settings)
-    with explained():
-        invited = Invitation.decode(settings.invitation.read_bytes())
-    population = invited.plan.population
-    found = run_of(experiment, invited.catalog, settings, population=population)
-    if found.invitation.digest != invited.digest:
-        raise Refused(
-            f"{settings.invitation} invites to another run than {settings.experiment} "
-            "and these operators make; make the invitation anew"
-        )
-    return found
+    """The run of a collector's experiment, from declared items and population."""
+    return declared_run(settings, partial(run_of, settings=settings))
 
 
 def run_of(
@@ -177,9 +141,8 @@ def run_of(
     population: int | None = None,
 ) -> CollectedRun:
     """The run of an experiment over these public items."""
-    assembled = assemble_public(experiment, catalog, population=population)
     found = CollectedRun.of(
-        assembled,
+        assemble_public(experiment, catalog, population=population),
         relay=public_signing_key(settings.relay_key, "relay_key"),
         collector=public_signing_key(settings.collector_key, "collector_key"),
         title=settings.title,
@@ -187,9 +150,4 @@ def run_of(
         edition=settings.edition,
         one_machine=settings.one_machine,
     )
-    if not settings.one_machine:
-        return found
-    # What is said of the run is what clients agreed to: that one machine ran it.
-    said = found.invitation.one_operator
-    simulation = replace(assembled.simulation, one_operator=said)
-    return replace(found, assembled=replace(assembled, simulation=simulation))
+    return as_agreed(found)

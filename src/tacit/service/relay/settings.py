@@ -21,7 +21,7 @@ from tacit.service.federation.settings import (
     public_signing_key,
     read_settings,
 )
-from tacit.service.relay.collector import EpochSchedule
+from tacit.service.federation.stepwise_run import Schedule
 from tacit.service.relay.relay import RelayLimits
 from tacit.service.relay.relay_intake import RelayIntakeLimits
 
@@ -77,7 +77,7 @@ class CollectorSettings:
     processes: int = 2  # that open seals
     plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
     free_bytes: int = 256 * 2**20  # with less room on the disk, nothing is taken
-    schedule: EpochSchedule = field(default_factory=EpochSchedule)
+    schedule: Schedule = field(default_factory=Schedule)
 
     def __post_init__(self) -> None:
         _check(self, "public", "private", "page")
@@ -95,7 +95,7 @@ def _check(settings: RelaySettings | CollectorSettings, *listeners: str) -> None
 
 
 _RELAY: Mapping[str, type] = {"limits": RelayLimits, "intake": RelayIntakeLimits}
-_COLLECTOR: Mapping[str, type] = {"schedule": EpochSchedule}
+_COLLECTOR: Mapping[str, type] = {"schedule": Schedule}
 
 
 def read_relay(path: Path) -> RelaySettings:
