@@ -151,6 +151,14 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "service/relay/test_collected_run.py",
         "the files of every run",
     ),
+    "service/federation/public_rounds": (
+        "service/federation/test_coordinator_endpoints.py",
+        "what everybody may read of rounds",
+    ),
+    "service/federation/stepwise_run": (
+        "service/federation/test_coordinator.py",
+        "and test_collector.py: the steps of both",
+    ),
     "service/federation/wires": (
         "service/relay/test_end_to_end.py",
         "clients of both channels",
