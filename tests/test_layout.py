@@ -152,7 +152,7 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "the files of every run",
     ),
     "service/federation/public_rounds": (
-        "service/federation/test_coordinator_endpoints.py",
+        "service/federation/test_coordinator.py",
         "what everybody may read of rounds",
     ),
     "service/federation/stepwise_run": (
