@@ -224,6 +224,7 @@ def test_every_group_is_told_with_its_epsilon_and_its_accuracy(tacit, tmp_path):
     assert {line["group"] for line in spent} == {"strict", "open"}
 
 
+@pytest.mark.slow
 def test_the_files_budgets_stand_beside_one_target_for_everyone(tacit, tmp_path):
     """The word `own` is the file as it is; a number is the target of every group."""
     file = tmp_path / "budgets.toml"

@@ -32,7 +32,6 @@ from tacit.tree import Dense, Factored
 CENTRAL = CentralGaussian(2.0)
 LONG = {"items": ("genre",), "local_epochs": 40, "rate": 0.3, "privacy": CENTRAL}
 EXACT = {
-    "privrec": PrivRec(embedding=16, widths=(16, 8), **LONG),
     "small privrec": PrivRec(embedding=3, widths=(4,), **LONG),
     "popularity": FederatedPopularity(privacy=CENTRAL),
     "votes": FmfLdp(factors=3, privacy=LocalBits(1.0, votes=20)),
@@ -44,6 +43,7 @@ EXACT = {
         privacy=CENTRAL,
     ),
     "small dpmf": Dpmf(factors=5, head=100, most_items=20, privacy=CENTRAL),
+    "privrec": PrivRec(embedding=16, widths=(16, 8), **LONG),
 }
 STACKED = {  # products of all clients' rows at once; their rounding is that of BLAS
     "fedvae": (FedVae(hidden=(256,), latent=8, privacy=CENTRAL), 1e-5),
@@ -102,7 +102,7 @@ def training(method, users: int):
 
 
 @pytest.mark.parametrize("users", some_of([3, 2, 9], 1))
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", some_of([*EXACT], 7))
 def test_removing_one_leaves_the_others_as_they_are(name, users):
     played, state = training(EXACT[name], users)
     everyone, _ = reports(played, state, range(users))

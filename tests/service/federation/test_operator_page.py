@@ -76,9 +76,9 @@ LONG = "a helper of another operator at https://helper.a-very-long-name.example:
 @pytest.mark.parametrize(
     "seen",
     [
-        a_leader(),
+        pytest.param(a_leader(), marks=pytest.mark.slow),
         a_leader(rounds=(), traffic=None, role="helper", answers={}),
-        a_coordinator(),
+        pytest.param(a_coordinator(), marks=pytest.mark.slow),
         a_coordinator(trouble=LONG, outcome=Outcome(withheld=LONG), is_retired=True),
     ],
     ids=["leader", "fresh", "coordinator", "trouble"],
