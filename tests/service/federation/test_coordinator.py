@@ -22,7 +22,7 @@ from tacit.service.federation import coordinator as states
 from tacit.service.federation import stepwise_run
 from tacit.service.federation.aggregator import Limits
 from tacit.service.federation.coordinator import CoordinatorSchedule
-from tacit.service.federation.operator_client import Over, Status
+from tacit.service.federation.operator_client import Over, Status, Unknown
 from tacit.service.federation.public_rounds import OPEN, PLANNED, SIGNED, VOID
 
 ITEMS = 15
@@ -363,6 +363,20 @@ def test_a_window_that_went_by_before_anybody_opened_is_planned_again(world):
     found = world.coordinator(window=1)
     step_until(found, SIGNED)
     [first] = found.rounds()
+    found.clock = lambda: first.manifest.closes + 1.0
+    found.step()
+    assert found.rounds() == []
+
+
+def test_an_operator_that_has_lost_a_signed_round_signs_another(world, monkeypatch):
+    found = world.coordinator(window=1)
+    step_until(found, SIGNED)
+    [first] = found.rounds()
+
+    def unknown(_):
+        raise Unknown("404")
+
+    monkeypatch.setattr(found.helper, "status", unknown)
     found.clock = lambda: first.manifest.closes + 1.0
     found.step()
     assert found.rounds() == []

@@ -16,6 +16,7 @@ from service.relay.places import Place, experiment, shards
 from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.service import hpke
+from tacit.service.federation.operator_client import Unknown
 from tacit.service.federation.simulated_clients import SimulatedClients
 from tacit.service.federation.stepwise_run import Schedule
 from tacit.service.http import Failure
@@ -27,6 +28,7 @@ from tacit.service.relay.relay import EpochSigner, Status
 from tacit.service.relay.services import _signer
 from tacit.service.relay.uploads import Upload, upload
 from tacit.service.signed_document import signature
+from tacit.system_errors import DiskError
 
 USERS = 6
 
@@ -327,6 +329,63 @@ def test_a_window_that_went_by_before_the_relay_opened_is_planned_again(world):
     assert world.epoch_keys() == []
     world.step_to("open")
     assert world.manifest.round_id != first.manifest.round_id
+
+
+def test_a_relay_that_has_lost_a_signed_epoch_signs_another(world):
+    world.all_of()
+    world.step_to("done")
+    world.step_to("signed")
+    closes = world.manifest.closes
+
+    def unknown(_):
+        raise Unknown("404")
+
+    world.relay.epoch = unknown
+    world.collector.clock = lambda: closes + 1.0
+    world.collector.step()
+    assert world.state == "done"
+
+
+def test_a_key_that_no_epoch_names_is_deleted_at_the_start(world):
+    """A collector may be killed between a key and the plan that names it."""
+    orphan = world.place.folder / "collector" / "keys" / f"{'ab' * 32}.key"
+    orphan.write_bytes(bytes(32))
+    [kept] = [one for one in world.epoch_keys() if one != orphan]
+    world.again()
+    assert world.epoch_keys() == [kept]
+
+
+def test_a_plan_that_cannot_be_kept_leaves_no_key(world, monkeypatch):
+    world.all_of()
+    world.step_to("done")
+
+    def full(*_):
+        raise DiskError(28, "full")
+
+    monkeypatch.setattr(world.collector, "_insert", full)
+    for _ in range(3):
+        with pytest.raises(DiskError):
+            world.collector.step()
+    assert world.epoch_keys() == []
+
+
+def test_an_epoch_is_never_shown_without_its_broadcast(world, monkeypatch):
+    """A shared cache would keep an empty one as long as the epoch is open."""
+    world.all_of()
+    world.step_to("done")
+    world.step_to("signed")
+    large, seen = world.collector._large, []
+
+    def looks(name, number):
+        seen.append(world.collector.public)
+        return large(name, number)
+
+    monkeypatch.setattr(world.collector, "_large", looks)
+    world.step_to("open")
+    assert seen
+    for public in [*seen, world.collector.public]:
+        assert all(public.broadcasts.values())
+    assert world.collector.public.open is not None
 
 
 def test_a_window_that_went_by_after_the_relay_opened_voids_the_run(world):

@@ -13,6 +13,7 @@ The coordinator sees both noisy sums and how many reported, never a report.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from tacit.errors import BadMessage
 from tacit.method import Server
 from tacit.service.federation.coordinated_run import CoordinatedRun, PublishedSum
 from tacit.service.federation.manifest import Manifest, read_document, signed
-from tacit.service.federation.operator_client import OperatorClient, Over
+from tacit.service.federation.operator_client import OperatorClient, Over, Unknown
 from tacit.service.federation.public_rounds import OPEN, SIGNED, VOID, VOIDING
 from tacit.service.federation.seed_batches import Closing
 from tacit.service.federation.stepwise_run import SOON, Schedule, StepwiseRun
@@ -168,8 +169,11 @@ class Coordinator(StepwiseRun[RoundState]):
         return signed(row.manifest, leader=leader, helper=helper)
 
     def _is_unopened(self, row: RoundState) -> bool:
-        both, round_id = (self.leader, self.helper), row.manifest.round_id
-        return all(one.status(round_id).state == SIGNED for one in both)
+        for one in (self.leader, self.helper):
+            with contextlib.suppress(Unknown):
+                if one.status(row.manifest.round_id).state != SIGNED:
+                    return False
+        return True
 
     def _open_everywhere(self, signed: bytes) -> None:
         for one in (self.leader, self.helper):

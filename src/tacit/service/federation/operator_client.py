@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import httpx
 
@@ -23,6 +24,10 @@ _PAUSE = 0.1  # seconds between two tries
 
 class Over(Refused):
     """What an aggregator will never do of a round, with its reason."""
+
+
+class Unknown(Refused):
+    """A round that an operator has never heard of, or has lost."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,8 @@ class OperatorClient:
         said = f"the {self.name} at {self.url}: {found.status}, {_reason(found)}"
         if found.status in _LATER or found.status >= 500:
             raise Unanswered(said)
+        if found.status == HTTPStatus.NOT_FOUND:
+            raise Unknown(said)
         raise (Over if found.status in _NEVER else Refused)(said)
 
     def _read(self, told: httpx.Response, until: float) -> bytes:

@@ -183,9 +183,11 @@ def serve_coordinator(
         "private": Endpoints(own.endpoints),
         "page": OperatorPage(partial(of_coordinator, coordinator)).application,
     }
-    with beside(coordinator.play, "rounds"):
-        serve_listeners(applications, listening, started)
-    coordinator.close()
+    try:
+        with beside(coordinator.play, "rounds"):
+            serve_listeners(applications, listening, started)
+    finally:
+        coordinator.close()
 
 
 @contextlib.contextmanager
@@ -287,6 +289,6 @@ def declared_catalog(experiment: Experiment) -> Catalog:
     if table is None or table.items is None:
         raise Refused(
             "the items are not declared: a service has no events to collect them from; "
-            " list them in a table of their own, [data.table.items]"
+            "list them in a table of their own, [data.table.items]"
         )
     return table.items.parse()

@@ -343,7 +343,11 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
 
     def _show(self) -> None:
         """Let everybody read the rounds as they are now."""
-        self._public = PublicRounds.of(
+        with self._lock:  # or what another thread has shown since would be replaced
+            self._public = self._now_public()
+
+    def _now_public(self) -> PublicRounds:
+        return PublicRounds.of(
             self._rows(), is_retired=self.is_retired, withheld=self.withheld
         )
 

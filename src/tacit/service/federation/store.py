@@ -20,16 +20,14 @@ aggregator would draw other noise for a sum that it may have published.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
 from tacit.errors import Refused
-from tacit.files import flush_directory, make_folders, write_atomically
 from tacit.service.database import Database
-from tacit.system_errors import explained
+from tacit.service.federation.round_keys import RoundKeys
 
 FILE_NAME = "aggregator.db"
 SIGNED = "signed"  # its manifest was signed here, and it is not open yet
@@ -51,7 +49,6 @@ CREATE TABLE tickets (ticket BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE used (round BLOB, ticket BLOB, report BLOB NOT NULL,
     PRIMARY KEY (round, ticket)) WITHOUT ROWID;
 """
-_IS_KEY = re.compile("[0-9a-f]{64}")  # the name of a key's file, without its end
 _OF_A_ROUND = ("seen", "totals", "batches", "seeds", "used")
 
 
@@ -73,7 +70,7 @@ class Store(Database):
     """The file and the keys of one aggregator."""
 
     def __init__(self, folder: Path, role: str, *, is_restored: bool = False) -> None:
-        self._keys = folder / "keys"
+        self._keys = RoundKeys(folder / "keys")
         path = folder / FILE_NAME
         super().__init__(path, role, _TABLES, is_restored=is_restored)
         self._clear_keys()
@@ -138,52 +135,35 @@ class Store(Database):
 
     def keep_key(self, run: bytes, number: int, private: bytes, public: bytes) -> None:
         """Keep the key of a round: the file first, then the row that names it."""
-        with explained():
-            make_folders(self._keys)
-            write_atomically(self._key_file(public), private, is_private=True)
+        self._keys.keep(public, private)
         with self.writing() as file:
             file.execute("INSERT INTO keys VALUES (?, ?, ?)", (run, number, public))
 
     def private_key(self, run: bytes, number: int) -> bytes:
         """The private key of a round; refuses if its file is gone."""
         public = self.public_key(run, number)
-        if public is None or not self.has_key(run, number):
+        found = None if public is None else self._keys.get(public)
+        if found is None:
             raise Refused(
-                f"the key of round {number} is not in {self._keys}: its reports cannot "
-                "be opened any more; retire the run and begin another"
+                f"the key of round {number} is not in {self._keys.folder}: its reports "
+                "cannot be opened any more; retire the run and begin another"
             )
-        with explained():
-            return self._key_file(public).read_bytes()
+        return found
 
     def has_key(self, run: bytes, number: int) -> bool:
         """Whether the private key of a round is there."""
         public = self.public_key(run, number)
-        return public is not None and self._key_file(public).is_file()
-
-    def _clear_keys(self) -> None:
-        """Delete keys that no round needs: no row names them, or it is closed.
-
-        A process may have been killed before it did, or a disk has lost a deletion.
-        """
-        query = "SELECT public FROM keys LEFT JOIN rounds USING (run, number) "
-        query += "WHERE state IS NULL OR state IN (?, ?, ?)"
-        found = self.file.execute(query, (SIGNED, OPEN, CLOSING))
-        needed = {one.hex() for (one,) in found}
-        with explained():
-            for path in self._keys.glob("*.key"):
-                if _IS_KEY.fullmatch(path.stem) and path.stem not in needed:
-                    path.unlink()
-            if self._keys.is_dir():
-                flush_directory(self._keys)
+        return public is not None and self._keys.get(public) is not None
 
     def delete_key(self, run: bytes, number: int) -> None:
         """Delete the private key of a round."""
         public = self.public_key(run, number)
         if public is not None:
-            with explained():
-                self._key_file(public).unlink(missing_ok=True)
-                if self._keys.is_dir():
-                    flush_directory(self._keys)
+            self._keys.delete(public)
 
-    def _key_file(self, public: bytes) -> Path:
-        return self._keys / f"{public.hex()}.key"
+    def _clear_keys(self) -> None:
+        """Delete keys that no round needs: no row names them, or it is closed."""
+        query = "SELECT public FROM keys LEFT JOIN rounds USING (run, number) "
+        query += "WHERE state IS NULL OR state IN (?, ?, ?)"
+        found = self.file.execute(query, (SIGNED, OPEN, CLOSING))
+        self._keys.delete_all_but([public for (public,) in found])

@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from tacit.errors import BadMessage, Refused
-from tacit.files import make_folders, write_atomically
 from tacit.method import Server
 from tacit.plans import TICKETS
 from tacit.service import hpke
-from tacit.service.federation.public_rounds import OPEN, VOID, VOIDING
+from tacit.service.federation.operator_client import Unknown
+from tacit.service.federation.public_rounds import OPEN, VOID, VOIDING, PublicRounds
+from tacit.service.federation.round_keys import RoundKeys
 from tacit.service.federation.stepwise_run import SOON, Schedule, StepwiseRun
 from tacit.service.http import LOG, Failure
 from tacit.service.relay.batches import Closing, batch_count, batch_epoch
@@ -42,7 +43,6 @@ from tacit.service.relay.relay_store import SIGNED as RELAY_SIGNED
 from tacit.service.relay.relay_store import VOID as RELAY_VOID
 from tacit.service.relay.uploads import sealed_size
 from tacit.service.signed_document import signature
-from tacit.system_errors import explained
 
 CLOSED, FOLDED, DONE = "closed", "folded", "done"
 _TABLES = """
@@ -107,7 +107,7 @@ class Collector(StepwiseRun[EpochState]):
         self.relay, self.relay_url, self.signer = relay, relay_url, signer
         self.processes = processes
         self.free_bytes = free_bytes  # with less room on the disk, nothing is taken
-        self._keys = folder / "keys"
+        self._keys = RoundKeys(folder / "keys")
         super().__init__(
             *(run, folder),
             tables=_TABLES,
@@ -116,6 +116,8 @@ class Collector(StepwiseRun[EpochState]):
             passing=passing,
             clock=clock,
         )
+        open_ones = [row for row in self.epochs() if row.state not in (DONE, VOID)]
+        self._keys.delete_all_but([row.manifest.collector_key for row in open_ones])
 
     def epochs(self) -> list[EpochState]:
         """All epochs so far."""
@@ -255,16 +257,20 @@ class Collector(StepwiseRun[EpochState]):
             collector_key=public,
             previous=rows[-1].manifest.round_id if rows else b"",
         )
-        with explained():  # the key first: a manifest has one that is on the disk
-            make_folders(self._keys)
-            write_atomically(self._key_file(public), private, is_private=True)
-        if not self._insert(server.round, manifest.document(), broadcast):
-            self._key_file(public).unlink(missing_ok=True)  # the run was retired
+        # The key first: a manifest has one that is on the disk.
+        self._keys.keep(public, private)
+        try:
+            is_kept = self._insert(server.round, manifest.document(), broadcast)
+        except BaseException:
+            self._keys.delete(public)
+            raise
+        if not is_kept:  # the run was retired
+            self._keys.delete(public)
         self.passing("planned")
 
     def _plan_again(self, row: EpochState) -> None:
-        self._key_file(row.manifest.collector_key).unlink(missing_ok=True)
-        super()._plan_again(row)
+        super()._plan_again(row)  # first: no epoch opens without its key
+        self._keys.delete(row.manifest.collector_key)
 
     def _signed(self, row: EpochState) -> bytes:
         relay = self.relay.sign(row.document)
@@ -272,7 +278,10 @@ class Collector(StepwiseRun[EpochState]):
         return signed(row.manifest, relay=relay, collector=own)
 
     def _is_unopened(self, row: EpochState) -> bool:
-        return self.relay.epoch(row.manifest.round_id).state == RELAY_SIGNED
+        try:
+            return self.relay.epoch(row.manifest.round_id).state == RELAY_SIGNED
+        except Unknown:
+            return True
 
     def _open_everywhere(self, signed: bytes) -> None:
         self.relay.open(signed)
@@ -333,18 +342,18 @@ class Collector(StepwiseRun[EpochState]):
     def _opened_messages(self, row: EpochState, server: Server) -> Opened:
         assert row.closing is not None
         manifest, closing = row.manifest, Closing.read(row.closing)
-        path = self._key_file(manifest.collector_key)
-        if not path.is_file():
+        private = self._keys.get(manifest.collector_key)
+        if private is None:
             raise Refused(
-                f"the key of epoch {row.number} is not in {self._keys}: its messages "
-                "cannot be opened any more; retire the run and begin another"
+                f"the key of epoch {row.number} is not in {self._keys.folder}: its "
+                "messages cannot be opened any more; retire the run and begin another"
             )
         file = self.database.reading()
         try:
             return open_all(
                 _bodies(file, manifest.round_id, closing),
                 manifest,
-                path.read_bytes(),
+                private,
                 self.run.legal(server),
                 folder=self.folder,
                 processes=self.processes,
@@ -355,8 +364,7 @@ class Collector(StepwiseRun[EpochState]):
 
     def _delete_key(self, row: EpochState) -> float:
         """Delete the private key: nobody opens a seal of this epoch any more."""
-        with explained():
-            self._key_file(row.manifest.collector_key).unlink(missing_ok=True)
+        self._keys.delete(row.manifest.collector_key)
         self.passing("key_deleted")
         if row.state == VOIDING:
             with contextlib.suppress(Refused):  # it may never have heard of it
@@ -392,19 +400,15 @@ class Collector(StepwiseRun[EpochState]):
             [(found,)] = self.database.file.execute(query, (number,))
         return bytes(found)
 
-    def _key_file(self, public: bytes) -> Path:
-        return self._keys / f"{public.hex()}.key"
-
-    def _show(self) -> None:
-        """Of the newest epoch's broadcast alone: nobody answers an earlier one."""
-        known, epochs = self._public.broadcasts, self.epochs()
-        super()._show()
+    def _now_public(self) -> PublicRounds:
+        found, epochs = super()._now_public(), self.epochs()
         name = epochs[-1].manifest.broadcast.hex() if epochs else ""
-        newest = {}
-        if name in self._public.broadcasts:  # it was opened
-            message = known.get(name) or self._large("broadcast", epochs[-1].number)
-            newest = {name: message}
-        self._public = replace(self._public, broadcasts=newest)
+        if name not in found.broadcasts:  # it was not opened
+            return replace(found, broadcasts={})
+        # Of the newest epoch alone: nobody answers an earlier one any more.
+        message = self._public.broadcasts.get(name)
+        message = message or self._large("broadcast", epochs[-1].number)
+        return replace(found, broadcasts={name: message})
 
 
 def _bodies(
