@@ -53,6 +53,7 @@ from tacit.service.federation.wires import SHUFFLE
 from tacit.service.relay.manifest import EpochManifest, signed
 from tacit.service.relay.relay_client import RelayClient
 from tacit.service.relay.relay_intake import RelayIntakeLimits
+from tacit.service.relay.relay_store import upload_counts
 from tacit.service.relay.services import serve_collector, serve_relay
 from tacit.service.relay.uploads import MAGIC, upload, upload_size
 from tacit.service.server import Address, listen, serve
@@ -175,7 +176,7 @@ def _played(
 def _uploads(place: RelayPlace) -> int:
     path = place.folder / RELAY / "relay.db"
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
-        return int(file.execute("SELECT count(*) FROM uploads").fetchone()[0])
+        return sum(upload_counts(file).values())
 
 
 def _folded(place: RelayPlace) -> bytes | None:

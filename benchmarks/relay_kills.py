@@ -59,15 +59,15 @@ from tacit.service.federation.wires import SHUFFLE
 from tacit.service.relay import accepted_epoch, collector, uploads
 from tacit.service.relay.collected_run import CollectedRun
 from tacit.service.relay.manifest import EpochManifest
-from tacit.service.relay.relay_store import OF_AN_EPOCH
+from tacit.service.relay.relay_store import FOLDER_NAME, OF_AN_EPOCH
 from tacit.service.relay.services import serve_collector, serve_relay
 
 CLIENT, DRIVER = "client", "driver"
 POINTS: dict[str, tuple[str, ...]] = {
     RELAY: (
         *("before_commit", "in_transaction", "after_commit", "before_answers"),
-        *("deciding", "decided", "before_put", "after_put", "told", "forgotten"),
-        "destroying",
+        *("scattering", "scattered", "deciding", "decided", "before_put", "after_put"),
+        *("told", "forgotten", "destroying"),
     ),
     COLLECTOR: (
         *("planned", "ledger_line", "before_commit", "after_commit", "closing"),
@@ -79,7 +79,10 @@ POINTS: dict[str, tuple[str, ...]] = {
 MOMENT = "a random moment"
 UPLOADS, VOTES, ITEMS, LEAST = 7, 4, 12, 5
 OF_FEW: dict[str, tuple[str, ...]] = {  # points that an epoch of too few passes
-    RELAY: ("before_commit", "in_transaction", "after_commit", "destroying"),
+    RELAY: (
+        *("before_commit", "in_transaction", "after_commit", "scattering", "scattered"),
+        "destroying",
+    ),
     COLLECTOR: ("planned", "ledger_line", "key_deleted", "done"),
     CLIENT: ("noted", "kept"),
 }
@@ -258,6 +261,8 @@ def problems(life: Life) -> list[str]:
         for table in OF_AN_EPOCH
         if life.rows(RELAY, f"SELECT * FROM {table}")
     ]
+    if [*(folder / RELAY / FOLDER_NAME).iterdir()]:
+        found.append("the relay has messages of an epoch that is over")
     if life.rows(COLLECTOR, "SELECT * FROM batches"):
         found.append("the collector has batches of an epoch that is over")
     if [*(folder / COLLECTOR / "keys").glob("*.key")]:

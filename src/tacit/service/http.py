@@ -120,7 +120,7 @@ async def read_body(
 
 def too_long(size: int, what: str) -> Failure:
     """The refusal of a body that is longer than allowed; its rest is not read."""
-    said = f"a body of more than {size} bytes; every {what} has {size}"
+    said = f"a body of more than {size} bytes, and no {what} has more"
     return Failure(413, "TooLong", said, connection="close")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from tacit.data.shards import Shards
 from tacit.experiment.settings import Experiment, check_experiment
 from tacit.service.federation.operator_keys import make_secret, make_signing_key
 from tacit.service.federation.stepwise_run import Schedule
+from tacit.service.relay.batches import batch_body
 from tacit.service.relay.collected_run import CollectedRun
 from tacit.service.relay.manifest import EpochManifest
 from tacit.service.relay.relay import RelayLimits
@@ -56,6 +57,11 @@ def experiment(**changes: Mapping[str, Any]) -> Experiment:
             both = dict(changes["method"])
         table[name] = {key: value for key, value in both.items() if value is not None}
     return check_experiment(table)
+
+
+def a_batch(epoch: bytes, seals: Sequence[bytes]) -> bytes:
+    """The body of a batch of these sealed messages."""
+    return batch_body(epoch, b"".join(seals), len(seals[0]) if seals else 1)
 
 
 @dataclass

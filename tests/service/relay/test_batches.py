@@ -15,7 +15,7 @@ EPOCH = bytes(range(32))
 
 
 def test_a_batch_is_messages_and_their_number():
-    body = batch_body(EPOCH, [b"abc", b"def"])
+    body = batch_body(EPOCH, b"abcdef", 3)
     assert batch_epoch(body) == EPOCH
     assert batch_count(body, sealed_bytes=3) == 2
     assert batch_messages(body, sealed_bytes=3) == [b"abc", b"def"]
@@ -25,10 +25,10 @@ def test_a_batch_is_messages_and_their_number():
     "body",
     [
         b"",
-        batch_body(EPOCH, []),
-        batch_body(EPOCH, [b"abc"])[:-1],
-        batch_body(EPOCH, [b"abc"]) + b"\0",
-        batch_body(EPOCH, [b"abcd"]),
+        batch_body(EPOCH, b"", 3),
+        batch_body(EPOCH, b"abc", 3)[:-1],
+        batch_body(EPOCH, b"abc", 3) + b"\0",
+        batch_body(EPOCH, b"abcd", 4),
     ],
 )
 def test_other_bodies_are_refused(body):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from service.relay.places import Place, experiment, shards
+from service.relay.places import Place, a_batch, experiment, shards
 
 from tacit.errors import Refused
 from tacit.keys import Key
@@ -21,7 +21,7 @@ from tacit.service.federation.simulated_clients import SimulatedClients
 from tacit.service.federation.stepwise_run import Schedule
 from tacit.service.http import Failure
 from tacit.service.relay.accepted_epoch import accepted
-from tacit.service.relay.batches import Closing, batch_body
+from tacit.service.relay.batches import Closing
 from tacit.service.relay.collector import Collector
 from tacit.service.relay.manifest import read_manifest
 from tacit.service.relay.relay import EpochSigner, Status
@@ -129,7 +129,7 @@ class World:
     def batches(self, uploads, size=7):
         seals = sorted(one for each in uploads for one in each.sealed)
         return {
-            bytes([n]) * 16: batch_body(self.manifest.round_id, seals[i : i + size])
+            bytes([n]) * 16: a_batch(self.manifest.round_id, seals[i : i + size])
             for n, i in enumerate(range(0, len(seals), size))
         }
 
@@ -207,7 +207,7 @@ class TestBatches:
 
     def test_a_batch_after_the_closing_is_refused(self, world):
         batches = world.all_of()
-        late = batch_body(world.manifest.round_id, [bytes(56)])
+        late = a_batch(world.manifest.round_id, [bytes(56)])
         assert late not in batches.values()
         assert status(world.collector.take, b"\xfe" * 16, late) == 409
 
@@ -215,10 +215,10 @@ class TestBatches:
         epoch = world.manifest.round_id
         for body, wanted in (
             (b"", 404),
-            (batch_body(bytes(32), [bytes(56)]), 404),
-            (batch_body(epoch, [bytes(55)]), 400),
-            (batch_body(epoch, []), 400),
-            (batch_body(epoch, [bytes(56)]) + b"\0", 400),
+            (a_batch(bytes(32), [bytes(56)]), 404),
+            (a_batch(epoch, [bytes(55)]), 400),
+            (a_batch(epoch, []), 400),
+            (a_batch(epoch, [bytes(56)]) + b"\0", 400),
         ):
             assert status(world.collector.take, bytes(16), body) == wanted
 
@@ -278,10 +278,10 @@ def test_no_more_is_taken_than_an_epoch_can_have(world):
     """Twice everybody's: a relay that was killed may have left some behind."""
     manifest = world.manifest
     whole = manifest.most_uploads * manifest.reports_per_user
-    body = batch_body(manifest.round_id, [bytes(56)] * whole)
+    body = a_batch(manifest.round_id, [bytes(56)] * whole)
     for n in range(2):
         assert world.collector.take(bytes([n]) * 16, body) == 201
-    one = batch_body(manifest.round_id, [bytes(56)])
+    one = a_batch(manifest.round_id, [bytes(56)])
     assert status(world.collector.take, b"\2" * 16, one) == 409
 
 
@@ -452,7 +452,7 @@ class TestClosing:
     def test_no_epoch_has_more_than_everybodys_uploads(self, world):
         n = world.manifest.most_uploads + 1
         seals = [n.to_bytes(4, "big") * 14 for n in range(6 * n)]
-        world.collector.take(bytes(16), batch_body(world.manifest.round_id, seals))
+        world.collector.take(bytes(16), a_batch(world.manifest.round_id, seals))
         assert status(world.close, n, {bytes(16): b""}) == 409
         assert world.state == "open"
 
@@ -589,7 +589,7 @@ def test_a_failure_of_any_kind_is_told_and_tried_again(world, caplog):
 
 def test_an_epoch_without_any_sound_message_is_void(world):
     seals = [bytes([n]) * 56 for n in range(6 * USERS)]
-    world.collector.take(bytes(16), batch_body(world.manifest.round_id, seals))
+    world.collector.take(bytes(16), a_batch(world.manifest.round_id, seals))
     world.close(USERS, {bytes(16): b""})
     world.step_to("void")
 

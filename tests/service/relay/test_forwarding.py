@@ -73,7 +73,7 @@ def test_what_nobody_takes_is_destroyed_in_the_end(way):
     way.world.now = way.first.closes + 3600.0
     assert way.forwarding.step() == []
     assert way.state(way.first) == "destroyed"
-    assert way.world.rows("segments") == []
+    assert way.world.rows("scattered") == []
 
 
 def test_what_was_destroyed_meanwhile_is_not_closed(way):

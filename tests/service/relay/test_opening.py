@@ -4,11 +4,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from service.relay.places import a_manifest
+from service.relay.places import a_batch, a_manifest
 
 from tacit.service import hpke
 from tacit.service.relay import opening
-from tacit.service.relay.batches import batch_body
 from tacit.service.relay.messages import MessageForm
 from tacit.service.relay.opening import open_all
 from tacit.service.relay.uploads import seal_info
@@ -25,7 +24,7 @@ def sealed(vote: int, *, key=MANIFEST.collector_key, epoch=MANIFEST.round_id) ->
 
 
 def found(tmp_path, *batches, **kwargs):
-    bodies = [batch_body(MANIFEST.round_id, one) for one in batches]
+    bodies = [a_batch(MANIFEST.round_id, one) for one in batches]
     return open_all(bodies, MANIFEST, PRIVATE, FORM.sound, folder=tmp_path, **kwargs)
 
 

@@ -1,7 +1,9 @@
 """What a relay takes, refuses, forwards and destroys; without HTTP."""
 
 import os
+import shutil
 import sqlite3
+import time
 from contextlib import closing
 
 import pytest
@@ -10,16 +12,16 @@ from service.relay.places import QUICK, a_manifest
 from tacit.service import hpke
 from tacit.service.federation.aggregator import ticket_digest
 from tacit.service.http import Failure
-from tacit.service.relay import relay
+from tacit.service.relay import batches, relay
 from tacit.service.relay.batches import batch_messages
 from tacit.service.relay.manifest import signed
 from tacit.service.relay.relay import Arrived, EpochSigner, Relay, RelayLimits
 from tacit.service.relay.relay_store import (
     FILE_NAME,
-    LEAST_TOGETHER,
+    FOLDER_NAME,
     OF_AN_EPOCH,
-    TAG_BYTES,
     RelayStore,
+    upload_counts,
 )
 from tacit.service.relay.uploads import Upload, sealed_size, upload, upload_size
 from tacit.service.signed_document import signature, signing_public_key
@@ -33,16 +35,16 @@ PRIVATE = bytes([9]) * 32
 class World:
     """A relay with one open epoch, and a clock that the test sets."""
 
-    def __init__(self, folder, *, limits=QUICK, full=32_768, **changes):
+    def __init__(self, folder, *, limits=QUICK, **changes):
         self.folder = folder
         self.manifest = a_manifest(collector_key=hpke.public_key(PRIVATE), **changes)
         self.now = float(self.manifest.opens + 1)
-        self.limits, self.full = limits, full
+        self.limits = limits
         self.start()
         self.open(self.manifest)
 
     def start(self, **kwargs):
-        store = RelayStore(self.folder, full=self.full, **kwargs)
+        store = RelayStore(self.folder, **kwargs)
         self.relay = Relay(
             store,
             SIGNER,
@@ -88,6 +90,20 @@ class World:
             for one in batch_messages(body, sealed_bytes=size)
         ]
 
+    def scatter(self):
+        """Give all messages their places, as the relay does every few seconds."""
+        self.relay.scatter(self.manifest.round_id)
+
+    def counted(self):
+        """How many uploads were acknowledged, by what is on the disk."""
+        with closing(self.relay.store.reading()) as file:
+            return upload_counts(file)[self.manifest.round_id]
+
+    def held(self):
+        """Everything that is on the disk, in one string."""
+        files = [one for one in self.folder.rglob("*") if one.is_file()]
+        return b"".join(one.read_bytes() for one in sorted(files))
+
     def rows(self, table):
         with closing(sqlite3.connect(self.folder / FILE_NAME)) as file:
             return [*file.execute(f"SELECT * FROM {table}")]
@@ -107,10 +123,12 @@ def test_an_upload_is_kept_once_and_acknowledged_again(world):
     assert world.admit(one, one) == [200, 200]
     two = world.upload(2)
     assert world.admit(two, two) == [202, 202]
-    assert len(world.rows("uploads")) == 2
-    [(_, _, is_full, uploads, body)] = world.rows("segments")
-    assert (is_full, uploads) == (0, 2)
-    assert len(body) == 6 * (TAG_BYTES + len(one.upload.sealed[0]))
+    assert world.counted() == 2
+    kept = sum(len(messages) for _, _, messages, *_ in world.rows("staged"))
+    assert kept == 6 * len(one.upload.sealed[0])
+    world.scatter()
+    assert world.admit(one, two) == [200, 200]
+    assert world.counted() == 2
 
 
 def test_what_was_acknowledged_is_there_after_a_restart(world):
@@ -132,7 +150,7 @@ def test_below_the_minimum_nothing_is_forwarded_and_all_is_destroyed(world):
     assert world.relay.status(world.manifest.round_id).state == "destroyed"
     for table in OF_AN_EPOCH:
         assert world.rows(table) == []
-    held = (world.folder / FILE_NAME).read_bytes()
+    held = world.held()
     assert not any(one in held for upload in kept for one in upload.upload.sealed)
     assert world.admit(kept[0]) == [410]
     assert world.admit(world.upload(9)) == [410]
@@ -189,26 +207,38 @@ def test_a_ticket_is_for_one_upload_of_an_epoch(tmp_path):
     assert world.admit(first) == [200]  # the same bytes again
     assert world.admit(world.upload(2, b"00" * 16)) == [401]
     assert world.admit(world.upload(3, b"11" * 16)) == [202]
-    assert len(world.rows("uploads")) == 2
+    assert world.counted() == 2
+    world.scatter()
+    assert world.admit(first) == [200]
+    assert world.admit(world.upload(4, b"11" * 16)) == [401]
     world.relay.store.close()
 
 
 def test_a_full_disk_keeps_nothing(tmp_path):
-    limits = RelayLimits(most_delay=0.0, free_bytes=2**62)
-    world = World(tmp_path, limits=limits)
+    world = World(tmp_path)
+    world.relay.limits = RelayLimits(most_delay=0.0, free_bytes=2**62)
     assert world.admit(world.upload()) == [503]
-    assert not any(world.rows(table) for table in OF_AN_EPOCH)
+    assert world.counted() == 0
     world.relay.store.close()
+
+
+def test_an_epoch_that_the_disk_cannot_hold_is_not_signed(world):
+    """So that no upload of an epoch that was opened finds the room used up."""
+    made = a_manifest(round=1, previous=world.manifest.round_id)
+    world.relay.limits = RelayLimits(free_bytes=2**62)
+    with pytest.raises(Failure, match="has room for 0") as caught:
+        world.relay.sign(made.document())
+    assert caught.value.status == 503
 
 
 class TestShuffle:
     def test_batches_hold_every_message_once_and_are_always_the_same(self, tmp_path):
-        world = World(tmp_path, full=40, report_bytes=64)
+        world = World(tmp_path, report_bytes=64)
         kept = [world.upload(user) for user in range(100)]
         for some in [kept[i : i + 8] for i in range(0, 100, 8)]:
             world.admit(*some)
-        sizes = {is_full for _, _, is_full, *_ in world.rows("segments")}
-        assert sizes == {0, 1}
+            if len(some) % 3:
+                world.scatter()
         batches = world.forwarded()
         sent = world.messages(batches)
         assert sorted(sent) == sorted(m for one in kept for m in one.upload.sealed)
@@ -220,18 +250,21 @@ class TestShuffle:
         assert [*world.relay.batches(row)] == batches
         world.relay.store.close()
 
+    @pytest.mark.parametrize("scatters", [False, True])
     def test_the_order_says_neither_who_came_first_nor_what_came_together(
-        self, tmp_path
+        self, tmp_path, scatters
     ):
         """False alarm below 1e-9: four million pairs, 6.5 deviations of the mean.
 
         Of 400 uploads of 3 messages, the places of two messages of one upload are as
         far apart as any two, and places do not grow with arrival.
         """
-        world = World(tmp_path, full=300, most_uploads=400)
+        world = World(tmp_path, most_uploads=400)
         kept = [world.upload(user) for user in range(400)]
         for i in range(0, 400, 5):
             world.admit(*kept[i : i + 5])
+            if scatters:
+                world.scatter()
         order = {seal: n for n, seal in enumerate(world.messages(world.forwarded()))}
         places = [[order[m] for m in one.upload.sealed] for one in kept]
         n = len(order)
@@ -244,35 +277,103 @@ class TestShuffle:
         world.relay.store.close()
 
     def test_what_is_on_the_disk_has_no_time_address_or_arrival(self, world):
-        """Messages lie by random tags, and no column could hold more."""
+        """Every message has a place in one file, and no column could hold more."""
         kept = [world.upload(user) for user in range(9)]
         for one in kept:
             world.admit(one)
-        [(*_, body)] = world.rows("segments")
-        size = len(body) // 27
-        rows = [body[i : i + size] for i in range(0, len(body), size)]
-        assert rows == sorted(rows)
-        seals = [one for each in kept for one in each.upload.sealed]
-        assert sorted(one[TAG_BYTES:] for one in rows) == sorted(seals)
+        world.scatter()
+        assert world.rows("staged") == []
+        world.relay.store.settle()
+        seals = [seal for one in kept for seal in one.upload.sealed]
+        path = world.folder / FOLDER_NAME / world.manifest.round_id.hex()
+        content = path.read_bytes()
+        assert all(content.count(seal) == 1 for seal in seals)
+        elsewhere = world.held().replace(content, b"")
+        assert not any(seal in elsewhere for seal in seals)
         with closing(sqlite3.connect(world.folder / FILE_NAME)) as file:
             columns = {
                 table: [row[1] for row in file.execute(f"PRAGMA table_info({table})")]
                 for table in OF_AN_EPOCH
             }
         assert columns == {
-            "uploads": ["epoch", "digest"],
-            "segments": ["number", "epoch", "is_full", "uploads", "body"],
-            "messages": ["epoch", "tag", "sealed"],
-            "used": ["epoch", "ticket"],
+            "staged": ["number", "epoch", "messages", "uploads", "used"],
+            "scattered": [
+                *("epoch", "places", "size", "taken", "uploads", "used"),
+                "is_written",
+            ],
         }
 
-    def test_an_upload_of_many_messages_has_no_segment_of_its_own(self, tmp_path):
-        world = World(tmp_path, full=4, reports_per_user=8)
-        for user in range(LEAST_TOGETHER + 3):
-            world.admit(world.upload(user))
-        found = sorted(uploads for _, _, _, uploads, _ in world.rows("segments"))
-        assert found == [3, LEAST_TOGETHER]
+    def test_digests_and_tickets_lie_in_an_order_of_their_own(self, tmp_path):
+        """Rows of a table would lie in the order in which they came."""
+        limits = RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=True)
+        world = World(tmp_path, limits=limits, needs_tickets=True)
+        tickets = [bytes([n]).hex().encode() * 16 for n in range(12)]
+        world.relay.store.add_tickets(map(ticket_digest, tickets))
+        for user, ticket in enumerate(tickets):
+            assert world.admit(world.upload(user, ticket)) == [202]
+            if user % 5 == 0:
+                world.scatter()
+        world.scatter()
+        [(*_, uploads, used, _)] = world.rows("scattered")
+        for content, width in ((uploads, 16), (used, 32)):
+            rows = [content[i : i + width] for i in range(0, len(content), width)]
+            assert len(rows) == 12
+            assert rows == sorted(rows)
         world.relay.store.close()
+
+    def test_messages_of_a_group_are_staged_in_random_order(self, world):
+        """27 messages stay in the order in which they came once in 27! times."""
+        kept = [world.upload(user) for user in range(9)]
+        world.admit(*kept)
+        [(_, _, body, _, _)] = world.rows("staged")
+        seals = [seal for one in kept for seal in one.upload.sealed]
+        assert body != b"".join(seals)
+        assert sorted(body) == sorted(b"".join(seals))
+
+    def test_messages_get_their_places_every_few_seconds_or_when_many_wait(
+        self, world, monkeypatch
+    ):
+        world.admit(world.upload(0))
+        assert world.relay.unscattered() == [world.manifest.round_id]
+        world.scatter()
+        world.admit(world.upload(1))
+        assert world.relay.unscattered() == []
+        monkeypatch.setattr(relay, "_MOST_STAGED", 1)
+        assert world.relay.unscattered() == [world.manifest.round_id]
+        monkeypatch.setattr(relay, "_SCATTER", 0.0)
+        world.scatter()
+        assert world.relay.unscattered() == []  # nothing waits
+
+    @pytest.mark.parametrize("point", ["scattering", "scattered"])
+    def test_killed_while_it_scatters_it_keeps_every_message_once(
+        self, world, monkeypatch, point
+    ):
+        """Copies that were written and not noted are overwritten at the next start."""
+        kept = [world.upload(user) for user in range(6)]
+        seals = [seal for one in kept for seal in one.upload.sealed]
+
+        def dies(passed):
+            if passed == point:
+                raise KeyboardInterrupt
+
+        world.admit(*kept)
+        with monkeypatch.context() as patch:
+            patch.setattr(world.relay, "passing", dies)
+            with pytest.raises(KeyboardInterrupt):
+                world.scatter()
+        path = world.folder / FOLDER_NAME / world.manifest.round_id.hex()
+        is_written = any(seal in path.read_bytes() for seal in seals)
+        assert is_written == (point == "scattered")
+        world.again()
+        assert not any(seal in path.read_bytes() for seal in seals)
+        assert sorted(world.messages(world.forwarded())) == sorted(seals)
+
+    def test_an_epoch_whose_messages_are_gone_is_void(self, world):
+        world.admit(*(world.upload(user) for user in range(6)))
+        world.scatter()
+        (world.folder / FOLDER_NAME / world.manifest.round_id.hex()).unlink()
+        world.again()
+        assert world.relay.status(world.manifest.round_id).state == "void"
 
     def test_what_came_together_does_not_stay_in_the_log_of_writes(self, tmp_path):
         """Of messages that are short or long; a reader is not waited for."""
@@ -301,8 +402,8 @@ class TestShuffle:
         world.relay.store.add_tickets([ticket_digest(b"00" * 16)])
         one = world.upload(0, b"00" * 16)
         world.admit(one)
-        [(_, digest)] = world.rows("uploads")
-        [(_, ticket)] = world.rows("used")
+        world.scatter()
+        [(*_, digest, ticket, _)] = world.rows("scattered")
         assert ticket == ticket_digest(b"00" * 16)
         assert not one.upload.digest.startswith(digest[:4])
         world.again()
@@ -310,21 +411,20 @@ class TestShuffle:
         world.relay.store.close()
 
     def test_large_messages_are_forwarded_as_they_are(self, tmp_path):
-        world = World(tmp_path, report_bytes=5000, reports_per_user=1, full=2)
+        world = World(tmp_path, report_bytes=5000, reports_per_user=1)
         kept = [world.upload(user) for user in range(6)]
         world.admit(*kept)
-        assert world.rows("segments") == []
         sent = world.messages(world.forwarded())
         assert sorted(sent) == sorted(one.upload.sealed[0] for one in kept)
         world.relay.store.close()
 
-    def test_a_transaction_that_fails_leaves_the_segment_as_it_was(
+    def test_a_transaction_that_fails_leaves_everything_as_it_was(
         self, world, monkeypatch
     ):
         """What was not committed is neither on the disk nor remembered."""
         first, second = world.upload(1), world.upload(2)
         world.admit(first)
-        before = world.rows("segments")
+        before = world.rows("staged")
 
         def fails(point):
             if point == "in_transaction":
@@ -334,12 +434,29 @@ class TestShuffle:
             patch.setattr(world.relay, "passing", fails)
             with pytest.raises(OSError, match="no room"):
                 world.admit(second)
-        assert world.rows("segments") == before
+        assert world.rows("staged") == before
         others = [world.upload(user) for user in range(3, 7)]
         assert world.admit(*others) == [202] * 4
         sent = world.messages(world.forwarded())
         kept = [m for one in (first, *others) for m in one.upload.sealed]
         assert sorted(sent) == sorted(kept)
+
+
+def test_an_epoch_of_several_batches_has_every_message_once(world, monkeypatch):
+    """Interrupted between two of them, it goes on with the same ones."""
+    monkeypatch.setattr(batches, "_BYTES_AT_ONCE", 300)
+    kept = [world.upload(user) for user in range(9)]
+    world.admit(*kept[:4])
+    world.scatter()
+    world.admit(*kept[4:])
+    found = world.forwarded()
+    assert [len(world.messages([one])) for one in found] == [5, 5, 5, 5, 5, 2]
+    world.again()
+    row = world.relay.forwarding(world.manifest.round_id)
+    assert [*world.relay.batches(row)] == found
+    assert sorted(world.relay.closing(row).batches) == sorted(id_ for id_, _ in found)
+    seals = [seal for one in kept for seal in one.upload.sealed]
+    assert sorted(world.messages(found)) == sorted(seals)
 
 
 class TestEpochs:
@@ -368,7 +485,7 @@ class TestEpochs:
         world.relay.forwarded(world.manifest.round_id)
         for table in OF_AN_EPOCH:
             assert world.rows(table) == []
-        held = (world.folder / FILE_NAME).read_bytes()
+        held = world.held()
         assert not any(one in held for upload in kept for one in upload.upload.sealed)
         with pytest.raises(Failure, match="forwarded") as caught:
             world.relay.known(world.manifest.round_id)
@@ -422,13 +539,45 @@ class TestEpochs:
             world.relay.admit(os.urandom(32), [world.upload()])
         assert caught.value.status == 404
 
+    def test_a_backup_of_an_open_epoch_is_noticed(self, world, tmp_path_factory):
+        """Once messages that came after it have their places: within seconds."""
+        world.admit(*(world.upload(user) for user in range(6)))
+        world.scatter()
+        world.relay.store.close()
+        backup = tmp_path_factory.mktemp("backup") / "relay"
+        shutil.copytree(world.folder, backup)
+        world.start()
+        world.admit(*(world.upload(user) for user in range(6, 9)))
+        world.scatter()
+        world.relay.store.close()
+        shutil.copytree(backup, world.folder, dirs_exist_ok=True)
+        world.start()
+        assert world.relay.status(world.manifest.round_id).state == "void"
+
+    def test_destroyed_while_another_is_forwarded_nothing_is_left(self, world):
+        """Somebody who reads keeps the log of writes; it is emptied afterwards."""
+        kept = [world.upload(user) for user in range(6)]
+        world.admit(*kept)
+        seals = [seal for one in kept for seal in one.upload.sealed]
+        with closing(world.relay.store.reading()) as file:
+            file.execute("BEGIN")
+            file.execute("SELECT * FROM epochs").fetchall()
+            began = time.monotonic()
+            world.relay.void(world.manifest.round_id)
+            assert time.monotonic() - began < 10
+        assert world.relay.store.settle()
+        held = world.held()
+        assert not any(seal in held for seal in seals)
+
     def test_after_a_backup_was_put_back_open_epochs_are_void(self, world):
         """What was acknowledged since the backup is not in it."""
         one = world.upload()
         world.admit(one)
+        world.scatter()
         world.again(is_restored=True)
         assert world.relay.status(world.manifest.round_id).state == "void"
         assert world.admit(one) == [410]
+        assert [*(world.folder / FOLDER_NAME).iterdir()] == []
         assert not any(world.rows(table) for table in OF_AN_EPOCH)
 
     def test_the_largest_upload_is_that_of_the_open_epochs(self, world):
@@ -442,6 +591,9 @@ class TestEpochs:
         world.again()
         assert world.relay.largest == upload_size(larger)
         world.relay.void(larger.round_id)
+        assert world.relay.largest == size
+        world.admit(*(world.upload(user) for user in range(6)))
+        world.forwarded()  # who repeats an upload hears that it was kept
         assert world.relay.largest == size
         world.relay.void(world.manifest.round_id)
         assert world.relay.largest == 0

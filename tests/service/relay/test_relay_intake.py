@@ -13,7 +13,7 @@ from tacit.service.federation.tickets import hand_out
 from tacit.service.relay.manifest import read_manifest
 from tacit.service.relay.relay import RelayLimits
 from tacit.service.relay.relay_intake import RelayIntakeLimits
-from tacit.service.relay.relay_store import FILE_NAME
+from tacit.service.relay.relay_store import FILE_NAME, RelayStore
 from tacit.service.relay.uploads import upload, upload_size
 
 CANARY = "canary-5f3a"
@@ -146,11 +146,11 @@ def test_too_much_at_once_is_told_to_come_again(tmp_path):
             assert found.headers["retry-after"] == "1"
 
 
-def test_a_full_disk_is_told_to_come_again(tmp_path):
-    limits = RelayLimits(most_delay=0.0, free_bytes=2**62)
+def test_a_full_disk_is_told_to_come_again(tmp_path, monkeypatch):
     place = Place(tmp_path)
-    with both(place, place.run(), relay={"limits": limits}) as urls:
+    with both(place, place.run(), relay={"limits": RelayLimits()}) as urls:
         world = World(place, urls)
+        monkeypatch.setattr(RelayStore, "free_bytes", 0)
         found = world.post(world.body())
         assert (found.status_code, found.headers["retry-after"]) == (503, "30")
 

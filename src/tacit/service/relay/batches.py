@@ -35,9 +35,9 @@ def messages_at_once(sealed_bytes: int) -> int:
     return max(1, _BYTES_AT_ONCE // sealed_bytes)
 
 
-def batch_body(epoch: bytes, sealed: list[bytes]) -> bytes:
-    """The bytes of a batch of sealed messages."""
-    return epoch + len(sealed).to_bytes(_COUNT_BYTES, "little") + b"".join(sealed)
+def batch_body(epoch: bytes, sealed: bytes, size: int) -> bytes:
+    """The bytes of a batch of sealed messages of this size, one after the other."""
+    return epoch + (len(sealed) // size).to_bytes(_COUNT_BYTES, "little") + sealed
 
 
 def batch_epoch(body: bytes) -> bytes:

@@ -60,7 +60,11 @@ class Forwarding:
         """Forward all that is due now, each epoch once; what went wrong."""
         stop, found = stop or threading.Event(), list[str]()
         with _noted(found):
+            for epoch in self._work(self.relay.unscattered):
+                with _noted(found):
+                    self._work(self.relay.scatter, epoch)
             self._work(self.relay.store.settle)
+        with _noted(found):
             for epoch in self._work(self.relay.decide):
                 with _noted(found):
                     self._forward(epoch, stop)

@@ -31,7 +31,7 @@ from tacit.service.relay.collector import Collector
 from tacit.service.relay.forwarding import Forwarding
 from tacit.service.relay.manifest import read_document
 from tacit.service.relay.relay import Relay
-from tacit.service.relay.relay_store import OVER, EpochRow
+from tacit.service.relay.relay_store import OVER, EpochRow, upload_counts
 
 _MESSAGES = "messages"  # what is sent in an epoch
 
@@ -44,8 +44,7 @@ def of_relay(
     with closing(store.reading()) as file:
         rows = [EpochRow(*row) for row in file.execute("SELECT * FROM epochs")]
         [(starts,)] = file.execute("SELECT starts FROM service")
-        query = "SELECT epoch, count(*) FROM uploads GROUP BY epoch"
-        counts: dict[bytes, int] = dict(file.execute(query).fetchall())
+        counts = upload_counts(file)
     lines = newest(_line(row, counts.get(row.id)) for row in rows)
     least = max(
         relay.limits.least_uploads, max((line.least for line in lines), default=1)

@@ -20,13 +20,13 @@ process there.
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import islice
 
 from tacit import check
 from tacit.errors import BadMessage, BadValue, Refused
@@ -52,10 +52,13 @@ from tacit.service.relay.relay_store import (
     RelayStore,
     upload_name,
 )
+from tacit.service.relay.scattered_file import ScatteredFile
 from tacit.service.relay.uploads import Upload, sealed_size, upload_size
 from tacit.service.signed_document import signature, signing_public_key
 
 _FULL = 30  # seconds after which a client may ask again if the disk is full
+_SCATTER = 5.0  # seconds after which messages get their places, at the latest
+_MOST_STAGED = 2**26  # bytes of messages that wait for their places
 _chance = random.SystemRandom()
 
 
@@ -174,7 +177,8 @@ class Relay:
         # Of every epoch, for a thread that must not touch the file: its manifest, or
         # that it is over.
         self._known: dict[bytes, EpochManifest | Failure] = {}
-        self.largest = 0  # bytes of an upload, of all epochs that are open
+        self._scattered_at = -math.inf  # by the clock that never goes back
+        self.largest = 0  # bytes of an upload, of all epochs that are not over
         for row in store.epochs():
             self._note(row)
 
@@ -200,6 +204,7 @@ class Relay:
                 said = f"the window is over since {manifest.closes}"
                 raise Failure(403, "Window", said)
             self._refuse_fork(manifest, known)
+            self._check_room(manifest)
             with self.store.changing() as file:
                 file.execute(
                     "DELETE FROM epochs WHERE run = ? AND number = ?",
@@ -225,6 +230,23 @@ class Relay:
                 "before: a round has one",
             )
 
+    def _check_room(self, manifest: EpochManifest) -> None:
+        """Refuse an epoch for whose messages there is no room on the disk."""
+        needed = self._scattered(manifest).length
+        room = max(0, self.store.free_bytes - self.limits.free_bytes)
+        if needed > room:
+            raise Failure(
+                *(503, "Disk"),
+                f"{manifest.most_uploads:,} uploads would need {needed:,} bytes on the "
+                f"disk of this relay, and it has room for {room:,}",
+                retry_after=_FULL,
+            )
+
+    def _scattered(self, manifest: EpochManifest) -> ScatteredFile:
+        most = manifest.most_uploads * manifest.reports_per_user
+        size = sealed_size(manifest)
+        return self.store.scattered(manifest.round_id, messages=most, size=size)
+
     def open(self, sent: bytes) -> bytes:
         """Open the epoch of a manifest that both have signed; its id."""
         try:
@@ -247,6 +269,7 @@ class Relay:
                     "UPDATE epochs SET state = ?, secret = ?, delay = ? WHERE id = ?",
                     (OPEN, secret, delay, row.id),
                 )
+                self.store.reserve(file, row.id, self._scattered(manifest))
             self._note(self._row(row.id))
         return row.id
 
@@ -290,10 +313,10 @@ class Relay:
             self._known[row.id] = manifest
             if row.state == OPEN:
                 found = _OpenEpoch(manifest, row.delay or 0.0, float(manifest.closes))
-                found.add(self.store.uploads(row.id), self.clock())
+                found.add(len(self.store.seen(row.id)), self.clock())
                 self._open[row.id] = found
-        sizes = (upload_size(one.manifest) for one in self._open.values())
-        self.largest = max(sizes, default=0)
+        known = [one for one in self._known.values() if not isinstance(one, Failure)]
+        self.largest = max(map(upload_size, known), default=0)
 
     # uploads
 
@@ -326,10 +349,9 @@ class Relay:
         ]
 
     def _unseen(self, epoch: bytes, names: Sequence[bytes]) -> list[int]:
-        query = "SELECT 1 FROM uploads WHERE epoch = ? AND digest = ?"
-        found: dict[bytes, int] = {}
+        seen, found = self.store.seen(epoch), dict[bytes, int]()
         for i, name in enumerate(names):
-            if not self.store.file.execute(query, (epoch, name)).fetchone():
+            if not seen.has_upload(name):
                 found.setdefault(name, i)
         return [*found.values()]
 
@@ -353,17 +375,12 @@ class Relay:
         began = time.monotonic()
         try:
             with self.store.writing() as file:
-                file.executemany(
-                    "INSERT INTO uploads VALUES (?, ?)",
-                    ((epoch, names[i]) for i in kept),
+                self.store.add(
+                    *(file, epoch),
+                    [one for i in kept for one in arrived[i].upload.sealed],
+                    uploads=[names[i] for i in kept],
+                    used=[tickets[i] for i in kept if tickets[i]],
                 )
-                if self.limits.needs_tickets:
-                    file.executemany(
-                        "INSERT INTO used VALUES (?, ?)",
-                        ((epoch, tickets[i]) for i in kept),
-                    )
-                messages = (one for i in kept for one in arrived[i].upload.sealed)
-                self.store.add(file, epoch, messages, uploads=len(kept))
                 self.passing("in_transaction")
         except BaseException:
             self.store.reread(epoch)
@@ -385,21 +402,31 @@ class Relay:
         """The digest of each upload's ticket, of those that may be kept."""
         if not self.limits.needs_tickets:
             return dict.fromkeys(fresh, b"")
-        file, found = self.store.file, dict[int, bytes]()
+        seen, found = self.store.seen(epoch), dict[int, bytes]()
         for i in fresh:
             ticket = ticket_digest(arrived[i].ticket)
-            query = "SELECT 1 FROM tickets WHERE ticket = ?"
-            used = "SELECT 1 FROM used WHERE epoch = ? AND ticket = ?"
-            if not file.execute(query, (ticket,)).fetchone():
+            if not self.store.has_ticket(ticket):
                 verdicts[i] = _NO_TICKET
-            elif (
-                ticket in found.values()
-                or file.execute(used, (epoch, ticket)).fetchone()
-            ):
+            elif ticket in found.values() or seen.has_ticket(ticket):
                 verdicts[i] = _TICKET_USED
             else:
                 found[i] = ticket
         return found
+
+    # places
+
+    def unscattered(self) -> list[bytes]:
+        """The epochs some of whose messages are due to get their places."""
+        staged, now = self.store.staged(), time.monotonic()
+        is_due = now >= self._scattered_at + _SCATTER
+        if not is_due and sum(staged.values()) < _MOST_STAGED:
+            return []
+        self._scattered_at = now
+        return [*staged]
+
+    def scatter(self, epoch: bytes) -> None:
+        """Give every message of an epoch a random place among all of it."""
+        self.store.scatter(epoch, self.passing)
 
     # forwarding
 
@@ -407,8 +434,9 @@ class Relay:
         """Close what is due: forward all of it, or destroy it; what is to be forwarded.
 
         An epoch is due when its window is over or everybody has reported, and a random
-        delay has passed since: nobody can tell from it when the last upload came. One
-        that the collector has not taken for too long is destroyed.
+        delay has passed since: after a window nothing tells when the last upload came,
+        and if everybody has reported, no more than within which delay. One that the
+        collector has not taken for too long is destroyed.
         """
         for epoch, found in [*self._open.items()]:
             manifest = found.manifest
@@ -441,20 +469,18 @@ class Relay:
         with self.store.changing() as file:
             self.store.forget(file, row, state=DESTROYED)
         self._note(self._row(row.id))
-        self.store.tidy()
+        self.store.settle()
+        self.store.sweep()
 
     def batches(self, row: EpochRow) -> Iterator[tuple[bytes, bytes]]:
         """The ids and bodies of all batches of an epoch, the same ones every time.
 
         It may run beside everything else.
         """
-        manifest = read_document(row.document)
-        size = sealed_size(manifest)
-        messages = self.store.shuffled(row.id, sealed_bytes=size)
-        number = 0
-        while some := [*islice(messages, messages_at_once(size))]:
-            yield batch_id(row, number), batch_body(row.id, some)
-            number += 1
+        size = sealed_size(read_document(row.document))
+        pieces = self.store.shuffled(row.id, messages=messages_at_once(size))
+        for number, content in enumerate(pieces):
+            yield batch_id(row, number), batch_body(row.id, content, size)
 
     def closing(self, row: EpochRow) -> Closing:
         """What the collector is told when it has all batches."""
@@ -465,8 +491,11 @@ class Relay:
         return Closing(row.uploads or 0, tuple(ids))
 
     def forwarding(self, epoch: bytes) -> EpochRow:
-        """The row of an epoch that is to be forwarded."""
-        return self._row(epoch)
+        """The row of an epoch that is to be forwarded; its messages have places."""
+        row = self._row(epoch)
+        if row.state == FORWARDING:
+            self.scatter(epoch)
+        return row
 
     def sent(self, epoch: bytes, batches: int) -> None:
         """Note how many batches the collector has, so as not to begin anew."""
@@ -485,7 +514,8 @@ class Relay:
             with self.store.changing() as file:
                 self.store.forget(file, row, state=FORWARDED)
             self._note(self._row(epoch))
-            self.store.tidy()
+            self.store.settle()
+            self.store.sweep()
             self.passing("forgotten")
 
     def void(self, epoch: bytes) -> None:

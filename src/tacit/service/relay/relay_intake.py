@@ -40,7 +40,7 @@ from tacit.service.relay.relay import Arrived, Relay
 from tacit.service.relay.uploads import Upload, epoch_of, upload_size
 
 _LEAST_ROOM = 2**16  # bytes: what is late hears so, and not that it is too long
-_UPLOAD = "upload of this epoch"
+_UPLOAD = "upload of an epoch here"
 
 
 @dataclass(frozen=True)

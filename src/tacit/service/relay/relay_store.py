@@ -1,74 +1,76 @@
-"""What a relay keeps on its disk: one SQLite file, without a time or an address.
+"""What a relay keeps on its disk: one SQLite file, and one file of messages per epoch.
 
-    epochs    one row per epoch: manifest, state, secret, how much was forwarded
-    uploads   digests of uploads that were acknowledged, keyed by the epoch's secret
-    segments  thousands of short sealed messages in one body, sorted by their tags
-    messages  long sealed messages, each under its tag
-    tickets   digests of tickets that were handed out
-    used      tickets that were used in an epoch, without a word for what
+    epochs     one row per epoch: manifest, state, secret, how much was forwarded
+    staged     what came within the last seconds, one row per group of uploads
+    scattered  which places of the epoch's own file are taken; digests of uploads that
+               were acknowledged, keyed by the epoch's secret; tickets that were used
+    tickets    digests of tickets that were handed out
 
-A tag is 16 bytes of the operating system's randomness, drawn when a message comes in.
-Messages lie in the order of their tags, and that is the order in which they are
-forwarded: a shuffle of the whole epoch. A segment is written anew, sorted, with every
-group of uploads until it is full, and the next one has another random number: a row for
-each message would take five times as long.
+Uploads are acknowledged once they are `staged`. Every few seconds `scatter` moves their
+messages to random places of the epoch's own file (`scattered_file`), whose order is a
+shuffle of the whole epoch and the order in which it is forwarded, and their digests and
+tickets into sorted lists. First a mark says that the file is being written; then
+messages are written and flushed; then one transaction notes their places and deletes
+them here. Killed in between, they are still here, and whatever was written of them is
+overwritten at the next start.
 
-*What a copy of the disk says.* Not which messages of a segment came together: it has
-those of `LEAST_TOGETHER` uploads or more (or 64 MB), and the last one those of all that
-came since. That messages of one segment came at about one time, it does say. So does
-the place of long messages: their pages are in the order of the groups that they came
-in. The log of writes has the groups of the last moments one by one, until `settle`
-empties it: twice per second by default, but not while another epoch is being read to be
-forwarded. Digests and their secret lie on one disk, so a guess of which messages came
-together can be confirmed there. Nothing on it names a person or a time, and a relay in
-operation sees all of this anyway, with addresses.
+*What a copy of the disk says.* Of what has its place: nothing about when it came, or
+with what. Of the last seconds: which messages, digests and tickets came in one group of
+uploads, here and in the log of writes, which `settle` empties. Digests and their secret
+lie on one disk, so a guess of which messages came together can be confirmed there.
+Nothing on it names a person or a time, and a relay in operation sees all of this
+anyway, with addresses.
 
 In a file that was put back from a backup every epoch that is not over is void: what was
-acknowledged since is not in it.
+acknowledged since is not in it. The backup is noticed if anything was scattered since.
+An epoch whose own file is gone is void as well.
 """
 
 from __future__ import annotations
 
-import heapq
-import os
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
+from tacit.files import make_private_folder
 from tacit.service.database import PATIENCE, Database, told
+from tacit.service.relay.digests import Digests
+from tacit.service.relay.scattered_file import (
+    Bits,
+    Rows,
+    ScatteredFile,
+    erase,
+    mixed,
+)
+from tacit.system_errors import explained
 
 SIGNED, OPEN, FORWARDING = "signed", "open", "forwarding"
 FORWARDED, DESTROYED, VOID = "forwarded", "destroyed", "void"
 OVER = (FORWARDED, DESTROYED, VOID)
 FILE_NAME = "relay.db"
-TAG_BYTES, SECRET_BYTES = 16, 32
+FOLDER_NAME = "messages"  # of the scattered files
+SECRET_BYTES = 32
 _TABLES = """
 CREATE TABLE epochs (id BLOB PRIMARY KEY, run BLOB NOT NULL, number INTEGER NOT NULL,
     document BLOB NOT NULL, state TEXT NOT NULL, secret BLOB, delay REAL,
     uploads INTEGER, sent INTEGER NOT NULL, UNIQUE (run, number)) WITHOUT ROWID;
-CREATE TABLE uploads (epoch BLOB, digest BLOB, PRIMARY KEY (epoch, digest))
-    WITHOUT ROWID;
-CREATE TABLE segments (number INTEGER PRIMARY KEY, epoch BLOB NOT NULL,
-    is_full INTEGER NOT NULL, uploads INTEGER NOT NULL, body BLOB NOT NULL);
-CREATE TABLE messages (epoch BLOB, tag BLOB, sealed BLOB NOT NULL,
-    PRIMARY KEY (epoch, tag)) WITHOUT ROWID;
+CREATE TABLE staged (number INTEGER PRIMARY KEY, epoch BLOB NOT NULL,
+    messages BLOB NOT NULL, uploads BLOB NOT NULL, used BLOB NOT NULL);
+CREATE TABLE scattered (epoch BLOB PRIMARY KEY, places INTEGER NOT NULL,
+    size INTEGER NOT NULL, taken BLOB NOT NULL, uploads BLOB NOT NULL,
+    used BLOB NOT NULL, is_written INTEGER NOT NULL);
 CREATE TABLE tickets (ticket BLOB PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE used (epoch BLOB, ticket BLOB, PRIMARY KEY (epoch, ticket))
-    WITHOUT ROWID;
 """
-OF_AN_EPOCH = ("uploads", "segments", "messages", "used")
-FORMAT = 2  # of the tables
-LEAST_TOGETHER = 16  # uploads of a segment that is full
-_MOST_SEGMENT = 2**26  # bytes, with which it is full nevertheless
-_DIGEST_BYTES = 16
-_MOST_SHORT = 1024  # bytes of a sealed message that is put into a segment
-_PIECE = 2**14  # bytes of a segment that are read at a time
+OF_AN_EPOCH = ("staged", "scattered")
+FORMAT = 3  # of the tables
+DIGEST_BYTES, _TICKET_BYTES = 16, 32
+_AT_ONCE = 2**24  # bytes of staged messages that are scattered at a time
 
 
 @dataclass(frozen=True)
@@ -86,28 +88,50 @@ class EpochRow:
     sent: int  # batches that the collector has
 
 
-class RelayStore(Database):
-    """The file of one relay.
+@dataclass
+class Seen:
+    """The uploads of an epoch that were acknowledged, and the tickets that they used.
 
-    With `full` messages or more, of `LEAST_TOGETHER` uploads or more, a segment is
-    full.
+    In the memory they take as many bytes as on the disk: 16 per upload, 32 per ticket.
     """
 
-    def __init__(
-        self, folder: Path, *, is_restored: bool = False, full: int = 4096
-    ) -> None:
-        self.full = full
+    uploads: Digests
+    used: Digests
+    new_uploads: set[bytes] = field(default_factory=set)  # that are staged
+    new_used: set[bytes] = field(default_factory=set)
+
+    def has_upload(self, digest: bytes) -> bool:
+        """Whether an upload was acknowledged before."""
+        return digest in self.new_uploads or digest in self.uploads
+
+    def has_ticket(self, digest: bytes) -> bool:
+        """Whether a ticket was used by one of the uploads."""
+        return digest in self.new_used or digest in self.used
+
+    def __len__(self) -> int:
+        return len(self.uploads) + len(self.new_uploads)
+
+
+class RelayStore(Database):
+    """The files of one relay."""
+
+    def __init__(self, folder: Path, *, is_restored: bool = False) -> None:
         path = folder / FILE_NAME
         super().__init__(path, "relay", _TABLES, format=FORMAT, is_restored=is_restored)
         self._is_settled = False
-        # By epoch, so that it need not be read: the segment that is not full.
-        self._unfilled: dict[bytes, _Segment] = {}
-        if self.is_copy:
+        self._seen: dict[bytes, Seen] = {}  # by epoch, so that it need not be read
+        with explained():
+            make_private_folder(folder / FOLDER_NAME)
+        lost = [row for row in self.epochs() if row.state not in OVER]
+        if not self.is_copy:
+            lost = [row for row in lost if not self._is_whole(row)]
+        if lost:
             with self.changing() as file:
-                for row in self.epochs():
-                    if row.state not in OVER:
-                        self.forget(file, row, state=VOID)
-            self.tidy()
+                for row in lost:
+                    self.forget(file, row, state=VOID)
+            self.settle()
+        self._mend()
+        self.sweep()
 
     # epochs
 
@@ -127,53 +151,117 @@ class RelayStore(Database):
         query = "SELECT * FROM epochs ORDER BY number"
         return [EpochRow(*row) for row in self.file.execute(query)]
 
-    def uploads(self, id: bytes) -> int:
-        """How many uploads of an epoch were acknowledged."""
-        query = "SELECT count(*) FROM uploads WHERE epoch = ?"
-        [(found,)] = self.file.execute(query, (id,))
-        return int(found)
-
     def forget(self, file: sqlite3.Connection, row: EpochRow, *, state: str) -> None:
         """Delete all of an epoch but its name, its manifest and its state."""
+        self._is_settled = False
+        self.reread(row.id)
         for table in OF_AN_EPOCH:
             file.execute(f"DELETE FROM {table} WHERE epoch = ?", (row.id,))
         file.execute(
             "UPDATE epochs SET state = ?, secret = NULL WHERE id = ?", (state, row.id)
         )
-        self.reread(row.id)
+
+    def sweep(self) -> None:
+        """Erase scattered files of epochs that are over, or were never opened."""
+        rows = self.file.execute("SELECT epoch FROM scattered")
+        known = {self._path(epoch).name for (epoch,) in rows}
+        with explained():
+            for path in (self.path.parent / FOLDER_NAME).iterdir():
+                if path.name not in known:
+                    erase(path)
 
     # messages
+
+    def scattered(self, epoch: bytes, *, messages: int, size: int) -> ScatteredFile:
+        """The file of an epoch with at most so many messages of this size."""
+        return ScatteredFile.for_messages(self._path(epoch), messages, size)
+
+    def reserve(
+        self, file: sqlite3.Connection, epoch: bytes, made: ScatteredFile
+    ) -> None:
+        """Make the scattered file of an epoch, within the transaction that opens it."""
+        with explained():
+            taken = made.make()
+        file.execute(
+            "INSERT INTO scattered VALUES (?, ?, ?, ?, ?, ?, 0)",
+            (epoch, made.places, made.size, taken.tobytes(), b"", b""),
+        )
 
     def add(
         self,
         file: sqlite3.Connection,
         epoch: bytes,
-        sealed: Iterable[bytes],
+        sealed: Sequence[bytes],
         *,
-        uploads: int,
+        uploads: Sequence[bytes],
+        used: Sequence[bytes] = (),
     ) -> None:
-        """Keep messages of one length under random tags, within a transaction.
+        """Keep messages of one length, and by which uploads and tickets they came.
 
-        `uploads` is how many uploads they came in.
+        Within a transaction; if it fails, `reread`. Each of the three is in an order
+        that says nothing of the others.
         """
-        sealed = [*sealed]
         self._is_settled = False
-        if len(sealed[0]) > _MOST_SHORT:
-            rows = sorted((epoch, os.urandom(TAG_BYTES), one) for one in sealed)
-            file.executemany("INSERT INTO messages VALUES (?, ?, ?)", rows)
+        messages = mixed(_rows(b"".join(sealed), len(sealed[0]))).tobytes()
+        row = (secrets.randbits(63), epoch, messages)
+        both = (b"".join(sorted(uploads)), b"".join(sorted(used)))
+        file.execute("INSERT INTO staged VALUES (?, ?, ?, ?, ?)", (*row, *both))
+        seen = self.seen(epoch)
+        seen.new_uploads.update(uploads)
+        seen.new_used.update(used)
+
+    def seen(self, epoch: bytes) -> Seen:
+        """What was acknowledged of an epoch that was opened and is not over."""
+        if epoch not in self._seen:
+            query = "SELECT uploads, used FROM scattered WHERE epoch = ?"
+            [(uploads, used)] = self.file.execute(query, (epoch,))
+            made = Seen(Digests(DIGEST_BYTES, uploads), Digests(_TICKET_BYTES, used))
+            query = "SELECT uploads, used FROM staged WHERE epoch = ?"
+            for uploads, used in self.file.execute(query, (epoch,)):
+                made.new_uploads.update(_cut(uploads, DIGEST_BYTES))
+                made.new_used.update(_cut(used, _TICKET_BYTES))
+            self._seen[epoch] = made
+        return self._seen[epoch]
+
+    def reread(self, epoch: bytes) -> None:
+        """Trust the disk alone, after a transaction that was not committed."""
+        self._seen.pop(epoch, None)
+
+    def staged(self) -> dict[bytes, int]:
+        """The bytes of messages without a place, of every epoch that has some."""
+        query = "SELECT epoch, sum(length(messages)) FROM staged GROUP BY epoch"
+        return dict(self.file.execute(query))
+
+    def scatter(self, epoch: bytes, passing: Callable[[str], None]) -> None:
+        """Move all that is staged of an epoch to where it says nothing any more."""
+        query = "SELECT number FROM staged WHERE epoch = ?"
+        numbers = [number for (number,) in self.file.execute(query, (epoch,))]
+        if not numbers:
             return
-        kept = self._segment(file, epoch)
-        size, uploads = TAG_BYTES + len(sealed[0]), kept.uploads + uploads
-        body = _sorted(kept.body + _tagged(sealed), size)
-        is_mixed = uploads >= LEAST_TOGETHER or len(body) >= _MOST_SEGMENT
-        is_full = is_mixed and len(body) >= self.full * size
-        file.execute(
-            "INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?)",
-            (kept.number, epoch, is_full, uploads, body),
-        )
-        self._unfilled[epoch] = (
-            _Segment() if is_full else _Segment(kept.number, uploads, body)
-        )
+        self._is_settled = False
+        with self.writing() as file:
+            query = "UPDATE scattered SET is_written = 1 WHERE epoch = ?"
+            file.execute(query, (epoch,))
+        passing("scattering")
+        found, taken = self._places(self.file, epoch)
+        with explained():
+            for rows in self._staged(numbers, found.size):
+                found.put(rows, taken)
+            found.flush()
+        passing("scattered")
+        seen = self.seen(epoch)
+        uploads = seen.uploads.with_more(seen.new_uploads)
+        used = seen.used.with_more(seen.new_used)
+        with self.changing() as file:
+            file.execute(
+                "UPDATE scattered SET taken = ?, uploads = ?, used = ?, is_written = 0 "
+                "WHERE epoch = ?",
+                (taken.tobytes(), uploads.content, used.content, epoch),
+            )
+            file.executemany(
+                "DELETE FROM staged WHERE number = ?", ((n,) for n in numbers)
+            )
+        self._seen[epoch] = Seen(uploads, used)
 
     def settle(self) -> bool:
         """Empty the log of writes, unless somebody reads; whether it is empty.
@@ -191,36 +279,56 @@ class RelayStore(Database):
             self._is_settled = not is_busy
         return self._is_settled
 
-    def reread(self, epoch: bytes) -> None:
-        """Trust the disk alone, after a transaction that was not committed."""
-        self._unfilled.pop(epoch, None)
+    def shuffled(self, epoch: bytes, *, messages: int) -> Iterator[bytes]:
+        """All messages of an epoch by their places, so many in each piece.
 
-    def _segment(self, file: sqlite3.Connection, epoch: bytes) -> _Segment:
-        """The segment of an epoch that is not full."""
-        if epoch not in self._unfilled:
-            query = "SELECT number, uploads, body FROM segments "
-            query += "WHERE epoch = ? AND NOT is_full"
-            row = file.execute(query, (epoch,)).fetchone()
-            self._unfilled[epoch] = _Segment(*row) if row else _Segment()
-        return self._unfilled[epoch]
-
-    def shuffled(self, epoch: bytes, *, sealed_bytes: int) -> Iterator[bytes]:
-        """All messages of an epoch in the order of their tags.
-
-        By a connection of its own: it may run beside the thread that writes, and the
-        memory is a piece of each segment.
+        It may run beside the thread that writes, once nothing is staged any more.
         """
-        file = self.reading()
-        try:
-            query = "SELECT number FROM segments WHERE epoch = ?"
-            numbers = [number for (number,) in file.execute(query, (epoch,))]
-            parts = [_pieces(file, n, TAG_BYTES + sealed_bytes) for n in numbers]
-            query = "SELECT tag, sealed FROM messages WHERE epoch = ? ORDER BY tag"
-            long = (tag + one for tag, one in file.execute(query, (epoch,)))
-            for one in heapq.merge(long, *parts):
-                yield one[TAG_BYTES:]
-        finally:
-            file.close()
+        with closing(self.reading()) as file:
+            found, taken = self._places(file, epoch)
+        yield from found.pieces(taken, messages=messages)
+
+    def _is_whole(self, row: EpochRow) -> bool:
+        """Whether the messages of an epoch are there, if it was opened."""
+        if row.state == SIGNED:
+            return True
+        found, _ = self._places(self.file, row.id)
+        return found.is_whole
+
+    def _path(self, epoch: bytes) -> Path:
+        return self.path.parent / FOLDER_NAME / epoch.hex()
+
+    def _places(
+        self, file: sqlite3.Connection, epoch: bytes
+    ) -> tuple[ScatteredFile, Bits]:
+        """The scattered file of an epoch, and which of its places are taken."""
+        query = "SELECT places, size, taken FROM scattered WHERE epoch = ?"
+        [(places, size, taken)] = file.execute(query, (epoch,))
+        bits = np.frombuffer(bytearray(taken), np.uint8)
+        return ScatteredFile(self._path(epoch), places, size), bits
+
+    def _staged(self, numbers: list[int], size: int) -> Iterator[Rows]:
+        """Staged messages, many at a time: few writes, and little memory."""
+        query, some = "SELECT messages FROM staged WHERE number = ?", bytearray()
+        for number in numbers:
+            [(messages,)] = self.file.execute(query, (number,))
+            some += messages
+            if len(some) >= _AT_ONCE:
+                yield _rows(some, size)
+                some = bytearray()
+        if some:
+            yield _rows(some, size)
+
+    def _mend(self) -> None:
+        """Overwrite what a process that was killed has written of staged messages."""
+        query = "SELECT epoch FROM scattered WHERE is_written"
+        for (epoch,) in self.file.execute(query).fetchall():
+            found, taken = self._places(self.file, epoch)
+            with explained():
+                found.clean(taken)
+            with self.writing() as file:
+                query = "UPDATE scattered SET is_written = 0 WHERE epoch = ?"
+                file.execute(query, (epoch,))
 
     # tickets
 
@@ -230,41 +338,29 @@ class RelayStore(Database):
             rows = ((one,) for one in digests)
             file.executemany("INSERT OR IGNORE INTO tickets VALUES (?)", rows)
 
+    def has_ticket(self, digest: bytes) -> bool:
+        """Whether this ticket was handed out."""
+        query = "SELECT 1 FROM tickets WHERE ticket = ?"
+        return self.file.execute(query, (digest,)).fetchone() is not None
 
-@dataclass(frozen=True)
-class _Segment:
-    """Messages with their tags, under a random number: nothing says which was first."""
 
-    number: int = field(default_factory=lambda: secrets.randbits(63))
-    uploads: int = 0
-    body: bytes = field(default=b"", repr=False)
+def upload_counts(file: sqlite3.Connection) -> dict[bytes, int]:
+    """How many uploads were acknowledged, of every epoch that is not over."""
+    both = "SELECT epoch, uploads FROM scattered UNION ALL SELECT epoch, uploads "
+    both += "FROM staged"
+    query = f"SELECT epoch, sum(length(uploads)) FROM ({both}) GROUP BY epoch"
+    return {epoch: size // DIGEST_BYTES for epoch, size in file.execute(query)}
 
 
 def upload_name(row: EpochRow, digest: bytes) -> bytes:
     """What an upload is known by: nobody without the epoch's secret can compute it."""
     assert row.secret is not None  # of an epoch that was opened and is not over
-    return blake2b(digest, key=row.secret, digest_size=_DIGEST_BYTES).digest()
+    return blake2b(digest, key=row.secret, digest_size=DIGEST_BYTES).digest()
 
 
-def _tagged(sealed: Sequence[bytes]) -> bytes:
-    """The messages one after the other, each behind a random tag."""
-    tags = os.urandom(TAG_BYTES * len(sealed))
-    places = range(0, len(tags), TAG_BYTES)
-    pairs = zip((tags[i : i + TAG_BYTES] for i in places), sealed, strict=True)
-    return b"".join(chain.from_iterable(pairs))
+def _rows(content: bytes | bytearray, size: int) -> Rows:
+    return np.frombuffer(content, np.uint8).reshape(-1, size)
 
 
-def _sorted(body: bytes, size: int) -> bytes:
-    """Messages of this size, sorted by their tags."""
-    rows = np.frombuffer(body, np.uint8).reshape(-1, size)
-    tags = np.ascontiguousarray(rows[:, :TAG_BYTES]).view(">u8")
-    return rows[np.lexsort((tags[:, 1], tags[:, 0]))].tobytes()
-
-
-def _pieces(file: sqlite3.Connection, number: int, size: int) -> Iterator[bytes]:
-    """The messages of a segment with their tags, a piece of it at a time."""
-    step = max(1, _PIECE // size) * size
-    with file.blobopen("segments", "body", number, readonly=True) as blob:
-        while piece := blob.read(step):
-            for place in range(0, len(piece), size):
-                yield piece[place : place + size]
+def _cut(content: bytes, width: int) -> Iterator[bytes]:
+    return (content[i : i + width] for i in range(0, len(content), width))
