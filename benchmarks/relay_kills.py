@@ -1,9 +1,9 @@
 """`python -m benchmarks.relay_kills [--times 1000]`: nothing is lost or doubled.
 
 A life is a run of a real relay, a real collector, a durable client and a driver that
-sends seven uploads per epoch, some of them twice, until each is acknowledged. Relay,
-collector and client are killed with SIGKILL at named points and at random moments and
-started again. There are lives of
+sends seven uploads per epoch, some of them twice, until each is acknowledged. The relay
+forwards an epoch in four batches. Relay, collector and client are killed with SIGKILL
+at named points and at random moments and started again. There are lives of
 
     one, two    epochs that end when everybody has reported
     window      an epoch that ends with its window: some uploads may come too late
@@ -56,7 +56,7 @@ from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.history import History
 from tacit.service.federation.rotation import SigningKeys
 from tacit.service.federation.wires import SHUFFLE
-from tacit.service.relay import accepted_epoch, collector, uploads
+from tacit.service.relay import accepted_epoch, batches, collector, uploads
 from tacit.service.relay.collected_run import CollectedRun
 from tacit.service.relay.manifest import EpochManifest
 from tacit.service.relay.relay_store import FOLDER_NAME, OF_AN_EPOCH
@@ -78,6 +78,7 @@ POINTS: dict[str, tuple[str, ...]] = {
 }
 MOMENT = "a random moment"
 UPLOADS, VOTES, ITEMS, LEAST = 7, 4, 12, 5
+BATCH_BYTES = 500  # of a relay's batch: an epoch has four of them
 OF_FEW: dict[str, tuple[str, ...]] = {  # points that an epoch of too few passes
     RELAY: (
         *("before_commit", "in_transaction", "after_commit", "scattering", "scattered"),
@@ -318,6 +319,7 @@ def _be_born(life: Life, role: str, kill: Kill | None) -> None:
         logging.basicConfig(handlers=[log], level=logging.WARNING, force=True)
         passing = _passing(kill)
         if role == RELAY:
+            batches._BYTES_AT_ONCE = BATCH_BYTES
             serve_relay(life.place.relay(), passing=passing)
         elif role == COLLECTOR:
             _collect(life, passing)
@@ -546,7 +548,7 @@ def _chosen(
         rare = min(named, key=lambda one: (kills[one], draws.random()))
         role, point = rare if draws.random() < 0.5 else draws.choice(named)
         # The second passage of a point is that of a second epoch, if there is one.
-        is_often = point.endswith("commit") or sort.epochs > 1
+        is_often = point.endswith(("commit", "put")) or sort.epochs > 1
         chosen.append(Kill(role, point, draws.randint(1, 2) if is_often else 1))
     if sort is FEW and draws.random() < 0.5:  # a rare life, and its only point
         chosen.insert(0, Kill(RELAY, "destroying"))
