@@ -239,6 +239,7 @@ class RelayStore(Database):
         if not numbers:
             return
         self._is_settled = False
+        self._mend()
         with self.writing() as file:
             query = "UPDATE scattered SET is_written = 1 WHERE epoch = ?"
             file.execute(query, (epoch,))
@@ -320,7 +321,10 @@ class RelayStore(Database):
             yield _rows(some, size)
 
     def _mend(self) -> None:
-        """Overwrite what a process that was killed has written of staged messages."""
+        """Overwrite what was written of staged messages and not noted.
+
+        The process was killed, or the disk has failed.
+        """
         query = "SELECT epoch FROM scattered WHERE is_written"
         for (epoch,) in self.file.execute(query).fetchall():
             found, taken = self._places(self.file, epoch)
