@@ -24,6 +24,7 @@ from tacit.experiment.assemble import Assembled
 from tacit.experiment.training import refuse_past_target, refuse_unproven
 from tacit.keys import Key
 from tacit.method import Server
+from tacit.plans import Plan
 from tacit.privacy.privacy import Legal
 from tacit.runtime.simulate import check_plan
 from tacit.service.federation.invitation import Invitation
@@ -54,7 +55,7 @@ class CollectedRun(InvitedRun):
         """The run of an assembled experiment, with the operators' public signing keys.
 
         Refuses one whose reports are not protected by the clients themselves: a
-        collector reads every message.
+        collector reads every message. Refuses a minimum that is never reached, too.
         """
         refuse_past_target(assembled)
         refuse_unproven(assembled)
@@ -65,6 +66,7 @@ class CollectedRun(InvitedRun):
                 f"{type(assembled.method).__name__} is not protected by its clients, "
                 "and a collector reads every message; use a local mechanism"
             )
+        _refuse_unreached(assembled.plan)
         invitation = Invitation(
             assembled.experiment.method_name,
             assembled.method,
@@ -142,6 +144,15 @@ class CollectedRun(InvitedRun):
             round=round,
             weights=_under(_WEIGHTS, arrays),
             memory=_under(_MEMORY, arrays),
+        )
+
+
+def _refuse_unreached(plan: Plan) -> None:
+    if plan.population < plan.min_contributors:
+        raise Refused(
+            f"a population of {plan.population:,} is below privacy.min_contributors = "
+            f"{plan.min_contributors:,}: no epoch could have so many uploads, and a "
+            "relay forwards nothing of fewer; declare more users, or a smaller minimum"
         )
 
 
