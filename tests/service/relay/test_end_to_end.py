@@ -78,7 +78,8 @@ def answered(place, run, held, key, *, window=600):
         patiently(lambda: httpx.get(model).status_code == 200, seconds=600)
     with closing(sqlite3.connect(place.folder / "collector" / "collector.db")) as file:
         rows = [*file.execute("SELECT learnt FROM epochs ORDER BY number")]
-    assert rows == [(None,)] * (len(found) - 1) + [(found[-1],)]
+    last = run.without_memory(found[-1])  # the model is published
+    assert rows == [(None,)] * (len(found) - 1) + [(last,)]
     return found
 
 
@@ -272,6 +273,22 @@ def test_clicks_in_slates_give_what_the_simulated_channel_gives(tmp_path):
     start = run.start.weights["effects"]
     learnt = run.from_bytes(found[-1], round=2).weights["effects"]
     assert not np.array_equal(learnt, start)
+
+
+def test_a_published_model_leaves_no_report_on_the_collectors_disk(tmp_path):
+    """PrivateRec learns from all reports at the end; until then its memory has them."""
+    place, held, key = Place(tmp_path), shown_slates(12), Key.from_seed(3)
+    run = run_of(experiment(**NEWS), described(ITEMS), place.collector())
+    kept = answered(place, run, held, key)[-1]
+    memory = run.from_bytes(kept, round=2).memory
+    reports = [one.tobytes() for one in memory["candidates"] if one.any()]
+    assert len(reports) == 24
+    assert all(one in kept for one in reports)  # as it was before the publication
+    files = [one for one in (tmp_path / "collector").rglob("*") if one.is_file()]
+    assert {"collector.db", "model.safetensors"} <= {one.name for one in files}
+    for file in files:
+        content = file.read_bytes()
+        assert not any(one in content for one in reports), file
 
 
 def test_a_relay_mixes_slates_and_earns_nothing_by_it(tmp_path):

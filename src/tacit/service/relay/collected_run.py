@@ -3,7 +3,8 @@
     form(server)            what the messages of the next epoch look like
     legal(server)           tells those that an honest client may have sent
     next(server, rows)      the server one epoch later, from opened messages
-    to_bytes, from_bytes    the server on the disk: reports are deleted once it is there
+    to_bytes, from_bytes    the server on the disk: then messages are deleted
+    without_memory          what is left of it on the disk when the model is published
 
 The method's own `aggregate` gets the messages as `Unlinked`, exactly what the simulated
 channel `shuffle` delivers.
@@ -135,16 +136,22 @@ class CollectedRun(InvitedRun):
 
     def from_bytes(self, content: bytes, *, round: int) -> Server:
         """The server after so many epochs, from what was kept of it."""
-        try:
-            arrays = load(content)
-        except Exception as error:  # of whatever kind: the disk has lost something
-            raise BadMessage(f"a kept model cannot be read: {error}") from error
+        arrays = _read(content)
         return replace(
             self.start,
             round=round,
             weights=_under(_WEIGHTS, arrays),
             memory=_under(_MEMORY, arrays),
         )
+
+    def without_memory(self, content: bytes) -> bytes:
+        """The weights alone of what was kept: they are in the published model.
+
+        A method may need all reports to learn from them at the end, and has kept them
+        in its memory until then.
+        """
+        arrays = _read(content)
+        return bytes(save({n: v for n, v in arrays.items() if n.startswith(_WEIGHTS)}))
 
 
 def _refuse_unreached(plan: Plan) -> None:
@@ -154,6 +161,13 @@ def _refuse_unreached(plan: Plan) -> None:
             f"{plan.min_contributors:,}: no epoch could have so many uploads, and a "
             "relay forwards nothing of fewer; declare more users, or a smaller minimum"
         )
+
+
+def _read(content: bytes) -> dict[str, Array]:
+    try:
+        return load(content)
+    except Exception as error:  # of whatever kind: the disk has lost something
+        raise BadMessage(f"a kept model cannot be read: {error}") from error
 
 
 def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
