@@ -38,6 +38,7 @@ class SeenRound:
     leader: str  # the URL of whom the report is sent to
     closes: int
     due: float  # when the report is sent, in seconds since 1970
+    look: float = 0.0  # when the next round is looked for
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,7 @@ def _to_json(made: Membership) -> dict[str, Any]:
                 "leader": one.leader,
                 "closes": one.closes,
                 "due": one.due,
+                "look": one.look,
             }
             for number, one in sorted(made.rounds.items())
         },
@@ -212,7 +214,11 @@ def _from_json(told: Mapping[str, Any]) -> Membership:
         told.get("own_round"),
         {
             int(number): SeenRound(
-                bytes.fromhex(one["id"]), one["leader"], one["closes"], one["due"]
+                bytes.fromhex(one["id"]),
+                one["leader"],
+                one["closes"],
+                one["due"],
+                one.get("look", one["due"]),  # an earlier version had none
             )
             for number, one in told["rounds"].items()
         },
