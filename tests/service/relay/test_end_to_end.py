@@ -331,6 +331,7 @@ def test_a_real_client_joins_reports_ranks_and_has_it_in_its_ledger(tmp_path):
         with FederationClient(tmp_path / "me") as client:
             outcome = client.once(now=True)
             assert (outcome.kind, outcome.round) == (Kind.SENT, 0), outcome
+            assert "the relay keeps it; it counts if enough others come" in str(outcome)
             assert client.once(now=True).kind in (Kind.OVER, Kind.WAITING)
             patiently(client._over)
             assert not {one.id for one in client.recommend(3)} & {*items}

@@ -501,8 +501,7 @@ class FederationClient:
         arrived = answer.fate is Fate.DELIVERED
         self._client.finished(number, arrived=arrived)
         if arrived:
-            said = f"round {number}: the report was sent and is counted"
-            return Outcome(Kind.SENT, said, number)
+            return Outcome(Kind.SENT, f"round {number}: {self._wire.taken}", number)
         kind = Kind.DROPPED if answer.fate is Fate.DROPPED else Kind.GIVEN_UP
         said = (
             f"round {number}: {answer.said}; the report is {kind} and no other is made "
