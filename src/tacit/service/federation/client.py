@@ -156,14 +156,18 @@ class FederationClient:
         ticket: bytes | None = None,
         group: str | None = None,
         expected: str | None = None,
+        least_uploads: int | None = None,
         seconds: float = 30.0,
     ) -> History:
         """Agree to the run that a coordinator invites to; what of the history is kept.
 
         `read` gives the history over the invitation's catalog. `expected` is the
         SHA-256 of the invitation, if it is known from elsewhere: then no coordinator
-        can name other operators, another plan or another catalog.
+        can name other operators, another plan or another catalog. Rounds that may be
+        used with fewer than `least_uploads` reports are refused, whatever was agreed.
         """
+        if least_uploads is not None:
+            check.count(least_uploads=least_uploads)
         place = ClientFolder(Path(folder))
         url = checked_url(url)
         with Exchange(seconds=seconds) as exchange:
@@ -182,7 +186,9 @@ class FederationClient:
         found = read(invitation)
         refuse_without_slates(invitation.method, found.slates)
         only = _own_round(invitation)
-        membership = Membership(url, digest, keys, own, group, ticket, only)
+        membership = Membership(
+            *(url, digest, keys, own, group, ticket, only), least_uploads=least_uploads
+        )
         with place.alone():
             if place.is_joined:
                 raise Refused(
@@ -361,6 +367,7 @@ class FederationClient:
             message,
             now=int(self._clock()),
             known=self.membership.known,
+            least=self.membership.least_uploads,
         )
         self._note({manifest.round: self._seen(manifest, now=now)})
         if self._is_anothers(manifest.round):

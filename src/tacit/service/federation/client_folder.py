@@ -53,6 +53,7 @@ class Membership:
     ticket: bytes | None = None
     own_round: int | None = None  # the only one to answer, if clients report once
     rounds: Mapping[int, SeenRound] = field(default_factory=dict)
+    least_uploads: int | None = None  # the owner's floor for the minimum of a round
 
     @property
     def known(self) -> dict[int, bytes]:
@@ -185,6 +186,7 @@ def _to_json(made: Membership) -> dict[str, Any]:
         "group": made.group,
         "ticket": None if made.ticket is None else made.ticket.hex(),
         "own_round": made.own_round,
+        "least_uploads": made.least_uploads,
         "rounds": {
             str(number): {
                 "id": one.id.hex(),
@@ -222,4 +224,5 @@ def _from_json(told: Mapping[str, Any]) -> Membership:
             )
             for number, one in told["rounds"].items()
         },
+        told.get("least_uploads"),
     )

@@ -84,6 +84,7 @@ class Compare(Protocol):
         *,
         now: int,
         known: Mapping[int, bytes],
+        least: int | None = None,
     ) -> Accepted: ...
 
 
