@@ -70,6 +70,28 @@ def test_who_joins_is_told_what_was_agreed(tacit, world, history, tmp_path):
     assert world.bodies == []
 
 
+def test_a_floor_of_ones_own_is_kept_shown_and_refuses(tacit, world, history, tmp_path):
+    folder = tmp_path / "client"
+    answer = tacit(
+        *("client", "join", world.url, "--history", history, "--item", "film"),
+        *("--folder", folder, "--least-uploads", 4),
+    )
+    assert answer.code == 0
+    said = " ".join(answer.out.split())
+    assert "no round of fewer than 4 reports is answered" in said
+    assert "the plan allows rounds of 3, and those are refused" in said
+    world.open()
+    refused = tacit("client", "once", "--now", "--folder", folder)
+    assert refused.code == 1
+    assert "joined with --least-uploads 4" in " ".join(refused.out.split())
+    told = tacit("client", "show", "--folder", folder, "--json").json
+    assert (told["least_reports"], told["least_uploads"]) == (3, 4)
+    assert (told["releases"], world.bodies) == ([], [])
+    world.rounds.clear()
+    world.open(least_reports=4)
+    assert tacit("client", "once", "--now", "--folder", folder).out.startswith("sent:")
+
+
 def test_the_wrong_file_is_said_here_and_shows_nowhere_else(tacit, world, tmp_path):
     """What is asked of the coordinator is the same, and the round is answered."""
     file, folder = tmp_path / "wrong.txt", tmp_path / "client"

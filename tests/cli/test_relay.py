@@ -16,6 +16,7 @@ def test_every_command_says_what_it_does(tacit, command):
     found = tacit("serve", command, "--help")
     assert found.code == 0
     assert "--config" in (found.out + found.err)
+    assert "docs/relay.md has examples" in " ".join((found.out + found.err).split())
 
 
 @pytest.mark.parametrize("command", ["relay", "collector"])

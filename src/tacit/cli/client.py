@@ -94,6 +94,16 @@ def join(
             help="Your public group, if the plan has several.", show_default=False
         ),
     ] = None,
+    least_uploads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Answer no round that is used with fewer than N reports, yours among "
+            "them: a floor of your own above the plan's.",
+            show_default="the plan's",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Agree to a run and copy your history into a folder of yours; nothing is sent.
@@ -124,6 +134,7 @@ def join(
         ticket=None if ticket is None else read_ticket(ticket),
         group=group,
         expected=expect,
+        least_uploads=least_uploads,
     )
     with FederationClient(place) as client:
         told = client.show()
@@ -291,6 +302,7 @@ def _document(told: Shown) -> dict[str, Any]:
         "population": plan.population,
         "rounds": plan.rounds,
         "least_reports": invitation.least_reports,
+        "least_uploads": membership.least_uploads,
         "one_operator": invitation.one_operator or None,
         "keys": {
             "leader": membership.keys.leader.hex(),
@@ -341,6 +353,8 @@ def _print_agreed(told: Shown) -> None:
         f"helper signs with: {keys.helper.hex()}",
         f"ledger: {membership.ledger}",
     ]
+    if (least := membership.least_uploads) is not None:
+        sentences.insert(1, _said_of_floor(least, invitation.least_reports))
     if invitation.one_operator:
         sentences.insert(1, f"a trial: {invitation.one_operator}")
     if invitation.contact:
@@ -349,6 +363,13 @@ def _print_agreed(told: Shown) -> None:
         console.tell(wrapped(shown(one, longest=None), console.width(), later="  "))
     console.out().print("\nWho can learn what, if I answer every round", style="bold")
     console.tell([*in_short(told.agreed, console.width()), ""])
+
+
+def _said_of_floor(least: int, agreed: int) -> str:
+    found = f"your own floor: no round of fewer than {least:,} reports is answered"
+    if least > agreed:
+        found += f"; the plan allows rounds of {agreed:,}, and those are refused"
+    return found
 
 
 def _print_spent(told: Shown) -> None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tacit.cli import console
-from tacit.cli.federation import Config, Restored, needs_extra, teller
+from tacit.cli.federation import Restored, needs_extra, teller
 from tacit.cli.options import Json
+
+Config = Annotated[
+    Path,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The settings of this role, as TOML; docs/relay.md has examples.",
+        show_default=False,
+    ),
+]
 
 
 def relay(config: Config, restored: Restored = False, json: Json = False) -> None:

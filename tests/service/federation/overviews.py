@@ -34,7 +34,7 @@ def a_leader(**changes) -> Overview:
         disk_free=40 * 2**30,
         answers={"helper": True},
         traffic=Traffic(
-            refusals, 1050, OPENS - OPENS % 3600, (0.012, 0.09), 32 * 2**20
+            refusals, 1050, OPENS - OPENS % 3600, (0.012, 0.09), 32 * 2**20, 16 * 2**20
         ),
     )
     return replace(made, **changes)

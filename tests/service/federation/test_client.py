@@ -343,6 +343,50 @@ def test_a_report_is_not_sent_for_ever(world, make):
     assert len(client.show().entries) == 1
 
 
+@pytest.mark.parametrize("status", [500, 410])
+def test_a_report_that_waits_is_sent_whatever_comes_of_the_look(world, make, status):
+    world.open()
+    world.answers += [503] * 3
+    client = make()
+    assert client.once(now=True).kind is Kind.WAITING
+    world.statuses["/v1/manifest"] = status
+    assert client.once(now=True).kind is Kind.SENT
+    assert len(set(world.bodies)) == 1
+
+
+def test_the_last_report_is_sent_before_the_run_is_over(world, make):
+    """The last round is answered for whoever looks; the program goes on sending."""
+    client = make()
+    for _ in range(PLAN.rounds - 1):
+        world.open()
+        assert client.once(now=True).kind is Kind.SENT
+        world.close()
+    world.open()
+    world.answers += [503] * 4
+    found = [outcome.kind for outcome in client.outcomes(now=True)]
+    assert found == [Kind.WAITING, Kind.SENT, Kind.OVER]
+    assert client.show().waiting == 0
+
+
+def test_after_a_report_nothing_is_fetched_until_the_end_of_the_window(world, make):
+    """Who serves manifests would else see when it was sent; also after a restart."""
+    opened = world.open()
+    client = make(spread=None)
+    clock, began = client._clock, client._clock.now
+    clock.now = client.once().until
+    before = len(world.requests)
+    assert client.once().kind is Kind.SENT
+    for one in (client, make(spread=None, clock=clock)):
+        silent = one.once()
+        assert silent.kind is Kind.NOTHING
+        last = began + 0.9 * (opened.manifest.closes - began)
+        assert last - 1 <= silent.until <= opened.manifest.closes
+    assert len(world.requests) == before + 1
+    clock.now = silent.until
+    client.once()
+    assert len(world.requests) > before + 1
+
+
 def test_a_round_that_closed_meanwhile_is_given_up(world, make):
     world.open()
     client = make(spread=1000.0)

@@ -3,7 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.service.federation.coarse import STEP, down_to, floored, quantiles
+from tacit.service.federation.coarse import (
+    STEP,
+    down_to,
+    floored,
+    quantiles,
+    queue_step,
+)
 
 COUNTS = st.integers(0, 10**6)
 
@@ -24,6 +30,11 @@ def test_one_more_seldom_shows(count, step):
     moved = down_to(step, count + 1) - down_to(step, count)
     assert moved in (0, step)
     assert moved == 0 or (count + 1) % step == 0
+
+
+@given(st.integers(0, 2**26))
+def test_a_queue_moves_with_no_fewer_than_fifty_reports(largest):
+    assert queue_step(largest) >= max(STEP * largest, 16 * 2**20)
 
 
 @given(st.integers(0, 900), st.randoms(use_true_random=False))

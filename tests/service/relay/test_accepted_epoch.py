@@ -34,11 +34,11 @@ def manifest_of(run, /, **changes):
     return a_manifest(**{**made, **changes})
 
 
-def look(run, /, **changes):
+def look(run, /, least=None, **changes):
     manifest = manifest_of(run, **changes)
     message = run.broadcast(run.start)
     now = manifest.opens + 1
-    return accepted(run.invitation, manifest, message, now=now, known={})
+    return accepted(run.invitation, manifest, message, now=now, known={}, least=least)
 
 
 def test_an_upload_of_every_client_has_the_messages_of_its_report(run):
@@ -60,6 +60,15 @@ def test_a_minimum_below_the_agreed_one_is_refused(run):
     with pytest.raises(Refused, match="agreed are 5 at least"):
         look(run, least_uploads=4)
     look(run, least_uploads=6)
+
+
+def test_a_minimum_below_the_clients_own_floor_is_refused(run):
+    """The larger of both counts: a floor below the plan's changes nothing."""
+    with pytest.raises(Refused, match="joined with --least-uploads 7"):
+        look(run, least=7, least_uploads=6)
+    look(run, least=7, least_uploads=7)
+    with pytest.raises(Refused, match="agreed are 5 at least"):
+        look(run, least=3, least_uploads=4)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,12 @@ class TestRefusals:
         with pytest.raises(Refused, match="hides nobody"):
             the_run(place, min_contributors=1)
 
+    def test_a_minimum_above_the_population_is_refused(self, place):
+        """Before: the collector started, and every step failed."""
+        with pytest.raises(Refused, match="no epoch could have so many uploads"):
+            the_run(place, min_contributors=5001)
+        the_run(place, min_contributors=5000)
+
     def test_reports_that_clients_do_not_protect_are_refused(self, place):
         changes = {
             **MANY,

@@ -8,9 +8,11 @@ import stat
 import threading
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 import numpy as np
 import pytest
+from safetensors.numpy import load
 from service.relay.places import Place, a_batch, experiment, shards
 
 from tacit.errors import Refused
@@ -31,6 +33,10 @@ from tacit.service.signed_document import signature
 from tacit.system_errors import DiskError
 
 USERS = 6
+POPULAR = {
+    "method": {"name": "federated_popularity"},
+    "privacy": {"mechanism": "local", "epsilon": 4.0, "votes": None},
+}
 
 
 @dataclass
@@ -314,6 +320,57 @@ def test_of_what_was_learnt_the_last_is_kept_and_little_is_read(world):
     for _ in range(3):
         world.collector.step()
     assert world.collector.is_published
+
+
+class Killed(BaseException):
+    """What ends a process in the middle of a step."""
+
+
+def kept_arrays(world):
+    """The names of the arrays that the collector has of each epoch."""
+    with closing(sqlite3.connect(world.file)) as file:
+        rows = [*file.execute("SELECT learnt FROM epochs ORDER BY number")]
+    return [None if one is None else {*load(one)} for (one,) in rows]
+
+
+@pytest.mark.parametrize("point", ["model_written", "published"])
+def test_killed_while_it_publishes_it_goes_on_with_the_same_model(tmp_path, point):
+    """What it still needs is there; when the model is out, the memory is not."""
+    world = World(tmp_path, experiment(**POPULAR))
+    world.all_of()
+    world.step_to("done")
+    assert kept_arrays(world) == [{"weights/share", "memory/votes"}]
+
+    def kills(passed):
+        if passed == point:
+            raise Killed
+
+    world.collector.passing = kills
+    with pytest.raises(Killed):
+        world.collector.step()
+    model = world.collector.published_run / "model.safetensors"
+    written = model.read_bytes()
+    assert kept_arrays(world) == [{"weights/share", "memory/votes"}]
+    world.again()
+    world.collector.step()
+    assert world.collector.is_published
+    assert model.read_bytes() == written
+    assert kept_arrays(world) == [{"weights/share"}]
+    world.again()
+    world.collector.step()
+    assert world.collector.models == (sha256(written).hexdigest(),)
+    world.collector.close()
+
+
+def test_a_run_that_ends_without_a_model_keeps_nothing_that_it_learnt(tmp_path):
+    world = World(tmp_path, experiment(**POPULAR | {"run": {"rounds": 2}}))
+    world.all_of()
+    world.step_to("done")
+    world.collector.retire()
+    world.collector.step()
+    assert world.collector.is_over
+    assert kept_arrays(world) == [None]
+    world.collector.close()
 
 
 def test_a_window_that_went_by_before_the_relay_opened_is_planned_again(world):

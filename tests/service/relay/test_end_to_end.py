@@ -33,6 +33,7 @@ from tacit.method import Unmetered, enrol, participate
 from tacit.sampling import Draw
 from tacit.service.federation import client as client_module
 from tacit.service.federation.client import FederationClient, Kind
+from tacit.service.federation.exchange import Answered, Fate
 from tacit.service.federation.history import History, Slate, history_of
 from tacit.service.federation.simulated_clients import SimulatedClients
 from tacit.service.relay.messages import in_order
@@ -78,7 +79,8 @@ def answered(place, run, held, key, *, window=600):
         patiently(lambda: httpx.get(model).status_code == 200, seconds=600)
     with closing(sqlite3.connect(place.folder / "collector" / "collector.db")) as file:
         rows = [*file.execute("SELECT learnt FROM epochs ORDER BY number")]
-    assert rows == [(None,)] * (len(found) - 1) + [(found[-1],)]
+    last = run.without_memory(found[-1])  # the model is published
+    assert rows == [(None,)] * (len(found) - 1) + [(last,)]
     return found
 
 
@@ -180,47 +182,141 @@ def test_clients_that_report_once_draw_their_round_by_themselves(tmp_path):
     assert_equal(run, found, held, key, is_whole=False)
 
 
-@pytest.mark.parametrize("now", [False, True])
-def test_what_is_fetched_does_not_tell_who_reports(tmp_path, monkeypatch, now):
-    """A client whose round it is and one whose round it is not ask for the same.
+class Watched:
+    """A client with a clock of its own, and the collector's log of what it fetches."""
 
-    They ask for it once, and are silent until a report would be sent.
-    """
+    def __init__(self, monkeypatch, folder, url, *, own):
+        monkeypatch.setattr(client_module, "_own_round", lambda _: own)
+        held = History(("item 1", "item 4"))
+        FederationClient.join(folder, url, lambda _: held)
+        self.folder, self.began = folder, time.time()
+        self.now, self.fetched, self.sent = self.began, [], []
+        self.takes: float | None = None  # seconds until a relay has not answered
+
+    def client(self, **settings):
+        made = FederationClient(
+            self.folder, clock=lambda: self.now, sleep=self.sleep, **settings
+        )
+        get, post = made._get, made._exchange.post_report
+
+        def fetch(path, *, most):
+            self.fetched.append((path.split("/")[2], self.now - self.began))
+            return get(path, most=most)
+
+        def send(*given, **named):
+            self.sent.append(self.now - self.began)
+            if self.takes is None:
+                return post(*given, **named)
+            self.now += self.takes
+            return Answered(Fate.AGAIN, "nobody answers")
+
+        made._get, made._exchange.post_report = fetch, send
+        return made
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    @property
+    def paths(self):
+        return [path for path, _ in self.fetched]
+
+    @property
+    def looks(self):
+        """When a manifest was fetched."""
+        return [at for path, at in self.fetched if path == "manifest"]
+
+
+@pytest.fixture
+def watched(tmp_path, monkeypatch):
+    """Clients of an epoch of ten minutes: one that reports in it, and one of later."""
     place = Place(tmp_path)
     run = place.run(experiment(**POPULARITY | ONCE))
-    asked = {}
     with both(place, run) as urls:
         patiently(lambda: httpx.get(f"{urls.public}/v1/manifest").status_code == 200)
-        for own in (0, 1):
-            folder = tmp_path / f"client {own}"
-            monkeypatch.setattr(client_module, "_own_round", lambda _, own=own: own)
-            held = History(("item 1", "item 4"))
-            FederationClient.join(folder, urls.public, lambda _, held=held: held)
-            with FederationClient(folder, spread=60.0) as client:
-                paths = asked.setdefault(own, [])
-                real = client._get
-                client._get = lambda path, *, most, real=real, paths=paths: (
-                    paths.append(path.split("/")[2]) or real(path, most=most)
-                )
-                first = client.once(now=now)
-                if now:
-                    assert first.kind is (Kind.NOTHING if own else Kind.SENT)
-                    assert paths == ["manifest", "broadcast"]
-                    continue
-                assert first.until > time.time()
-                again = client.once()
-                assert (again.kind, again.until) == (first.kind, first.until)
-                assert first.kind is (Kind.NOTHING if own else Kind.WAITING)
-                client._clock = lambda until=first.until: until + 1
-                client.once()
-                client.once()
-                entries = [one.round for one in client.show().entries]
-                assert entries == ([] if own else [0])
-    wanted = ["manifest", "broadcast"]
-    if not now:
-        # One more look of those who had nothing to send.
-        assert asked[0] == [*wanted, "manifest", "model"]
-        assert asked[1] == [*wanted, *2 * ["manifest", "model"]]
+        yield [
+            Watched(monkeypatch, tmp_path / f"client {own}", urls.public, own=own)
+            for own in (0, 1)
+        ]
+
+
+SPREAD = 300.0  # seconds; less than ten minutes are left of the window
+FIRST = ["manifest", "broadcast"]
+
+
+@pytest.mark.parametrize("now", [False, True])
+def test_what_is_fetched_does_not_tell_who_reports(watched, now):
+    """A client whose round it is and one whose round it is not ask for the same.
+
+    They ask for it once, and are silent until after a report would have been sent.
+    """
+    for own, one in enumerate(watched):
+        with one.client(spread=SPREAD) as client:
+            first = client.once(now=now)
+            assert one.paths == FIRST
+            if now:
+                assert first.kind is (Kind.NOTHING if own else Kind.SENT)
+                continue
+            assert first.kind is (Kind.NOTHING if own else Kind.WAITING)
+            again = client.once()
+            assert (again.kind, again.until) == (first.kind, first.until)
+            one.now = one.began + SPREAD
+            assert client.once().kind is (Kind.NOTHING if own else Kind.SENT)
+            assert client.once().kind is Kind.NOTHING
+            assert one.paths == FIRST
+            one.now += SPREAD / 9
+            client.once()
+            assert one.paths == [*FIRST, "manifest", "model"]
+            entries = [one.round for one in client.show().entries]
+            assert entries == ([] if own else [0])
+
+
+def until(one, client, end):
+    """What comes of looking again and again for so many seconds."""
+    found = []
+    for outcome in client.outcomes(every=5.0):
+        found.append(outcome)
+        if one.now - one.began > end:
+            return found
+    raise AssertionError(found[-1])
+
+
+def test_when_it_is_fetched_does_not_tell_when_a_report_is_sent(watched):
+    """The next look is after all moments at which the report may be sent."""
+    for own, one in enumerate(watched):
+        with one.client(spread=SPREAD) as client:
+            kinds = {outcome.kind for outcome in until(one, client, 500.0)}
+        assert (Kind.SENT in kinds) is not bool(own)
+        assert len(one.sent) == (0 if own else 1)
+        first, second, *later = one.looks
+        assert (first, SPREAD <= second <= SPREAD * 10 / 9 + 6) == (0.0, True)
+        gaps = np.diff([second, *later])
+        assert ((gaps >= 60) & (gaps <= 60 * 1.2 * 1.2)).all(), gaps
+        assert len(gaps) >= 1
+
+
+@pytest.mark.parametrize("takes", [0.0, 30.0])
+def test_while_a_relay_is_away_those_with_a_report_fetch_like_all_others(
+    watched, takes
+):
+    """Whether the relay refuses at once, or lets every request run out of time."""
+    for own, one in enumerate(watched):
+        one.takes = takes
+        with one.client(spread=SPREAD) as client:
+            until(one, client, 1000.0)
+            assert client.show().waiting == 1 - own
+            first, second, *later = one.looks
+            assert (first, SPREAD <= second <= SPREAD * 10 / 9 + 6) == (0.0, True)
+            gaps = np.diff([second, *later])
+            assert ((gaps >= 60) & (gaps <= 60 * 1.2 * 1.2)).all(), gaps
+            assert len(gaps) >= 6
+            assert one.paths == [*FIRST, *len(one.looks[1:]) * ["manifest", "model"]]
+            if own:
+                assert one.sent == []
+                continue
+            assert len(one.sent) > 10  # it goes on sending, the same bytes each time
+            one.takes = None
+            last = until(one, client, 1100.0)
+        assert [outcome.kind for outcome in last].count(Kind.SENT) == 1
 
 
 def test_a_real_client_joins_reports_ranks_and_has_it_in_its_ledger(tmp_path):
@@ -235,6 +331,7 @@ def test_a_real_client_joins_reports_ranks_and_has_it_in_its_ledger(tmp_path):
         with FederationClient(tmp_path / "me") as client:
             outcome = client.once(now=True)
             assert (outcome.kind, outcome.round) == (Kind.SENT, 0), outcome
+            assert "the relay keeps it; it counts if enough others come" in str(outcome)
             assert client.once(now=True).kind in (Kind.OVER, Kind.WAITING)
             patiently(client._over)
             assert not {one.id for one in client.recommend(3)} & {*items}
@@ -272,6 +369,22 @@ def test_clicks_in_slates_give_what_the_simulated_channel_gives(tmp_path):
     start = run.start.weights["effects"]
     learnt = run.from_bytes(found[-1], round=2).weights["effects"]
     assert not np.array_equal(learnt, start)
+
+
+def test_a_published_model_leaves_no_report_on_the_collectors_disk(tmp_path):
+    """PrivateRec learns from all reports at the end; until then its memory has them."""
+    place, held, key = Place(tmp_path), shown_slates(12), Key.from_seed(3)
+    run = run_of(experiment(**NEWS), described(ITEMS), place.collector())
+    kept = answered(place, run, held, key)[-1]
+    memory = run.from_bytes(kept, round=2).memory
+    reports = [one.tobytes() for one in memory["candidates"] if one.any()]
+    assert len(reports) == 24
+    assert all(one in kept for one in reports)  # as it was before the publication
+    files = [one for one in (tmp_path / "collector").rglob("*") if one.is_file()]
+    assert {"collector.db", "model.safetensors"} <= {one.name for one in files}
+    for file in files:
+        content = file.read_bytes()
+        assert not any(one in content for one in reports), file
 
 
 def test_a_relay_mixes_slates_and_earns_nothing_by_it(tmp_path):

@@ -6,19 +6,21 @@ import numpy as np
 import pytest
 from service.relay.places import SETTINGS
 
-from tacit.errors import Refused
+from tacit.errors import Refused, Unanswered
 from tacit.experiment.assemble import assemble
 from tacit.experiment.settings import check_experiment, read_experiment
 from tacit.release import Unit, View
+from tacit.service.federation import one_machine
 from tacit.service.federation.client import FederationClient
 from tacit.service.federation.history import History, history_of
 from tacit.service.federation.history_file import read_ids, read_slates
+from tacit.service.federation.simulated_clients import Counts
 from tacit.service.relay.one_machine import RelayTrial
 
 
-def assembled():
-    data = {"source": "synthetic", "validation": 10, "test": 10}
-    privacy = {**SETTINGS["privacy"], "min_contributors": 10}
+def assembled(data=None, **privacy):
+    data = {"source": "synthetic", "validation": 10, "test": 10, **(data or {})}
+    privacy = {**SETTINGS["privacy"], "min_contributors": 10, **privacy}
     return assemble(check_experiment({**SETTINGS, "data": data, "privacy": privacy}))
 
 
@@ -36,7 +38,7 @@ def test_a_trial_ends_with_a_published_model(tmp_path):
     assert status["is_published"]
     assert (found.published / "model.safetensors").is_file()
     assert said == [
-        "round 0: 20 reports are counted; the relay mixes and forwards them"
+        "round 0: 20 reports are with the relay, which mixes and forwards them"
     ]
     lines = found.run.assembled.simulation.account.totals
     shown = {one.view: one.epsilon for one in lines if one.unit is Unit.USER}
@@ -47,6 +49,67 @@ def test_a_folder_that_is_used_is_refused(tmp_path):
     (tmp_path / "x").touch()
     with pytest.raises(Refused, match="not empty"):
         RelayTrial.prepared(assembled(), tmp_path, clients=20, port=0)
+
+
+@pytest.mark.parametrize(
+    ("clients", "least", "population"), [(5, 10, None), (5, "all", 5000), (5, 10, 5000)]
+)
+def test_fewer_clients_than_the_minimum_are_refused_before_anything_starts(
+    tmp_path, clients, least, population
+):
+    """A relay would forward nothing, or sign nothing, for ever."""
+    data = {"population": population} if population else {}
+    made = assembled(data=data, min_contributors=least)
+    said = "5 clients are fewer than privacy.min_contributors = "
+    with pytest.raises(Refused, match=said):
+        RelayTrial.prepared(made, tmp_path / "a", clients=clients, port=0)
+    assert not (tmp_path / "a").exists()
+
+
+def test_tickets_are_refused_before_anything_starts(tmp_path):
+    """Simulated clients have none, so nobody would ever report."""
+    made = assembled(counted_by="tickets")
+    with pytest.raises(Refused, match=r"--set privacy\.counted_by=uploads"):
+        RelayTrial.prepared(made, tmp_path / "a", clients=20, port=0)
+    assert not (tmp_path / "a").exists()
+
+
+def played(tmp_path, monkeypatch, answer):
+    """A trial whose collector and clients say what the test says; what was told."""
+    found = RelayTrial.prepared(assembled(), tmp_path / "a", clients=20, port=0)
+    statuses = [
+        {"is_over": False, "rounds": [0], "trouble": "the relay does not sign it"},
+        {"is_over": True, "rounds": [0], "trouble": None},
+    ]
+    monkeypatch.setattr(one_machine, "_LASTING", 0.0)
+    monkeypatch.setattr(RelayTrial, "status", lambda _: statuses.pop(0))
+    monkeypatch.setattr(one_machine.SimulatedClients, "answer", lambda *_, **__: answer)
+    said = []
+    found.play(told=said.append, counted=lambda *_: None)
+    return said
+
+
+def test_a_trial_that_waits_says_why(tmp_path, monkeypatch):
+    said = played(tmp_path, monkeypatch, None)
+    assert said == ["waiting: the relay does not sign it"]
+
+
+def test_trouble_is_told_once_and_only_if_it_lasts():
+    said, now = [], [0.0]
+    trouble = one_machine.LastingTrouble(said.append, clock=lambda: now[0])
+    for seconds, text in [
+        *((0, "a"), (3, None), (4, "a"), (8.9, "a")),  # it came and went
+        *((9, "a"), (20, "a"), (21, "b"), (26, "b")),
+        *((27, None), (28, "a"), (40, "a")),
+    ]:
+        now[0] = float(seconds)
+        trouble.look(text)
+    assert said == ["waiting: a", "waiting: b"]
+
+
+def test_reports_that_were_not_taken_are_looked_for_at_the_relay(tmp_path, monkeypatch):
+    with pytest.raises(Unanswered, match=r"20 of 20 reports.*/relay/log"):
+        played(tmp_path, monkeypatch, Counts(0, 20))
 
 
 def test_a_trial_of_slates_has_files_of_a_user_who_was_shown_some(tmp_path):

@@ -5,16 +5,31 @@ Also `tacit.service.relay.overview`, `tacit.service.relay.relay_endpoints`,
 `tacit.service.relay.forwarding`: both roles know each other over HTTP alone.
 """
 
+from hashlib import sha256
+from types import SimpleNamespace
+
 import httpx
 import pytest
 from service.federation.services import in_thread
-from service.relay.places import Place, both, free_ports, patiently, shards
+from service.relay.places import (
+    QUICK,
+    Place,
+    a_manifest,
+    both,
+    free_ports,
+    patiently,
+    shards,
+)
 
 from tacit.errors import Refused
 from tacit.keys import Key
+from tacit.service.federation.operator_page import operator_page
 from tacit.service.federation.settings import read_secret
 from tacit.service.federation.simulated_clients import SimulatedClients
-from tacit.service.relay.services import serve_collector, serve_relay
+from tacit.service.relay.overview import of_relay
+from tacit.service.relay.relay import Relay
+from tacit.service.relay.relay_store import RelayStore
+from tacit.service.relay.services import _signer, serve_collector, serve_relay
 
 
 def test_pages_metrics_and_status_say_nothing_of_too_few(tmp_path):
@@ -45,6 +60,54 @@ def test_pages_metrics_and_status_say_nothing_of_too_few(tmp_path):
         assert httpx.post(f"{urls.collector}/v1/retire", headers=headers).is_success
         ended = f"{urls.public}/v1/manifest"
         patiently(lambda: httpx.get(ended).status_code == 410)
+
+
+@pytest.mark.parametrize("why", [None, "its hit rate is below that of the old one"])
+def test_the_collectors_page_says_what_was_released_or_why_not(tmp_path, why):
+    place, [port] = Place(tmp_path), free_ports(1)
+    run, page = place.run(), f"http://127.0.0.1:{port}"
+    object.__setattr__(run, "shortfall", lambda _: why)
+    with both(place, run, collector={"page": f"127.0.0.1:{port}"}) as urls:
+        before = httpx.get(f"{page}/metrics").text
+        assert "\ntacit_released_models 0\n" in before
+        many = SimulatedClients(urls.public, run.invitation, shards(12), Key.from_os())
+        assert patiently(many.answer).delivered == 12
+        name = "tacit_released_models" if why is None else "tacit_withheld_models"
+        patiently(lambda: f"\n{name} 1\n" in httpx.get(f"{page}/metrics").text)
+        text = httpx.get(page).text
+    assert "Released" in text
+    if why is None:
+        model = tmp_path / "collector" / "run" / "model.safetensors"
+        assert sha256(model.read_bytes()).hexdigest() in text
+    else:
+        assert f"the model is not published: {why}" in text
+
+
+def test_the_relays_page_words_refusals_as_a_relay_answers(tmp_path):
+    place, [port] = Place(tmp_path), free_ports(1)
+    with in_thread(serve_relay, place.relay(page=f"127.0.0.1:{port}")):
+        text = httpx.get(f"http://127.0.0.1:{port}/").text
+        metrics = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    assert "one that another upload has used" in text
+    assert "queue full, disk full, or too early" in text
+    for word in ("half", "helper", "<td>403", ">403<"):
+        assert word not in text
+    assert 'status="403"' not in metrics
+
+
+@pytest.mark.parametrize(("votes", "step"), [(6, 16), (60_000, 176)])
+def test_the_queue_moves_with_fifty_uploads_however_large(tmp_path, votes, step):
+    """60,000 votes are 3.4 MB in one upload."""
+    place, store = Place(tmp_path), RelayStore(tmp_path / "relay")
+    relay = Relay(store, _signer(place.relay()), QUICK, url="https://relay.invalid")
+    relay.sign(a_manifest(reports_per_user=votes).document())
+    forwarding = SimpleNamespace(collector=SimpleNamespace(answers=None), trouble="")
+    few = of_relay(relay, forwarding, queued=lambda: step * 2**20 - 1)
+    many = of_relay(relay, forwarding, queued=lambda: step * 2**20)
+    store.close()
+    assert few.traffic.queue_bytes == 0
+    assert many.traffic.queue_bytes == many.traffic.queue_step == step * 2**20
+    assert f"queue, down to {step} MiB" in operator_page(many)
 
 
 def test_a_port_in_use_is_told_before_anything_is_opened(tmp_path):

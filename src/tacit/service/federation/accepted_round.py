@@ -78,6 +78,15 @@ def checked_broadcast(
     return broadcast
 
 
+def refuse_below(least: int | None, found: int) -> None:
+    """Refuse a round with a lower minimum than the client's owner has asked for."""
+    if least is not None and found < least:
+        raise Refused(
+            f"the round is used with {found:,} reports, and this client joined with "
+            f"--least-uploads {least}"
+        )
+
+
 def accepted(
     invitation: Invitation,
     manifest: Manifest,
@@ -85,11 +94,14 @@ def accepted(
     *,
     now: int,
     known: Mapping[int, bytes],
+    least: int | None = None,
 ) -> AcceptedRound:
     """The round, if it is as agreed; `known` as in `check_manifest`.
 
-    The manifest was read with the keys of both operators.
+    The manifest was read with the keys of both operators. `least` is the client's own
+    floor for the minimum of a round, if it has one.
     """
+    refuse_below(least, manifest.least_reports)
     broadcast = checked_broadcast(
         invitation, message, manifest.broadcast, round=manifest.round
     )

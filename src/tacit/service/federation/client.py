@@ -14,9 +14,12 @@ A round goes like this, and may be cut off anywhere:
     4  the ledger is charged, the history read, the report sealed and kept
     5  at a random moment of the window the kept bytes are sent, and again if need be
     6  the leader's answer is noted, and the bytes are erased
+    7  at a random moment of the window's end it looks for the next round
 
 Nothing before line 4 depends on the history, and nothing after it either, since the
-report has one length and is sent whatever it says.
+report has one length and is sent whatever it says. What is fetched, and when, depends
+neither on the moment of sending nor on whether there is anything to send: who serves
+manifests learns nothing of either.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ from tacit.statement import Statement, account
 
 _MOST_DOCUMENT = 1 << 24  # bytes of what is said of a model
 LEAST_WINDOW = 600.0  # seconds that must be left of a window, to be lost among others
-_LAST_SHARE = 0.1  # of what is left of a window, in which no first send is planned
+_LAST_SHARE = 0.1  # of what is left of a window: no first send, and the next look
 _LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
 _PATIENCE = 24 * 3600.0  # seconds after a window in which a report is still sent
 _chance = random.SystemRandom()
@@ -88,6 +91,10 @@ class Outcome:
     until: float | None = None  # seconds since 1970
 
 
+_ENDS = (Kind.OVER, Kind.REFUSED)
+_Turn = tuple[Outcome | None, Outcome | None]  # of sending, and of looking
+
+
 @dataclass(frozen=True)
 class Shown:
     """What a client agreed to, what it has said, and what that amounts to."""
@@ -107,10 +114,10 @@ class Shown:
 class FederationClient:
     """The client in a folder; close it, or use it as a context.
 
-    `spread` is how many seconds after it was made a report is sent at the latest; by
-    default any moment of the window may come up, and a round that is open for less than
-    `LEAST_WINDOW` seconds more is not answered unless it is asked for. `tries` is how
-    often it is sent in all, before `once` gives the next one a turn.
+    `spread` is how many seconds after it was made a report is sent at the latest, and
+    about how long nothing is fetched; by default any moment of the window may come up,
+    and a round that is open for less than `LEAST_WINDOW` seconds more is not answered
+    unless it is asked for. `tries` is how often a report is sent in one `once`.
     """
 
     def __init__(
@@ -149,14 +156,18 @@ class FederationClient:
         ticket: bytes | None = None,
         group: str | None = None,
         expected: str | None = None,
+        least_uploads: int | None = None,
         seconds: float = 30.0,
     ) -> History:
         """Agree to the run that a coordinator invites to; what of the history is kept.
 
         `read` gives the history over the invitation's catalog. `expected` is the
         SHA-256 of the invitation, if it is known from elsewhere: then no coordinator
-        can name other operators, another plan or another catalog.
+        can name other operators, another plan or another catalog. Rounds that may be
+        used with fewer than `least_uploads` reports are refused, whatever was agreed.
         """
+        if least_uploads is not None:
+            check.count(least_uploads=least_uploads)
         place = ClientFolder(Path(folder))
         url = checked_url(url)
         with Exchange(seconds=seconds) as exchange:
@@ -175,7 +186,9 @@ class FederationClient:
         found = read(invitation)
         refuse_without_slates(invitation.method, found.slates)
         only = _own_round(invitation)
-        membership = Membership(url, digest, keys, own, group, ticket, only)
+        membership = Membership(
+            *(url, digest, keys, own, group, ticket, only), least_uploads=least_uploads
+        )
         with place.alone():
             if place.is_joined:
                 raise Refused(
@@ -207,42 +220,100 @@ class FederationClient:
     def outcomes(self, *, now: bool = False, every: float = 10.0) -> Iterator[Outcome]:
         """What comes of looking again and again, until the run is over or refused.
 
-        Whoever cannot be reached is asked again after about `every` seconds.
+        It looks about once in twice the time that a request may take, whether or not a
+        report waits to be sent, and sends in between: who serves manifests must not see
+        from the pauses that a relay does not answer this client. With `now` it does
+        both as soon as about `every` seconds have passed.
         """
+        ended: Outcome | None = None
+        next_look = 0.0
         while True:
-            try:
-                found = self.once(now=now)
-            except Unanswered as error:
-                found = Outcome(Kind.WAITING, str(error))
-            yield found
-            if found.kind in (Kind.OVER, Kind.REFUSED):
-                return
-            if found.kind is not Kind.SENT:
-                left = every if found.until is None else found.until - self._clock()
-                self._sleep(max(0.0, min(left, every)) * _chance.uniform(1.0, 1.2))
+            clock = self._clock()
+            next_fetch = max(next_look, self._silent_until(now=now))
+            looks = ended is None and clock >= next_fetch
+            if looks and not now:
+                next_look = clock + self._pause * _chance.uniform(1.0, 1.2)
+            fits = clock + self._exchange.seconds <= next_fetch
+            sent, looked = self._tried_turn(
+                now=now, looks=looks, sends=bool(now or looks or ended or fits)
+            )
+            if looked is not None and looked.kind in _ENDS:
+                ended = looked
+            found = sent or ended or looked
+            if found is not None:
+                yield found
+                if found is ended or found.kind in _ENDS:
+                    return
+            if found is None or found.kind is not Kind.SENT:
+                self._rest(found, next_fetch=max(next_look, next_fetch), every=every)
+
+    @property
+    def _pause(self) -> float:
+        """Seconds between two looks at the least: a report can be sent in between."""
+        longest = 2 * self._exchange.seconds
+        return longest if self.spread is None else min(self.spread, longest)
+
+    def _rest(self, found: Outcome | None, *, next_fetch: float, every: float) -> None:
+        """Sleep until something is to be done, for about `every` seconds at most."""
+        clock, left = self._clock(), every
+        if found is not None and found.until is not None:
+            left = min(left, found.until - clock)
+        if next_fetch > clock:
+            left = min(left, next_fetch - clock)
+        self._sleep(max(0.0, left) * _chance.uniform(1.0, 1.2))
 
     def once(self, *, now: bool = False) -> Outcome:
-        """Send what is due, or else look for a round and answer it.
+        """Look for a round and answer it, and send what is due.
 
         With `now` a report is sent as soon as it is made: whoever sees the time of it
         then knows when this program ran.
         """
+        sent, looked = self._turn(now=now, tries=self.tries)
+        found = sent or looked
+        assert found is not None  # it has looked, or is silent and says so
+        return found
+
+    def _tried_turn(self, *, now: bool, looks: bool, sends: bool) -> _Turn:
+        """One turn of many: nothing is sent a second time before the next one."""
+        tries = self.tries if now else 1
+        try:
+            return self._turn(now=now, tries=tries, looks=looks, sends=sends)
+        except Unanswered as error:
+            return None, Outcome(Kind.WAITING, str(error))
+
+    def _turn(
+        self, *, now: bool, tries: int, looks: bool = True, sends: bool = True
+    ) -> _Turn:
+        """What came of sending, if something waits, and of looking for a round.
+
+        It looks first, or the moment of the look would tell how long sending took; and
+        it sends whatever has come of the look.
+        """
+        away: Unanswered | None = None
         with self.folder.alone():
             self.membership = self.folder.membership()
+            looked = self._silent(now=now)
+            if looks and looked is None:
+                try:
+                    looked = self._looked(now=now)
+                except (Refused, BadMessage) as error:
+                    looked = Outcome(Kind.REFUSED, str(error))
+                except Unanswered as error:
+                    away = error
             try:
-                waiting = self._sent(now=now) or self._silent(now=now)
-                return waiting or self._looked(now=now)
+                sent = self._sent(now=now, tries=tries) if sends else None
             except (Refused, BadMessage) as error:
-                return Outcome(Kind.REFUSED, str(error))
+                sent = Outcome(Kind.REFUSED, str(error))
+        if away is not None and sent is None:
+            raise away
+        return sent, looked
 
     def _looked(self, *, now: bool) -> Outcome:
         manifest = self._manifest()
         if manifest is None:
             return self._over() or Outcome(Kind.WAITING, "no round is open yet")
         if self._is_answered(manifest):
-            said = f"round {manifest.round} is answered"
-            if self._is_anothers(manifest.round):
-                said = f"this client reports once, in round {self.membership.own_round}"
+            said = self._said_of(manifest.round)
             return self._over(manifest) or Outcome(Kind.NOTHING, said, manifest.round)
         clock = self._clock()
         if clock < manifest.opens:
@@ -296,10 +367,11 @@ class FederationClient:
             message,
             now=int(self._clock()),
             known=self.membership.known,
+            least=self.membership.least_uploads,
         )
-        self._note({manifest.round: self._seen(manifest)})
+        self._note({manifest.round: self._seen(manifest, now=now)})
         if self._is_anothers(manifest.round):
-            said = f"this client reports once, in round {self.membership.own_round}"
+            said = self._said_of(manifest.round)
             return self._silent(now=now) or Outcome(Kind.NOTHING, said, manifest.round)
         before = self._refusals()
         report = self._client.participate(message, envelope=round_)
@@ -307,18 +379,26 @@ class FederationClient:
             why = [one for one, n in self._refusals().items() if n > before.get(one, 0)]
             said = ", ".join(why) or "the ledger says no"
             return Outcome(Kind.REFUSED, f"the ledger refuses: {said}", manifest.round)
-        found = self._sent(now=now)
-        assert found is not None  # the report is pending
-        return found
+        said = f"the report of round {manifest.round} is kept"
+        return Outcome(Kind.WAITING, said, manifest.round)
 
-    def _seen(self, manifest: AnyManifest) -> SeenRound:
-        """What is kept of a manifest, with a random moment for the first send."""
-        now = self._clock()
-        last = manifest.closes - _LAST_SHARE * (manifest.closes - now)
+    def _seen(self, manifest: AnyManifest, *, now: bool) -> SeenRound:
+        """What is kept of a manifest, with random moments to send and to look again.
+
+        The second is after every moment that the first may be, and does not depend on
+        it.
+        """
+        clock = self._clock()
+        last = manifest.closes - _LAST_SHARE * (manifest.closes - clock)
         if self.spread is not None:
-            last = min(last, now + self.spread)
-        due = _chance.uniform(now, max(now, last))
-        return SeenRound(manifest.round_id, manifest.send_to, manifest.closes, due)
+            last = min(last, clock + self.spread)
+        span = 0.0 if now else max(0.0, last - clock)
+        due = clock + _chance.uniform(0.0, span)
+        rest = _LAST_SHARE / (1 - _LAST_SHARE) * span  # the last share of the window
+        look = clock + span + _chance.uniform(0.0, rest)
+        return SeenRound(
+            manifest.round_id, manifest.send_to, manifest.closes, due, look
+        )
 
     def _note(self, rounds: dict[int, SeenRound]) -> None:
         after = self.membership.having_seen(rounds)
@@ -330,30 +410,45 @@ class FederationClient:
         """Whether a client that reports once does so in another round.
 
         Whoever serves manifests and broadcasts must not see that: it fetches the same
-        as in its own round, and is silent for as long.
+        as in its own round, at the same times.
         """
         own = self.membership.own_round
         return own is not None and number != own
 
     def _silent(self, *, now: bool) -> Outcome | None:
-        """Wait as a report of the newest round would, if this client has none of it."""
+        """That nothing is fetched yet after the newest round, if it is so.
+
+        Whether this client had a report to send in it makes no difference.
+        """
+        look = self._silent_until(now=now)
+        if look <= self._clock():
+            return None
+        number = max(self.membership.rounds)
+        return Outcome(Kind.NOTHING, self._said_of(number), number, look)
+
+    def _silent_until(self, *, now: bool) -> float:
+        """When the next round is looked for; zero if nothing speaks against it."""
         number = max(self.membership.rounds, default=-1)
-        if now or number < 0 or not self._is_anothers(number):
-            return None
-        due = self.membership.rounds[number].due
-        if due <= self._clock():
-            return None
-        said = f"this client reports once, in round {self.membership.own_round}"
-        return Outcome(Kind.NOTHING, said, number, due)
+        if now or number < 0 or not self._is_settled(number):
+            return 0.0
+        return self.membership.rounds[number].look
+
+    def _said_of(self, number: int) -> str:
+        """What is said of a round in which nothing is left to compute."""
+        if self._is_anothers(number):
+            return f"this client reports once, in round {self.membership.own_round}"
+        return f"round {number} is answered"
 
     def _is_answered(self, manifest: AnyManifest) -> bool:
-        """Whether the report of this very manifest has ended, or there is none."""
-        if not self._is_noted(manifest):
-            return False
-        if self._is_anothers(manifest.round):
+        """Whether this very manifest is answered, or is not for this client."""
+        return self._is_noted(manifest) and self._is_settled(manifest.round)
+
+    def _is_settled(self, number: int) -> bool:
+        """Whether the report of a round was made, sent or not, or there is none."""
+        if self._is_anothers(number):
             return True
-        said = self._client.ledger.answer(self._client.run, manifest.round)
-        return said is not None and said.sent is not None
+        said = self._client.ledger.answer(self._client.run, number)
+        return said is not None and (said.sent or said.report) is not None
 
     def _refusals(self) -> dict[str, int]:
         found = self._client.ledger.refusals()
@@ -361,12 +456,20 @@ class FederationClient:
 
     # sending
 
-    def _sent(self, *, now: bool) -> Outcome | None:
-        """Send the oldest report that is kept, if it is time; None if there is none."""
-        pending = self._client.pending()
-        if not pending:
-            return None
-        parcel = pending[0]
+    def _sent(self, *, now: bool, tries: int) -> Outcome | None:
+        """Send a report that is kept, if it is time; None if there is none.
+
+        The oldest comes first; one that nobody takes leaves the others their turn.
+        """
+        waiting: Outcome | None = None
+        for parcel in self._client.pending():
+            found = self._sent_one(parcel, now=now, tries=tries)
+            if found.kind is not Kind.WAITING:
+                return found
+            waiting = waiting or found
+        return waiting
+
+    def _sent_one(self, parcel: Answer, *, now: bool, tries: int) -> Outcome:
         seen = self.membership.rounds.get(parcel.round)
         if seen is None or parcel.report is None:
             raise Refused(
@@ -377,11 +480,13 @@ class FederationClient:
         if left > 0 and not now:
             said = f"the report of round {parcel.round} is sent in {left:.0f} s"
             return Outcome(Kind.WAITING, said, parcel.round, seen.due)
-        return self._posted(parcel, parcel.report, seen)
+        return self._posted(parcel, parcel.report, seen, tries=tries)
 
-    def _posted(self, parcel: Answer, report: bytes, seen: SeenRound) -> Outcome:
+    def _posted(
+        self, parcel: Answer, report: bytes, seen: SeenRound, *, tries: int
+    ) -> Outcome:
         leader, number = _refuse_bad_url(seen.leader), parcel.round
-        for left in reversed(range(self.tries)):
+        for left in reversed(range(tries)):
             answer = self._exchange.post_report(
                 leader,
                 report,
@@ -403,8 +508,7 @@ class FederationClient:
         arrived = answer.fate is Fate.DELIVERED
         self._client.finished(number, arrived=arrived)
         if arrived:
-            said = f"round {number}: the report was sent and is counted"
-            return Outcome(Kind.SENT, said, number)
+            return Outcome(Kind.SENT, f"round {number}: {self._wire.taken}", number)
         kind = Kind.DROPPED if answer.fate is Fate.DROPPED else Kind.GIVEN_UP
         said = (
             f"round {number}: {answer.said}; the report is {kind} and no other is made "

@@ -38,6 +38,7 @@ class SeenRound:
     leader: str  # the URL of whom the report is sent to
     closes: int
     due: float  # when the report is sent, in seconds since 1970
+    look: float = 0.0  # when the next round is looked for
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Membership:
     ticket: bytes | None = None
     own_round: int | None = None  # the only one to answer, if clients report once
     rounds: Mapping[int, SeenRound] = field(default_factory=dict)
+    least_uploads: int | None = None  # the owner's floor for the minimum of a round
 
     @property
     def known(self) -> dict[int, bytes]:
@@ -184,12 +186,14 @@ def _to_json(made: Membership) -> dict[str, Any]:
         "group": made.group,
         "ticket": None if made.ticket is None else made.ticket.hex(),
         "own_round": made.own_round,
+        "least_uploads": made.least_uploads,
         "rounds": {
             str(number): {
                 "id": one.id.hex(),
                 "leader": one.leader,
                 "closes": one.closes,
                 "due": one.due,
+                "look": one.look,
             }
             for number, one in sorted(made.rounds.items())
         },
@@ -212,8 +216,13 @@ def _from_json(told: Mapping[str, Any]) -> Membership:
         told.get("own_round"),
         {
             int(number): SeenRound(
-                bytes.fromhex(one["id"]), one["leader"], one["closes"], one["due"]
+                bytes.fromhex(one["id"]),
+                one["leader"],
+                one["closes"],
+                one["due"],
+                one.get("look", one["due"]),  # an earlier version had none
             )
             for number, one in told["rounds"].items()
         },
+        told.get("least_uploads"),
     )

@@ -2,8 +2,8 @@
 
 A count that grows with every report is shown down to the next 50, and not at all below
 the least number of reports of a round. Whoever looks again a moment later learns
-nothing of one report, then. For the same reason times are whole hours, and sizes that
-a single report could move have steps larger than any report.
+nothing of one report, then. For the same reason times are whole hours, and the queue
+has steps of at least 50 of the largest reports that are taken.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 STEP = 50  # reports, refusals or batches
 HOUR = 3600
-QUEUE_STEP = 16 * 2**20  # bytes; no report has more than 2 MB
+QUEUE_STEP = 16 * 2**20  # bytes at the least
 DISK_STEP = 256 * 2**20
 _KEPT = 200  # durations; an aggregator remembers 256
 
@@ -24,6 +24,17 @@ def floored(count: int | None, least: int, *, step: int = STEP) -> int | None:
     (1200, None)
     """
     return None if count is None or count < least else down_to(step, count)
+
+
+def queue_step(largest: int) -> int:
+    """The step of a queue in bytes, for reports of at most so many bytes.
+
+    Whole multiples of the least step: 50 reports of the largest fit into one.
+
+    >>> queue_step(2804) // 2**20, queue_step(2**25) // 2**20
+    (16, 1600)
+    """
+    return QUEUE_STEP * max(1, -(-STEP * largest // QUEUE_STEP))
 
 
 def down_to(step: int, value: float) -> int:

@@ -54,6 +54,7 @@ HOST = "127.0.0.1"
 ROLES = ("helper", "leader", "coordinator")  # in the order in which they start
 _PATIENCE = 60.0  # seconds for a process to listen
 _LOOK = 0.1  # seconds between two looks
+_LASTING = 5.0  # seconds after which trouble is told: most of it passes sooner
 _WINDOW = 24 * 3600  # seconds: a round closes when all clients have reported
 
 Told = Callable[[str], None]
@@ -71,7 +72,8 @@ class Trial:
     url: str
 
     roles: ClassVar[tuple[str, ...]] = ROLES
-    told_of: ClassVar[str] = "both operators close it"
+    takes: ClassVar[str] = "leader"  # the role that reports are sent to
+    told_of: ClassVar[str] = "are counted; both operators close it"
 
     @classmethod
     def prepared(
@@ -119,7 +121,9 @@ class Trial:
             profiles=simulation.profiles.take(rows),
             groups=groups,
         )
+        trouble = LastingTrouble(told)
         while not (found := self.status())["is_over"]:
+            trouble.look(found["trouble"])
             what = f"reports of round {len(found['rounds'])}"
             answered = clients.answer(
                 progress=lambda done, total, what=what: counted(done, total, what)  # type: ignore[misc]
@@ -131,11 +135,10 @@ class Trial:
                 raise Unanswered(
                     f"{answered.clients - answered.delivered} of {answered.clients} "
                     f"reports of round {answered.round} were not taken; look into "
-                    f"{self.folder}/leader/log"
+                    f"{self.folder}/{self.takes}/log"
                 )
             told(
-                f"round {answered.round}: {answered.delivered:,} reports are counted; "
-                f"{self.told_of}"
+                f"round {answered.round}: {answered.delivered:,} reports {self.told_of}"
             )
         return found
 
@@ -168,6 +171,26 @@ class Trial:
     def published(self) -> Path:
         """The run directory with the published model."""
         return self.folder / "coordinator" / "run"
+
+
+class LastingTrouble:
+    """Tells why nothing goes on, if it lasts; the same trouble once."""
+
+    def __init__(
+        self, told: Told, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._told, self._clock = told, clock
+        self._now, self._since = "", 0.0
+        self._known: set[str] = set()
+
+    def look(self, trouble: str | None) -> None:
+        """Take what a status says, as often as it is asked for."""
+        now, clock = trouble or "", self._clock()
+        if now != self._now:
+            self._now, self._since = now, clock
+        if now and now not in self._known and clock - self._since >= _LASTING:
+            self._known.add(now)
+            self._told(f"waiting: {now}")
 
 
 # --- Files ----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ _MEANING = {
     "tacit_batches": "batches since the start, down to 50",
     "tacit_last_commit_seconds": "the hour of the last commit, since 1970",
     "tacit_commit_seconds": "how long a commit takes",
-    "tacit_queue_bytes": "reports that wait to be counted, down to 16 MiB",
+    "tacit_queue_bytes": "reports that wait to be counted, down to a step of many",
     "tacit_epsilon": "proven epsilon of a view, planned and spent",
     "tacit_released_models": "models of this run that are published",
     "tacit_withheld_models": "models of this run that are not published",

@@ -20,7 +20,6 @@ from tacit.reporting import elements, plain_words, tables
 from tacit.reporting.report_data import Lead
 from tacit.service.federation.operator_metrics import PROMETHEUS, metrics_text
 from tacit.service.federation.overview import (
-    REFUSALS,
     Budget,
     Outcome,
     Overview,
@@ -137,14 +136,17 @@ def _work(traffic: Traffic) -> str:
             ("last commit", last),
             ("commit, median", _milliseconds(seconds and seconds[0])),
             ("commit, 99th percentile", _milliseconds(seconds and seconds[1])),
-            ("queue, down to 16 MiB", in_words(traffic.queue_bytes)),
+            (
+                f"queue, down to {in_words(traffic.queue_step)}",
+                in_words(traffic.queue_bytes),
+            ),
         ]
     )
 
 
 def _refusals(traffic: Traffic) -> str:
     rows = tuple(
-        (status, REFUSALS[status], _count(count))
+        (status, traffic.reasons[status], _count(count))
         for status, count in traffic.refusals.items()
     )
     header = ("status", "reason", "refused")

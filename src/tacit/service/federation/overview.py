@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,15 @@ from tacit.service.federation.aggregator import Aggregator
 from tacit.service.federation.coarse import (
     DISK_STEP,
     HOUR,
-    QUEUE_STEP,
     down_to,
     floored,
     quantiles,
+    queue_step,
 )
 from tacit.service.federation.coordinator import Coordinator
 from tacit.service.federation.manifest import read_document as read_manifest_document
-from tacit.service.federation.sealing import Role
+from tacit.service.federation.sealing import Role, body_size
+from tacit.service.federation.stepwise_run import StepwiseRun
 from tacit.service.federation.store import DELETED, VOID, RoundRow
 from tacit.statement import Statement
 
@@ -77,6 +78,8 @@ class Traffic:
     last_commit: int | None  # the hour of it, in seconds since 1970
     commit_seconds: tuple[float, float] | None  # median and 99th percentile
     queue_bytes: int
+    queue_step: int  # bytes; down to which the queue is shown
+    reasons: Mapping[str, str] = field(default_factory=lambda: REFUSALS)  # by status
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,8 @@ def of_aggregator(
     least = max((line.least for line in lines), default=1)
     least = max(least, aggregator.limits.least_reports)
     last = tally.last_commit
+    sizes = (body_size(read_manifest_document(row.document).numbers) for row in rows)
+    step = queue_step(max(sizes, default=0))
     return Overview(
         role=aggregator.role.name.lower(),
         title="",
@@ -140,7 +145,8 @@ def of_aggregator(
             batches=floored(tally.batches, least),
             last_commit=None if last is None else down_to(HOUR, last),
             commit_seconds=quantiles(tally.commits, tally.batches),
-            queue_bytes=down_to(QUEUE_STEP, queued()),
+            queue_bytes=down_to(step, queued()),
+            queue_step=step,
         ),
     )
 
@@ -175,9 +181,7 @@ def of_coordinator(coordinator: Coordinator) -> Overview:
         budget=Budget(
             run.assembled.simulation.account.totals, spent_by(coordinator.published_run)
         ),
-        outcome=Outcome(
-            coordinator.models, coordinator.released_metrics, coordinator.withheld
-        ),
+        outcome=outcome_of(coordinator),
         is_retired=coordinator.is_retired,
         trouble=coordinator.trouble,
     )
@@ -198,17 +202,24 @@ def _aggregators_line(row: RoundRow, counted: int | None) -> RoundLine:
     )
 
 
+def outcome_of(run: StepwiseRun[Any]) -> Outcome:
+    """What a run has released so far, or why it released no model."""
+    return Outcome(run.models, run.released_metrics, run.withheld)
+
+
 def newest(lines: Iterable[RoundLine]) -> tuple[RoundLine, ...]:
     """The newest rounds, the very newest first."""
     found = sorted(lines, key=lambda line: (line.opens, line.number), reverse=True)
     return tuple(found[:_MOST_ROUNDS])
 
 
-def coarse_refusals(refused: Mapping[str, int], least: int) -> dict[str, int | None]:
-    """Refusals by status as an operator sees them."""
-    counts = dict.fromkeys(REFUSALS, 0)
+def coarse_refusals(
+    refused: Mapping[str, int], least: int, reasons: Mapping[str, str] = REFUSALS
+) -> dict[str, int | None]:
+    """Refusals by status as an operator sees them; `reasons` has every status."""
+    counts = dict.fromkeys(reasons, 0)
     for status, count in dict(refused).items():
-        counts[status if status in REFUSALS else "other"] += count
+        counts[status if status in reasons else "other"] += count
     return {status: floored(count, least) for status, count in counts.items()}
 
 

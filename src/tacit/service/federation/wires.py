@@ -84,6 +84,7 @@ class Compare(Protocol):
         *,
         now: int,
         known: Mapping[int, bytes],
+        least: int | None = None,
     ) -> Accepted: ...
 
 
@@ -96,6 +97,7 @@ class Wire:
     accepted: Compare
     path: Callable[[bytes], str]  # of a round, by its id
     content_type: str
+    taken: str  # what it means that a report was taken
 
 
 def _of_two_servers(sent: bytes, keys: SigningKeys) -> AnyManifest:
@@ -112,6 +114,7 @@ TWO_SERVERS = Wire(
     accepted_round.accepted,
     lambda round_id: f"/v1/rounds/{round_id.hex()}/reports",
     "application/octet-stream",
+    "the report was sent and is counted",
 )
 SHUFFLE = Wire(
     _of_a_relay,
@@ -119,6 +122,7 @@ SHUFFLE = Wire(
     accepted_epoch.accepted,
     lambda _: "/v1/reports",
     CONTENT_TYPE,
+    "the report was sent, and the relay keeps it; it counts if enough others come",
 )
 
 

@@ -5,6 +5,8 @@ messages    manifest            what an epoch is, signed by relay and collector
             uploads             sealed messages of one client, in a constant size
             batches             shuffled messages, from the relay to the collector
 relay       relay_store         what a relay keeps on its disk
+            scattered_file      messages at random places of a file
+            digests             which uploads and tickets there were, sorted
             relay               takes uploads, waits, shuffles, forwards, destroys
             relay_intake        uploads on their way in
             relay_endpoints     what the collector asks of a relay
@@ -14,11 +16,12 @@ collector   collected_run       broadcasts, messages and the model
             collector           opens epochs, opens seals, aggregates, publishes
             opening             seals to messages, in several processes
             collector_endpoints what the relay hands over
-            collector_client, relay_client   the other ends
+            relay_client        its way to the relay
 clients     accepted_epoch      an epoch that a client has nothing against
-            simulated_clients   many in one process, for trials
-processes   settings, services
+both        settings, services  from files to processes
+            overview            what an operator may see of its own service
+            one_machine         both on one machine, for a trial
 
 An epoch is a round of the method. `tacit.service.federation` has what both share:
-invitation, signing keys, the client and its ledger.
+invitation, signing keys, the client and its ledger, simulated clients.
 """

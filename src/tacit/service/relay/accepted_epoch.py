@@ -6,7 +6,7 @@
 
 The three are compared before a history is touched, so a refusal says nothing about it.
 A minimum below the agreed one is refused: the statement that the client agreed to is
-for so many contributors.
+for so many contributors. So is one below the floor of the client's own, if it has one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tacit.plans import TICKETS
-from tacit.service.federation.accepted_round import checked_broadcast
+from tacit.service.federation.accepted_round import checked_broadcast, refuse_below
 from tacit.service.federation.invitation import Invitation
 from tacit.service.relay.manifest import Agreed, EpochManifest, check_manifest
 from tacit.service.relay.messages import MessageForm, Rows
@@ -64,11 +64,14 @@ def accepted(
     *,
     now: int,
     known: Mapping[int, bytes],
+    least: int | None = None,
 ) -> AcceptedEpoch:
     """The epoch, if it is as agreed; `known` as in `check_manifest`.
 
-    The manifest was read with the keys of both operators.
+    The manifest was read with the keys of both operators. `least` is the client's own
+    floor for the minimum of an epoch, if it has one.
     """
+    refuse_below(least, manifest.least_uploads)
     broadcast = checked_broadcast(
         invitation, message, manifest.broadcast, round=manifest.round
     )

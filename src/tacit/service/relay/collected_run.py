@@ -3,7 +3,8 @@
     form(server)            what the messages of the next epoch look like
     legal(server)           tells those that an honest client may have sent
     next(server, rows)      the server one epoch later, from opened messages
-    to_bytes, from_bytes    the server on the disk: reports are deleted once it is there
+    to_bytes, from_bytes    the server on the disk: then messages are deleted
+    without_memory          what is left of it on the disk when the model is published
 
 The method's own `aggregate` gets the messages as `Unlinked`, exactly what the simulated
 channel `shuffle` delivers.
@@ -24,6 +25,7 @@ from tacit.experiment.assemble import Assembled
 from tacit.experiment.training import refuse_past_target, refuse_unproven
 from tacit.keys import Key
 from tacit.method import Server
+from tacit.plans import Plan
 from tacit.privacy.privacy import Legal
 from tacit.runtime.simulate import check_plan
 from tacit.service.federation.invitation import Invitation
@@ -54,7 +56,7 @@ class CollectedRun(InvitedRun):
         """The run of an assembled experiment, with the operators' public signing keys.
 
         Refuses one whose reports are not protected by the clients themselves: a
-        collector reads every message.
+        collector reads every message. Refuses a minimum that is never reached, too.
         """
         refuse_past_target(assembled)
         refuse_unproven(assembled)
@@ -65,6 +67,7 @@ class CollectedRun(InvitedRun):
                 f"{type(assembled.method).__name__} is not protected by its clients, "
                 "and a collector reads every message; use a local mechanism"
             )
+        _refuse_unreached(assembled.plan)
         invitation = Invitation(
             assembled.experiment.method_name,
             assembled.method,
@@ -133,16 +136,38 @@ class CollectedRun(InvitedRun):
 
     def from_bytes(self, content: bytes, *, round: int) -> Server:
         """The server after so many epochs, from what was kept of it."""
-        try:
-            arrays = load(content)
-        except Exception as error:  # of whatever kind: the disk has lost something
-            raise BadMessage(f"a kept model cannot be read: {error}") from error
+        arrays = _read(content)
         return replace(
             self.start,
             round=round,
             weights=_under(_WEIGHTS, arrays),
             memory=_under(_MEMORY, arrays),
         )
+
+    def without_memory(self, content: bytes) -> bytes:
+        """The weights alone of what was kept: they are in the published model.
+
+        A method may need all reports to learn from them at the end, and has kept them
+        in its memory until then.
+        """
+        arrays = _read(content)
+        return bytes(save({n: v for n, v in arrays.items() if n.startswith(_WEIGHTS)}))
+
+
+def _refuse_unreached(plan: Plan) -> None:
+    if plan.population < plan.min_contributors:
+        raise Refused(
+            f"a population of {plan.population:,} is below privacy.min_contributors = "
+            f"{plan.min_contributors:,}: no epoch could have so many uploads, and a "
+            "relay forwards nothing of fewer; declare more users, or a smaller minimum"
+        )
+
+
+def _read(content: bytes) -> dict[str, Array]:
+    try:
+        return load(content)
+    except Exception as error:  # of whatever kind: the disk has lost something
+        raise BadMessage(f"a kept model cannot be read: {error}") from error
 
 
 def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:

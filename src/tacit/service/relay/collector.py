@@ -8,8 +8,10 @@ model; from then on late or copied reports cannot be read by anybody. It sees me
 in random order, and how many clients sent them: neither an address nor a time nor which
 messages came together, and nothing at all of an epoch with too few.
 
-The messages of an epoch are deleted in the transaction that keeps what was learnt. How
-steps are made, repeated and kept is told in `stepwise_run`.
+The messages of an epoch are deleted in the transaction that keeps what was learnt. What
+was learnt may hold reports itself, if a method learns from all of them at the end; that
+is deleted when the run is over. How steps are made, repeated and kept is told in
+`stepwise_run`.
 """
 
 from __future__ import annotations
@@ -225,6 +227,29 @@ class Collector(StepwiseRun[EpochState]):
         return row
 
     # steps
+
+    def step(self) -> float:
+        """Do the next thing; when the run is over, delete what nobody needs."""
+        wait = super().step()
+        if self.is_over:
+            self._forget()
+        return wait
+
+    def _forget(self) -> None:
+        """Delete what was learnt, but for the weights of a model that is published.
+
+        Whatever a collector is started for after that, it reads the published files.
+        """
+        query = "SELECT number, learnt FROM epochs WHERE learnt IS NOT NULL"
+        with self._writing() as file:
+            for number, learnt in file.execute(query).fetchall():
+                kept = self.run.without_memory(learnt) if self.is_published else None
+                if kept != learnt:
+                    change = "UPDATE epochs SET learnt = ? WHERE number = ?"
+                    file.execute(change, (kept, number))
+        self._server = None
+        with self._lock:
+            self.database.tidy()
 
     @property
     def _steps(self) -> Mapping[str, Callable[[EpochState], float]]:

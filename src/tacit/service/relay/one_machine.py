@@ -10,8 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from tacit.errors import Refused
 from tacit.experiment.assemble import Assembled
 from tacit.files import make_folders, write_atomically
+from tacit.plans import TICKETS, UPLOADS
 from tacit.sampling import Everyone
 from tacit.service.federation.one_machine import (
     HOST,
@@ -40,7 +42,8 @@ class RelayTrial(Trial):
     """The files of relay and collector on one machine, and their clients' data."""
 
     roles: ClassVar[tuple[str, ...]] = ("relay", "collector")
-    told_of: ClassVar[str] = "the relay mixes and forwards them"
+    takes: ClassVar[str] = "relay"
+    told_of: ClassVar[str] = "are with the relay, which mixes and forwards them"
 
     @classmethod
     def prepared(
@@ -48,11 +51,12 @@ class RelayTrial(Trial):
     ) -> Self:
         """Write keys, settings and the invitation into a new folder."""
         n = how_many_clients(assembled, clients)
+        population = declared_population(assembled, n)
+        _refuse_endless(assembled, n, population)
         refuse_used_folder(folder)
         make_folders(folder)
         ports = dict(zip(_LISTENERS, free_ports(len(_LISTENERS)), strict=True))
         ports["collector public"] = port or ports["collector public"]
-        population = declared_population(assembled, n)
         is_full = population == n and isinstance(assembled.plan.sampler, Everyone)
         window = _LONG if is_full else max(_SHORT, n // _SLOWEST)
         _write_settings(folder, ports, window=window)
@@ -83,6 +87,24 @@ class RelayTrial(Trial):
     def published(self) -> Path:
         """The run directory with the published model."""
         return self.folder / "collector" / "run"
+
+
+def _refuse_endless(assembled: Assembled, clients: int, population: int) -> None:
+    """Refuse a trial whose relay would sign no round, or forward none."""
+    privacy = assembled.experiment.privacy
+    if privacy.counted_by == TICKETS:
+        raise Refused(
+            f"privacy.counted_by = '{TICKETS}': simulated clients have no tickets, and "
+            f"a relay takes no report without; add --set privacy.counted_by={UPLOADS}"
+        )
+    least = privacy.min_contributors
+    least = population if least == "all" else least
+    if clients < least:
+        raise Refused(
+            f"{clients:,} clients are fewer than privacy.min_contributors = {least:,}, "
+            "and a relay forwards nothing of fewer; take more clients, or a smaller "
+            "minimum with --set privacy.min_contributors=N"
+        )
 
 
 def _write_settings(folder: Path, ports: dict[str, int], *, window: int) -> None:

@@ -7,16 +7,16 @@ and below the minimum of an epoch there are none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 
 from tacit.service.federation.coarse import (
     DISK_STEP,
     HOUR,
-    QUEUE_STEP,
     down_to,
     floored,
     quantiles,
+    queue_step,
 )
 from tacit.service.federation.overview import (
     Budget,
@@ -25,6 +25,7 @@ from tacit.service.federation.overview import (
     Traffic,
     coarse_refusals,
     newest,
+    outcome_of,
     spent_by,
 )
 from tacit.service.relay.collector import Collector
@@ -32,8 +33,24 @@ from tacit.service.relay.forwarding import Forwarding
 from tacit.service.relay.manifest import read_document
 from tacit.service.relay.relay import Relay
 from tacit.service.relay.relay_store import OVER, EpochRow, upload_counts
+from tacit.service.relay.uploads import upload_size
 
 _MESSAGES = "messages"  # what is sent in an epoch
+# Every status that a relay refuses uploads with, whether it did so or not.
+REFUSALS: Mapping[str, str] = {
+    "400": "another length or form than uploads of the round have",
+    "401": "no ticket of this relay, or one that another upload has used",
+    "404": "an unknown round or path",
+    "408": "a body that took too long",
+    "409": "the round is closed or full",
+    "410": "the round is over",
+    "413": "a body that is too long",
+    "426": "a client of another protocol",
+    "429": "too many at once",
+    "500": "a bug of the service",
+    "503": "queue full, disk full, or too early",
+    "other": "something else",
+}
 
 
 def of_relay(
@@ -50,6 +67,8 @@ def of_relay(
         relay.limits.least_uploads, max((line.least for line in lines), default=1)
     )
     last = tally.last_commit
+    sizes = (upload_size(read_document(row.document)) for row in rows)
+    step = queue_step(max(sizes, default=0))
     return Overview(
         role="relay",
         title="",
@@ -58,11 +77,13 @@ def of_relay(
         disk_free=down_to(DISK_STEP, store.free_bytes),
         answers={"collector": forwarding.collector.answers},
         traffic=Traffic(
-            refusals=coarse_refusals(tally.refused, least),
+            refusals=coarse_refusals(tally.refused, least, REFUSALS),
             batches=floored(tally.batches, least),
             last_commit=None if last is None else down_to(HOUR, last),
             commit_seconds=quantiles(tally.commits, tally.batches),
-            queue_bytes=down_to(QUEUE_STEP, queued()),
+            queue_bytes=down_to(step, queued()),
+            queue_step=step,
+            reasons=REFUSALS,
         ),
         trouble=forwarding.trouble,
     )
@@ -96,6 +117,7 @@ def of_collector(collector: Collector) -> Overview:
         budget=Budget(
             run.assembled.simulation.account.totals, spent_by(collector.published_run)
         ),
+        outcome=outcome_of(collector),
         is_retired=collector.is_retired,
         trouble=collector.trouble,
     )
