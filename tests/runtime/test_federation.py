@@ -547,10 +547,19 @@ def test_the_server_sees_bare_sums_and_is_promised_nothing(tmp_path):
     )
 
 
-def test_local_reports_keep_their_promise_against_everybody(tmp_path):
-    case = CASES["fmf_ldp"]
-    over, alone = case.federation(tmp_path), case.alone()
-    assert over.releases == alone.releases
+@pytest.mark.parametrize("name", ["fmf_ldp", "fmf_ldp, bits"])
+def test_local_reports_are_proven_as_far_as_nodes_follow_the_protocol(name, tmp_path):
+    """The node draws their noise, and a user of two partners would report twice."""
+    over, alone = CASES[name].federation(tmp_path), CASES[name].alone()
+    [found], [before] = over.releases, alone.releases
+    for place, cell in found.cells.items():
+        assert before.cells[place].assumes == "nothing"
+        assert cell == replace(before.cells[place], assumes=NODES_ASSUME)
+        assert cell.is_proven
+    for line in over.account.totals:
+        assert NODES_ASSUME in line.assumes
+    for said in ("follow the protocol", "no other code", "on one node"):
+        assert said in NODES_ASSUME
 
 
 def test_shuffling_at_the_server_hides_nothing_from_it(tmp_path):

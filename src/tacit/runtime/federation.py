@@ -63,8 +63,8 @@ from tacit.transport.node_answer import Kind, NodeAnswer, answer_size
 from tacit.tree import Tree
 
 NODES_ASSUME = (
-    "operators of nodes follow the protocol and hold their users' histories; every "
-    "user is on one node"
+    "operators of nodes follow the protocol and hold their users' histories; the "
+    "server brings no other code to nodes; every user is on one node"
 )
 _MOST_WHOLE = 2**53  # in the sum of a node; a thousand of them stay below 2⁶³
 _BARE = (
@@ -207,19 +207,25 @@ def seen_by_server(release: Release) -> Release:
     server that colludes, and sees every report, is proven for one that sees the sums;
     and nothing else is: the sum over a single user is that user's report. Readers of
     the model, other nodes' operators among them, see what they see anywhere.
+
+    Every guarantee assumes something of nodes, local ones too: a node draws the noise
+    of its users' reports, and who is on two nodes reports twice.
     """
-    cells = {**release.cells}
+    cells = {name: _assuming_nodes(cell) for name, cell in release.cells.items()}
     for unit in Unit:
         bare = cells[unit, View.COLLUSION]
         if bare.standing is Standing.NONE:
             bare = Cell.none(_BARE)
         cells[unit, View.SERVER] = cells[unit, View.COLLUSION] = bare
-        public = cells[unit, View.RELEASE]
-        if public.is_proven and not public.is_local:
-            known = "" if public.assumes == "nothing" else f"{public.assumes}; "
-            assumed = replace(public, assumes=f"{known}{NODES_ASSUME}")
-            cells[unit, View.RELEASE] = assumed
     return replace(release, cells=cells)
+
+
+def _assuming_nodes(cell: Cell) -> Cell:
+    """The same guarantee, where somebody else's machines stand for users' devices."""
+    if cell.standing is Standing.NONE:
+        return cell
+    known = "" if cell.assumes == "nothing" else f"{cell.assumes}; "
+    return replace(cell, assumes=f"{known}{NODES_ASSUME}")
 
 
 class _Heard:
