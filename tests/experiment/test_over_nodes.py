@@ -26,6 +26,7 @@ from tacit.experiment.over_nodes import (
 from tacit.experiment.saved_run import SavedRun, load
 from tacit.experiment.settings import read_experiment
 from tacit.experiment.training import train
+from tacit.methods.gram import Gram
 from tacit.runtime.federation import Reply
 from tacit.runtime.node import Node
 from tacit.runtime.simulate import Simulation
@@ -334,6 +335,25 @@ def test_a_release_tells_nothing_of_users(tables):
     prepared(experiment, tables, run="second run", most_runs=2)
     [reply, *_] = again.ask(b"", round=0, most_bytes=0)
     assert reply.content is not None
+
+
+def test_the_operator_of_a_node_reads_in_its_log_who_failed(tables, monkeypatch):
+    """In a release nobody else is told; the log is readable by its owner alone."""
+    method = METHOD.replace("seed = 5", 'purpose = "release"')
+    experiment = written(tables, method=method)
+    nodes = prepared(experiment, tables)
+
+    def failing(*_):
+        raise ArithmeticError("of one user")
+
+    monkeypatch.setattr(Gram, "local_update", failing)
+    federation = gather_over(experiment, nodes, shares=SHARES).simulation
+    _, tally = federation.step(federation.start())
+    assert len(tally.answered) == SHARES
+    for folder in nodes.folders:
+        log = folder / "node.log"
+        assert "ArithmeticError: of one user" in log.read_text()
+        assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
 def test_all_files_of_a_node_are_its_owners_alone(tables):

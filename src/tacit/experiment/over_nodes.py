@@ -19,6 +19,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from tacit.models.sentence_encoder import MiniLm
 from tacit.plans import Plan
 from tacit.runtime.federation import Federation, Nodes
 from tacit.runtime.node import Node
+from tacit.runtime.node_log import note_failure
 from tacit.runtime.node_store import NodeStore
 from tacit.runtime.simulate import Simulation
 from tacit.transport.node_answer import Share
@@ -416,6 +418,7 @@ def node_at(folder: Path, run: str, *, head: str) -> Node:
             Share(facts["part"], facts["parts"]),
             store,
             run,
+            note=partial(note_failure, folder),
         )
     except BaseException:
         store.close()

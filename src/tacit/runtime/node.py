@@ -9,14 +9,14 @@ else is on the machine changes nothing. Over `secure_sum` the node answers with 
 of its users' reports, each bounded, and adds no noise: whoever adds up the nodes does
 that once. Over `direct` and `shuffle` it answers with the reports.
 
-A refusal depends on the question alone, never on a history.
+A refusal depends on the question alone, never on a history. In a release a user whose
+computation fails contributes nothing, and the node's operator alone is told why.
 """
 
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -33,7 +33,11 @@ from tacit.transport.codec import decode_broadcast, encode_partial, encode_stack
 from tacit.transport.messages import Broadcast, PartialSum
 from tacit.transport.node_answer import Kind, NodeAnswer, Share
 
-_FAILURES = 16  # the last ones, for the operator; errors must not fill the memory
+_FAILURES = 16  # the first ones of an answer are told; they must not fill a disk
+
+
+def _untold(error: Exception) -> None:
+    """Nobody is told of a failure."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +45,16 @@ class Node:
     """A share of the users in one run; all others are absent from its simulation.
 
     `run` names the run in the store. A run that is begun again needs another name:
-    under the old one its rounds have been answered.
+    under the old one its rounds have been answered. `note` tells the node's operator
+    of users whose computation failed in a release.
     """
 
     simulation: Simulation
     share: Share
     store: NodeStore
     run: str
-    failures: deque[str] = field(default_factory=lambda: deque(maxlen=_FAILURES))
+    note: Callable[[Exception], None] = _untold
+    failures: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         refuse_channel(self.simulation.plan.channel)
@@ -197,7 +203,9 @@ class Node:
         return Kept(cohort.after().state, cohort.taken, cohort.spent, secrets)
 
     def _note(self, error: Exception) -> None:
-        self.failures.append(f"{type(error).__name__}: {error}")
+        if len(self.failures) < _FAILURES:
+            self.failures.append(f"{type(error).__name__}: {error}")
+            self.note(error)
 
 
 def refuse_channel(name: str) -> None:
