@@ -126,6 +126,15 @@ def test_a_release_adds_up_the_same_whole_numbers(name, tmp_path):
     assert there.secrets.round != same.round
 
 
+def test_a_release_without_its_secrets_asks_nobody(tmp_path):
+    """Its noise would follow from a seed, and whoever knows that subtracts it."""
+    case = Case(WHOLE["popularity"], "secure_sum")
+    over = case.federation(tmp_path, is_release=True)
+    with pytest.raises(Refused, match="no secret to draw from"):
+        over.step(replace(over.start(), secrets=None))
+    assert [node.store.rounds("run") for node in over.nodes.nodes] == [[], [], []]
+
+
 def test_a_node_forgets_the_secret_of_its_answer(tmp_path):
     case = Case(WHOLE["gram"], "secure_sum")
     over = case.federation(tmp_path, is_release=True)
@@ -485,8 +494,12 @@ def observed(state, tally):
     return {"nodes": [*tally.answered]}
 
 
-def test_a_run_goes_on_from_its_last_round_with_an_exact_ledger(tmp_path):
-    """The server dies in round 1, after the nodes have answered."""
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_run_goes_on_from_its_last_round_with_an_exact_ledger(every, tmp_path):
+    """The server dies in round 1, after the nodes have answered.
+
+    However rarely checkpoints were asked for: nodes answer round 0 no more.
+    """
     over = POPULAR.federation(tmp_path / "nodes")
     directory = RunDirectory(tmp_path / "run")
 
@@ -497,7 +510,7 @@ def test_a_run_goes_on_from_its_last_round_with_an_exact_ledger(tmp_path):
                 raise KeyboardInterrupt
             return replies
 
-    options = {"digest": "x", "observe": observed}
+    options = {"digest": "x", "observe": observed, "every": every}
     with directory.locked(), pytest.raises(KeyboardInterrupt):
         [*play(replace(over, nodes=Dying()), directory, **options)]
     assert read_document(directory.ledger)["rounds_begun"] == 2

@@ -168,6 +168,7 @@ class Federation(Simulation):
 
     def step(self, state: State) -> tuple[State, Tally]:
         """The state after one more round, asked of the nodes."""
+        self.refuse_without_secrets(state)
         broadcast, context = open_round(self.method, state, self.key)
         question = encode_broadcast(broadcast)
         heard = _Heard(self, broadcast, context, state.stores)
@@ -183,6 +184,11 @@ class Federation(Simulation):
         stores = {**state.stores, **heard.stores}
         changed = replace(state, server=after, secrets=secrets, stores=stores)
         return changed, heard.tally(len(question))
+
+    @property
+    def keeps_every_round(self) -> bool:
+        """Always: nodes keep their last answer alone, and refuse earlier rounds."""
+        return True
 
     def most_participations(self, state: State) -> int:
         """The most rounds that any user can have joined after the next one.
