@@ -371,7 +371,8 @@ def test_a_store_that_is_gone_is_the_operators_to_decide(tables):
     experiment = written(tables, method=method)
     nodes = prepared(experiment, tables)
     [folder, *_] = nodes.folders
-    node_at(folder, "run", head=nodes.head).store.close()
+    federation = gather_over(experiment, nodes, shares=SHARES).simulation
+    federation.step(federation.start())
     (folder / nodes.head / "store.db").unlink()
     with pytest.raises(Refused, match="is gone"):
         node_at(folder, "run", head=nodes.head)

@@ -139,6 +139,7 @@ def test_a_node_forgets_the_secret_of_its_answer(tmp_path):
     case = Case(WHOLE["gram"], "secure_sum")
     over = case.federation(tmp_path, is_release=True)
     [node, *_] = over.nodes.nodes
+    node.store.join("run", node.terms, node._enrolled)
     before = node.store.kept("run").secrets
     state, _ = over.step(over.start())
     after = node.store.kept("run").secrets

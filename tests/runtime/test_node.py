@@ -203,6 +203,7 @@ def test_put_back_from_a_backup_it_answers_no_other_question(tmp_path):
 def test_a_run_goes_on_over_the_same_users_only(tmp_path):
     """The same noise over other data would show the difference."""
     node = CASE.node(tmp_path, SHARE)
+    node.answer(question(CASE)[1])
     rows = np.array([0, 2, 3, 4])
     world = CASE.world
     other = replace(
@@ -216,6 +217,24 @@ def test_a_run_goes_on_over_the_same_users_only(tmp_path):
     with pytest.raises(Refused, match="another share"):
         Node(node.simulation, Share(2, 3), node.store, "run")
     Node(other, SHARE, node.store, "another run")
+
+
+def test_a_run_counts_from_the_first_question_that_was_agreed_to(tmp_path):
+    """A message that names a run and asks nothing else spends nobody's budget."""
+    node = CASE.node(tmp_path, SHARE, run="named")
+    assert refusal(node, b"no question")
+    assert refusal(node, question(replace(CASE, rounds=7))[1])
+    assert node.store.n_runs == 0
+    _, asked = question(CASE)
+    first, second = (
+        Node(node.simulation, SHARE, node.store, name, most_runs=1)
+        for name in ("first", "second")
+    )
+    said = first.answer(asked)
+    with pytest.raises(Refused, match="trained on 1 times, and its operator allows 1"):
+        second.answer(asked)
+    assert first.answer(asked) == said
+    assert node.store.n_runs == 1
 
 
 def test_draws_are_addressed_by_user(tmp_path):

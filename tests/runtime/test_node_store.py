@@ -112,6 +112,32 @@ def test_a_run_keeps_its_terms(store):
     assert store.n_runs == 2
 
 
+def test_of_two_runs_that_begin_at_once_as_many_begin_as_may(tmp_path):
+    """Both processes have looked before either has begun; one run is allowed."""
+    path = tmp_path / "store.db"
+    one, two = NodeStore(path), NodeStore(path)
+
+    def meanwhile():  # the other process begins between our look and our change
+        two.check_run = look
+        one.join("first", "terms", lambda: KEPT, most_runs=1)
+
+    look = two.check_run
+
+    def looked(*given, **options):
+        look(*given, **options)
+        meanwhile()
+
+    two.check_run = looked
+    with pytest.raises(Refused, match="trained on 1 times, and its operator allows 1"):
+        two.join("second", "terms", lambda: KEPT, most_runs=1)
+    assert one.n_runs == 1
+    two.join("first", "terms", lambda: pytest.fail("enrolled twice"), most_runs=1)
+    one.close()
+    two.close()
+    path.unlink()  # what was refused is no run that was given up
+    assert NodeStore(path, is_restored=True).n_runs == 1
+
+
 def test_a_secret_that_went_is_not_in_the_file(tmp_path):
     path = tmp_path / "store.db"
     store = NodeStore(path)

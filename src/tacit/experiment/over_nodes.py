@@ -407,7 +407,6 @@ def node_at(folder: Path, run: str, *, head: str) -> Node:
     experiment = check_experiment(facts["experiment"], str(place.settings))
     store = NodeStore(place.store)
     try:
-        _refuse_more_runs(store, run, facts["most_runs"])
         return Node(
             _simulation(
                 experiment,
@@ -418,20 +417,12 @@ def node_at(folder: Path, run: str, *, head: str) -> Node:
             Share(facts["part"], facts["parts"]),
             store,
             run,
+            most_runs=facts["most_runs"],
             note=partial(note_failure, folder),
         )
     except BaseException:
         store.close()
         raise
-
-
-def _refuse_more_runs(store: NodeStore, run: str, most: int | None) -> None:
-    if most is None or store.has(run) or store.n_runs < most:
-        return
-    raise Refused(
-        f"this node's users were trained on {store.n_runs} times, and its operator "
-        f"allows {most}; each run spends their budget again: allow another with --runs"
-    )
 
 
 def _simulation(

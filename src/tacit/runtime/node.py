@@ -45,20 +45,22 @@ class Node:
     """A share of the users in one run; all others are absent from its simulation.
 
     `run` names the run in the store. A run that is begun again needs another name:
-    under the old one its rounds have been answered. `note` tells the node's operator
-    of users whose computation failed in a release.
+    under the old one its rounds have been answered. It counts as one of `most_runs`
+    from the first question on that its users agreed to. `note` tells the operator of
+    the node of users whose computation failed in a release.
     """
 
     simulation: Simulation
     share: Share
     store: NodeStore
     run: str
+    most_runs: int | None = None  # that its operator allows; None: any number
     note: Callable[[Exception], None] = _untold
     failures: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         refuse_channel(self.simulation.plan.channel)
-        self.store.join(self.run, self.terms, self._enrolled)
+        self.store.check_run(self.run, self.terms, most_runs=self.most_runs)
 
     def answer(self, question: bytes) -> bytes:
         """The answer to a broadcast; asked the same again, the same bytes."""
@@ -67,6 +69,7 @@ class Node:
         except (BadMessage, Refused) as error:
             refusal = NodeAnswer.refusal(self.share, str(error), store=self._store)
             return refusal.encode()
+        self.store.join(self.run, self.terms, self._enrolled, most_runs=self.most_runs)
         asked = self.store.asked(self.run, broadcast.round)
         if asked is not None and asked.content is not None:
             return asked.content

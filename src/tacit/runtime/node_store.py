@@ -144,22 +144,43 @@ class NodeStore:
         """32 random digits of this file, which no other store has."""
         return self._own()[0]
 
-    def join(self, run: str, terms: str, enrol: Callable[[], Kept]) -> None:
+    def join(
+        self,
+        run: str,
+        terms: str,
+        enrol: Callable[[], Kept],
+        *,
+        most_runs: int | None = None,
+    ) -> None:
         """Begin a run under these terms; one that was begun stays as it is.
 
-        `enrol` gives what users begin with, which is drawn for everyone: once.
+        `enrol` gives what users begin with, which is drawn for everyone: once. Of
+        processes that begin runs at the same time, `most_runs` at most succeed.
         """
-        if not self.has(run):
-            with self._changing(run):
-                if not self.has(run):  # another process may have been quicker
-                    self._file.execute(
-                        "INSERT INTO run (name, terms, round) VALUES (?, ?, -1)",
-                        (run, terms),
-                    )
-                    self._write(run, enrol())
-        began, is_over = self._file.execute(
+
+        def check() -> None:  # another process may have been quicker
+            self.check_run(run, terms, most_runs=most_runs)
+
+        check()
+        if self.has(run):
+            return
+        with self._changing(run, check=check):
+            if not self.has(run):
+                self._file.execute(
+                    "INSERT INTO run (name, terms, round) VALUES (?, ?, -1)",
+                    (run, terms),
+                )
+                self._write(run, enrol())
+
+    def check_run(self, run: str, terms: str, *, most_runs: int | None = None) -> None:
+        """Refuse a run that may not be begun here, or cannot go on; begins none."""
+        found = self._file.execute(
             "SELECT terms, is_over FROM run WHERE name = ?", (run,)
         ).fetchone()
+        if found is None:
+            self._refuse_more_runs(most_runs)
+            return
+        began, is_over = found
         if is_over:
             raise Refused(
                 f"run '{run}' is over on this node: {self.path} was put back from a "
@@ -171,6 +192,15 @@ class NodeStore:
                 f"another plan: {began} then, {terms} now; restore the data, or "
                 "give the run another name"
             )
+
+    def _refuse_more_runs(self, most: int | None) -> None:
+        if most is None or self.n_runs < most:
+            return
+        raise Refused(
+            f"this node's users were trained on {self.n_runs} times, and its operator "
+            f"allows {most}; each run spends their budget again: allow another with "
+            "--runs"
+        )
 
     def has(self, run: str) -> bool:
         """Whether the run was begun here."""
@@ -186,7 +216,8 @@ class NodeStore:
     def last_round(self, run: str) -> int:
         """The last round that was answered; -1: none was."""
         found = self._file.execute("SELECT round FROM run WHERE name = ?", (run,))
-        return int(found.fetchone()[0])
+        row = found.fetchone()
+        return -1 if row is None else int(row[0])
 
     def rounds(self, run: str) -> list[int]:
         """The rounds in which this node was asked, answered or not."""
@@ -301,10 +332,17 @@ class NodeStore:
         return marks
 
     @contextlib.contextmanager
-    def _changing(self, run: str) -> Iterator[None]:
-        """A change that the anchor knows of too, on the disk when this ends."""
+    def _changing(
+        self, run: str, *, check: Callable[[], None] | None = None
+    ) -> Iterator[None]:
+        """A change that the anchor knows of too, on the disk when this ends.
+
+        `check` may refuse it, once nobody else can change the file.
+        """
         with self._transaction():
             marks = self._refuse_copy()
+            if check is not None:
+                check()
             own, mark = self._own()
             following = system_secrets.token_hex(16)
             names = tuple(sorted({*marks.names, run}))
