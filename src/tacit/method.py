@@ -1069,7 +1069,8 @@ def _around_failures(
     stands in for whoever fails, and their reports are as if nobody had.
     """
     errors: list[Exception] = []
-    alone, failed = [], []
+    alone: list[tuple[Tree, Reports]] = []
+    failed: list[int] = []
     for row in range(len(clients)):
         one = clients.take([row]), shards.take([row]), keys[[row]]
         alone.append(_guarded(method, broadcast, *one, errors.append))
