@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from runtime.machines import CASES, KEY, Case, Machines, Scripted
 
+from tacit import memory
 from tacit.documents import read_document
 from tacit.errors import Refused
 from tacit.method import Unmetered
@@ -600,6 +601,18 @@ def test_what_nodes_cannot_do_is_refused(tmp_path):
         ).federation(tmp_path)
     with pytest.raises(Refused, match="min_nodes=4"):
         COUNTED.federation(tmp_path / "more", min_nodes=4)
+
+
+def test_reports_that_do_not_fit_into_the_servers_memory_are_refused(
+    tmp_path, monkeypatch
+):
+    """Sums are few whoever takes part; of reports the server holds a whole round."""
+    monkeypatch.setattr(memory, "available", lambda: 4096)
+    assert COUNTED.federation(tmp_path / "sums").parts_of_users == 3
+    with pytest.raises(Refused, match=r"holds all reports.* 4\.0 KiB are free"):
+        CASES["fmf_ldp, shuffled"].federation(tmp_path / "reports")
+    monkeypatch.setattr(memory, "available", lambda: None)  # nobody says
+    CASES["fmf_ldp, shuffled"].federation(tmp_path / "unknown")
 
 
 def test_poisson_coins_do_not_depend_on_who_else_is_on_the_machine(tmp_path):

@@ -55,6 +55,40 @@ def test_state_and_counts_come_back(store, monkeypatch):
     assert found.secrets is None
 
 
+def test_an_answer_is_kept_in_pieces(store, monkeypatch):
+    """One of all reports may be longer than a row of SQLite can be."""
+    monkeypatch.setattr(node_store, "_PIECE", 1000)
+    longest = 1500  # as if that were SQLite's limit of 10⁹ bytes
+    store._file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
+    said = os.urandom(10 * longest)
+    for number in range(2):
+        store.begin("run", number, b"q")
+        assert store.keep("run", number, answer=said, kept=KEPT) == said
+        assert store.keep("run", number, answer=b"another", kept=KEPT) == said
+        assert store.asked("run", number).content == said
+    assert store.asked("run", 0).content is None
+    np.testing.assert_array_equal(store.kept("run").taken, KEPT.taken)
+
+
+def test_a_store_of_the_format_before_goes_on(tmp_path):
+    """Its last answer is in one row; it is sent again as it was."""
+    path = answered(tmp_path / "store.db")
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE answer SET content = ?", (b"as it was",))
+        file.execute("DELETE FROM array WHERE name = 'answer'")
+        file.execute("PRAGMA user_version = 2")
+    file.close()
+    store = NodeStore(path)
+    assert store.asked("run", 0).content == b"as it was"
+    store.begin("run", 1, b"q")
+    store.keep("run", 1, answer=b"next", kept=KEPT)
+    store.close()
+    again = NodeStore(path)
+    assert [again.asked("run", n).content for n in range(2)] == [None, b"next"]
+    assert again._file.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+    again.close()
+
+
 def test_a_question_is_noted_first_and_only_once(store):
     assert store.asked("run", 0) is None
     assert store.last_round("run") == -1

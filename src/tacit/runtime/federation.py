@@ -28,7 +28,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tacit import check
+from tacit import check, memory
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
@@ -156,6 +156,26 @@ class Federation(Simulation):
                 "the number of shares"
             )
         super().__post_init__()
+        self._refuse_too_many_reports()
+
+    def _refuse_too_many_reports(self) -> None:
+        """Refuse rounds whose reports do not fit into the memory of the server.
+
+        Of sums it holds one per node; of reports all that come in a round.
+        """
+        if self.plan.channel == "secure_sum":
+            return
+        layouts = self.method.agreement(self.plan, self.catalog).reports
+        one, n = max(layout.stored_bytes for layout in layouts), self.plan.cohort_size
+        needed, free = one * n, memory.available()
+        if free is not None and needed > free:
+            raise Refused(
+                f"channel '{self.plan.channel}': the server holds all reports of a "
+                f"round, {n:,.0f} of {memory.in_words(one)}, which are "
+                f"{memory.in_words(needed)}, and {memory.in_words(free)} are free; ask "
+                "fewer users in a round, or use channel = 'secure_sum', over which "
+                "nodes send sums"
+            )
 
     def before_any_round(self, server: Server) -> State:
         """The state of a server; it has no clients and never sees one."""
