@@ -167,6 +167,7 @@ def test_a_missing_node_counts_as_nothing_and_the_divisor_stays(tmp_path):
     there, tally = over.step(over.start())
     assert_same(there.server.weights, here.server.weights)
     assert tally.answered == ("part 0 of 3", "part 2 of 3")
+    assert tally.dropped == {"part 1 of 3": "nobody answered for it"}
 
 
 class _Refusing(Unmetered):
@@ -183,7 +184,8 @@ def test_below_the_minimum_a_round_is_not_finished_and_can_be_played_again(tmp_p
     whole = COUNTED.federation(tmp_path)
     few = replace(whole, nodes=Machines(whole.nodes.nodes[:2]))
     state = few.start()
-    with pytest.raises(Refused, match=r"2 of 3 nodes answered and 3 must.*--resume"):
+    told = r"2 of 3 nodes answered and 3 must: nobody answered for part 2 of 3;.*--res"
+    with pytest.raises(Refused, match=told):
         few.step(state)
     state, _ = whole.step(state)  # two of the nodes send what they sent before
     alone = COUNTED.alone()
@@ -191,6 +193,24 @@ def test_below_the_minimum_a_round_is_not_finished_and_can_be_played_again(tmp_p
     assert_same(state.server.weights, expected.server.weights)
     for node in whole.nodes.nodes:
         assert node.store.kept("run").taken.max() == 1
+
+
+def test_who_is_late_and_who_is_not_there_are_both_named(tmp_path):
+    """Of a node that said nothing nobody knows the share; two parts are missing."""
+    over = replace(POPULAR.federation(tmp_path), min_nodes=1)
+    [node, *_] = over.nodes.nodes
+    late = Scripted([Reply("node 7", None, "is late")], Machines((node,)))
+    _, tally = replace(over, nodes=late).step(over.start())
+    absent = dict.fromkeys(["part 1 of 3", "part 2 of 3"], "nobody answered for it")
+    assert tally.dropped == {"node 7": "is late", **absent}
+    strict = replace(over, nodes=late, min_nodes=3)
+    told = "must: node 7 is late; nobody answered for part 1 of 3; nobody answered for"
+    with pytest.raises(Refused, match=told):
+        strict.step(over.start())
+    # One node and one share: the node is enough of a name.
+    one = Scripted([Reply("node 7", None, "is late")], Machines(over.nodes.nodes[:2]))
+    _, tally = replace(over, nodes=one).step(over.start())
+    assert tally.dropped == {"node 7": "is late"}
 
 
 # --- Answers that are not as agreed ---------------------------------------------------

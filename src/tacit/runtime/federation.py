@@ -59,7 +59,7 @@ from tacit.transport.codec import (
 )
 from tacit.transport.exact_total import longest_sums
 from tacit.transport.messages import Broadcast, PartialSum, Reports
-from tacit.transport.node_answer import Kind, NodeAnswer, answer_size
+from tacit.transport.node_answer import Kind, NodeAnswer, Share, answer_size
 from tacit.tree import Tree
 
 NODES_ASSUME = (
@@ -99,7 +99,8 @@ class NodeTally(Tally):
     """The counts of a round over nodes, and what became of each of them."""
 
     answered: tuple[str, ...] = ()  # the shares that counted
-    dropped: Mapping[str, str] = field(default_factory=dict)  # node: why it did not
+    # Why a node did not count, or that nobody answered for a share: by its name.
+    dropped: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,6 +272,7 @@ class _Heard:
         self.reports: dict[int, list[Reports]] = {}
         self.counts: dict[int, NodeAnswer] = {}
         self.dropped: dict[str, str] = {}
+        self.placed: dict[str, int] = {}  # the share that a node says it holds
         self.bytes_up = self.n_replies = 0
         self.is_summed = run.plan.channel == "secure_sum"
         self.left = run.plan.population  # of reports, whichever node they come from
@@ -313,7 +315,7 @@ class _Heard:
                 f"holds {answer.share}; the users are divided into "
                 f"{self.run.parts_of_users}"
             )
-        part = answer.share.part
+        part = self.placed[node] = answer.share.part
         if answer.kind is Kind.REFUSAL:
             raise Refused(f"refused: {answer.reason}")
         self._refuse_other_purpose(answer)
@@ -408,13 +410,30 @@ class _Heard:
         wanted = self.run.min_nodes or self.run.parts_of_users
         if len(self.counts) >= wanted:
             return
-        told = "; ".join(f"{node} {why}" for node, why in self.dropped.items())
+        told = [f"{node} {why}" for node, why in self.dropped.items()]
+        told += [f"nobody answered for {share}" for share in self._absent()]
         raise Refused(
             f"round {self.broadcast.round}: {len(self.counts)} of "
-            f"{self.run.parts_of_users} nodes answered and {wanted} must"
-            f"{': ' + told if told else ''}; continue the run with --resume when they "
-            "are back, or lower --min-nodes"
+            f"{self.run.parts_of_users} nodes answered and {wanted} must: "
+            f"{'; '.join(told)}; continue the run with --resume when they are back, or "
+            "lower --min-nodes"
         )
+
+    def _absent(self) -> list[Share]:
+        """The shares that are named in no answer that could be read."""
+        parts = self.run.parts_of_users
+        heard = {*self.counts, *self.placed.values()}
+        return [Share(part, parts) for part in range(parts) if part not in heard]
+
+    def _not_counted(self) -> dict[str, str]:
+        """Every node or share that does not count, and why.
+
+        A share is named if there are more of them than nodes that did not say which
+        one they hold: its node was not there to be asked.
+        """
+        absent, silent = self._absent(), self.dropped.keys() - self.placed.keys()
+        named = absent if len(absent) > len(silent) else []
+        return {**self.dropped, **{str(one): "nobody answered for it" for one in named}}
 
     def delivery(self) -> Delivery:
         """What the channel hands to the method; the noise is added in here, once."""
@@ -435,5 +454,5 @@ class _Heard:
             self.bytes_up,
             question_bytes * self.n_replies,
             tuple(str(self.counts[part].share) for part in sorted(self.counts)),
-            dict(self.dropped),
+            self._not_counted(),
         )
