@@ -72,7 +72,7 @@ def clients_of(method) -> Clients:
     return enrol(method, PLAN, WORLD.profiles, KEYS, catalog=WORLD.catalog)
 
 
-def take_part(method, *, broadcast=None, clients=None, ledger=None):
+def take_part(method, *, broadcast=None, clients=None, ledger=None, **options):
     return participate(
         method,
         broadcast or broadcast_of(method),
@@ -80,6 +80,7 @@ def take_part(method, *, broadcast=None, clients=None, ledger=None):
         WORLD.shards,
         KEYS,
         ledger=ledger or Unmetered(),
+        **options,
     )
 
 
@@ -199,6 +200,64 @@ def test_privatize_sees_the_state_after_the_update():
     take_part(method)
     _, clients, _, _ = next(entry for entry in method.log if entry[0] == "privatize")
     assert clients.state["rounds"].tolist() == [1] * USERS
+
+
+# --- Clients that fail ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FailsFor(ToyFactors):
+    """Some clients fail, or say what is no number; a stack may be too large."""
+
+    failing: tuple[int, ...] = ()
+    nan: tuple[int, ...] = ()
+    most: int = USERS
+    stacks: list = field(default_factory=list, compare=False)
+
+    def local_update(self, broadcast, clients, shards, keys):
+        self.stacks.append(len(clients))
+        if np.isin(clients.numbers, self.failing).any() or len(clients) > self.most:
+            raise ArithmeticError(f"one of {clients.numbers.tolist()}")
+        state, updates = super().local_update(broadcast, clients, shards, keys)
+        updates.tree["b"][np.isin(clients.numbers, self.nan)] = np.nan
+        return state, updates
+
+
+@pytest.mark.parametrize("how", ["failing", "nan"])
+def test_who_fails_is_nothing_and_the_others_are_as_they_were_to_the_last_bit(how):
+    honest, before = ToyFactors(), clients_of(ToyFactors())
+    expected, everyones, _ = take_part(honest)
+    method, seen = FailsFor(**{how: (1, 4)}), []
+    after, reports, took_part = take_part(method, on_failure=seen.append)
+    assert took_part.all()
+    assert len(seen) == 2
+    others = np.setdiff1d(np.arange(USERS), [1, 4])
+    found, told = reports.tree.to_dense(), everyones.tree.to_dense()
+    for name in ("V", "b"):
+        np.testing.assert_array_equal(found[name][others], told[name][others])
+    np.testing.assert_array_equal(after.state["u"][others], expected.state["u"][others])
+    np.testing.assert_array_equal(after.state["u"][[1, 4]], before.state["u"][[1, 4]])
+    assert np.isfinite(reports.tree["b"]).all()
+    # Once whole, each alone, and whole again without those who fail.
+    assert method.stacks == [USERS, *[1] * USERS, USERS]
+
+
+def test_a_stack_that_is_too_large_is_answered_one_by_one():
+    """Nobody fails alone: nobody is left out, and whoever may look learns why."""
+    _, everyones, _ = take_part(ToyFactors())
+    seen = []
+    _, reports, _ = take_part(FailsFor(most=1), on_failure=seen.append)
+    assert len(seen) == 1
+    np.testing.assert_allclose(reports.tree["b"], everyones.tree["b"], rtol=1e-6)
+
+
+def test_if_all_fail_each_says_nothing_and_changes_nothing():
+    everyone, seen = tuple(range(USERS)), []
+    before = clients_of(ToyFactors())
+    method = FailsFor(failing=everyone)
+    after, reports, _ = take_part(method, on_failure=seen.append)
+    assert len(seen) == len(reports) == USERS
+    np.testing.assert_array_equal(after.state["u"], before.state["u"])
 
 
 # --- Methods that do not keep the shape ----------------------------------------------

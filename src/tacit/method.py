@@ -976,8 +976,9 @@ def participate(
 
     Once it has agreed, a real client must not fail, because its silence would depend on
     its history. It gives `on_failure`: an error is handed there, and the client sends
-    an empty update through the mechanism. A simulation leaves `on_failure` out and sees
-    the error.
+    an empty update through the mechanism. Of many clients only those who fail do: the
+    others say what they would have said. A simulation leaves `on_failure` out and sees
+    the error; so does a release on one machine, which then publishes nothing.
 
     `keys` are the clients' own; a round and a purpose are derived from them here, so no
     key serves two rounds.
@@ -1040,15 +1041,68 @@ def _guarded(
     keys: Keys,
     on_failure: Callable[[Exception], None],
 ) -> tuple[Tree, Reports]:
-    """The same; after any error an empty contribution, and the state from before."""
+    """The same; who fails contributes nothing, and keeps the state from before."""
     try:
-        with np.errstate(all="ignore"):  # an overflow fails `check_finite` just below
-            state, reports = _contribution(method, broadcast, clients, shards, keys)
-        _agreement(clients).reports[broadcast.phase].check(reports)
-        reports.check_finite()
+        return _checked(method, broadcast, clients, shards, keys)
     except Exception as error:
+        if len(clients) > 1:
+            return _around_failures(
+                method, broadcast, clients, shards, keys, on_failure
+            )
         on_failure(error)
         return clients.state, _nothing(method, broadcast, clients, shards, keys)
+
+
+def _around_failures(
+    method: Method,
+    broadcast: Broadcast,
+    clients: Clients,
+    shards: Shards,
+    keys: Keys,
+    on_failure: Callable[[Exception], None],
+) -> tuple[Tree, Reports]:
+    """The same for many, of whom some fail: nobody else's report is lost with theirs.
+
+    A sum then moves by the reports of those who fail, and by no more. Alone, everybody
+    is found out. How clients are stacked decides the last bits of what each computes;
+    so the others are computed in a stack as large as before, in which one of them
+    stands in for whoever fails, and their reports are as if nobody had.
+    """
+    errors: list[Exception] = []
+    alone: list[tuple[Tree, Reports]] = []
+    failed: list[int] = []
+    for row in range(len(clients)):
+        one = clients.take([row]), shards.take([row]), keys[[row]]
+        alone.append(_guarded(method, broadcast, *one, errors.append))
+        if len(errors) > len(failed):
+            failed.append(row)
+            on_failure(errors[-1])
+    rows = np.arange(len(clients))
+    working = np.setdiff1d(rows, failed)
+    states, said = zip(*alone, strict=True)
+    everyones = Tree.concatenate([one.tree for one in said])
+    if not len(working):
+        return clients.state, Reports(everyones)
+    rows[failed] = working[0]
+    some = clients.take(rows), shards.take(rows), keys[rows]
+    try:
+        state, reports = _checked(method, broadcast, *some)
+    except Exception as error:  # no user's own: together they need too much memory, say
+        on_failure(error)
+        return Tree.concatenate(states), Reports(everyones)
+    nothing = everyones.select(failed)
+    kept = state.replace_rows(failed, clients.state.select(failed))
+    return kept, Reports(reports.tree.replace_rows(failed, nothing))
+
+
+def _checked(
+    method: Method, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
+) -> tuple[Tree, Reports]:
+    """The clients' contribution; refuses one that is not finite or not as agreed."""
+    with np.errstate(all="ignore"):  # an overflow fails `check_finite` just below
+        state, reports = _contribution(method, broadcast, clients, shards, keys)
+    _agreement(clients).reports[broadcast.phase].check(reports)
+    reports.check_finite()
     return state, reports
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tacit.data.user_shares import key_numbers, share_of
 from tacit.documents import read_document
-from tacit.errors import BadRun, BadValue, Damaged, Refused
+from tacit.errors import BadData, BadRun, BadValue, Damaged, Refused
 from tacit.experiment.assemble import assemble
 from tacit.experiment.build_report import Finished, write_report
 from tacit.experiment.over_nodes import (
@@ -26,6 +26,7 @@ from tacit.experiment.over_nodes import (
 from tacit.experiment.saved_run import SavedRun, load
 from tacit.experiment.settings import read_experiment
 from tacit.experiment.training import train
+from tacit.methods.gram import Gram
 from tacit.runtime.federation import Reply
 from tacit.runtime.node import Node
 from tacit.runtime.simulate import Simulation
@@ -281,8 +282,100 @@ def test_groups_are_columns_of_the_users(tables):
         assert code == (int(user.split()[1]) % 3 == 0)
     missing = data.replace("open = 30", "other = 30")
     wrong = written(tables, data=missing, method=method)
-    with pytest.raises(BadValue, match="in none of the groups"):
+    with pytest.raises(BadData, match=r"'wish' has 'open'.* other, strict"):
         users_of(wrong, head_of(wrong), Share(1, SHARES))
+    (tables / "users.csv").write_text("who,wish\nsomebody else,open\n")
+    with pytest.raises(BadValue, match="in none of the groups"):
+        users_of(experiment, head, Share(1, SHARES))
+
+
+# --- What is known of users -----------------------------------------------------------
+
+PROFILED = """
+[method]
+name = "privrec"
+people = { age = 3 }
+items = ["kind"]
+precision = "float64"
+embedding = 2
+widths = [3]
+local_epochs = 1
+[privacy]
+mechanism = "central"
+channel = "secure_sum"
+noise_multiplier = 1.0
+delta = 1e-6
+[run]
+seed = 5
+rounds = 1
+[evaluate]
+metrics = ["ndcg@10"]
+"""
+AGES = """
+[data.table.users]
+path = "users.csv"
+user = "who"
+columns = ["age"]
+"""
+EACH_AGE = ("old", "young", "other")  # of all users of a share
+DECLARED = AGES + "[data.table.users.labels]\nage = %s\n"
+
+
+def aged(tables, place, labels='["young", "old", "other"]', method=PROFILED):
+    """An experiment on a node whose users all have one age: the others are others'."""
+    users = [f"user {i}" for i in range(N_USERS)]
+    rows = [(one, EACH_AGE[share_of(one, parts=SHARES)]) for one in users]
+    with (tables / "users.csv").open("w", newline="") as out:
+        csv.writer(out).writerows([("who", "age"), *rows])
+    kinds = [(f"item {i}", f"kind {i % 4}") for i in range(N_ITEMS)]
+    with (tables / "items.csv").open("w", newline="") as out:
+        csv.writer(out).writerows([("id", "kind"), *kinds])
+    data = DATA % "csv" + 'columns = ["kind"]\n'
+    data += DECLARED % labels if labels else AGES
+    return written(tables, data=data, method=method, name=f"{place}.toml")
+
+
+def test_labels_of_users_are_those_of_the_experiment_on_every_node(tables):
+    """Each node has users of one age, and all know the same three."""
+    experiment = aged(tables, "good")
+    head = head_of(experiment)
+    for part, age in enumerate(EACH_AGE):
+        users = users_of(experiment, head, Share(part, SHARES)).dataset.profiles
+        column = users.features["age"]
+        assert [*column.labels] == ["old", "other", "young"]
+        assert {column[row] for row in range(len(users))} == {age}
+    federation = gather_over(
+        experiment, prepared(experiment, tables), shares=SHARES
+    ).simulation
+    state, tally = federation.step(federation.start())
+    assert len(tally.answered) == SHARES
+    whole = assemble(experiment).simulation
+    alone = replace(whole, numbers=key_numbers(whole.profiles.ids))
+    expected, _ = alone.step(alone.start())
+    for name, value in expected.server.weights.items():
+        np.testing.assert_allclose(
+            state.server.weights[name], value, rtol=1e-9, atol=1e-9
+        )
+
+
+def test_labels_that_nodes_would_take_from_their_users_are_refused(tables):
+    """Before a node reads anything, and naming the setting."""
+    with pytest.raises(Refused, match=r"'age'.*data\.table\.users\.labels"):
+        head_of(aged(tables, "undeclared", labels=None))
+
+
+def test_labels_that_do_not_fit_are_refused_before_any_round(tables):
+    """A refusal in a round would depend on what a node's users have."""
+    few = aged(tables, "few", labels='["young", "old"]')
+    for refuse in (head_of, lambda one: prepare_node(one, Share(0, 3), tables / "few")):
+        with pytest.raises(BadValue, match="'age' has 2 labels, 3 were agreed on"):
+            refuse(few)
+    other = aged(tables, "other", labels='["young", "old", "ancient"]')
+    with pytest.raises(BadData, match="'age' has 'other'"):
+        prepare_node(other, Share(2, SHARES), tables / "other")
+    assert head_of(other).digest != head_of(aged(tables, "good")).digest
+    turned = aged(tables, "turned", labels='["old", "other", "young"]')
+    assert head_of(turned).digest == head_of(aged(tables, "good")).digest
 
 
 def test_a_built_in_world_over_nodes_is_the_run_of_tacit_train(tmp_path):
@@ -336,6 +429,25 @@ def test_a_release_tells_nothing_of_users(tables):
     assert reply.content is not None
 
 
+def test_the_operator_of_a_node_reads_in_its_log_who_failed(tables, monkeypatch):
+    """In a release nobody else is told; the log is readable by its owner alone."""
+    method = METHOD.replace("seed = 5", 'purpose = "release"')
+    experiment = written(tables, method=method)
+    nodes = prepared(experiment, tables)
+
+    def failing(*_):
+        raise ArithmeticError("of one user")
+
+    monkeypatch.setattr(Gram, "local_update", failing)
+    federation = gather_over(experiment, nodes, shares=SHARES).simulation
+    _, tally = federation.step(federation.start())
+    assert len(tally.answered) == SHARES
+    for folder in nodes.folders:
+        log = folder / "node.log"
+        assert "ArithmeticError: of one user" in log.read_text()
+        assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
 def test_all_files_of_a_node_are_its_owners_alone(tables):
     """Also those in a folder that others could enter before."""
     folder = tables / "node"
@@ -351,7 +463,8 @@ def test_a_store_that_is_gone_is_the_operators_to_decide(tables):
     experiment = written(tables, method=method)
     nodes = prepared(experiment, tables)
     [folder, *_] = nodes.folders
-    node_at(folder, "run", head=nodes.head).store.close()
+    federation = gather_over(experiment, nodes, shares=SHARES).simulation
+    federation.step(federation.start())
     (folder / nodes.head / "store.db").unlink()
     with pytest.raises(Refused, match="is gone"):
         node_at(folder, "run", head=nodes.head)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from runtime.machines import CASES, KEY, Case, Machines, Scripted
 
+from tacit import memory
 from tacit.documents import read_document
 from tacit.errors import Refused
 from tacit.method import Unmetered
@@ -126,10 +127,20 @@ def test_a_release_adds_up_the_same_whole_numbers(name, tmp_path):
     assert there.secrets.round != same.round
 
 
+def test_a_release_without_its_secrets_asks_nobody(tmp_path):
+    """Its noise would follow from a seed, and whoever knows that subtracts it."""
+    case = Case(WHOLE["popularity"], "secure_sum")
+    over = case.federation(tmp_path, is_release=True)
+    with pytest.raises(Refused, match="no secret to draw from"):
+        over.step(replace(over.start(), secrets=None))
+    assert [node.store.rounds("run") for node in over.nodes.nodes] == [[], [], []]
+
+
 def test_a_node_forgets_the_secret_of_its_answer(tmp_path):
     case = Case(WHOLE["gram"], "secure_sum")
     over = case.federation(tmp_path, is_release=True)
     [node, *_] = over.nodes.nodes
+    node.store.join("run", node.terms, node._enrolled)
     before = node.store.kept("run").secrets
     state, _ = over.step(over.start())
     after = node.store.kept("run").secrets
@@ -156,6 +167,7 @@ def test_a_missing_node_counts_as_nothing_and_the_divisor_stays(tmp_path):
     there, tally = over.step(over.start())
     assert_same(there.server.weights, here.server.weights)
     assert tally.answered == ("part 0 of 3", "part 2 of 3")
+    assert tally.dropped == {"part 1 of 3": "nobody answered for it"}
 
 
 class _Refusing(Unmetered):
@@ -172,7 +184,8 @@ def test_below_the_minimum_a_round_is_not_finished_and_can_be_played_again(tmp_p
     whole = COUNTED.federation(tmp_path)
     few = replace(whole, nodes=Machines(whole.nodes.nodes[:2]))
     state = few.start()
-    with pytest.raises(Refused, match=r"2 of 3 nodes answered and 3 must.*--resume"):
+    told = r"2 of 3 nodes answered and 3 must: nobody answered for part 2 of 3;.*--res"
+    with pytest.raises(Refused, match=told):
         few.step(state)
     state, _ = whole.step(state)  # two of the nodes send what they sent before
     alone = COUNTED.alone()
@@ -180,6 +193,24 @@ def test_below_the_minimum_a_round_is_not_finished_and_can_be_played_again(tmp_p
     assert_same(state.server.weights, expected.server.weights)
     for node in whole.nodes.nodes:
         assert node.store.kept("run").taken.max() == 1
+
+
+def test_who_is_late_and_who_is_not_there_are_both_named(tmp_path):
+    """Of a node that said nothing nobody knows the share; two parts are missing."""
+    over = replace(POPULAR.federation(tmp_path), min_nodes=1)
+    [node, *_] = over.nodes.nodes
+    late = Scripted([Reply("node 7", None, "is late")], Machines((node,)))
+    _, tally = replace(over, nodes=late).step(over.start())
+    absent = dict.fromkeys(["part 1 of 3", "part 2 of 3"], "nobody answered for it")
+    assert tally.dropped == {"node 7": "is late", **absent}
+    strict = replace(over, nodes=late, min_nodes=3)
+    told = "must: node 7 is late; nobody answered for part 1 of 3; nobody answered for"
+    with pytest.raises(Refused, match=told):
+        strict.step(over.start())
+    # One node and one share: the node is enough of a name.
+    one = Scripted([Reply("node 7", None, "is late")], Machines(over.nodes.nodes[:2]))
+    _, tally = replace(over, nodes=one).step(over.start())
+    assert tally.dropped == {"node 7": "is late"}
 
 
 # --- Answers that are not as agreed ---------------------------------------------------
@@ -485,8 +516,12 @@ def observed(state, tally):
     return {"nodes": [*tally.answered]}
 
 
-def test_a_run_goes_on_from_its_last_round_with_an_exact_ledger(tmp_path):
-    """The server dies in round 1, after the nodes have answered."""
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_run_goes_on_from_its_last_round_with_an_exact_ledger(every, tmp_path):
+    """The server dies in round 1, after the nodes have answered.
+
+    However rarely checkpoints were asked for: nodes answer round 0 no more.
+    """
     over = POPULAR.federation(tmp_path / "nodes")
     directory = RunDirectory(tmp_path / "run")
 
@@ -497,7 +532,7 @@ def test_a_run_goes_on_from_its_last_round_with_an_exact_ledger(tmp_path):
                 raise KeyboardInterrupt
             return replies
 
-    options = {"digest": "x", "observe": observed}
+    options = {"digest": "x", "observe": observed, "every": every}
     with directory.locked(), pytest.raises(KeyboardInterrupt):
         [*play(replace(over, nodes=Dying()), directory, **options)]
     assert read_document(directory.ledger)["rounds_begun"] == 2
@@ -547,10 +582,19 @@ def test_the_server_sees_bare_sums_and_is_promised_nothing(tmp_path):
     )
 
 
-def test_local_reports_keep_their_promise_against_everybody(tmp_path):
-    case = CASES["fmf_ldp"]
-    over, alone = case.federation(tmp_path), case.alone()
-    assert over.releases == alone.releases
+@pytest.mark.parametrize("name", ["fmf_ldp", "fmf_ldp, bits"])
+def test_local_reports_are_proven_as_far_as_nodes_follow_the_protocol(name, tmp_path):
+    """The node draws their noise, and a user of two partners would report twice."""
+    over, alone = CASES[name].federation(tmp_path), CASES[name].alone()
+    [found], [before] = over.releases, alone.releases
+    for place, cell in found.cells.items():
+        assert before.cells[place].assumes == "nothing"
+        assert cell == replace(before.cells[place], assumes=NODES_ASSUME)
+        assert cell.is_proven
+    for line in over.account.totals:
+        assert NODES_ASSUME in line.assumes
+    for said in ("follow the protocol", "no other code", "on one node"):
+        assert said in NODES_ASSUME
 
 
 def test_shuffling_at_the_server_hides_nothing_from_it(tmp_path):
@@ -577,6 +621,18 @@ def test_what_nodes_cannot_do_is_refused(tmp_path):
         ).federation(tmp_path)
     with pytest.raises(Refused, match="min_nodes=4"):
         COUNTED.federation(tmp_path / "more", min_nodes=4)
+
+
+def test_reports_that_do_not_fit_into_the_servers_memory_are_refused(
+    tmp_path, monkeypatch
+):
+    """Sums are few whoever takes part; of reports the server holds a whole round."""
+    monkeypatch.setattr(memory, "available", lambda: 4096)
+    assert COUNTED.federation(tmp_path / "sums").parts_of_users == 3
+    with pytest.raises(Refused, match=r"holds all reports.* 4\.0 KiB are free"):
+        CASES["fmf_ldp, shuffled"].federation(tmp_path / "reports")
+    monkeypatch.setattr(memory, "available", lambda: None)  # nobody says
+    CASES["fmf_ldp, shuffled"].federation(tmp_path / "unknown")
 
 
 def test_poisson_coins_do_not_depend_on_who_else_is_on_the_machine(tmp_path):

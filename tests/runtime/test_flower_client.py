@@ -85,6 +85,7 @@ def test_a_message_without_a_run_is_refused():
 def test_what_goes_wrong_is_told_in_one_sentence(tmp_path):
     """Whatever the error says: a text, or a digest of the users' events."""
     node = CASE.node(tmp_path, Share(0, 3), run="films")
+    node.store.join("films", node.terms, node._enrolled)
     world = mixed_world()
     turned = replace(world, shards=world.shards.take(np.arange(12, -1, -1)))
     other = replace(CASE, world=turned)

@@ -1,6 +1,6 @@
 """A node answers a round once; what it refuses depends on the question alone."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from tacit.runtime.node import Node
 from tacit.runtime.node_store import NodeStore
 from tacit.transport.channels import RoundContext, partial_slots
 from tacit.transport.codec import decode_partial, encode_broadcast
+from tacit.transport.exact_total import longest_sums
 from tacit.transport.node_answer import Kind, NodeAnswer, Share
 
 CASE = Case(FederatedPopularity(max_votes=4), "secure_sum")
@@ -94,6 +95,60 @@ def test_killed_before_the_answer_was_kept_it_computes_the_same(tmp_path, monkey
     assert node.store.kept("run").taken.max() == 1
 
 
+@dataclass(frozen=True)
+class FailsFor(FederatedPopularity):
+    """One user's client fails, in whatever company."""
+
+    failing: int = -1
+
+    def local_update(self, broadcast, clients, shards, keys):
+        if self.failing in clients.numbers:
+            raise ArithmeticError("of one user")
+        return super().local_update(broadcast, clients, shards, keys)
+
+
+def release_sum(place, *, failing=-1):
+    """The whole numbers that a node answers a release with, and what it told."""
+    privacy = CentralGaussian(1.0)
+    case = replace(
+        CASE, method=FailsFor(max_votes=20, privacy=privacy, failing=failing)
+    )
+    node, told = case.node(place, SHARE, is_release=True), []
+    node = replace(node, note=told.append)
+    broadcast, asked = question(case)
+    answer = NodeAnswer.decode(node.answer(asked))
+    mechanism = case.method.noise(broadcast, case.plan)
+    layout = node.agreement.reports[0]
+    context = RoundContext(layout, KEY, mechanism, is_partial=True)
+    found = decode_partial(broadcast, answer.messages[0], partial_slots(context))
+    return found.total, told, (mechanism, layout)
+
+
+def test_who_fails_in_a_release_takes_nobody_along(tmp_path):
+    """The sum moves by one user's limit at most, as the proven noise assumes.
+
+    Without that it would be the sum of none of the node's users.
+    """
+    whole, told, (mechanism, layout) = release_sum(tmp_path / "honest")
+    assert not told
+    failed, told, _ = release_sum(tmp_path / "failing", failing=1)
+    assert [type(error) for error in told] == [ArithmeticError]
+    moved = {name: value - failed[name] for name, value in whole.items()}
+    assert any(value.any() for value in moved.values())
+    assert any(value.any() for value in failed.values())
+    for length, limit in longest_sums(moved, mechanism, layout):
+        assert length <= limit
+
+
+def test_failures_do_not_fill_the_log(tmp_path):
+    node = CASE.node(tmp_path, SHARE)
+    told = []
+    node = replace(node, note=told.append)
+    for _ in range(100):
+        node._note(ValueError("again"))
+    assert len(told) == len(node.failures) == 16
+
+
 def refusal(node, asked):
     answer = NodeAnswer.decode(node.answer(asked))
     assert answer.kind is Kind.REFUSAL
@@ -148,6 +203,7 @@ def test_put_back_from_a_backup_it_answers_no_other_question(tmp_path):
 def test_a_run_goes_on_over_the_same_users_only(tmp_path):
     """The same noise over other data would show the difference."""
     node = CASE.node(tmp_path, SHARE)
+    node.answer(question(CASE)[1])
     rows = np.array([0, 2, 3, 4])
     world = CASE.world
     other = replace(
@@ -161,6 +217,24 @@ def test_a_run_goes_on_over_the_same_users_only(tmp_path):
     with pytest.raises(Refused, match="another share"):
         Node(node.simulation, Share(2, 3), node.store, "run")
     Node(other, SHARE, node.store, "another run")
+
+
+def test_a_run_counts_from_the_first_question_that_was_agreed_to(tmp_path):
+    """A message that names a run and asks nothing else spends nobody's budget."""
+    node = CASE.node(tmp_path, SHARE, run="named")
+    assert refusal(node, b"no question")
+    assert refusal(node, question(replace(CASE, rounds=7))[1])
+    assert node.store.n_runs == 0
+    _, asked = question(CASE)
+    first, second = (
+        Node(node.simulation, SHARE, node.store, name, most_runs=1)
+        for name in ("first", "second")
+    )
+    said = first.answer(asked)
+    with pytest.raises(Refused, match="trained on 1 times, and its operator allows 1"):
+        second.answer(asked)
+    assert first.answer(asked) == said
+    assert node.store.n_runs == 1
 
 
 def test_draws_are_addressed_by_user(tmp_path):

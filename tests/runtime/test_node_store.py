@@ -55,6 +55,40 @@ def test_state_and_counts_come_back(store, monkeypatch):
     assert found.secrets is None
 
 
+def test_an_answer_is_kept_in_pieces(store, monkeypatch):
+    """One of all reports may be longer than a row of SQLite can be."""
+    monkeypatch.setattr(node_store, "_PIECE", 1000)
+    longest = 1500  # as if that were SQLite's limit of 10⁹ bytes
+    store._file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
+    said = os.urandom(10 * longest)
+    for number in range(2):
+        store.begin("run", number, b"q")
+        assert store.keep("run", number, answer=said, kept=KEPT) == said
+        assert store.keep("run", number, answer=b"another", kept=KEPT) == said
+        assert store.asked("run", number).content == said
+    assert store.asked("run", 0).content is None
+    np.testing.assert_array_equal(store.kept("run").taken, KEPT.taken)
+
+
+def test_a_store_of_the_format_before_goes_on(tmp_path):
+    """Its last answer is in one row; it is sent again as it was."""
+    path = answered(tmp_path / "store.db")
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE answer SET content = ?", (b"as it was",))
+        file.execute("DELETE FROM array WHERE name = 'answer'")
+        file.execute("PRAGMA user_version = 2")
+    file.close()
+    store = NodeStore(path)
+    assert store.asked("run", 0).content == b"as it was"
+    store.begin("run", 1, b"q")
+    store.keep("run", 1, answer=b"next", kept=KEPT)
+    store.close()
+    again = NodeStore(path)
+    assert [again.asked("run", n).content for n in range(2)] == [None, b"next"]
+    assert again._file.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+    again.close()
+
+
 def test_a_question_is_noted_first_and_only_once(store):
     assert store.asked("run", 0) is None
     assert store.last_round("run") == -1
@@ -110,6 +144,32 @@ def test_a_run_keeps_its_terms(store):
         store.join("run", "other terms", lambda: KEPT)
     store.join("again", "other terms", lambda: KEPT)
     assert store.n_runs == 2
+
+
+def test_of_two_runs_that_begin_at_once_as_many_begin_as_may(tmp_path):
+    """Both processes have looked before either has begun; one run is allowed."""
+    path = tmp_path / "store.db"
+    one, two = NodeStore(path), NodeStore(path)
+
+    def meanwhile():  # the other process begins between our look and our change
+        two.check_run = look
+        one.join("first", "terms", lambda: KEPT, most_runs=1)
+
+    look = two.check_run
+
+    def looked(*given, **options):
+        look(*given, **options)
+        meanwhile()
+
+    two.check_run = looked
+    with pytest.raises(Refused, match="trained on 1 times, and its operator allows 1"):
+        two.join("second", "terms", lambda: KEPT, most_runs=1)
+    assert one.n_runs == 1
+    two.join("first", "terms", lambda: pytest.fail("enrolled twice"), most_runs=1)
+    one.close()
+    two.close()
+    path.unlink()  # what was refused is no run that was given up
+    assert NodeStore(path, is_restored=True).n_runs == 1
 
 
 def test_a_secret_that_went_is_not_in_the_file(tmp_path):

@@ -6,10 +6,11 @@
     gather_over(nodes, …)          the server's side, for `training.train`
 
 A table of events is read line by line, and only lines of the node's own users are kept:
-no machine ever holds all users. That asks for three declared facts: the items, in a
-table of their own; how many users there are; and that everyone trains, or is held out
-by a coin that follows from the user's id. Data sets that come with Tacit are small:
-every node reads them whole and keeps its share, and such a run equals `tacit train`.
+no machine ever holds all users. That asks for declared facts: the items, in a table of
+their own; how many users there are; that everyone trains, or is held out by a coin that
+follows from the user's id; and the labels of what is known of users. Data sets that
+come with Tacit are small: every node reads them whole and keeps its share, and such a
+run equals `tacit train`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from tacit.data.digest import content_digest
 from tacit.data.features import Category
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
+from tacit.data.sources.listed_tables import UsersTable
 from tacit.data.splits import everyone_trains
 from tacit.data.strings import Strings
 from tacit.data.text_vectors import Progress, with_text_vectors
@@ -47,6 +50,7 @@ from tacit.models.sentence_encoder import MiniLm
 from tacit.plans import Plan
 from tacit.runtime.federation import Federation, Nodes
 from tacit.runtime.node import Node
+from tacit.runtime.node_log import note_failure
 from tacit.runtime.node_store import NodeStore
 from tacit.runtime.simulate import Simulation
 from tacit.transport.node_answer import Share
@@ -101,6 +105,8 @@ def head_of(experiment: Experiment) -> Head:
     _refuse_undeclared(experiment)
     nobody = _without_users(experiment)
     plan, method = _planned(experiment)
+    # Labels that the method does not expect are refused here, not in a round.
+    method.enrol(nobody.profiles, Key.from_seed(0).each(np.zeros(0, np.int64)))
     return Head(method, plan, nobody.catalog, nobody, purpose, selected)
 
 
@@ -114,7 +120,12 @@ def _selected(experiment: Experiment) -> dict[str, Any]:
     # Without a split nothing is drawn from a seed.
     seed = None if experiment.data.split == "none" else experiment.split_seed
     groups = experiment.privacy.groups
-    return found | {"metadata_vectors": vectors, "seed": seed, "groups": groups}
+    found |= {"metadata_vectors": vectors, "seed": seed, "groups": groups}
+    users = None if experiment.table is None else experiment.table.users
+    if users is None or not users.labels:
+        return found
+    labels = {name: sorted(one) for name, one in users.labels.items()}
+    return found | {"labels of users": labels}
 
 
 def _shared(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,8 +154,32 @@ def _without_users(experiment: Experiment) -> Dataset:
         n_items=len(catalog),
     )
     name = table.path.name.split(".")[0]
-    nobody = Profiles(Strings.of([]))
+    known = {} if table.users is None else _labelled(experiment, table.users).nobody()
+    nobody = Profiles(Strings.of([]), known)
     return _described(experiment, Dataset(name, log, catalog, nobody, listed=catalog))
+
+
+def _labelled(experiment: Experiment, users: UsersTable) -> UsersTable:
+    """The table of users with all labels that are declared, wherever they are."""
+    groups, sizes = experiment.privacy.groups, experiment.data.population
+    labels = {**(users.labels or {})}
+    if isinstance(sizes, Mapping) and groups in users.columns:
+        labels.setdefault(str(groups), tuple(sizes))
+    return replace(users, labels=labels)
+
+
+def _undeclared_labels(experiment: Experiment, users: UsersTable) -> list[str]:
+    """What to do about columns whose labels a node would take from its own users.
+
+    Two nodes would have other labels, and one network cannot read both.
+    """
+    known = _labelled(experiment, users).labels or {}
+    return [
+        f"declare the labels of {name!r}: [data.table.users.labels] {name} = [...], or "
+        "leave the column out"
+        for name in users.columns
+        if name not in known
+    ]
 
 
 def _described(experiment: Experiment, dataset: Dataset) -> Dataset:
@@ -168,6 +203,8 @@ def _refuse_undeclared(experiment: Experiment) -> None:
         problems.append(f"set data.split to one of {', '.join(_HELD_OUT)}")
     elif data.split == "new-users" and max(data.validation, data.test) >= 1:
         problems.append("give data.validation and data.test as fractions below 1")
+    if table.users is not None:
+        problems += _undeclared_labels(experiment, table.users)
     if isinstance(privacy.groups, Mapping):
         problems.append("name a column of the users as privacy.groups")
     named = {
@@ -221,6 +258,8 @@ def users_of(
     if experiment.table is None:
         return _of_all(experiment, share)
     table = experiment.table
+    if table.users is not None:
+        table = replace(table, users=_labelled(experiment, table.users))
 
     def is_here(user: str) -> bool:
         return own or share_of(user, parts=share.parts) == share.part
@@ -405,7 +444,6 @@ def node_at(folder: Path, run: str, *, head: str) -> Node:
     experiment = check_experiment(facts["experiment"], str(place.settings))
     store = NodeStore(place.store)
     try:
-        _refuse_more_runs(store, run, facts["most_runs"])
         return Node(
             _simulation(
                 experiment,
@@ -416,19 +454,12 @@ def node_at(folder: Path, run: str, *, head: str) -> Node:
             Share(facts["part"], facts["parts"]),
             store,
             run,
+            most_runs=facts["most_runs"],
+            note=partial(note_failure, folder),
         )
     except BaseException:
         store.close()
         raise
-
-
-def _refuse_more_runs(store: NodeStore, run: str, most: int | None) -> None:
-    if most is None or store.has(run) or store.n_runs < most:
-        return
-    raise Refused(
-        f"this node's users were trained on {store.n_runs} times, and its operator "
-        f"allows {most}; each run spends their budget again: allow another with --runs"
-    )
 
 
 def _simulation(

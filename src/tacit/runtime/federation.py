@@ -28,7 +28,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tacit import check
+from tacit import check, memory
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
@@ -59,12 +59,12 @@ from tacit.transport.codec import (
 )
 from tacit.transport.exact_total import longest_sums
 from tacit.transport.messages import Broadcast, PartialSum, Reports
-from tacit.transport.node_answer import Kind, NodeAnswer, answer_size
+from tacit.transport.node_answer import Kind, NodeAnswer, Share, answer_size
 from tacit.tree import Tree
 
 NODES_ASSUME = (
-    "operators of nodes follow the protocol and hold their users' histories; every "
-    "user is on one node"
+    "operators of nodes follow the protocol and hold their users' histories; the "
+    "server brings no other code to nodes; every user is on one node"
 )
 _MOST_WHOLE = 2**53  # in the sum of a node; a thousand of them stay below 2⁶³
 _BARE = (
@@ -99,7 +99,8 @@ class NodeTally(Tally):
     """The counts of a round over nodes, and what became of each of them."""
 
     answered: tuple[str, ...] = ()  # the shares that counted
-    dropped: Mapping[str, str] = field(default_factory=dict)  # node: why it did not
+    # Why a node did not count, or that nobody answered for a share: by its name.
+    dropped: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +157,26 @@ class Federation(Simulation):
                 "the number of shares"
             )
         super().__post_init__()
+        self._refuse_too_many_reports()
+
+    def _refuse_too_many_reports(self) -> None:
+        """Refuse rounds whose reports do not fit into the memory of the server.
+
+        Of sums it holds one per node; of reports all that come in a round.
+        """
+        if self.plan.channel == "secure_sum":
+            return
+        layouts = self.method.agreement(self.plan, self.catalog).reports
+        one, n = max(layout.stored_bytes for layout in layouts), self.plan.cohort_size
+        needed, free = one * n, memory.available()
+        if free is not None and needed > free:
+            raise Refused(
+                f"channel '{self.plan.channel}': the server holds all reports of a "
+                f"round, {n:,.0f} of {memory.in_words(one)}, which are "
+                f"{memory.in_words(needed)}, and {memory.in_words(free)} are free; ask "
+                "fewer users in a round, or use channel = 'secure_sum', over which "
+                "nodes send sums"
+            )
 
     def before_any_round(self, server: Server) -> State:
         """The state of a server; it has no clients and never sees one."""
@@ -168,6 +189,7 @@ class Federation(Simulation):
 
     def step(self, state: State) -> tuple[State, Tally]:
         """The state after one more round, asked of the nodes."""
+        self.refuse_without_secrets(state)
         broadcast, context = open_round(self.method, state, self.key)
         question = encode_broadcast(broadcast)
         heard = _Heard(self, broadcast, context, state.stores)
@@ -183,6 +205,11 @@ class Federation(Simulation):
         stores = {**state.stores, **heard.stores}
         changed = replace(state, server=after, secrets=secrets, stores=stores)
         return changed, heard.tally(len(question))
+
+    @property
+    def keeps_every_round(self) -> bool:
+        """Always: nodes keep their last answer alone, and refuse earlier rounds."""
+        return True
 
     def most_participations(self, state: State) -> int:
         """The most rounds that any user can have joined after the next one.
@@ -207,19 +234,25 @@ def seen_by_server(release: Release) -> Release:
     server that colludes, and sees every report, is proven for one that sees the sums;
     and nothing else is: the sum over a single user is that user's report. Readers of
     the model, other nodes' operators among them, see what they see anywhere.
+
+    Every guarantee assumes something of nodes, local ones too: a node draws the noise
+    of its users' reports, and who is on two nodes reports twice.
     """
-    cells = {**release.cells}
+    cells = {name: _assuming_nodes(cell) for name, cell in release.cells.items()}
     for unit in Unit:
         bare = cells[unit, View.COLLUSION]
         if bare.standing is Standing.NONE:
             bare = Cell.none(_BARE)
         cells[unit, View.SERVER] = cells[unit, View.COLLUSION] = bare
-        public = cells[unit, View.RELEASE]
-        if public.is_proven and not public.is_local:
-            known = "" if public.assumes == "nothing" else f"{public.assumes}; "
-            assumed = replace(public, assumes=f"{known}{NODES_ASSUME}")
-            cells[unit, View.RELEASE] = assumed
     return replace(release, cells=cells)
+
+
+def _assuming_nodes(cell: Cell) -> Cell:
+    """The same guarantee, where somebody else's machines stand for users' devices."""
+    if cell.standing is Standing.NONE:
+        return cell
+    known = "" if cell.assumes == "nothing" else f"{cell.assumes}; "
+    return replace(cell, assumes=f"{known}{NODES_ASSUME}")
 
 
 class _Heard:
@@ -239,6 +272,7 @@ class _Heard:
         self.reports: dict[int, list[Reports]] = {}
         self.counts: dict[int, NodeAnswer] = {}
         self.dropped: dict[str, str] = {}
+        self.placed: dict[str, int] = {}  # the share that a node says it holds
         self.bytes_up = self.n_replies = 0
         self.is_summed = run.plan.channel == "secure_sum"
         self.left = run.plan.population  # of reports, whichever node they come from
@@ -281,7 +315,7 @@ class _Heard:
                 f"holds {answer.share}; the users are divided into "
                 f"{self.run.parts_of_users}"
             )
-        part = answer.share.part
+        part = self.placed[node] = answer.share.part
         if answer.kind is Kind.REFUSAL:
             raise Refused(f"refused: {answer.reason}")
         self._refuse_other_purpose(answer)
@@ -376,13 +410,30 @@ class _Heard:
         wanted = self.run.min_nodes or self.run.parts_of_users
         if len(self.counts) >= wanted:
             return
-        told = "; ".join(f"{node} {why}" for node, why in self.dropped.items())
+        told = [f"{node} {why}" for node, why in self.dropped.items()]
+        told += [f"nobody answered for {share}" for share in self._absent()]
         raise Refused(
             f"round {self.broadcast.round}: {len(self.counts)} of "
-            f"{self.run.parts_of_users} nodes answered and {wanted} must"
-            f"{': ' + told if told else ''}; continue the run with --resume when they "
-            "are back, or lower --min-nodes"
+            f"{self.run.parts_of_users} nodes answered and {wanted} must: "
+            f"{'; '.join(told)}; continue the run with --resume when they are back, or "
+            "lower --min-nodes"
         )
+
+    def _absent(self) -> list[Share]:
+        """The shares that are named in no answer that could be read."""
+        parts = self.run.parts_of_users
+        heard = {*self.counts, *self.placed.values()}
+        return [Share(part, parts) for part in range(parts) if part not in heard]
+
+    def _not_counted(self) -> dict[str, str]:
+        """Every node or share that does not count, and why.
+
+        A share is named if there are more of them than nodes that did not say which
+        one they hold: its node was not there to be asked.
+        """
+        absent, silent = self._absent(), self.dropped.keys() - self.placed.keys()
+        named = absent if len(absent) > len(silent) else []
+        return {**self.dropped, **{str(one): "nobody answered for it" for one in named}}
 
     def delivery(self) -> Delivery:
         """What the channel hands to the method; the noise is added in here, once."""
@@ -403,5 +454,5 @@ class _Heard:
             self.bytes_up,
             question_bytes * self.n_replies,
             tuple(str(self.counts[part].share) for part in sorted(self.counts)),
-            dict(self.dropped),
+            self._not_counted(),
         )

@@ -9,14 +9,14 @@ else is on the machine changes nothing. Over `secure_sum` the node answers with 
 of its users' reports, each bounded, and adds no noise: whoever adds up the nodes does
 that once. Over `direct` and `shuffle` it answers with the reports.
 
-A refusal depends on the question alone, never on a history.
+A refusal depends on the question alone, never on a history. In a release a user whose
+computation fails contributes nothing, and the node's operator alone is told why.
 """
 
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -33,7 +33,11 @@ from tacit.transport.codec import decode_broadcast, encode_partial, encode_stack
 from tacit.transport.messages import Broadcast, PartialSum
 from tacit.transport.node_answer import Kind, NodeAnswer, Share
 
-_FAILURES = 16  # the last ones, for the operator; errors must not fill the memory
+_FAILURES = 16  # the first ones of an answer are told; they must not fill a disk
+
+
+def _untold(error: Exception) -> None:
+    """Nobody is told of a failure."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +45,22 @@ class Node:
     """A share of the users in one run; all others are absent from its simulation.
 
     `run` names the run in the store. A run that is begun again needs another name:
-    under the old one its rounds have been answered.
+    under the old one its rounds have been answered. It counts as one of `most_runs`
+    from the first question on that its users agreed to. `note` tells the operator of
+    the node of users whose computation failed in a release.
     """
 
     simulation: Simulation
     share: Share
     store: NodeStore
     run: str
-    failures: deque[str] = field(default_factory=lambda: deque(maxlen=_FAILURES))
+    most_runs: int | None = None  # that its operator allows; None: any number
+    note: Callable[[Exception], None] = _untold
+    failures: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         refuse_channel(self.simulation.plan.channel)
-        self.store.join(self.run, self.terms, self._enrolled)
+        self.store.check_run(self.run, self.terms, most_runs=self.most_runs)
 
     def answer(self, question: bytes) -> bytes:
         """The answer to a broadcast; asked the same again, the same bytes."""
@@ -61,6 +69,7 @@ class Node:
         except (BadMessage, Refused) as error:
             refusal = NodeAnswer.refusal(self.share, str(error), store=self._store)
             return refusal.encode()
+        self.store.join(self.run, self.terms, self._enrolled, most_runs=self.most_runs)
         asked = self.store.asked(self.run, broadcast.round)
         if asked is not None and asked.content is not None:
             return asked.content
@@ -197,7 +206,9 @@ class Node:
         return Kept(cohort.after().state, cohort.taken, cohort.spent, secrets)
 
     def _note(self, error: Exception) -> None:
-        self.failures.append(f"{type(error).__name__}: {error}")
+        if len(self.failures) < _FAILURES:
+            self.failures.append(f"{type(error).__name__}: {error}")
+            self.note(error)
 
 
 def refuse_channel(name: str) -> None:

@@ -1,8 +1,8 @@
 """What a node keeps on its disk: its users' private state, their counts, its answers.
 
     run      the terms of each run: agreement, share and data; secrets of a release
-    array    private state and counts after the last round, in pieces
-    answer   which question each round was asked, and what was answered
+    array    private state and counts after the last round and its answer, in pieces
+    answer   which question each round was asked, and whether it was answered
 
 A round has two transactions. The first notes the question, before any history is read;
 the second keeps state, counts and answer together, before anything is sent. Killed in
@@ -41,9 +41,11 @@ from tacit.runtime.checkpoint import parts_of, tree_of
 from tacit.runtime.secrets import Secrets
 from tacit.tree import Array, Tree
 
-FORMAT = 2  # raised whenever the tables or the names of arrays change
+FORMAT = 3  # raised whenever the tables or the names of arrays change
+_READ = (0, 2, FORMAT)  # 2 has an answer in one row; it is read, and written as 3
 _PIECE = 2**26  # bytes of an array in one row; SQLite has a limit of 10⁹
-_STATE, _TAKEN, _SPENT = "state/", "taken", "spent"
+_STATE, _TAKEN, _SPENT, _ANSWER = "state/", "taken", "spent", "answer"
+_IN_PIECES = b""  # in place of an answer, where it is kept as pieces
 _ANCHORS = "nodes"  # the folder of stores' anchors
 _TABLES = (
     "CREATE TABLE own (id TEXT NOT NULL, mark TEXT NOT NULL) STRICT",
@@ -113,7 +115,7 @@ class NodeStore:
         self._file.execute("PRAGMA synchronous = FULL")
         self._file.execute("PRAGMA secure_delete = ON")  # a secret that went is gone
         [found] = self._file.execute("PRAGMA user_version").fetchone()
-        if found not in (0, FORMAT):
+        if found not in _READ:
             raise BadRun(
                 f"{self.path} has format {found}, this program reads {FORMAT}: finish "
                 "the run with the version that began it, or give another file"
@@ -129,6 +131,8 @@ class NodeStore:
                 self._replace(others)
             else:
                 self._refuse_copy(others)
+            if found != FORMAT:
+                self._file.execute(f"PRAGMA user_version = {FORMAT}")
         self._settle()
         if is_restored:
             for anchor, _ in others:
@@ -144,22 +148,43 @@ class NodeStore:
         """32 random digits of this file, which no other store has."""
         return self._own()[0]
 
-    def join(self, run: str, terms: str, enrol: Callable[[], Kept]) -> None:
+    def join(
+        self,
+        run: str,
+        terms: str,
+        enrol: Callable[[], Kept],
+        *,
+        most_runs: int | None = None,
+    ) -> None:
         """Begin a run under these terms; one that was begun stays as it is.
 
-        `enrol` gives what users begin with, which is drawn for everyone: once.
+        `enrol` gives what users begin with, which is drawn for everyone: once. Of
+        processes that begin runs at the same time, `most_runs` at most succeed.
         """
-        if not self.has(run):
-            with self._changing(run):
-                if not self.has(run):  # another process may have been quicker
-                    self._file.execute(
-                        "INSERT INTO run (name, terms, round) VALUES (?, ?, -1)",
-                        (run, terms),
-                    )
-                    self._write(run, enrol())
-        began, is_over = self._file.execute(
+
+        def check() -> None:  # another process may have been quicker
+            self.check_run(run, terms, most_runs=most_runs)
+
+        check()
+        if self.has(run):
+            return
+        with self._changing(run, check=check):
+            if not self.has(run):
+                self._file.execute(
+                    "INSERT INTO run (name, terms, round) VALUES (?, ?, -1)",
+                    (run, terms),
+                )
+                self._write(run, enrol())
+
+    def check_run(self, run: str, terms: str, *, most_runs: int | None = None) -> None:
+        """Refuse a run that may not be begun here, or cannot go on; begins none."""
+        found = self._file.execute(
             "SELECT terms, is_over FROM run WHERE name = ?", (run,)
         ).fetchone()
+        if found is None:
+            self._refuse_more_runs(most_runs)
+            return
+        began, is_over = found
         if is_over:
             raise Refused(
                 f"run '{run}' is over on this node: {self.path} was put back from a "
@@ -171,6 +196,15 @@ class NodeStore:
                 f"another plan: {began} then, {terms} now; restore the data, or "
                 "give the run another name"
             )
+
+    def _refuse_more_runs(self, most: int | None) -> None:
+        if most is None or self.n_runs < most:
+            return
+        raise Refused(
+            f"this node's users were trained on {self.n_runs} times, and its operator "
+            f"allows {most}; each run spends their budget again: allow another with "
+            "--runs"
+        )
 
     def has(self, run: str) -> bool:
         """Whether the run was begun here."""
@@ -186,7 +220,8 @@ class NodeStore:
     def last_round(self, run: str) -> int:
         """The last round that was answered; -1: none was."""
         found = self._file.execute("SELECT round FROM run WHERE name = ?", (run,))
-        return int(found.fetchone()[0])
+        row = found.fetchone()
+        return -1 if row is None else int(row[0])
 
     def rounds(self, run: str) -> list[int]:
         """The rounds in which this node was asked, answered or not."""
@@ -213,7 +248,12 @@ class NodeStore:
             "SELECT asked, content FROM answer WHERE run = ? AND round = ?",
             (run, round),
         ).fetchone()
-        return None if row is None else Asked(*row)
+        if row is None:
+            return None
+        digest, content = row
+        if content == _IN_PIECES:
+            content = self._whole(run, _ANSWER)
+        return Asked(digest, content)
 
     def begin(self, run: str, round: int, question: bytes) -> None:
         """Note on the disk what a round asks, before any history is read."""
@@ -244,8 +284,9 @@ class NodeStore:
             )
             self._file.execute(
                 "UPDATE answer SET content = ? WHERE run = ? AND round = ?",
-                (answer, run, round),
+                (_IN_PIECES, run, round),
             )
+            self._write_pieces(run, _ANSWER, answer)
             self._file.execute("UPDATE run SET round = ? WHERE name = ?", (round, run))
             return answer
 
@@ -261,7 +302,6 @@ class NodeStore:
             )
         for table in _TABLES:
             self._file.execute(table)
-        self._file.execute(f"PRAGMA user_version = {FORMAT}")
         self._file.execute("INSERT INTO own VALUES ('', '')")
         self._replace(others)
 
@@ -301,10 +341,17 @@ class NodeStore:
         return marks
 
     @contextlib.contextmanager
-    def _changing(self, run: str) -> Iterator[None]:
-        """A change that the anchor knows of too, on the disk when this ends."""
+    def _changing(
+        self, run: str, *, check: Callable[[], None] | None = None
+    ) -> Iterator[None]:
+        """A change that the anchor knows of too, on the disk when this ends.
+
+        `check` may refuse it, once nobody else can change the file.
+        """
         with self._transaction():
             marks = self._refuse_copy()
+            if check is not None:
+                check()
             own, mark = self._own()
             following = system_secrets.token_hex(16)
             names = tuple(sorted({*marks.names, run}))
@@ -347,10 +394,7 @@ class NodeStore:
         arrays |= {_TAKEN: kept.taken, _SPENT: kept.spent}
         self._file.execute("DELETE FROM array WHERE run = ?", (run,))
         for name, value in arrays.items():
-            content = save({"": np.asarray(value, order="C")})
-            for piece, start in enumerate(range(0, len(content), _PIECE)):
-                row = (run, name, piece, content[start : start + _PIECE])
-                self._file.execute("INSERT INTO array VALUES (?, ?, ?, ?)", row)
+            self._write_pieces(run, name, save({"": np.asarray(value, order="C")}))
         secrets = kept.secrets
         # The secret of a round is overwritten in the step that keeps its answer.
         self._file.execute(
@@ -358,14 +402,25 @@ class NodeStore:
             (None, None, run) if secrets is None else (secrets.run, secrets.round, run),
         )
 
+    def _write_pieces(self, run: str, name: str, content: bytes) -> None:
+        for piece, start in enumerate(range(0, len(content), _PIECE)):
+            row = (run, name, piece, content[start : start + _PIECE])
+            self._file.execute("INSERT INTO array VALUES (?, ?, ?, ?)", row)
+
     def _arrays(self, run: str) -> dict[str, Array]:
-        pieces: dict[str, list[bytes]] = {}
-        rows = self._file.execute(
-            "SELECT name, content FROM array WHERE run = ? ORDER BY name, piece", (run,)
+        names = self._file.execute(
+            "SELECT DISTINCT name FROM array WHERE run = ? AND name != ?",
+            (run, _ANSWER),
         )
-        for name, content in rows:
-            pieces.setdefault(name, []).append(content)
-        return {name: load(b"".join(parts))[""] for name, parts in pieces.items()}
+        return {name: load(self._whole(run, name))[""] for (name,) in [*names]}
+
+    def _whole(self, run: str, name: str) -> bytes:
+        """What was written in pieces."""
+        pieces = self._file.execute(
+            "SELECT content FROM array WHERE run = ? AND name = ? ORDER BY piece",
+            (run, name),
+        )
+        return b"".join(content for (content,) in pieces)
 
 
 def digest_of(question: bytes) -> bytes:

@@ -180,14 +180,16 @@ def play(
 
     `digest` names the experiment: files of another one are refused. `observe` says what
     to log of a round. Checkpoints are written every `every` rounds and after the last;
-    in a release before the first and after each, because they hold the secrets of the
-    next round. The caller holds `directory.locked()`.
+    over nodes after each, because nodes answer no earlier round again; and in a release
+    before the first and after each, because they hold the secrets of the next round.
+    The caller holds `directory.locked()`.
     """
     check.count(every=every)
+    if simulation.keeps_every_round:
+        every = 1
     state = _resumed(simulation, directory, digest)
     if state.secrets is not None:  # on the disk before anything is drawn from them
         save_checkpoint(directory.checkpoint, state, digest=digest)
-        every = 1
     spending = Spending(simulation, directory.ledger, digest)
     _drop_lines_after(directory, state.server.round)
     while not simulation.method.is_over(state.server):

@@ -121,12 +121,16 @@ class Simulation:
     def step(self, state: State) -> tuple[State, Tally]:
         """The state and the counts after one more round."""
         self.refuse_both_operators()
+        self.refuse_without_secrets(state)
+        return play_round(self.method, state, self.population, self.key)
+
+    def refuse_without_secrets(self, state: State) -> None:
+        """Refuse a round of a release that could only draw from a seed."""
         if self.is_release and state.secrets is None:
             raise Refused(
                 f"round {state.server.round} of a release has no secret to draw from; "
                 "its checkpoint is not one of a release: begin again, elsewhere"
             )
-        return play_round(self.method, state, self.population, self.key)
 
     def refuse_both_operators(self) -> None:
         """Refuse to play two real aggregators in one process."""
@@ -142,6 +146,11 @@ class Simulation:
         while not self.method.is_over(state.server):
             state, tally = self.step(state)
             yield state, tally
+
+    @property
+    def keeps_every_round(self) -> bool:
+        """Whether a run can go on from the state after its last round only."""
+        return self.is_release  # the secret of a round is gone with its result
 
     @cached_property
     def account(self) -> Account:

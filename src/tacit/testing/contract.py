@@ -243,9 +243,25 @@ class MethodContract(ABC):
             round_.ask(rows)
         after, reports, took_part = round_.ask(rows, on_failure=seen.append)
         assert took_part.all()
-        assert [type(error) for error in seen] == [_Failure]
+        assert [type(error) for error in seen] == [_Failure] * len(rows)
         round_.layout.check(reports)
         _assert_equal_trees(after.state, round_.clients.state.select(rows))
+
+    def test_a_client_that_fails_takes_no_other_report_along(self) -> None:
+        """A sum moves by one report at most; the others are as if nobody had failed."""
+        round_, rows, seen = self._round(), np.arange(4), list[Exception]()
+        expected, honest, _ = round_.ask(rows)
+        failing = cast(Method, _Failing(self.method(), number=2))
+        round_ = replace(round_, method=failing)
+        after, reports, took_part = round_.ask(rows, on_failure=seen.append)
+        assert took_part.all()
+        assert [type(error) for error in seen] == [_Failure]
+        others = np.array([0, 1, 3])
+        _assert_close(reports.tree.select(others), honest.tree.select(others))
+        _assert_close(after.state.select(others), expected.state.select(others))
+        _, alone, _ = round_.ask(np.array([2]), on_failure=seen.append)
+        _assert_close(reports.tree.select([2]), alone.tree)
+        _assert_equal_trees(after.state.select([2]), round_.clients.state.select([2]))
 
     def test_a_client_can_say_nothing_without_its_history(self) -> None:
         """What it then says is as large as any report, and finite.
@@ -565,16 +581,20 @@ class _Failure(Exception):
 
 
 class _Failing:
-    """A method whose clients fail; everything else is the method's own."""
+    """A method whose clients fail, or one of them; all else is the method's own."""
 
-    def __init__(self, method: Method) -> None:
-        self._method = method
+    def __init__(self, method: Method, *, number: int | None = None) -> None:
+        self._method, self._number = method, number
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._method, name)
 
-    def local_update(self, *_: object) -> tuple[Tree, Updates]:
-        raise _Failure
+    def local_update(
+        self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
+    ) -> tuple[Tree, Updates]:
+        if self._number is None or self._number in clients.numbers:
+            raise _Failure
+        return self._method.local_update(broadcast, clients, shards, keys)
 
 
 class _NeverAsked:

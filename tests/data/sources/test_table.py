@@ -15,6 +15,7 @@ from tacit.data.dataset import Dataset
 from tacit.data.parsing import csv_rows, timestamps
 from tacit.data.sources.listed_tables import ItemsTable, UsersTable
 from tacit.data.sources.table import EventsTable
+from tacit.data.strings import Strings
 from tacit.errors import BadData, BadValue, MissingData
 
 SHOP = """who,what,when,how much,name,kind
@@ -472,6 +473,39 @@ def test_users_may_have_a_table(tmp_path):
     after = shop.load(cache=tmp_path / "cache")
     assert before.profiles.features["plan"][1] == "free"
     assert after.profiles.features["plan"][1] == "paid"
+
+
+def test_labels_of_users_may_be_declared(tmp_path):
+    """They are sorted as those that occur are, and a value must be one of them."""
+    (tmp_path / "users.csv").write_text("id,plan\nbob,free\nzoe,paid\n")
+    known = UsersTable(tmp_path / "users.csv", "id", columns=("plan",))
+    labels = {"plan": ("trial", "paid", "free")}
+    found = replace(known, labels=labels).parse(Strings.of(["bob", "ann"]))["plan"]
+    assert [*found.labels] == ["free", "paid", "trial"]
+    assert found.codes.tolist() == [0, -1]
+    assert len(replace(known, labels=labels).nobody()["plan"]) == 0
+    with pytest.raises(BadData, match="'plan' has 'free', and its labels are paid"):
+        replace(known, labels={"plan": ("paid",)}).parse(Strings.of(["bob"]))
+    with pytest.raises(BadValue, match="labels='plam'"):
+        replace(known, labels={"plam": ("paid",)})
+    for wrong in ((), ("",), ("paid", "paid")):
+        with pytest.raises(BadValue, match="labels of 'plan' must be"):
+            replace(known, labels={"plan": wrong})
+
+
+def test_what_is_known_of_other_users_is_not_kept(tmp_path):
+    """Whoever is not asked for may be listed twice: nobody remembers the first time."""
+    (tmp_path / "users.csv").write_text("id,plan\nzoe,free\nbob,free\nzoe,paid\n")
+    known = UsersTable(tmp_path / "users.csv", "id", columns=("plan",))
+    ids = Strings.of(["bob"])
+    found = known.parse(ids, keep=lambda user: user == "bob")
+    assert found["plan"][0] == "free"
+    with pytest.raises(BadData, match="'zoe' occurs twice"):
+        known.parse(ids)
+    assert known.parse(ids, keep=lambda user: False)["plan"][0] == ""
+    shop = table(tmp_path, users=known)
+    kept = shop.parse(keep=lambda user: user == "bob").profiles
+    assert [*kept.ids] == ["bob"]
 
 
 def test_a_matrix_is_a_table(tmp_path):

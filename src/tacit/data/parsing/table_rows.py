@@ -6,13 +6,15 @@ is neither blank nor zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tacit.data.parsing import arrow_rows, csv_rows
 from tacit.data.parsing.bad_lines import BadLines
 from tacit.data.parsing.csv_rows import Batch, Layout, Progress
+
+Keep = Callable[[str], bool]  # whether a user is one of those to be read
 
 ITEM, VALUE = "(item)", "(value)"  # what a matrix is read as, beside the user
 
@@ -87,3 +89,19 @@ def _is_nothing(cell: str) -> bool:
 def _is_arrow(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(4) in (arrow_rows.PARQUET, arrow_rows.ARROW)
+
+
+def only(batch: Batch, user: str, keep: Keep) -> Batch:
+    """The lines of users to keep; an id that cannot be used stays, to be refused."""
+    known: dict[str, bool] = {}
+    rows = []
+    for row, text in enumerate(batch.columns[user]):
+        if text not in known:
+            known[text] = not text.strip() or keep(text)
+        if known[text]:
+            rows.append(row)
+    if len(rows) == len(batch.kept):
+        return batch
+    kept = [batch.kept[row] for row in rows]
+    columns = {n: [c[row] for row in rows] for n, c in batch.columns.items()}
+    return replace(batch, kept=kept, columns=columns)

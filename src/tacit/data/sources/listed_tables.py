@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tacit import check
 from tacit.data import cache as cached
 from tacit.data.catalog import Catalog
 from tacit.data.features import Categories, Category, Feature, Text
 from tacit.data.parsing.bad_lines import BadLines
 from tacit.data.parsing.csv_rows import Layout
 from tacit.data.parsing.numbered_ids import Ids
-from tacit.data.parsing.table_rows import batches
+from tacit.data.parsing.quote import quoted
+from tacit.data.parsing.table_rows import Keep, batches, only
 from tacit.data.strings import Strings
 from tacit.errors import BadData, BadValue, MissingData
 
@@ -68,38 +70,82 @@ class UsersTable(Layout):
 
     `columns` become categories of their profiles, which may name public groups. Who is
     not listed has none of them, and who is listed without an event is left out.
+    `labels` are all that a column may have. Without them they are those that occur,
+    which somebody who holds some of the users cannot know.
     """
 
     path: Path
     user: str
     columns: tuple[str, ...] = ()
+    labels: Mapping[str, tuple[str, ...]] | None = None  # by column
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, labels in (self.labels or {}).items():
+            check.one_of(self.columns, labels=name)
+            if not all(labels) or len({*labels}) != len(labels) or not labels:
+                raise BadValue(
+                    f"labels of {name!r} must be one or more that differ and are not "
+                    f"blank, not {[*labels]}"
+                )
 
     def parse(
-        self, users: Strings, bad: BadLines | None = None
+        self, users: Strings, bad: BadLines | None = None, *, keep: Keep | None = None
     ) -> Mapping[str, Category]:
-        """The columns for these users, in this order."""
+        """The columns for these users, in this order.
+
+        With `keep`, the lines of other users are in memory for one batch only.
+        """
         named = [self.user, *self.columns]
-        ids, columns = _listed(self, self.path, self.user, named, bad)
+        ids, columns = _listed(self, self.path, self.user, named, bad, keep)
         place = {text: number for number, text in enumerate(ids)}
         rows = [place.get(text, -1) for text in users]
         return {
-            name: Category.of([columns[name][row] if row >= 0 else "" for row in rows])
+            name: self._category(
+                name, [columns[name][row] if row >= 0 else "" for row in rows]
+            )
             for name in self.columns
         }
 
+    def nobody(self) -> dict[str, Category]:
+        """The columns of no user at all, with the labels that are declared."""
+        return {name: self._category(name, []) for name in self.columns}
+
+    def _category(self, name: str, values: Sequence[str]) -> Category:
+        """A column with its declared labels; refuses a value that is none of them."""
+        labels = (self.labels or {}).get(name)
+        if labels is None:
+            return Category.of(values)
+        unknown = sorted({*values} - {*labels, ""})
+        if unknown:
+            raise BadData(
+                self.path,
+                None,
+                f"column {name!r} has {quoted(unknown[0])}, and its labels are "
+                f"{', '.join(sorted(labels))}; declare every label that it may have",
+            )
+        known = Category.of([*labels, *values])  # numbers the declared ones
+        return replace(known, codes=known.codes[len(labels) :])
+
 
 def _listed(
-    layout: Layout, path: Path, key: str, named: Sequence[str], bad: BadLines | None
+    layout: Layout,
+    path: Path,
+    key: str,
+    named: Sequence[str],
+    bad: BadLines | None,
+    keep: Keep | None = None,
 ) -> tuple[list[str], dict[str, list[str]]]:
     """The ids of a table that lists each once, and its columns."""
     must_exist(path)
     columns: dict[str, list[str]] = {name: [] for name in named}
-    ids = Ids()
+    ids, n_lines = Ids(), 0
     for batch in batches(path, [*columns], layout, bad=bad):
-        read = ids.add_once(batch, key)
+        n_lines += len(batch.kept)
+        read = ids.add_once(batch if keep is None else only(batch, key, keep), key)
         for name, texts in read.columns.items():
             columns[name] += texts
-    if not ids.numbers:
+    if not n_lines or (keep is None and not ids.numbers):
         raise no_lines(path, layout, bad)
     return list(ids.numbers), columns
 

@@ -18,7 +18,7 @@ from tacit.data.archives import Stamp
 from tacit.data.dataset import Dataset
 from tacit.data.parsing.bad_lines import BadLines
 from tacit.data.parsing.csv_rows import Batch, Layout, Progress
-from tacit.data.parsing.table_rows import ITEM, VALUE, batches, cells
+from tacit.data.parsing.table_rows import ITEM, VALUE, Keep, batches, cells, only
 from tacit.data.sources.listed_tables import (
     ItemsTable,
     UsersTable,
@@ -27,8 +27,6 @@ from tacit.data.sources.listed_tables import (
 )
 from tacit.data.sources.table_events import Events
 from tacit.errors import BadValue
-
-Keep = Callable[[str], bool]  # whether a user is one of those to be read
 
 _PARSER = 2  # raise it when the same table yields another data set: nothing old is read
 
@@ -168,10 +166,10 @@ class EventsTable(Layout):
         bad = BadLines() if self.skip_bad else None
         events = Events(self, None if self.items is None else self.items.parse(bad))
         for batch in self._batches(bad, progress):
-            events.add(batch if keep is None else _only(batch, self.user, keep))
+            events.add(batch if keep is None else only(batch, self.user, keep))
         if not events.users.numbers:
             raise no_lines(self.path, self, bad)
-        return events.dataset(bad)
+        return events.dataset(bad, keep=keep)
 
     def _batches(
         self, bad: BadLines | None, progress: Progress | None
@@ -179,19 +177,3 @@ class EventsTable(Layout):
         if self.matrix:
             return cells(self.path, self.user, self, bad=bad, progress=progress)
         return batches(self.path, self.columns, self, bad=bad, progress=progress)
-
-
-def _only(batch: Batch, user: str, keep: Keep) -> Batch:
-    """The lines of users to keep; an id that cannot be used stays, to be refused."""
-    known: dict[str, bool] = {}
-    rows = []
-    for row, text in enumerate(batch.columns[user]):
-        if text not in known:
-            known[text] = not text.strip() or keep(text)
-        if known[text]:
-            rows.append(row)
-    if len(rows) == len(batch.kept):
-        return batch
-    kept = [batch.kept[row] for row in rows]
-    columns = {n: [c[row] for row in rows] for n, c in batch.columns.items()}
-    return replace(batch, kept=kept, columns=columns)

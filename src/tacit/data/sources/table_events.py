@@ -21,7 +21,7 @@ from tacit.data.parsing.bad_lines import BadLines
 from tacit.data.parsing.csv_rows import Batch
 from tacit.data.parsing.numbered_ids import Ids, blanks
 from tacit.data.parsing.quote import quoted
-from tacit.data.parsing.table_rows import VALUE
+from tacit.data.parsing.table_rows import VALUE, Keep
 from tacit.data.strings import Strings
 
 if TYPE_CHECKING:
@@ -98,8 +98,11 @@ class Events:
         item = batch.columns[self.table.item_column][row]
         return f"column {quoted(item)}: {problem.removeprefix(VALUE + '=')}"
 
-    def dataset(self, bad: BadLines | None) -> Dataset:
-        """The data set of everything read, without events of unlisted items."""
+    def dataset(self, bad: BadLines | None, *, keep: Keep | None = None) -> Dataset:
+        """The data set of everything read, without events of unlisted items.
+
+        With `keep`, no more is read of other users than of their events.
+        """
         catalog = self._catalog() if self.listed is None else self.listed
         positions = catalog.ids.positions
         found = np.array([positions.get(text, -1) for text in self.items.numbers])
@@ -107,7 +110,7 @@ class Events:
         kept = items >= 0
         log, shown = self._log(items, kept, len(catalog))
         table, ids = self.table, Strings.of(self.users.numbers)
-        known = {} if table.users is None else table.users.parse(ids, bad)
+        known = {} if table.users is None else table.users.parse(ids, bad, keep=keep)
         left_out = LeftOut.of(bad, unlisted=len(kept) - int(kept.sum()))
         name = table.path.name.split(".")[0]
         return Dataset(
