@@ -165,9 +165,9 @@ def test_an_anonymous_run_is_refused_and_nodes_pass(place):
         *_, last = rounds_of(place / "run")
         assert last["nodes"]["answered"] == ["part 0 of 1"]
         assert last["simulation_only"]["bytes_up"] > 2 * 2**20
-        # Ctrl-C ends the node, and Flower's programs with it.
+        # As Ctrl-C does, it ends the node, and Flower's programs with it.
         started = below(node.pid)
-        node.send_signal(signal.SIGINT)
+        node.send_signal(signal.SIGTERM)
         assert node.wait(30) == 0
         assert started
         assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
