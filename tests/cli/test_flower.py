@@ -2,7 +2,7 @@
 
 import pytest
 
-from tacit.cli import flower
+from tacit.cli import flower, flower_watch
 from tacit.errors import Unanswered
 
 EXPERIMENT = """
@@ -103,6 +103,54 @@ def test_stop_needs_a_run(tacit, tmp_path):
     done = tacit("flower", "stop", "--out", tmp_path)
     assert done.code == 2
     assert "has no run that `tacit flower run` has started" in done.err
+
+
+def test_stop_takes_the_run_of_a_directory_or_a_number(tacit, tmp_path, monkeypatch):
+    stopped = []
+    monkeypatch.setattr(
+        "tacit.cli.flower_watch.stop", lambda asked, number, out: stopped.append(number)
+    )
+    flower_watch.note_started(tmp_path, 7)
+    assert tacit("flower", "stop", "--out", tmp_path, "--json").json["run"]
+    done = tacit("flower", "stop", "--out", tmp_path / "none", "--run", str(2**63))
+    assert "--resume" in done.out
+    assert stopped == [7, 2**63]
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_start_says_that_a_run_may_have_begun(
+    tacit, experiment, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tacit.cli.flower_processes.Flwr.start_run", interrupted)
+    words = ("flower", "run", experiment, "--nodes", "3", "--out", tmp_path / "run")
+    done = tacit(*words)
+    assert done.code == 130
+    assert "tacit flower stop --run NUMBER" in done.err
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_interrupted_run_is_stopped_or_said_to_go_on(
+    is_there, tacit, experiment, tmp_path, monkeypatch
+):
+    def stop(asked, number, out):
+        if not is_there:
+            raise Unanswered("flwr stop was refused")
+
+    monkeypatch.setattr(
+        "tacit.cli.flower_processes.Flwr.start_run", lambda asked, bundle: 7
+    )
+    monkeypatch.setattr(
+        "tacit.cli.flower_watch.watched", lambda *_, **__: interrupted()
+    )
+    monkeypatch.setattr("tacit.cli.flower_watch.stop", stop)
+    words = ("flower", "run", experiment, "--nodes", "3", "--out", tmp_path / "run")
+    done = tacit(*words)
+    assert done.code == 130
+    expected = "stopped; nothing is lost" if is_there else "tacit flower stop --out"
+    assert expected in done.err
 
 
 def test_all_users_cannot_be_a_nodes_own_where_every_node_reads_them(

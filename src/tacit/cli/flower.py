@@ -371,7 +371,15 @@ def run(
     }
     again = _again()
     _end_on_sigterm()
-    number = asked.start_run(write_bundle(out / "flower", settings))
+    bundle = write_bundle(out / "flower", settings)
+    try:
+        number = asked.start_run(bundle)
+    except KeyboardInterrupt:
+        console.note(
+            f"a run may have begun at {superlink}: `tacit flower status` shows it, and "
+            "`tacit flower stop --run NUMBER` stops it"
+        )
+        raise
     flower_watch.note_started(out, number)
     try:
         with console.Bar("flower run") as bar:
@@ -401,7 +409,10 @@ def _stop(asked: Flwr, number: int, out: Path, again: str) -> None:
     try:
         flower_watch.stop(asked, number, out)
     except Unanswered as error:
-        console.note(f"{error}; to stop the run: tacit flower stop --out {out}")
+        console.note(
+            f"{error}; to stop the run, give --superlink and --ca as before to: tacit "
+            f"flower stop --out {out}"
+        )
     else:
         console.note(f"stopped; nothing is lost. Go on with:\n  {again}")
 
@@ -498,6 +509,14 @@ def stop(
     superlink: SuperLink = f"127.0.0.1:{PORT}",
     ca: Ca = None,
     out: OutRun = Path("run"),
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--run",
+            help="The SuperLink's number of the run, as `status` shows it.",
+            show_default="the last one of --out",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Stop the run of a directory at its SuperLink; --resume goes on with it.
@@ -509,7 +528,7 @@ def stop(
     from tacit.cli import flower_watch
     from tacit.cli.flower_processes import Flwr, Link
 
-    number = flower_watch.started(out)
+    number = flower_watch.started(out) if number is None else number
     flower_watch.stop(Flwr(Link(superlink, ca), out / "flower"), number, out)
     if json:
         console.print_json({"superlink_run": number, "run": out})
