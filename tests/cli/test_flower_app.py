@@ -14,9 +14,9 @@ from runtime.test_flower_server import LocalGrid
 
 from tacit.cli import flower_app
 from tacit.documents import read_document
-from tacit.experiment.over_nodes import prepare_node
+from tacit.experiment.over_nodes import head_of, prepare_node
 from tacit.experiment.settings import read_experiment
-from tacit.runtime.flower_client import FAILED, MESSAGE_TYPE, asked
+from tacit.runtime.flower_client import FAILED, MESSAGE_TYPE, Reason, asked
 from tacit.transport.node_answer import Share
 
 EXPERIMENT = """
@@ -85,19 +85,55 @@ def test_a_run_from_bundle_to_model(tmp_path):
     assert read_document(tmp_path / "run" / "ledger.json")["rounds_begun"] == 2
 
 
-def test_what_goes_wrong_is_in_the_nodes_own_log(tmp_path):
+def reply_of(folder, head, question=b"?", run="films"):
+    """What the server is told by the node in a folder."""
     TaskIdentity.run_id = TaskIdentity.task_id = TaskIdentity.node_id = 1
     made = Context(
         run_id=1,
         node_id=5,
-        node_config={"folder": str(tmp_path)},
+        node_config={"folder": str(folder)},
         state=RecordDict(),
         run_config={},
     )
+    message = Message(asked(run, head, question), 5, MESSAGE_TYPE)
+    reply = flower_app.client(message, made)
+    return reply.error.reason if reply.has_error() else ""
+
+
+def test_what_goes_wrong_is_in_the_nodes_own_log(tmp_path):
     for _ in range(2):
-        message = Message(asked("films", "0" * 32, b"?"), 5, MESSAGE_TYPE)
-        reply = flower_app.client(message, made)
-        assert reply.error.reason == FAILED
+        assert reply_of(tmp_path, "../etc") == FAILED
     log = tmp_path / flower_app.LOG
-    assert log.read_text().count("agreed to no run with the head") == 2
+    assert log.read_text().count("Refused: head='../etc' is no digest") == 2
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_a_node_says_that_it_has_not_agreed_and_not_to_what(tmp_path):
+    """The server's operator can mend that alone; the folder's path stays here."""
+    assert reply_of(tmp_path, "0" * 32) == Reason.NOT_AGREED.value
+    told = (tmp_path / flower_app.LOG).read_text()
+    assert "agreed to no run with the head" in told
+
+
+def test_a_node_says_that_its_operator_allows_no_more_runs(tmp_path):
+    path = tmp_path / "exp.toml"
+    path.write_text(EXPERIMENT)
+    experiment = read_experiment(path)
+    prepare_node(experiment, Share(0, 1), tmp_path / "node", most_runs=1)
+    head = head_of(experiment).digest
+    assert not reply_of(tmp_path / "node", head)  # a refusal of its question, encoded
+    told = reply_of(tmp_path / "node", head, run="another")
+    assert told == Reason.NO_MORE_RUNS.value
+
+
+def test_users_that_changed_are_told_of_as_everything_else(tmp_path):
+    """That refusal has a digest of their events in it."""
+    path = tmp_path / "exp.toml"
+    path.write_text(EXPERIMENT)
+    experiment = read_experiment(path)
+    prepare_node(experiment, Share(0, 2), tmp_path / "node")
+    head = head_of(experiment).digest
+    assert not reply_of(tmp_path / "node", head)
+    prepare_node(experiment, Share(1, 2), tmp_path / "node")
+    assert reply_of(tmp_path / "node", head) == FAILED
+    assert "over other users" in (tmp_path / "node" / flower_app.LOG).read_text()

@@ -80,6 +80,13 @@ def test_the_front_passes_nodes_and_asks_everybody_else(folder):
     assert "location / { return 403; }" in text
 
 
+def test_the_front_keeps_no_message(folder):
+    """A body in a file would be a node's sum; and workers may not write to 0700."""
+    text = (folder / "nginx.conf").read_text()
+    assert "proxy_request_buffering off;" in text
+    assert "proxy_buffering off;" in text
+
+
 def test_keys_are_not_overwritten(folder):
     with pytest.raises(BadValue, match="has keys already"):
         write_keys(folder, nodes=1, hosts=[])

@@ -163,3 +163,35 @@ def test_a_program_is_stopped_with_all_that_it_started(ending, tmp_path):
         time.sleep(0.05)
     assert not is_running(int(told))
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_a_key_that_the_superlink_knows_is_registered_all_the_same(
+    tmp_path, monkeypatch
+):
+    """Flower refuses the second time, and a SuperLink started again knows its keys."""
+    asked = Flwr(Link("127.0.0.1:9400"), tmp_path / "home")
+    said = ["[code: 7] Public key already in use.", "[code: 9] Not allowed."]
+
+    def ask(*words):
+        raise Unanswered(f"flwr supernode was refused: {said[0]}")
+
+    monkeypatch.setattr(asked, "ask", ask)
+    asked.register(tmp_path / "node-0.pub")
+    del said[0]
+    with pytest.raises(Unanswered, match="Not allowed"):
+        asked.register(tmp_path / "node-0.pub")
+
+
+def test_what_a_superlink_keeps_is_readable_by_its_owner_alone(tmp_path, monkeypatch):
+    """Its database has the sums of nodes; SQLite's other files get its mode."""
+    monkeypatch.setattr(flower_processes, "program", lambda name: "true")
+    folder = tmp_path / "federation"
+    folder.mkdir(mode=0o755)
+    (folder / "superlink.db").touch(0o644)
+    flower_processes.start_superlink(folder, port=9400).stop()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "superlink.db").stat().st_mode) == 0o600
+    node = tmp_path / "node"
+    link = Link("127.0.0.1:9400")
+    flower_processes.start_supernode(node, link, port=9401).stop()
+    assert stat.S_IMODE(node.stat().st_mode) == 0o700

@@ -6,17 +6,21 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is in .venv-flower: make test-flower")
 
+import contextlib
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 from flower.loopback import (
     SHARES,
     Federation,
     assert_same_model,
+    below,
     experiment,
     finished,
     free_ports,
@@ -25,8 +29,20 @@ from flower.loopback import (
     rounds_of,
 )
 
+from tacit.cli.flower_keys import write_keys
+from tacit.cli.flower_processes import Flwr, Link, Process
+from tacit.cli.flower_watch import started
 from tacit.documents import read_document
-from tacit.runtime.node_store import NodeStore
+from tacit.errors import Unanswered
+from tacit.exact_sum import steps_per_unit
+from tacit.experiment.over_nodes import gather_over, head_of, node_at, prepare_node
+from tacit.experiment.settings import read_experiment
+from tacit.runtime.node_store import NodeStore, digest_of
+from tacit.runtime.rounds import open_round
+from tacit.serving.model_file import load_model
+from tacit.transport.channels import partial_slots
+from tacit.transport.codec import decode_partial, encode_broadcast
+from tacit.transport.node_answer import NodeAnswer, Share
 
 CENTRAL = """
 [privacy]
@@ -194,6 +210,180 @@ def stores(federation: Federation, out: Path) -> list[list[int]]:
     return found
 
 
+TABLE = """
+[data]
+source = "table"
+items = "declared"
+population = 70
+split = "none"
+[data.table]
+path = "events.csv"
+user = "who"
+item = "what"
+[data.table.items]
+path = "items.csv"
+item = "id"
+[run]
+purpose = "release"
+rounds = 1
+"""
+N_ITEMS = 25
+
+
+def write_tables(folder: Path) -> Path:
+    """An experiment that releases a table of sixty users, all of whose votes count."""
+    draws = np.random.default_rng(8)
+    lines = [
+        f"user {user},item {item}"
+        for user in range(60)
+        for item in draws.choice(N_ITEMS, size=draws.integers(2, 9), replace=False)
+    ]
+    folder.mkdir()
+    (folder / "events.csv").write_text("\n".join(["who,what", *lines, ""]))
+    items = [f"item {number}" for number in range(N_ITEMS)]
+    (folder / "items.csv").write_text("\n".join(["id", *items, ""]))
+    path = folder / "release.toml"
+    method = METHODS["federated_popularity"].replace("max_votes = 4", "max_votes = 9")
+    path.write_text(TABLE + method)
+    return path
+
+
+def sent(folder: Path, run: str, question: bytes) -> NodeAnswer:
+    """The answer that the node in a folder has sent to this question."""
+    store = NodeStore(folder / "store.db")
+    asked = store.asked(run, 0)
+    store.close()
+    assert asked.digest == digest_of(question)
+    return NodeAnswer.decode(asked.content)
+
+
+def test_a_release_of_a_table_is_exact_in_whole_numbers(place, federation):
+    """What the nodes send adds up to the sum of one machine with the whole table.
+
+    The model is that sum and noise: in whole steps, not zero, and no more than ten
+    deviations, which is a false alarm below 1e-20.
+    """
+    path = write_tables(place / "tables")
+    federation.prepare(path)
+    out = place / "run-release"
+    told = finished(federation.run(path, out))
+    experiment = read_experiment(path)
+    made = gather_over(experiment, None, shares=SHARES).simulation
+    broadcast, context = open_round(made.method, made.start(), made.key)
+    question, slots = encode_broadcast(broadcast), partial_slots(context)
+
+    def votes(answer: NodeAnswer) -> np.ndarray:
+        assert answer.is_release
+        assert answer.asked == answer.took_part == 0  # no count of users is told
+        return decode_partial(broadcast, answer.messages[0], slots).total["votes"]
+
+    name, head = read_document(out / "nodes.json")["name"], head_of(experiment).digest
+    folders = [federation.place / f"node-{part}" / head for part in range(SHARES)]
+    parts = [votes(sent(folder, name, question)) for folder in folders]
+    prepare_node(experiment, Share(0, 1), place / "whole")
+    whole = node_at(place / "whole", "whole", head=head)
+    expected = votes(NodeAnswer.decode(whole.answer(question)))
+    whole.store.close()
+    assert expected.dtype == np.int64
+    assert min(part.sum() for part in parts) > 0
+    np.testing.assert_array_equal(sum(parts), expected)
+
+    model = load_model(out / "model.safetensors", out / "model.json").broadcast
+    steps = steps_per_unit(1.0)
+    released = model.weights["share"] * made.method.planned(made.plan) * steps
+    noise = released - expected
+    np.testing.assert_allclose(noise, np.rint(noise), atol=1e-4)
+    assert np.abs(noise).min() > 0.5
+    assert np.abs(noise).max() < 10 * 1.01 * steps
+    assert not told["simulation"]
+    assert all("simulation_only" not in line for line in rounds_of(out))
+    assert stores(federation, out) == [[0]] * SHARES
+
+
+def test_the_guard_sees_a_connection_that_leaves(place, tmp_path, monkeypatch):
+    """A positive control, by programs that are started as Flower's are.
+
+    192.0.2.1 is nobody's. The guard refuses before the system is asked to connect.
+    """
+    seen = tmp_path / "seen.log"
+    monkeypatch.setenv("TACIT_TEST_CONNECTIONS", str(seen))
+    for call in ("socket.create_connection", "socket.getaddrinfo"):
+        where = "(('192.0.2.1', 443), 0.2)" if "create" in call else "('a.example', 1)"
+        command = [sys.executable, "-c", f"import socket; {call}{where}"]
+        log = tmp_path / f"{call}.log"
+        made = Process.start("A program", command, home=tmp_path / "home", log=log)
+        made.popen.wait(60)
+        assert "is not this machine" in log.read_text()
+    write_keys(tmp_path / "keys", nodes=1, hosts=[])
+    asked = Flwr(Link("192.0.2.1:443", tmp_path / "keys" / "ca.crt"), tmp_path / "flwr")
+    with pytest.raises(Unanswered):
+        asked.nodes()
+    first, *later = seen.read_text().splitlines()
+    assert "192.0.2.1" in first
+    assert any("a.example" in line for line in later)
+    assert any("192.0.2.1" in line and "flwr" in line for line in later)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_interrupted_stops_and_goes_on(place, federation):
+    """Ctrl-C stops it at the SuperLink too; its directory is free at once."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in some shells
+    popularity = METHODS["federated_popularity"]
+    path = experiment(place, "interrupted", popularity, rounds=3, run=POISSON)
+    federation.prepare(path)
+    out = place / "run-interrupted"
+    run = federation.run(path, out)
+    federation.wait(lambda: len(rounds_of(out)) == 1, "a round is over")
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=100)
+    assert run.returncode == 130
+    assert "stopped; nothing is lost" in err
+    assert f"--out {out} --json --resume" in err
+    assert federation.flwr.status(started(out))["status"] == "finished:stopped"
+    finished(federation.run(path, out, "--resume"))
+    assert_same_model(out, on_one_machine(path))
+    assert read_document(out / "ledger.json")["rounds_begun"] == 3
+    assert stores(federation, out) == [[0, 1, 2]] * SHARES
+    again = subprocess.run(
+        words("stop", "--superlink", federation.link.address, "--out", str(out)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert again.returncode == 2  # it is over
+    assert "flwr stop" in again.stderr
+
+
+@pytest.mark.slow
+def test_up_with_keys_starts_again_on_its_folder(place):
+    """Its database knows the keys. It ends by Ctrl-C, or is killed with its nodes."""
+    path = experiment(place, "again", METHODS["federated_popularity"])
+    keys, folder, port = place / "up-keys", place / "up-again", free_ports(2)
+    write_keys(keys, nodes=1, hosts=[])
+    where = ("--port", str(port), "--folder", str(folder), "--keys", str(keys))
+    for nodes, how in (("1", signal.SIGTERM), ("1", signal.SIGKILL), ("0", 15)):
+        up = subprocess.Popen(
+            words("up", str(path), "--nodes", nodes, *where, "--json"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        said = ""
+        for line in iter(up.stdout.readline, "}\n"):
+            assert line, f"{said}: it has ended with code {up.wait()}"
+            said += line
+        assert str(port) in said
+        others = below(up.pid)
+        up.send_signal(how)
+        up.communicate(timeout=60)
+        for pid in others if how == signal.SIGKILL else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700  # nobody else may enter
+    for one in folder.glob("superlink.*"):
+        assert stat.S_IMODE(one.stat().st_mode) == 0o600
+
+
 @pytest.mark.slow
 def test_a_superlink_killed_between_rounds_ends_the_run_and_it_goes_on(place):
     made = Federation(place / "killed-link")
@@ -211,7 +401,9 @@ def test_a_superlink_killed_between_rounds_ends_the_run_and_it_goes_on(place):
         made.kill("link")
         _, err = run.communicate(timeout=200)
         assert run.returncode == 2
-        assert "refused" in err
+        assert f"the SuperLink at {made.link.address} gave no answer about run" in err
+        assert "start it again with `tacit flower up`" in err
+        assert f"--out {out} --json --resume" in err
         made.start_link()
         made.flwr.wait_for_nodes(SHARES, [*made.processes.values()])
         finished(made.run(path, out, "--resume"))
@@ -309,3 +501,9 @@ def test_a_node_that_lies_is_dropped_in_every_round(place):
     ):
         assert expected in why
     assert_same_model(out, on_one_machine(path, without=(2,)))
+    # Every round is spent, also by the users of the node that lied, and only once.
+    assert read_document(out / "ledger.json")["rounds_begun"] == 5
+    assert [line["round"] for line in rounds_of(out)] == [0, 1, 2, 3, 4]
+    for line in rounds_of(out):
+        assert line["nodes"]["answered"] == ["part 0 of 3", "part 1 of 3"]
+    assert stores(made, out) == [[0, 1, 2, 3, 4]] * SHARES

@@ -201,10 +201,53 @@ def test_a_round_waits_for_nodes_that_come_late(tmp_path):
     assert len(looked) == 2
 
 
+def rounds_without(node, place, **settings):
+    """Two rounds over nodes of whom one is never there, and how long each took."""
+    grid = grid_of(COUNTED, place)
+    del grid.apps[node]
+    nodes = GridNodes(grid, shares=3, **settings).of_run("run", head="h")
+    made = replace(over(COUNTED, place, grid), nodes=nodes, min_nodes=2)
+    state, took = made.start(), []
+    for _ in range(2):
+        began = time.monotonic()
+        state, tally = made.step(state)
+        assert len(tally.answered) == 2
+        took.append(time.monotonic() - began)
+    return took
+
+
+def test_a_node_that_stays_away_is_waited_for_once(tmp_path, monkeypatch):
+    """Enough others are there; half of the deadline would be a minute."""
+    monkeypatch.setattr(flower_server, "AWAY_SECONDS", 1.5)
+    first, second = rounds_without(11, tmp_path, deadline=120.0, min_nodes=2)
+    assert 1.5 <= first < 30
+    assert second < 1.5
+
+
+def test_nodes_that_are_needed_are_waited_for_in_every_round(tmp_path):
+    """Half of the deadline each time: without them the round cannot be finished."""
+    first, second = rounds_without(11, tmp_path, deadline=2.0, min_nodes=3)
+    assert min(first, second) >= 1.0
+
+
+def test_a_node_that_is_back_is_asked_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(flower_server, "AWAY_SECONDS", 0.2)
+    grid = grid_of(COUNTED, tmp_path)
+    away = grid.apps.pop(11)
+    nodes = GridNodes(grid, shares=3, deadline=60.0, min_nodes=2)
+    made = over(COUNTED, tmp_path, grid, min_nodes=2)
+    made = replace(made, nodes=nodes.of_run("run", head="h"))
+    state, tally = made.step(made.start())
+    assert len(tally.answered) == 2
+    grid.apps[11] = away
+    _, tally = made.step(state)
+    assert len(tally.answered) == 3
+
+
 def test_the_app_plays_what_it_was_given():
     played = []
     app = server_app(lambda nodes, settings: played.append((nodes.shares, settings)))
-    settings = {"shares": 4, "deadline": 7.0, "name": "x"}
+    settings = {"shares": 4, "deadline": 7.0, "min-nodes": 0, "name": "x"}
     made = Context(
         run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config=settings
     )

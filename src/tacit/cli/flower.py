@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_module
 import secrets
+import shlex
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ from tacit.errors import BadRun, BadValue, Refused, Unanswered
 
 if TYPE_CHECKING:
     from tacit.cli.flower_processes import Flwr, Process
+    from tacit.experiment.settings import Experiment
     from tacit.runtime.federation import Reply
     from tacit.transport.node_answer import Share
 
@@ -28,7 +30,6 @@ app = typer.Typer(
 )
 
 PORT = 9400
-_LOOK_SECONDS = 15.0  # between two questions to the SuperLink; each starts a program
 
 Folder = Annotated[
     Path,
@@ -84,8 +85,7 @@ def up(
     _end_on_sigterm()
     ca = None if keys is None else keys / "ca.crt"
     link = Link(f"127.0.0.1:{port}", ca)
-    for part in range(nodes):
-        _prepare(experiment, changes, folder / f"node-{part}", f"{part}/{nodes}")
+    _prepare_all(_read(experiment, changes), nodes, folder)
     with ExitStack() as running:
         processes = [start_superlink(folder, port=port, keys=keys)]
         running.callback(processes[0].stop)
@@ -93,7 +93,7 @@ def up(
         _wait_for_link(asked, processes[0])
         if keys is not None:
             for public in sorted(keys.glob("node-*.pub")):
-                asked.ask("supernode", "register", str(public.resolve()))
+                asked.register(public)
         for part in range(nodes):
             key = None if keys is None else keys / f"node-{part}.key"
             place = folder / f"node-{part}"
@@ -103,7 +103,16 @@ def up(
         if nodes:
             asked.wait_for_nodes(nodes, processes)
         _tell_up(link.address, nodes, folder, json=json)
-        _wait_for_end(processes)
+        _watch_over(processes[0], processes[1:])
+
+
+def _prepare_all(settings: Experiment, nodes: int, folder: Path) -> None:
+    """Read every share into a folder of its own."""
+    from tacit.experiment.over_nodes import prepare_node
+    from tacit.transport.node_answer import Share
+
+    for part in range(nodes):
+        prepare_node(settings, Share(part, nodes), folder / f"node-{part}")
 
 
 def _tell_up(address: str, nodes: int, folder: Path, *, json: bool) -> None:
@@ -137,14 +146,26 @@ def _end_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, end)
 
 
-def _wait_for_end(processes: list[Process]) -> None:
+def _watch_over(first: Process, others: Sequence[Process] = ()) -> None:
+    """Wait for Ctrl-C; the end of the first is an error, that of another is told."""
+    running = [*others]
     try:
         while True:
-            for process in processes:
-                process.refuse_ended()
+            first.refuse_ended()
+            for process in [one for one in running if one.has_ended]:
+                running.remove(process)
+                _tell_ended(process, left=len(running), of=len(others))
             time.sleep(0.5)
     except KeyboardInterrupt:
         console.note("stopped")
+
+
+def _tell_ended(process: Process, *, left: int, of: int) -> None:
+    console.note(process.last_words())
+    console.note(
+        f"{left} of {of} nodes are left; a run goes on if its --min-nodes allow it. "
+        "Start the node again with `tacit flower node`, on the same --folder and --port"
+    )
 
 
 @app.command()
@@ -232,48 +253,61 @@ def node(
     --key node-0.key
     """
     from tacit.cli.flower_processes import Link, start_supernode
+    from tacit.experiment.over_nodes import prepare_node
 
     link = Link(superlink, ca)
-    n = _prepare(
-        experiment, changes, folder, share, own=own, runs=runs, restored=restored
+    settings, wanted = _read(experiment, changes), _share(share)
+    if own:
+        _refuse_own(settings)
+    n = prepare_node(
+        settings, wanted, folder, own=own, most_runs=runs, is_restored=restored
     )
-    if json:
-        console.print_json({"users": n, "share": share, "folder": folder})
-    else:
-        console.out().print(f"{n:,} users of share {share} are in {folder}")
+    _tell_users(n, settings, wanted, folder, own=own, json=json)
     if prepare:
         return
     _end_on_sigterm()
     process = start_supernode(folder, link, port=port, key=key)
     try:
-        _wait_for_end([process])
+        _watch_over(process)
     finally:
         process.stop()
 
 
-def _prepare(
-    experiment: Path,
-    changes: list[str],
-    folder: Path,
-    share: str,
-    *,
-    own: bool = False,
-    runs: int | None = None,
-    restored: bool = False,
-) -> int:
-    from tacit.experiment.over_nodes import prepare_node
+def _read(experiment: Path, changes: list[str]) -> Experiment:
     from tacit.experiment.settings import read_experiment
 
     # Absolute, because a node reads the experiment again from elsewhere.
-    settings = read_experiment(experiment.resolve(), changes)
-    return prepare_node(
-        settings,
-        _share(share),
-        folder,
-        own=own,
-        most_runs=runs,
-        is_restored=restored,
-    )
+    return read_experiment(experiment.resolve(), changes)
+
+
+def _refuse_own(settings: Experiment) -> None:
+    """Refuse --own where every node reads all users: each would count on all nodes."""
+    if settings.table is None:
+        raise BadValue(
+            f"--own is for a table of events; data.source = '{settings.data.source}' "
+            "is read whole by every node, and each keeps the users of its share"
+        )
+
+
+def _tell_users(
+    n: int, settings: Experiment, share: Share, folder: Path, *, own: bool, json: bool
+) -> None:
+    """Say how many users a node has, and by which rule others of its table are not."""
+    if json:
+        console.print_json({"users": n, "share": _worded(share), "folder": folder})
+    else:
+        console.out().print(f"{n:,} users of share {_worded(share)} are in {folder}")
+    # The others are not counted: their ids are never kept, not even for that.
+    if settings.table is not None and not own and share.parts > 1:
+        console.note(
+            f"of {settings.table.path.name} only users whose hash falls into share "
+            f"{_worded(share)} are this node's, about one in {share.parts}; where all "
+            "users of the table are, and on no other node, say --own"
+        )
+
+
+def _worded(share: Share) -> str:
+    return f"{share.part}/{share.parts}"
 
 
 def _share(text: str) -> Share:
@@ -316,12 +350,12 @@ def run(
 
     Example: tacit flower run exp.toml --nodes 3 --out run
     """
+    from tacit.cli import flower_watch
     from tacit.cli.flower_processes import Flwr, Link, write_bundle
     from tacit.experiment.over_nodes import gather_over
-    from tacit.experiment.settings import read_experiment
 
     # What would be refused is refused here, before the nodes are asked anything.
-    wanted = read_experiment(experiment.resolve(), changes)
+    wanted = _read(experiment, changes)
     gather_over(wanted, _Nobody(), shares=nodes, min_nodes=min_nodes)
     _refuse_other_run(out, resume=resume)
     asked = Flwr(Link(superlink, ca), out / "flower")
@@ -335,16 +369,52 @@ def run(
         "deadline": float(deadline),
         "min-nodes": min_nodes or 0,
     }
-    number = asked.start_run(write_bundle(out / "flower", settings))
-    with console.Bar("flower run") as bar:
-        status = _watched(asked, number, out, bar)
+    again = _again()
+    _end_on_sigterm()
+    bundle = write_bundle(out / "flower", settings)
+    try:
+        number = asked.start_run(bundle)
+    except KeyboardInterrupt:
+        console.note(
+            f"a run may have begun at {superlink}: `tacit flower status` shows it, and "
+            "`tacit flower stop --run NUMBER` stops it"
+        )
+        raise
+    flower_watch.note_started(out, number)
+    try:
+        with console.Bar("flower run") as bar:
+            status = flower_watch.watched(asked, number, out, bar=bar, again=again)
+    except KeyboardInterrupt:
+        _stop(asked, number, out, again)
+        raise
     if status["status"] != "finished:completed":
         raise Refused(
-            f"run {number} ended as {status['status']}: "
-            f"{_reason(status)}; go on with: tacit flower run {experiment} --nodes "
-            f"{nodes} --out {out} --resume"
+            f"run {number} ended as {status['status']}: {_reason(status)}; go on with: "
+            f"{again}"
         )
     _tell_result(out, number, json=json)
+
+
+def _again() -> str:
+    """The command that was given, to be given once more and go on with its run."""
+    words = [one for one in sys.argv[1:] if one != "--resume"]
+    return shlex.join(["tacit", *words, "--resume"])
+
+
+def _stop(asked: Flwr, number: int, out: Path, again: str) -> None:
+    """Stop the run that this command has watched; say how to go on, or to try again."""
+    from tacit.cli import flower_watch
+
+    console.note(f"stopping run {number} at {asked.link.address}")
+    try:
+        flower_watch.stop(asked, number, out)
+    except Unanswered as error:
+        console.note(
+            f"{error}; to stop the run, give --superlink and --ca as before to: tacit "
+            f"flower stop --out {out}"
+        )
+    else:
+        console.note(f"stopped; nothing is lost. Go on with:\n  {again}")
 
 
 class _Nobody:
@@ -356,11 +426,14 @@ class _Nobody:
 
 
 def _refuse_other_run(out: Path, *, resume: bool) -> None:
+    from tacit.cli import flower_watch
+
     if (out / "experiment.toml").exists() and not resume:
         raise BadRun(
             f"{out} holds a run already; continue it with --resume, or train into "
             "another directory"
         )
+    flower_watch.refuse_other_run(out)
 
 
 def _name_of(out: Path) -> str:
@@ -374,39 +447,6 @@ def _name_of(out: Path) -> str:
     out.mkdir(parents=True, exist_ok=True)
     write_document(path, {"name": name})
     return name
-
-
-def _watched(asked: Flwr, number: int, out: Path, bar: Any) -> dict[str, Any]:
-    """What the SuperLink says of a run when it has ended; the bar shows its rounds."""
-    known, looked = 0, time.monotonic()
-    while True:
-        lines = _rounds(out / "metrics.jsonl")
-        for line in lines[known:]:
-            bar.round(line["round"] + 1, _planned(out), line)
-            for name, why in line["nodes"]["dropped"].items():
-                console.note(f"round {line['round']}: {name} did not count: {why}")
-        known = len(lines)
-        is_over = (out / "result.json").exists()
-        if is_over or time.monotonic() - looked > _LOOK_SECONDS:
-            status = asked.status(number)
-            looked = time.monotonic()
-            if str(status["status"]).startswith("finished"):
-                return status
-        time.sleep(0.5)
-
-
-def _rounds(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a file that another process appends to."""
-    if not path.exists():
-        return []
-    text = path.read_text("utf-8")
-    return [json_module.loads(line) for line in text.split("\n")[:-1]]
-
-
-def _planned(out: Path) -> int:
-    from tacit.documents import read_document
-
-    return int(read_document(out / "ledger.json")["rounds_planned"])
 
 
 def _reason(status: dict[str, Any]) -> str:
@@ -438,15 +478,17 @@ def status(
 
     Example: tacit flower status --out run
     """
+    from tacit.cli import flower_watch
     from tacit.cli.flower_processes import Flwr, Link
 
+    flower_watch.refuse_other_run(out)
     asked = Flwr(Link(superlink, ca), out / "flower")
     found = {
         "nodes": asked.nodes(),
         "runs": asked.ask("list").get("runs", []),
         "rounds": [
             {"round": line["round"], **line["nodes"]}
-            for line in _rounds(out / "metrics.jsonl")
+            for line in flower_watch.rounds_of(out)
         ],
     }
     if json:
@@ -460,3 +502,37 @@ def status(
         told = f"round {line['round']}: {len(line['answered'])} nodes answered"
         dropped = "; ".join(f"{n}: {why}" for n, why in line["dropped"].items())
         console.out().print(told + (f"; {dropped}" if dropped else ""))
+
+
+@app.command()
+def stop(
+    superlink: SuperLink = f"127.0.0.1:{PORT}",
+    ca: Ca = None,
+    out: OutRun = Path("run"),
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--run",
+            help="The SuperLink's number of the run, as `status` shows it.",
+            show_default="the last one of --out",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Stop the run of a directory at its SuperLink; --resume goes on with it.
+
+    Ctrl-C in `tacit flower run` does the same.
+
+    Example: tacit flower stop --out run
+    """
+    from tacit.cli import flower_watch
+    from tacit.cli.flower_processes import Flwr, Link
+
+    number = flower_watch.started(out) if number is None else number
+    flower_watch.stop(Flwr(Link(superlink, ca), out / "flower"), number, out)
+    if json:
+        console.print_json({"superlink_run": number, "run": out})
+        return
+    console.out().print(
+        f"run {number} is stopped; the same `tacit flower run` with --resume goes on"
+    )

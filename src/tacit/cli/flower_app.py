@@ -13,15 +13,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tacit.errors import Refused
 from tacit.experiment.over_nodes import gather_over, head_of, node_at
 from tacit.experiment.settings import Experiment, read_experiment
 from tacit.experiment.training import train
 from tacit.files import append
-from tacit.runtime.flower_client import client_app
+from tacit.runtime.flower_client import Declined, Reason, client_app
 from tacit.runtime.flower_server import GridNodes, server_app
 from tacit.runtime.node import Node
 
 LOG = "node.log"  # in the folder of a node
+# Refusals of `node_at` that follow from what the operator agreed to, and nothing else.
+_TOLD = {
+    "this node has agreed to no run with the head": Reason.NOT_AGREED,
+    "this node's users were trained on": Reason.NO_MORE_RUNS,
+}
 
 
 def play(nodes: GridNodes, settings: Mapping[str, Any]) -> None:
@@ -43,7 +49,13 @@ def play(nodes: GridNodes, settings: Mapping[str, Any]) -> None:
 
 def build(settings: Mapping[str, Any], run: str, head: str) -> Node:
     """The node whose folder the operator has named when starting it."""
-    return node_at(Path(str(settings["folder"])), run, head=head)
+    try:
+        return node_at(Path(str(settings["folder"])), run, head=head)
+    except Refused as error:
+        for beginning, reason in _TOLD.items():
+            if str(error).startswith(beginning):
+                raise Declined(reason) from error
+        raise
 
 
 def note(settings: Mapping[str, Any], error: Exception) -> None:

@@ -51,6 +51,10 @@ http {{
     scgi_temp_path {folder}/nginx-scgi;
     client_max_body_size 64m;           # Flower cuts arrays into chunks of 5 MB
     proxy_read_timeout 600s;
+    # Sums of nodes pass through and are on no disk here, whoever the workers run as.
+    proxy_http_version 1.1;
+    proxy_request_buffering off;
+    proxy_buffering off;
     server {{
         listen {listen} ssl;
         ssl_certificate     {folder}/server.crt;

@@ -23,11 +23,19 @@ from typing import Any
 import tomli_w
 
 from tacit.errors import BadValue, MissingExtra, Refused, Unanswered
-from tacit.files import make_folders, resumed, write_atomically
+from tacit.files import (
+    PRIVATE,
+    append,
+    make_folders,
+    make_private_folder,
+    resumed,
+    write_atomically,
+)
 from tacit.version import DISTRIBUTION, __version__
 
 _SHARED = ("starlette", "uvicorn", "fastapi")  # that the extra `serve` asks for as well
 _PATIENCE = 60.0  # seconds for a program of Flower's to start, on a busy machine
+_REGISTERED = "public key already in use"  # says Flower to a key that it knows
 _GRACE = 10.0  # seconds for one to end by itself
 _QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
@@ -133,10 +141,18 @@ class Process:
 
     def refuse_ended(self) -> None:
         """Raise with the end of the log if the program has ended."""
-        if self.popen.poll() is None:
-            return
+        if self.has_ended:
+            raise Unanswered(self.last_words())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the program has ended, for whatever reason."""
+        return self.popen.poll() is not None
+
+    def last_words(self) -> str:
+        """How a program ended, with the end of its log."""
         lines = self.log.read_text("utf-8", "replace").splitlines()[-5:]
-        raise Unanswered(
+        return (
             f"{self.name} ended with code {self.popen.returncode}; its log {self.log} "
             "ends with: " + " | ".join(lines)
         )
@@ -182,10 +198,19 @@ def _is_there(pid: int) -> bool:
 def start_superlink(
     folder: Path, *, port: int, host: str = "127.0.0.1", keys: Path | None = None
 ) -> Process:
-    """A SuperLink; with `keys` it has TLS and only nodes that were registered."""
+    """A SuperLink; with `keys` it has TLS and only nodes that were registered.
+
+    Its database has the sums of nodes without noise, also after Flower has deleted
+    them. It is a file all the same: a SuperLink that is started again must know its
+    nodes, because those that run do not register a second time.
+    """
+    make_private_folder(folder)
+    database = folder / "superlink.db"
+    append(database, b"", is_private=True)  # SQLite gives its other files this mode
+    database.chmod(PRIVATE)  # one that an earlier version has left
     command = [program("flower-superlink"), "--host", host, "--port", str(port)]
     command += ["--disable-runtime-dependency-installation"]
-    command += ["--database", str((folder / "superlink.db").resolve())]
+    command += ["--database", str(database.resolve())]
     if keys is None:
         command += ["--insecure"]
     else:
@@ -193,22 +218,22 @@ def start_superlink(
         command += ["--ssl-keyfile", str(keys / "server.key")]
         command += ["--ssl-ca-certfile", str(keys / "ca.crt")]
         command += ["--enable-supernode-auth"]
-    make_folders(folder)
     log = folder / "superlink.log"
-    return Process.start("SuperLink", command, home=folder / "flwr", log=log)
+    return Process.start("the SuperLink", command, home=folder / "flwr", log=log)
 
 
 def start_supernode(
     folder: Path, link: Link, *, port: int, key: Path | None = None
 ) -> Process:
     """A SuperNode whose messages the node in `folder` answers."""
+    make_private_folder(folder)
     command = [program("flower-supernode"), *link.security, "--superlink", link.address]
     command += ["--host", "127.0.0.1", "--port", str(port)]
     command += ["--node-config", f"folder={json.dumps(str(folder.resolve()))}"]
     if key is not None:
         command += ["--auth-supernode-private-key", str(key.resolve())]
-    log = folder / "supernode.log"
-    return Process.start("SuperNode", command, home=folder / "flwr", log=log)
+    log, name = folder / "supernode.log", f"the SuperNode of {folder.name}"
+    return Process.start(name, command, home=folder / "flwr", log=log)
 
 
 class Flwr:
@@ -249,6 +274,18 @@ class Flwr:
         """The number of a run that was begun with this bundle."""
         found = self.ask("run", str(bundle))
         return int(found["run-id"])
+
+    def stop_run(self, run: int) -> None:
+        """Stop a run; its directory can be resumed."""
+        self.ask("stop", str(run))
+
+    def register(self, public: Path) -> None:
+        """Let the SuperLink know a node's public key; it may know it already."""
+        try:
+            self.ask("supernode", "register", str(public.resolve()))
+        except Unanswered as error:
+            if _REGISTERED not in str(error).lower():
+                raise
 
     def status(self, run: int) -> dict[str, Any]:
         """What the SuperLink says of a run."""

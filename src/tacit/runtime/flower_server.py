@@ -29,27 +29,31 @@ from tacit.runtime.flower_client import MESSAGE_TYPE, asked, carried
 from tacit.text import shown
 
 POLL_SECONDS = 0.1  # between two looks for answers
+AWAY_SECONDS = 30.0  # for a node to be back; Flower needs about ten after a failure
 LAST_LOOK_SECONDS = 5.0  # after the deadline, for answers that are there already
 
 Run = Callable[["GridNodes", Mapping[str, Any]], None]  # plays a run over the nodes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class GridNodes:
     """The nodes of a Flower grid; `deadline` is in seconds, for a whole round.
 
-    A round waits for `shares` nodes to be there, and asks those who are when half of
-    the deadline has passed.
+    A round waits for nodes to be there: half of the deadline for `min_nodes` of them,
+    without whom it cannot be finished, and `AWAY_SECONDS` for the others. Whoever was
+    waited for in vain is not waited for again, and is asked as soon as it is there.
     """
 
     grid: Grid
     shares: int
     deadline: float
+    min_nodes: int | None = None  # None: all
     run: str = ""  # the run's name in the stores of nodes
     head: str = ""  # the digest of what nodes must have agreed to
 
     def __post_init__(self) -> None:
         check.positive(deadline=self.deadline)
+        self._expected = self.shares  # how many nodes the next round waits for
 
     def of_run(self, run: str, *, head: str) -> GridNodes:
         """The same nodes, asked in this run."""
@@ -58,7 +62,7 @@ class GridNodes:
     def ask(self, question: bytes, *, round: int, most_bytes: int) -> Iterator[Reply]:
         """One reply per node that was asked, as they come."""
         ends = time.monotonic() + self.deadline
-        there = self._there(until=ends - self.deadline / 2)
+        there = self._there()
         left = ends - time.monotonic()
         messages = [
             Message(asked(self.run, self.head, question), node, MESSAGE_TYPE, ttl=left)
@@ -74,11 +78,16 @@ class GridNodes:
         for node in waiting:
             yield Reply(_named(node), None, f"gave no answer in {self.deadline:g} s")
 
-    def _there(self, *, until: float) -> list[int]:
-        """The nodes that are connected: all of them, or those who are after a while."""
+    def _there(self) -> list[int]:
+        """The nodes that are connected, after a wait for those who are not."""
+        began, half = time.monotonic(), self.deadline / 2
         while True:
             found = sorted(self.grid.get_node_ids())
-            if len(found) >= self.shares or time.monotonic() >= until:
+            is_enough = len(found) >= (self.min_nodes or self.shares)
+            patience = min(AWAY_SECONDS, half) if is_enough else half
+            is_all = is_enough and len(found) >= self._expected
+            if is_all or time.monotonic() - began >= patience:
+                self._expected = len(found)
                 return found
             time.sleep(POLL_SECONDS)
 
@@ -144,6 +153,7 @@ def server_app(play: Run) -> ServerApp:
             grid,
             shares=int(settings["shares"]),
             deadline=float(settings["deadline"]),
+            min_nodes=int(settings["min-nodes"]) or None,
         )
         play(nodes, settings)
 
