@@ -38,6 +38,10 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "experiment/finished_comparison": ("cli/test_compare.py", "its files and words"),
     "experiment/planning": ("cli/test_plan.py", "what the command prints"),
     "cli/rounds": ("cli/test_federation.py", "of a running coordinator"),
+    "runtime/declined": (
+        "cli/test_flower_app.py",
+        "what a server is told by the app that it asks",
+    ),
     "service/federation/one_machine": ("cli/test_up.py", "the command's own processes"),
     "cli/evaluate": ("cli/test_train.py", "evaluates the run that was trained"),
     "cli/report": ("cli/test_train.py", "shows the run that was trained"),

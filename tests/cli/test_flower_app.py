@@ -16,7 +16,11 @@ from tacit.cli import flower_app
 from tacit.documents import read_document
 from tacit.experiment.over_nodes import head_of, prepare_node
 from tacit.experiment.settings import read_experiment
-from tacit.runtime.flower_client import FAILED, MESSAGE_TYPE, Reason, asked
+from tacit.keys import Key
+from tacit.runtime import node_log
+from tacit.runtime.declined import NoMoreRuns, NotAgreed
+from tacit.runtime.flower_client import FAILED, MESSAGE_TYPE, asked
+from tacit.transport.codec import encode_broadcast
 from tacit.transport.node_answer import Share
 
 EXPERIMENT = """
@@ -100,18 +104,25 @@ def reply_of(folder, head, question=b"?", run="films"):
     return reply.error.reason if reply.has_error() else ""
 
 
+def first_question(experiment):
+    """What the server of an experiment asks in its first round."""
+    head = head_of(experiment)
+    start = head.method.start(head.plan, head.catalog, Key.from_seed(0))
+    return encode_broadcast(head.method.broadcast(start))
+
+
 def test_what_goes_wrong_is_in_the_nodes_own_log(tmp_path):
     for _ in range(2):
         assert reply_of(tmp_path, "../etc") == FAILED
-    log = tmp_path / flower_app.LOG
+    log = tmp_path / node_log.NAME
     assert log.read_text().count("Refused: head='../etc' is no digest") == 2
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
 def test_a_node_says_that_it_has_not_agreed_and_not_to_what(tmp_path):
     """The server's operator can mend that alone; the folder's path stays here."""
-    assert reply_of(tmp_path, "0" * 32) == Reason.NOT_AGREED.value
-    told = (tmp_path / flower_app.LOG).read_text()
+    assert reply_of(tmp_path, "0" * 32) == NotAgreed.told
+    told = (tmp_path / node_log.NAME).read_text()
     assert "agreed to no run with the head" in told
 
 
@@ -121,9 +132,9 @@ def test_a_node_says_that_its_operator_allows_no_more_runs(tmp_path):
     experiment = read_experiment(path)
     prepare_node(experiment, Share(0, 1), tmp_path / "node", most_runs=1)
     head = head_of(experiment).digest
-    assert not reply_of(tmp_path / "node", head)  # a refusal of its question, encoded
+    assert not reply_of(tmp_path / "node", head, first_question(experiment))
     told = reply_of(tmp_path / "node", head, run="another")
-    assert told == Reason.NO_MORE_RUNS.value
+    assert told == NoMoreRuns.told
 
 
 def test_users_that_changed_are_told_of_as_everything_else(tmp_path):
@@ -133,7 +144,7 @@ def test_users_that_changed_are_told_of_as_everything_else(tmp_path):
     experiment = read_experiment(path)
     prepare_node(experiment, Share(0, 2), tmp_path / "node")
     head = head_of(experiment).digest
-    assert not reply_of(tmp_path / "node", head)
+    assert not reply_of(tmp_path / "node", head, first_question(experiment))
     prepare_node(experiment, Share(1, 2), tmp_path / "node")
     assert reply_of(tmp_path / "node", head) == FAILED
-    assert "over other users" in (tmp_path / "node" / flower_app.LOG).read_text()
+    assert "over other users" in (tmp_path / "node" / node_log.NAME).read_text()

@@ -48,6 +48,7 @@ from tacit.keys import Key
 from tacit.method import Method
 from tacit.models.sentence_encoder import MiniLm
 from tacit.plans import Plan
+from tacit.runtime.declined import NotAgreed
 from tacit.runtime.federation import Federation, Nodes
 from tacit.runtime.node import Node
 from tacit.runtime.node_log import note_failure
@@ -435,7 +436,7 @@ def node_at(folder: Path, run: str, *, head: str) -> Node:
         raise Refused(f"head={head[:80]!r} is no digest of 32 digits")
     place = NodeFolder(folder / head)
     if not place.settings.exists():
-        raise Refused(
+        raise NotAgreed(
             f"this node has agreed to no run with the head {head}: its method, plan, "
             "items, split or purpose are others; prepare it with the same experiment: "
             "tacit flower node EXPERIMENT --prepare"

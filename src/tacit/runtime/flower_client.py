@@ -20,7 +20,6 @@ Each has a sentence of its own, which is always the same as well: see `Declined`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import Any
 
 from flwr.app import (
@@ -34,7 +33,8 @@ from flwr.app import (
 )
 from flwr.clientapp import ClientApp
 
-from tacit.errors import BadMessage, Refused
+from tacit.errors import BadMessage
+from tacit.runtime.declined import Declined
 from tacit.runtime.node import Node
 
 MESSAGE_TYPE = "query.round"
@@ -48,34 +48,11 @@ FAILED = "the node could not answer; its operator finds the reason in node.log"
 _CODE = 1  # of an error that is not Flower's own
 
 
-class Reason(Enum):
-    """What the server is told of a refusal that no user's history has a part in."""
-
-    NOT_AGREED = (
-        "the node has not agreed to this run: its experiment differs in method, plan, "
-        "items, split or purpose; its operator prepares it with the same experiment"
-    )
-    NO_MORE_RUNS = (
-        "the node's operator allows no more runs on its users; --runs allows another"
-    )
-
-
-class Declined(Refused):
-    """A refusal for a reason that the server may know; raise it from its cause."""
-
-    def __init__(self, reason: Reason) -> None:
-        self.reason = reason
-        super().__init__(reason)
-
-    def __str__(self) -> str:
-        return self.reason.value
-
-
 def client_app(build: Build, note: Note) -> ClientApp:
     """The app that Flower loads on a node; `build` makes the node of its settings.
 
     What goes wrong goes to `note`, and a fixed sentence to the server: that of a
-    `Declined` from `build`, or the one for everything else.
+    `Declined`, or the one for everything else.
     """
 
     def answer(message: Message, context: Context) -> Message:
@@ -87,12 +64,10 @@ def client_app(build: Build, note: Note) -> ClientApp:
                 said = node.answer(question)
             finally:
                 node.store.close()
-        except Declined as error:
-            note(settings, error)
-            return Message(Error(_CODE, error.reason.value), reply_to=message)
         except Exception as error:  # of whatever kind: its text is the node's own
             note(settings, error)
-            return Message(Error(_CODE, FAILED), reply_to=message)
+            told = error.told if isinstance(error, Declined) else FAILED
+            return Message(Error(_CODE, told), reply_to=message)
         return Message(answered(said), reply_to=message)
 
     app = ClientApp()

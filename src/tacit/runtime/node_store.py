@@ -38,6 +38,7 @@ from safetensors.numpy import load, save
 from tacit.errors import BadRun, Damaged, Refused, TacitError
 from tacit.file_marks import MarkAnchor, Marks, anchors_at, place_of
 from tacit.runtime.checkpoint import parts_of, tree_of
+from tacit.runtime.declined import NoMoreRuns
 from tacit.runtime.secrets import Secrets
 from tacit.tree import Array, Tree
 
@@ -200,7 +201,7 @@ class NodeStore:
     def _refuse_more_runs(self, most: int | None) -> None:
         if most is None or self.n_runs < most:
             return
-        raise Refused(
+        raise NoMoreRuns(
             f"this node's users were trained on {self.n_runs} times, and its operator "
             f"allows {most}; each run spends their budget again: allow another with "
             "--runs"
