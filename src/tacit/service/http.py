@@ -120,7 +120,7 @@ async def read_body(
 
 def too_long(size: int, what: str) -> Failure:
     """The refusal of a body that is longer than allowed; its rest is not read."""
-    said = f"a body of more than {size} bytes, and no {what} has more"
+    said = f"a body of more than {size} bytes; every {what} has {size}"
     return Failure(413, "TooLong", said, connection="close")
 
 
@@ -206,7 +206,8 @@ class Asked:
         if not told.isdigit():
             raise Failure(411, "NoLength", "a body needs its Content-Length")
         if len(told) > 15 or int(told) > most:
-            raise too_long(most, what)
+            said = f"a body of more than {most} bytes, and no {what} has more"
+            raise Failure(413, "TooLong", said, connection="close")
         return int(told)
 
     async def body(self, most: int, *, seconds: float, what: str) -> bytes:
