@@ -21,7 +21,7 @@ def found(file: ScatteredFile, taken: np.ndarray, at_once: int = 7) -> list[byte
 
 
 @pytest.mark.parametrize("size", [1, 56, 5000])
-@pytest.mark.parametrize("block", [1, 999, 2**22])
+@pytest.mark.parametrize("block", [1, 999, 2**20])
 def test_what_was_put_is_found_once_in_the_same_order(
     tmp_path, monkeypatch, size, block
 ):

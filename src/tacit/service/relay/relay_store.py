@@ -70,7 +70,7 @@ CREATE TABLE tickets (ticket BLOB PRIMARY KEY) WITHOUT ROWID;
 OF_AN_EPOCH = ("staged", "scattered")
 FORMAT = 3  # of the tables
 DIGEST_BYTES, _TICKET_BYTES = 16, 32
-_AT_ONCE = 2**24  # bytes of staged messages that are scattered at a time
+_AT_ONCE = 2**22  # bytes of staged messages that are scattered at a time
 
 
 @dataclass(frozen=True)

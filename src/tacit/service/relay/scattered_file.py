@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-_BLOCK = 2**22  # bytes that are read or overwritten at a time
+_BLOCK = 2**20  # bytes that are read or overwritten at a time
 _SPARE = 4  # one more place for every so many: a free one is found in few draws
 _NEW = os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 Bits = UInt8[np.ndarray, "bytes"]  # one per place, beginning with the lowest
