@@ -31,7 +31,7 @@ CHANGED = {
     "target_view": replace(PLAN, channel="two_servers", target_view="release"),
     "groups": replace(PLAN, groups={"young": 5, "old": 5}),
     "min_contributors": replace(PLAN, min_contributors=2),
-    "counted_by": replace(PLAN, counted_by="tickets"),
+    "counted_by": replace(PLAN, counted_by="uploads"),
     "assumed_sybils": replace(PLAN, min_contributors=3, assumed_sybils=1),
     "before": replace(PLAN, before=(set_of_items(PLAN, GaussianDpEvent(9.0)),)),
 }

@@ -19,7 +19,7 @@ from tacit.release import (
 )
 
 EVENT = GaussianDpEvent(1.0)
-BARE = dict.fromkeys(CELLS, Cell.none("bare"))
+BARE = dict.fromkeys(CELLS, Cell.none("bare_reports", "bare"))
 
 
 def proven(z: float = 1.0) -> Cell:
@@ -36,13 +36,13 @@ def test_a_guarantee_needs_an_event(standing):
 def test_no_guarantee_has_no_event():
     with pytest.raises(BadValue, match="no guarantee has none"):
         Cell(Standing.NONE, "bare", EVENT)
-    assert Cell.none("bare").adjacency is Adjacency.ZERO_OUT
+    assert Cell.none("bare_reports", "bare").adjacency is Adjacency.ZERO_OUT
 
 
 def test_only_what_is_proven_is_counted():
-    assert proven().is_proven
-    assert not Cell(Standing.CLAIMED, "the paper", EVENT).is_proven
-    assert not Cell.none("bare").is_proven
+    assert proven().has_epsilon
+    assert not Cell(Standing.CLAIMED, "the paper", EVENT).has_epsilon
+    assert not Cell.none("bare_reports", "bare").has_epsilon
 
 
 @pytest.mark.parametrize("unit", Unit)
@@ -114,7 +114,7 @@ def test_a_guarantee_is_borrowed_from_what_implies_it_and_never_the_other_way():
 def test_what_a_paper_claims_is_not_borrowed():
     claimed = Cell(Standing.CLAIMED, "the paper", EVENT)
     made = release(user_collusion=claimed)
-    assert not made.guarantee((Unit.USER, View.SERVER)).is_proven
+    assert not made.guarantee((Unit.USER, View.SERVER)).has_epsilon
     strong = proven()
     both = release(user_server=claimed, user_collusion=strong)
     assert both.guarantee((Unit.USER, View.SERVER)) is strong

@@ -25,7 +25,9 @@ KEYS = {  # DESIGN.md, section 5
 
 
 def bare(what: str, *, group: str = "everyone") -> Release:
-    return Release(what, f"who sees {what}", "each round", unprotected(what), group)
+    return Release(
+        what, f"who sees {what}", "each round", unprotected("bare_reports", what), group
+    )
 
 
 def test_every_line_has_every_key_and_no_figure_where_there_is_none():
@@ -106,7 +108,7 @@ def test_retraining_composes():
 
 
 def test_one_bare_release_leaves_nothing_of_a_total():
-    found = told(proven(EVENT), unprotected("bare"))
+    found = told(proven(EVENT), unprotected("bare_reports", "bare"))
     assert found.releases[0].epsilon is not None
     assert {line.epsilon for line in found.totals} == {None}
     assert {line.standing for line in found.totals} == {Standing.NONE}

@@ -50,10 +50,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 from numpy.typing import ArrayLike
 
+from tacit.accounting.serialization import agreed_release
 from tacit.aggregation.bucketed import Bucketed
 from tacit.aggregation.mean import Aggregator, Mean
 from tacit.aggregation.server_optimizers import ServerOptimizer
-from tacit.agreement import Agreement, digest_of
+from tacit.agreement import Agreement
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, EmptyCohort, Refused
@@ -94,6 +95,7 @@ from tacit.tree import (
     Tree,
     divided,
 )
+from tacit.wire_names import digest_of
 
 __all__ = [
     "Array",
@@ -348,16 +350,16 @@ class Method(ABC):
 
     def terms(self, plan: Plan) -> dict[str, object]:
         """What clients agree to beside the layouts."""
-        return {"plan": plan.digest, "method": self}
+        releases = [agreed_release(release) for release in self.releases(plan)]
+        return {"plan": plan.digest, "method": self, "releases": releases}
 
     def agreement(self, plan: Plan, catalog: Catalog) -> Agreement:
         """What clients and server must agree on, with its digest."""
-        terms = self.terms(plan)
         own = _AGREEMENTS.setdefault(catalog, {})
-        name = digest_of(terms)
+        name = digest_of([plan.digest, self])  # all else follows from these
         if name not in own:
             own[name] = Agreement.of(
-                terms,
+                self.terms(plan),
                 broadcasts=(
                     *self.broadcast_layouts(plan, catalog),
                     self.model_layout(catalog),

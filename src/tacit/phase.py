@@ -7,25 +7,29 @@ reports, their noise and their account follow from that declaration.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tacit import check
 from tacit.errors import BadValue, Refused
+from tacit.wire_names import PROSE, register
 
 
+@register("phase")
 @dataclass(frozen=True)
 class Phase:
     """Rounds whose reports have one shape, one bound and one guarantee."""
 
     name: str  # "counts", "gradients": names the phase's noise in the privacy settings
     rounds: range  # planned, one after the other
-    what: str  # what the reports are, in words: "histories"
+    what: str = field(metadata=PROSE)  # what the reports are: "histories"
     bound: float = 1.0  # the largest L2 norm of an honest report: the sensitivity
     is_clipped: bool = False  # the bound is a choice: the privacy's clip replaces it
     share: float = 1.0  # of the budget, where phases divide it
-    proof: str = ""  # why the bound holds; a theorem or a page
+    # why the bound holds; a theorem or a page
+    proof: str = field(default="", metadata=PROSE)
     step: float = 1.0  # what the server multiplies the mean by, if noise depends on it
-    leak: str = "nothing protects them"  # what is said of reports that are sent bare
+    # what is said of reports that are sent bare
+    leak: str = field(default="nothing protects them", metadata=PROSE)
 
     def __post_init__(self) -> None:
         check.positive(bound=self.bound, step=self.step)
@@ -64,11 +68,11 @@ def check_phases(phases: Sequence[Phase], *, rounds: int | None) -> None:
 
     `rounds` is None where a method chooses among phases that may overlap.
     """
-    for field in ("name", "what"):
-        words = [getattr(phase, field) for phase in phases]
+    for label in ("name", "what"):
+        words = [getattr(phase, label) for phase in phases]
         if len(set(words)) < len(words):
             raise BadValue(
-                f"two phases have the same `{field}`: {', '.join(words)}; noise and "
+                f"two phases have the same `{label}`: {', '.join(words)}; noise and "
                 "releases go by it, so give each phase its own"
             )
     begin = [*(phase.rounds.start for phase in phases), rounds]

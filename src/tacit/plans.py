@@ -5,24 +5,21 @@ Every client agrees to a plan at enrolment, by its digest.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
-
-import numpy as np
 
 from tacit import check
-from tacit.accounting.serialization import release_to_json
+from tacit.accounting.serialization import agreed_release
 from tacit.errors import BadValue
 from tacit.release import EVERYONE, Release, View
 from tacit.sampling import Everyone, Groups, Sampler
+from tacit.wire_names import digest_of, register
 
 UPLOADS, TICKETS = "uploads", "tickets"
 
 
+@register("plan")
 @dataclass(frozen=True)
 class Plan:
     """Population, sampler, rounds and channel of a run."""
@@ -40,8 +37,8 @@ class Plan:
     before: tuple[Release, ...] = ()  # made once, before the first round
     # of those contributors, how many may be one attacker's inventions
     assumed_sybils: int = 0
-    # what a relay counts as contributors: uploads of anybody, or one ticket per user
-    counted_by: str = UPLOADS
+    # what a relay counts as contributors: one ticket per user, or uploads of anybody
+    counted_by: str = TICKETS
 
     def __post_init__(self) -> None:
         check.count(population=self.population, rounds=self.rounds)
@@ -93,6 +90,8 @@ class Plan:
                 f"target_epsilon names the groups {sorted(self.target_epsilon)}; the "
                 f"plan has {sorted(self.groups)}: give each of them a target"
             )
+        ordered = {group: self.target_epsilon[group] for group in self.groups}
+        object.__setattr__(self, "target_epsilon", ordered)  # of one digest
 
     def target_of(self, group: str) -> float | None:
         """The epsilon that a member of this group may spend; None: there is none."""
@@ -144,20 +143,5 @@ class Plan:
     @cached_property
     def digest(self) -> bytes:
         """16 bytes that change with any field; clients compare it with theirs."""
-        fields: dict[str, Any] = asdict(replace(self, before=())) | {
-            "sampler": [type(self.sampler).__name__, self.sampler],
-            "groups": [*self.groups.items()],  # their order is what codes refer to
-            "before": [release_to_json(release) for release in self.before],
-        }
-        # As earlier versions had it, whose runs go on.
-        for name in ("before", "target_view", "assumed_sybils"):
-            if not getattr(self, name):
-                del fields[name]
-        if self.counted_by == UPLOADS:
-            del fields["counted_by"]
-        text = json.dumps(fields, sort_keys=True, default=_plain)
-        return hashlib.blake2b(text.encode(), digest_size=16).digest()
-
-
-def _plain(value: object) -> object:
-    return value.item() if isinstance(value, np.generic) else vars(value)
+        before = [agreed_release(release) for release in self.before]
+        return digest_of([replace(self, before=()), before])

@@ -20,6 +20,7 @@ from itertools import pairwise, product, starmap
 from typing import TYPE_CHECKING
 
 from tacit import check
+from tacit.codes import Code
 from tacit.errors import BadValue
 
 if TYPE_CHECKING:
@@ -51,11 +52,32 @@ class Adjacency(StrEnum):
 
 
 class Standing(StrEnum):
-    """How well a figure is founded: proven, claimed by a paper, or not at all."""
+    """How well a figure is founded, the best first.
 
-    PROVEN = "PROVEN"  # a theorem or test is cited
+    A composition has the lowest of its parts; NOTHING is that of no parts.
+    """
+
+    PROVEN = "PROVEN"  # a theorem, test or audit is cited
+    ASSUMED = "ASSUMED"  # proven under a condition that nobody checks
     CLAIMED = "CLAIMED"  # a paper says so, we have not shown it
     NONE = "NONE"  # no guarantee
+    NOTHING = "NOTHING"  # nothing was asked yet, so there is no figure
+
+    @property
+    def has_epsilon(self) -> bool:
+        """Whether a figure of this standing is an epsilon, which ledgers count."""
+        return self in (Standing.PROVEN, Standing.ASSUMED)
+
+    @property
+    def rank(self) -> int:
+        """How weak it is: 0 for NOTHING, which weakens no composition."""
+        order = ("NOTHING", "PROVEN", "ASSUMED", "CLAIMED", "NONE")
+        return order.index(self.value)
+
+    @classmethod
+    def lowest(cls, standings: Iterable[Standing]) -> Standing:
+        """The standing of a composition of parts with these."""
+        return max(standings, key=lambda one: one.rank, default=cls.NOTHING)
 
 
 CellName = tuple[Unit, View]
@@ -71,36 +93,62 @@ class Cell:
     None the run costs `event` from the first participation on (a cohort drawn in secret
     is accounted for over all rounds, whether or not one was in it).
 
+    `assumes` and `why_none` are codes, which clients agree to; `reason` is prose, which
+    may change at any time. A guarantee under a code that nobody checks is ASSUMED.
+
     `is_local` says that every client protects its own report and that nothing else is
     relied on: what is done with the reports afterwards costs nothing. It is not read
     off the adjacency, which a sum over a cohort of fixed size shares with reports.
     """
 
     standing: Standing
-    reason: str  # the theorem or test cited, or why there is no guarantee
+    reason: str  # prose: the theorem or test cited, or why there is no guarantee
     event: DpEvent | None = None
     adjacency: Adjacency = Adjacency.ZERO_OUT
-    assumes: str = "nothing"
+    assumes: tuple[Code, ...] = ()
     published_epsilon: float | None = None  # a paper's own figure, never called epsilon
     each: DpEvent | None = None
     is_local: bool = False
+    why_none: Code | None = None
 
     def __post_init__(self) -> None:
-        if (self.event is None) != (self.standing is Standing.NONE):
+        is_none = self.standing is Standing.NONE
+        if self.standing is Standing.NOTHING or not (
+            (self.event is None) == is_none == (self.why_none is not None)
+        ):
             raise BadValue(
-                f"standing={self.standing} with event={self.event}: a guarantee needs "
-                "an event, and no guarantee has none"
+                f"standing={self.standing} with event={self.event} and "
+                f"why_none={self.why_none}: a guarantee needs an event, and no "
+                "guarantee has none, but a code that says why"
+            )
+        unchecked = [str(code) for code in self.assumes if code.is_unchecked]
+        if self.standing is Standing.PROVEN and unchecked:
+            object.__setattr__(self, "standing", Standing.ASSUMED)
+        elif self.standing is Standing.ASSUMED and not unchecked:
+            raise BadValue(
+                "an ASSUMED cell rests on something that nobody checks: name its code "
+                "in `assumes`, or call it PROVEN"
             )
 
     @classmethod
-    def none(cls, reason: str) -> Cell:
-        """The cell of a release without a guarantee, and the reason."""
-        return cls(Standing.NONE, reason)
+    def none(cls, why: str, reason: str = "") -> Cell:
+        """The cell of a release without a guarantee: the code that says why.
+
+        `reason` says it in more detail than the sentence of the code.
+        """
+        code = Code(why)
+        return cls(Standing.NONE, reason or str(code), why_none=code)
 
     @property
-    def is_proven(self) -> bool:
-        """Whether a ledger may count it; what a paper claims is counted as nothing."""
-        return self.standing is Standing.PROVEN
+    def has_epsilon(self) -> bool:
+        """Whether a ledger counts it; what a paper claims is counted as nothing."""
+        return self.standing.has_epsilon
+
+    def assuming(self, *more: Code) -> Cell:
+        """The same guarantee under these assumptions too, if there is one."""
+        if not self.has_epsilon:
+            return self
+        return replace(self, assumes=tuple(dict.fromkeys((*self.assumes, *more))))
 
 
 Cells = Mapping[CellName, Cell]
@@ -134,9 +182,14 @@ class Release:
         return len(rounds) if own is None else sum(one in own for one in rounds)
 
     def guarantee(self, name: CellName) -> Cell:
-        """The cell of this name, or a proven one that implies it where it has none."""
+        """The cell of this name, or one with an epsilon that implies it."""
         held = [self.cells[other] for other in implying(name)]
-        return next((cell for cell in held if cell.is_proven), held[0])
+        return next((cell for cell in held if cell.has_epsilon), held[0])
+
+    def assuming(self, *more: Code) -> Release:
+        """The same release, each of its guarantees under these assumptions too."""
+        cells = {name: cell.assuming(*more) for name, cell in self.cells.items()}
+        return replace(self, cells=cells)
 
 
 def implying(name: CellName) -> list[CellName]:
@@ -155,21 +208,23 @@ def implying(name: CellName) -> list[CellName]:
     return [*product(own, views[views.index(view) :])]
 
 
-def of_one_operator(releases: Iterable[Release], reason: str) -> tuple[Release, ...]:
+def of_one_operator(releases: Iterable[Release], why: str) -> tuple[Release, ...]:
     """The same releases where one of two operators sees what both see together.
 
-    The server's view is that of a collusion then, and `reason` says why.
+    The server's view is that of a collusion then; the code `why` says so.
     """
-    return tuple(replace(one, cells=_collusive(one.cells, reason)) for one in releases)
+    return tuple(replace(one, cells=_collusive(one.cells, why)) for one in releases)
 
 
-def _collusive(cells: Cells, reason: str) -> Cells:
+def _collusive(cells: Cells, why: str) -> Cells:
     found = dict(cells)
     for unit, view in cells:
         if view is View.SERVER:
             both = cells[unit, View.COLLUSION]
-            said = reason if both.event is None else f"{both.reason}; {reason}"
-            found[unit, view] = replace(both, reason=said)
+            reason = f"{both.reason}; {Code(why)}"
+            found[unit, view] = (
+                replace(both, reason=reason) if both.has_epsilon else Cell.none(why)
+            )
     return found
 
 

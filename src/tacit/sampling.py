@@ -21,6 +21,7 @@ from jaxtyping import Float64, Int64
 from tacit import check
 from tacit.errors import BadValue, Refused
 from tacit.keys import Keys
+from tacit.wire_names import register
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -75,6 +76,7 @@ class Horizon(Protocol):
     def groups(self) -> Groups: ...  # noqa: D102
 
 
+@register("poisson")
 @dataclass(frozen=True)
 class Poisson:
     """Every client joins with probability `rate`, by an independent coin each round."""
@@ -101,6 +103,7 @@ class Poisson:
         return _poisson(self.rate, inner, plan)
 
 
+@register("poisson_by_group")
 @dataclass(frozen=True)
 class PoissonByGroup:
     """As `Poisson`, with a rate for each public group."""
@@ -139,6 +142,7 @@ class PoissonByGroup:
         return self.rates[group]
 
 
+@register("fixed_size")
 @dataclass(frozen=True)
 class FixedSize:
     """Exactly `size` clients, without replacement. Simulation only.
@@ -195,6 +199,7 @@ class FixedSize:
             )
 
 
+@register("everyone")
 @dataclass(frozen=True)
 class Everyone:
     """All clients in every round."""
@@ -216,6 +221,7 @@ class Everyone:
         return composed(inner, plan.rounds)
 
 
+@register("once")
 @dataclass(frozen=True)
 class Once:
     """Every client in exactly one round, which the client draws by itself."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tacit import check
+from tacit.codes import Code, sentences
 from tacit.errors import BadValue, Refused
 from tacit.plans import Plan
 from tacit.release import (
@@ -87,8 +88,8 @@ class Account:
     earlier: tuple[Statement, ...] = ()
     both: tuple[Statement, ...] = ()
 
-    def assuming(self, *more: str) -> Account:
-        """The same lines, each proven one under these assumptions too."""
+    def assuming(self, *more: Code) -> Account:
+        """The same lines, each that has an epsilon under these assumptions too."""
 
         def with_more(lines: tuple[Statement, ...]) -> tuple[Statement, ...]:
             return tuple(_assuming(line, more) for line in lines)
@@ -171,6 +172,12 @@ class Figure:
     cells: tuple[Cell, ...]
 
     @property
+    def assumes(self) -> str:
+        """What the figure rests on, in sentences; `nothing` where there is none."""
+        guaranteed = (cell for cell in self.cells if cell.has_epsilon)
+        return sentences(code for cell in guaranteed for code in cell.assumes)
+
+    @property
     def adjacency(self) -> Adjacency:
         """A total of mixed cells is `zero_out`: zero is a legal input of local ones."""
         found = {cell.adjacency for cell in self.cells}
@@ -201,7 +208,12 @@ def figure(
         for other in implying(name)
     ]
     provable = [one for one in found if one.epsilon is not None]
-    return min(provable, key=lambda one: one.epsilon or 0.0, default=found[0])
+    # Of equal figures the one that assumes less: a local guarantee needs no relay.
+    return min(
+        provable,
+        key=lambda one: (one.epsilon or 0.0, one.standing.rank),
+        default=found[0],
+    )
 
 
 def most_delta(cells: Iterable[Cell], n_users: int) -> float:
@@ -214,11 +226,11 @@ def most_delta(cells: Iterable[Cell], n_users: int) -> float:
 def _decided(
     cells: tuple[Cell, ...], delta: float | None, n_users: int, prefers_pure: bool
 ) -> Figure:
-    bare = [cell for cell in cells if not cell.is_proven]
+    bare = [cell for cell in cells if not cell.has_epsilon]
     reason = joined(cell.reason for cell in bare or cells)
     if bare:  # one release without a guarantee: nothing holds for the whole
-        weakest = min((c.standing for c in bare), key=[*Standing][::-1].index)
-        return Figure(None, delta, "none", weakest, reason, cells)
+        lowest = Standing.lowest(cell.standing for cell in bare)
+        return Figure(None, delta, "none", lowest, reason, cells)
     try:
         found, at = _composed(cells, delta, n_users, prefers_pure)
     except Refused as refusal:
@@ -227,7 +239,8 @@ def _decided(
     if found.value is None:
         said = "the event protects nothing"
         return Figure(None, at, "none", Standing.NONE, said, cells)
-    return Figure(found.value, at, found.accountant, Standing.PROVEN, reason, cells)
+    standing = Standing.lowest(cell.standing for cell in cells)
+    return Figure(found.value, at, found.accountant, standing, reason, cells)
 
 
 def _composed(
@@ -317,7 +330,7 @@ class _Figures:
             horizon=self._horizon(own, past),
             accountant=found.accountant,
             standing=found.standing,
-            assumes=joined(cell.assumes for cell in found.cells),
+            assumes=found.assumes,
             epsilon=found.epsilon,
             reason=found.reason,
             published_epsilon=published[0] if len(published) == 1 else None,
@@ -357,11 +370,12 @@ class _Figures:
         return self.known[known]
 
 
-def _assuming(line: Statement, more: Sequence[str]) -> Statement:
-    if line.standing is not Standing.PROVEN:
+def _assuming(line: Statement, more: Sequence[Code]) -> Statement:
+    if not line.standing.has_epsilon:
         return line
     own = [] if line.assumes == "nothing" else [line.assumes]
-    return replace(line, assumes=joined([*own, *more]))
+    standing = Standing.ASSUMED if any(c.is_unchecked for c in more) else line.standing
+    return replace(line, assumes=joined([*own, *map(str, more)]), standing=standing)
 
 
 def joined(texts: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from tacit.accounting.serialization import (
     release_from_json,
     release_to_json,
 )
+from tacit.codes import Code
 from tacit.errors import BadValue
 from tacit.release import CELLS, Adjacency, Cell, Release, Standing, View
 
@@ -84,10 +85,10 @@ def release() -> Release:
         ),
         View.SERVER: Cell(
             *(Standing.PROVEN, "Theorem 1", run, Adjacency.REPLACE_ONE),
-            assumes="trusted aggregator",
+            assumes=(Code("honest_clients", (50,)),),
             each=GAUSSIAN,
         ),
-        View.COLLUSION: Cell.none("sent as they are"),
+        View.COLLUSION: Cell.none("bare_reports", "sent as they are"),
     }
     cells = {name: views[name[1]] for name in CELLS}
     return Release("a sum", "server", "each round", cells, "young", range(2, 9))
@@ -115,11 +116,13 @@ def test_a_release_is_plain_data():
         "reason": "Theorem 1",
         "event": {"SelfComposedDpEvent": {"event": GAUSS, "count": 7}},
         "adjacency": "replace_one",
-        "assumes": "trusted aggregator",
+        "assumes": [["honest_clients", 50]],
         "published_epsilon": None,
         "each": GAUSS,
         "is_local": False,
+        "why_none": None,
     }
+    assert document["cells"][2]["why_none"] == ["bare_reports"]
 
 
 GAUSS = {"GaussianDpEvent": {"noise_multiplier": 0.1 + 0.2}}

@@ -569,7 +569,7 @@ class SamplesAgainstTheServer(CentralGaussian):
     def _as_published(self, cells):
         return {
             (unit, view): replace(cell, event=cells[unit, View.RELEASE].event)
-            if cell.is_proven
+            if cell.has_epsilon
             else cell
             for (unit, view), cell in cells.items()
         }

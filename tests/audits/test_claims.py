@@ -75,7 +75,7 @@ def test_a_group_has_its_own_claims_and_the_common_ones():
 
 
 def test_what_is_not_promised_is_listed_with_the_reason():
-    bare = release(unprotected("it is a toy"), "gradients")
+    bare = release(unprotected("bare_reports", "it is a toy"), "gradients")
     beside = release(local(PLAN, GaussianDpEvent(4.0), reason=""), "labels")
     claims = read_claims(releasing(bare, beside, *POPULARITY.releases(PLAN)), PLAN)
     assert claims.others == (

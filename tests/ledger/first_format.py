@@ -4,6 +4,7 @@ import json
 import sqlite3
 
 from tacit.accounting.serialization import event_to_json
+from tacit.codes import sentences
 from tacit.ledger.schema import APPLICATION
 from tacit.ledger.terms import Terms
 from tacit.release import Cell, Release
@@ -91,11 +92,11 @@ def _charge(release: Release) -> dict:
 
 
 def _promise(cell: Cell) -> dict:
-    covers_run = cell.is_proven and cell.each is None
+    covers_run = cell.has_epsilon and cell.each is None
     return {
         "event": event_to_json(cell.event if covers_run else cell.each),
         "adjacency": str(cell.adjacency),
         "covers": "run" if covers_run else "round",
-        "assumes": cell.assumes,
+        "assumes": sentences(cell.assumes),
         "reason": cell.reason,
     }

@@ -5,11 +5,12 @@ from dataclasses import replace
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 
 from tacit.accounting.events import pure_local
+from tacit.codes import Code
 from tacit.ledger.terms import Terms
 from tacit.release import CELLS, Adjacency, Cell, Release, Standing, View
 from tacit.sampling import composed
 
-BARE = Cell.none("bare")
+BARE = Cell.none("bare_reports", "bare")
 
 
 def each(event, *, times=1, reason="", adjacency=Adjacency.ZERO_OUT, **more) -> Cell:
@@ -45,11 +46,13 @@ def response(epsilon=0.1, *, choices=5, most=1000) -> Terms:
 def training(rate=0.01, z=1.0, rounds=1000) -> Terms:
     """A noisy sum over cohorts drawn in secret, behind a trusted aggregator."""
     run = SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(z)), rounds)
-    trusts, seen = "trusted aggregator", GaussianDpEvent(z)
+    trusts, seen = (Code("trusted_aggregator"),), GaussianDpEvent(z)
     views = {
         View.RELEASE: whole(run, reason="sampled", assumes=trusts),
         View.SERVER: each(seen, times=rounds, reason="counted", assumes=trusts),
-        View.COLLUSION: Cell.none("an aggregator that colludes shows all"),
+        View.COLLUSION: Cell.none(
+            "bare_reports", "an aggregator that colludes shows all"
+        ),
     }
     cells = {name: views[name[1]] for name in CELLS}
     return Terms((Release("noisy sum", "server", "", cells),), rounds, rounds)
@@ -74,4 +77,6 @@ def in_every_round(terms: Terms) -> Terms:
 
 
 def bare(most=10) -> Terms:
-    return Terms((alike("votes", Cell.none("sent as they are")),), most, most)
+    return Terms(
+        (alike("votes", Cell.none("bare_reports", "sent as they are")),), most, most
+    )

@@ -15,6 +15,7 @@ from quick import some_of
 
 from tacit.accounting.epsilon import epsilon
 from tacit.accounting.events import FailureDpEvent, ShuffledDpEvent, pure_local
+from tacit.codes import Code
 from tacit.errors import Refused
 from tacit.ledger.budget import spent
 from tacit.methods.federated_popularity import FederatedPopularity
@@ -38,7 +39,7 @@ EVENT = GaussianDpEvent(1.0)
 
 
 def test_nothing_is_promised_to_anybody_with_the_reason():
-    cells = unprotected("sent as they are")
+    cells = unprotected("bare_reports", "sent as they are")
     assert [*cells] == [*CELLS]
     assert {cell.standing for cell in cells.values()} == {Standing.NONE}
     assert {cell.reason for cell in cells.values()} == {"sent as they are"}
@@ -54,7 +55,7 @@ def test_what_is_published_earns_sampling_and_the_server_counts_participations()
         assert cells[unit, View.SERVER].event == SelfComposedDpEvent(EVENT, 7)
         assert cells[unit, View.SERVER].each == EVENT
         assert cells[unit, View.COLLUSION].standing is Standing.NONE
-    assert {c.assumes for c in cells.values()} == {"trusted aggregator", "nothing"}
+    assert {c.assumes for c in cells.values()} == {(Code("trusted_aggregator"),), ()}
 
 
 @pytest.mark.parametrize("channel", ["direct", "shuffle"])
@@ -92,12 +93,14 @@ def test_of_two_servers_each_has_the_noise_of_the_other_against_it():
     whole = whole_run(plan, event, reason="Theorem 1")
     for unit in Unit:
         assert cells[unit, View.RELEASE].event == SelfComposedDpEvent(event, 7)
-        assert "both aggregators" in cells[unit, View.RELEASE].assumes
+        assert cells[unit, View.RELEASE].assumes == (
+            Code("both_aggregators_add_noise"),
+        )
         server = cells[unit, View.SERVER]
         assert (server.event, server.each) == (SelfComposedDpEvent(half, 7), half)
         assert server.standing is Standing.PROVEN
         assert server.adjacency is Adjacency.ZERO_OUT
-        assert "one of the two aggregators follows the protocol" in server.assumes
+        assert Code("one_honest_aggregator") in server.assumes
         assert (whole[unit, View.RELEASE].event, whole[unit, View.SERVER].event) == (
             event,
             half,
@@ -156,7 +159,7 @@ def test_a_relay_hides_messages_from_all_who_do_not_side_with_it():
     for unit in Unit:
         for view in (View.RELEASE, View.SERVER):
             assert cells[unit, view].each == mixed
-            assert "at least 50 honest clients" in cells[unit, view].assumes
+            assert Code("honest_clients", (50,)) in cells[unit, view].assumes
         assert cells[unit, View.COLLUSION] == alone[unit, View.COLLUSION]
 
 

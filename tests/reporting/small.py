@@ -23,7 +23,7 @@ from tacit.statement import account
 
 HOSTILE = '<script>alert("$x_1$ & more")</script>'
 CHOICE = Choice(1.0, HOSTILE, HOSTILE, 0.25, False, Reason.ONLY)
-VOTES = Release("votes", "server", "each round", unprotected("sent as they are"))
+VOTES = Release("votes", "server", "each round", unprotected("bare_reports"))
 
 
 def contenders() -> tuple[Contender, ...]:

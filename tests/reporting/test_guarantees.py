@@ -49,7 +49,7 @@ def test_local_reports_hold_against_everyone():
     [
         summed(PLAN, GaussianDpEvent(4.2247), reason=LONG),
         local(PLAN, pure_local(1.0), reason=LONG),
-        unprotected(LONG),
+        unprotected("bare_reports", LONG),
     ],
 )
 def test_no_line_is_wider_than_a_terminal_and_no_word_is_lost(show, cells):

@@ -61,7 +61,8 @@ def test_local_reports_assume_nothing():
 
 def test_no_guarantee_is_said_as_it_is():
     assert all(
-        "no promise; votes are bare." in s for s in words(unprotected("votes are bare"))
+        "no promise; votes are bare." in s
+        for s in words(unprotected("bare_reports", "votes are bare"))
     )
 
 
@@ -92,9 +93,9 @@ def test_the_exception_is_as_rare_as_said(deviation, epsilon):
 
 
 def test_nothing_is_said_without_an_epsilon():
-    line = account(PLAN, (Release("x", "server", "once", unprotected("bare")),)).totals[
-        0
-    ]
+    line = account(
+        PLAN, (Release("x", "server", "once", unprotected("bare_reports", "bare")),)
+    ).totals[0]
     with pytest.raises(BadValue, match="has no epsilon"):
         meaning(line)
 

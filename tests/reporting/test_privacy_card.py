@@ -57,7 +57,7 @@ def plan() -> Plan:
 
 
 def test_nothing_promised_is_said_so(plan: Plan) -> None:
-    page = render(card(unprotected("sent as they are"), plan))
+    page = render(card(unprotected("bare_reports", "sent as they are"), plan))
     assert "Nothing is promised to anyone." in page
     assert "There is no promise, so nothing is assumed." in page
 
@@ -76,7 +76,7 @@ def test_a_local_promise_trusts_nobody(plan: Plan) -> None:
 
 
 def test_an_audit_is_shown_as_it_went(plan: Plan) -> None:
-    shown = card(unprotected("bare"), plan)
+    shown = card(unprotected("bare_reports", "bare"), plan)
     check = {"name": "noise", "claimed": 2.00001, "measured": None, "ok": True}
     check |= {"subject": "votes"}
     page = render(shown | {"audit": {"ok": True, "checks": [check]}})
@@ -89,6 +89,6 @@ def test_an_audit_is_shown_as_it_went(plan: Plan) -> None:
 
 
 def test_text_from_outside_is_escaped(plan: Plan) -> None:
-    page = render(card(unprotected(HOSTILE), plan))
+    page = render(card(unprotected("bare_reports", HOSTILE), plan))
     assert HOSTILE not in page
     assert "simulation" not in page.partition("<main>")[2]

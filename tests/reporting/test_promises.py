@@ -48,4 +48,4 @@ def test_the_largest_epsilon_is_one_that_is_proven() -> None:
     found = largest(said)
     assert found is not None
     assert found.figure == "ε 1.00"
-    assert largest(totals(unprotected("bare"))) is None
+    assert largest(totals(unprotected("bare_reports", "bare"))) is None

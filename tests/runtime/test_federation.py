@@ -22,7 +22,7 @@ from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.privacy.local_bits import VOTES
 from tacit.release import Standing, Unit, View
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
-from tacit.runtime.federation import NODES_ASSUME, Federation, Reply
+from tacit.runtime.federation import NODES_FOLLOW, Federation, Reply
 from tacit.runtime.rounds import Cohort
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.secrets import Secrets
@@ -572,7 +572,7 @@ def test_the_server_sees_bare_sums_and_is_promised_nothing(tmp_path):
         assert "without noise" in server.reason
         public = found.cells[unit, View.RELEASE]
         assert public.event == before.cells[unit, View.RELEASE].event
-        assert NODES_ASSUME in public.assumes
+        assert NODES_FOLLOW in public.assumes
     totals = {(line.unit, line.view): line for line in over.account.totals}
     assert totals[Unit.USER, View.SERVER].epsilon is None
     assert totals[Unit.USER, View.RELEASE].epsilon == pytest.approx(
@@ -588,13 +588,13 @@ def test_local_reports_are_proven_as_far_as_nodes_follow_the_protocol(name, tmp_
     over, alone = CASES[name].federation(tmp_path), CASES[name].alone()
     [found], [before] = over.releases, alone.releases
     for place, cell in found.cells.items():
-        assert before.cells[place].assumes == "nothing"
-        assert cell == replace(before.cells[place], assumes=NODES_ASSUME)
-        assert cell.is_proven
+        assert before.cells[place].assumes == ()
+        assert cell == replace(before.cells[place], assumes=(NODES_FOLLOW,))
+        assert cell.has_epsilon
     for line in over.account.totals:
-        assert NODES_ASSUME in line.assumes
+        assert str(NODES_FOLLOW) in line.assumes
     for said in ("follow the protocol", "no other code", "on one node"):
-        assert said in NODES_ASSUME
+        assert said in str(NODES_FOLLOW)
 
 
 def test_shuffling_at_the_server_hides_nothing_from_it(tmp_path):

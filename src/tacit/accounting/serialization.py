@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit import check
+from tacit.codes import Code, earlier_assumptions
 from tacit.errors import BadValue, TacitError
 from tacit.release import Adjacency, Cell, Release, Standing, Unit, View
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
 Json = dict[str, Any]
+
+
+_PROSE = {"what", "seen_by", "when"}  # of a release: sentences for readers
 
 
 def release_to_json(release: Release) -> Json:
@@ -36,6 +40,17 @@ def release_to_json(release: Release) -> Json:
         "cells": cells,
         "rounds": None if rounds is None else [rounds.start, rounds.stop],
     }
+
+
+def agreed_release(release: Release) -> Json:
+    """What clients agree to of a release: events, numbers and codes, and no prose."""
+    document = release_to_json(release)
+    cells = [
+        {key: value for key, value in cell.items() if key != "reason"}
+        for cell in document["cells"]
+    ]
+    kept = {key: value for key, value in document.items() if key not in _PROSE}
+    return kept | {"cells": cells}
 
 
 def release_from_json(document: Mapping[str, Any]) -> Release:
@@ -59,6 +74,8 @@ def _cell_to_json(cell: Cell) -> Json:
         **vars(cell),
         "standing": str(cell.standing),
         "adjacency": str(cell.adjacency),
+        "assumes": [code.to_json() for code in cell.assumes],
+        "why_none": None if cell.why_none is None else cell.why_none.to_json(),
         "event": event_to_json(cell.event),
         "each": event_to_json(cell.each),
     }
@@ -66,11 +83,19 @@ def _cell_to_json(cell: Cell) -> Json:
 
 def _cell_from_json(document: Mapping[str, Any]) -> Cell:
     own = {key: v for key, v in document.items() if key not in ("unit", "view")}
+    assumes, why = own["assumes"], own.get("why_none")
+    if isinstance(assumes, str):  # as an earlier version wrote it
+        codes = earlier_assumptions(assumes)
+        why = ["earlier_reason"] if own["event"] is None else None
+    else:
+        codes = tuple(map(Code.from_json, assumes))
     return Cell(
         **{
             **own,
             "standing": Standing(own["standing"]),
             "adjacency": Adjacency(own["adjacency"]),
+            "assumes": codes,
+            "why_none": None if why is None else Code.from_json(why),
             "event": _event(own["event"]),
             "each": _event(own["each"]),
         }

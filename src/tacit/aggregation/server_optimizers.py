@@ -20,6 +20,7 @@ from tacit.errors import BadValue
 from tacit.kernels import dispatch
 from tacit.side_by_side import side_by_side
 from tacit.tree import Array, Arrays
+from tacit.wire_names import register
 
 Stepped = tuple[dict[str, Array], dict[str, Array]]  # the next weights and memory
 
@@ -38,6 +39,7 @@ class ServerOptimizer(Protocol):
         ...
 
 
+@register("decaying_boost")
 @dataclass(frozen=True)
 class DecayingBoost:
     """FedVAE's learning rate: η (1 + γ δᵗ) in epoch t.
@@ -66,6 +68,7 @@ class DecayingBoost:
 Rate = float | DecayingBoost
 
 
+@register("sgd")
 @dataclass(frozen=True)
 class Sgd:
     """Plain steps: weights minus rate times gradient.
@@ -96,6 +99,7 @@ class Sgd:
         return moved, {}
 
 
+@register("adam")
 @dataclass(frozen=True)
 class Adam:
     """Adam with bias correction (Kingma and Ba 2015), as Algorithm 2 of FedVAE."""

@@ -102,9 +102,9 @@ def plan(
         given = given.changed(method=method, epsilon=epsilon, settings=settings)
         experiment = given.experiment()
         found = plan_experiment(experiment, runs=runs)
-    is_release = experiment.is_release
+    purpose = experiment.is_release, found.assembled.has_public_items
     return Planned(
-        PrivacyStatement(found.account.totals, is_release),
-        PrivacyStatement(found.account.releases, is_release),
+        PrivacyStatement(found.account.totals, *purpose),
+        PrivacyStatement(found.account.releases, *purpose),
         found,
     )

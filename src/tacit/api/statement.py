@@ -22,6 +22,7 @@ class PrivacyStatement:
 
     lines: tuple[Statement, ...]
     is_release: bool = False
+    has_public_items: bool = True
 
     @property
     def epsilon(self) -> float | None:
@@ -34,7 +35,7 @@ class PrivacyStatement:
             for line in self.lines
             if (line.unit, line.view) == (Unit.USER, View.RELEASE)
         ]
-        if any(line.standing is not Standing.PROVEN for line in mine):
+        if any(not line.standing.has_epsilon for line in mine):
             return None
         return max(
             (e for line in mine if (e := line.epsilon) is not None), default=None
@@ -53,14 +54,18 @@ class PrivacyStatement:
         )
 
     def __str__(self) -> str:
-        purpose = plain_words.purpose(is_release=self.is_release)
-        head = wrapped(purpose, guarantees.WIDTH)
+        head = wrapped(self._purpose, guarantees.WIDTH)
         return "\n".join([*head, *guarantees.in_short(self.lines)])
 
     def _repr_html_(self) -> str:
-        purpose = plain_words.purpose(is_release=self.is_release)
         table = elements.table(guarantees.as_table(self.lines), heads=1)
-        return elements.paragraph(purpose) + table
+        return elements.paragraph(self._purpose) + table
+
+    @property
+    def _purpose(self) -> str:
+        return plain_words.purpose(
+            is_release=self.is_release, has_public_items=self.has_public_items
+        )
 
 
 def _plain(value: object) -> object:

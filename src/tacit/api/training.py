@@ -13,6 +13,7 @@ from tacit.api.given_data import Columns, MethodChoice, Settings, given_data
 from tacit.api.loading import load
 from tacit.api.statement import PrivacyStatement
 from tacit.experiment import training as engine
+from tacit.experiment.assemble import PUBLIC_ITEMS
 from tacit.experiment.build_report import Finished, contenders, write_report
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.training import Watch
@@ -56,7 +57,11 @@ class Run:
     def statement(self) -> PrivacyStatement:
         """Who sees what of a user, under which guarantee; print it to read it."""
         lines = tuple(Statement.from_json(line) for line in self.result["epsilons"])
-        return PrivacyStatement(lines, is_release=not self.result["simulation"])
+        return PrivacyStatement(
+            lines,
+            is_release=not self.result["simulation"],
+            has_public_items=self.result.get(PUBLIC_ITEMS, True),
+        )
 
     @property
     def metrics(self) -> dict[str, float]:

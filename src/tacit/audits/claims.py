@@ -16,7 +16,7 @@ from tacit.accounting.epsilon import compose
 from tacit.errors import Refused
 from tacit.method import Method
 from tacit.plans import Plan
-from tacit.release import EVERYONE, Adjacency, Cell, Standing, Unit, View
+from tacit.release import EVERYONE, Adjacency, Cell, Unit, View
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -56,7 +56,7 @@ def read_claims(method: Method, plan: Plan, *, group: str = EVERYONE) -> Claims:
 
 
 def _is_proven(cell: Cell) -> bool:
-    return cell.standing is Standing.PROVEN
+    return cell.has_epsilon
 
 
 def _mu(events: Sequence[DpEvent]) -> float:

@@ -139,7 +139,7 @@ class _Books:
             return 0.0
         names, delta = implying((line.unit, line.view)), line.delta or 0.0
         held = [[_guarantee(r, name) for r in self.made] for name in names]
-        proven = [cells for cells in held if all(cell.is_proven for cell in cells)]
+        proven = [cells for cells in held if all(cell.has_epsilon for cell in cells)]
         least = min((_composed(cells, delta) for cells in proven), default=math.inf)
         return _gap(line.epsilon, least)
 
@@ -150,7 +150,7 @@ class _Books:
         for line in self.totals:
             if line.epsilon is not None and line.delta:
                 cells = [_guarantee(r, (line.unit, line.view)) for r in self.made]
-                if all(cell.is_proven for cell in cells):
+                if all(cell.has_epsilon for cell in cells):
                     _note(gaps, _gaps(_parts(cells), line.epsilon, line.delta, known))
         where = max(gaps, key=lambda name: gaps[name])
         return Check.at_most(
@@ -244,7 +244,7 @@ def _faults(method: Method, plan: Plan) -> Iterator[str]:
         return
     for release in releases:
         for (_, view), cell in release.cells.items():
-            if cell.is_proven:
+            if cell.has_epsilon:
                 where = f"over '{plan.channel}' from {plan.min_contributors}"
                 for fault in _untrue(cell, view, plan):
                     yield f"{fault} in the {view} view {where}"
@@ -281,7 +281,7 @@ def _untrue(cell: Cell, view: View, plan: Plan) -> Iterator[str]:
 
 def _guarantee(release: Release, name: CellName) -> Cell:
     held = [release.cells[other] for other in implying(name)]
-    return next((cell for cell in held if cell.is_proven), held[0])
+    return next((cell for cell in held if cell.has_epsilon), held[0])
 
 
 def _composed(cells: Iterable[Cell], delta: float) -> float:

@@ -9,6 +9,7 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Json
+from tacit.codes import Code
 from tacit.text import shown
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ def _document(told: Shown) -> dict[str, Any]:
         "rounds": plan.rounds,
         "least_reports": invitation.least_reports,
         "least_uploads": membership.least_uploads,
-        "one_operator": invitation.one_operator or None,
+        "one_operator": str(Code(why)) if (why := invitation.one_operator) else None,
         "keys": {
             "leader": membership.keys.leader.hex(),
             "helper": membership.keys.helper.hex(),
@@ -355,8 +356,8 @@ def _print_agreed(told: Shown) -> None:
     ]
     if (least := membership.least_uploads) is not None:
         sentences.insert(1, _said_of_floor(least, invitation.least_reports))
-    if invitation.one_operator:
-        sentences.insert(1, f"a trial: {invitation.one_operator}")
+    if why := invitation.one_operator:
+        sentences.insert(1, f"a trial: {Code(why)}")
     if invitation.contact:
         sentences.insert(1, f"contact: {invitation.contact}")
     for one in sentences:

@@ -157,7 +157,8 @@ def _print(finished: FinishedComparison, out: Path) -> None:
     assert report.verdict is not None, "every comparison has one"
     # The page and the JSON have every metric; a terminal gets the first one only.
     metric, answer = report.verdict.metric, console.out()
-    answer.print(purpose(is_release=False), style="bold")
+    told = purpose(is_release=False, has_public_items=found.has_public_items)
+    answer.print(told, markup=False, style="bold")
     answer.print()
     answer.print("What to use", style="bold")
     for sentence in finished.words:

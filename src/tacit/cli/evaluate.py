@@ -35,7 +35,10 @@ def evaluate(
         return
     name = found.method
     out = console.out()
-    out.print(purpose(is_release=False), markup=False, style="bold")
+    public = found.result.get("has_public_items", True)
+    out.print(
+        purpose(is_release=False, has_public_items=public), markup=False, style="bold"
+    )
     documents = {n: e.to_json() for n, e in found.evaluations.items()}
     out.print(to_rich(comparison(contenders(documents, name))))
     for other, by_metric in found.differences.items():

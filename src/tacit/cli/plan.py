@@ -61,7 +61,12 @@ def _print(planned: PlannedExperiment, *, long: bool) -> None:
     told, cost, assembled = planned.account, planned.cost, planned.assembled
     out = console.out()
     is_release = assembled.experiment.is_release
-    out.print(purpose(is_release=is_release), markup=False, style="bold")
+    has_public_items = assembled.has_public_items
+    out.print(
+        purpose(is_release=is_release, has_public_items=has_public_items),
+        markup=False,
+        style="bold",
+    )
     out.print(
         f"{assembled.experiment.method_name} on {shown(assembled.dataset.name)}",
         style="bold",

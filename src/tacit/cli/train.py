@@ -79,7 +79,12 @@ def _print(document: Mapping[str, Any], path: Path) -> None:
 
     is_release = not document["simulation"]
     out = console.out()
-    out.print(purpose(is_release=is_release), markup=False, style="bold")
+    has_public_items = document.get("has_public_items", True)
+    out.print(
+        purpose(is_release=is_release, has_public_items=has_public_items),
+        markup=False,
+        style="bold",
+    )
     if not is_release:
         judged = document["simulation_only"]["evaluations"]
         out.print(to_rich(comparison(contenders(judged, document["method"]))))

@@ -82,6 +82,11 @@ def undeclared(
     return found
 
 
+def has_public_items(dataset: Dataset, split: Split) -> bool:
+    """Whether the items, and what is known of them, were declared or released."""
+    return not any(_catalog(dataset, split))
+
+
 def with_selected_items(dataset: Dataset, items: ArrayLike) -> Dataset:
     """The data set over items that a release of their own has chosen.
 

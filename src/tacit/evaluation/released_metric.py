@@ -57,7 +57,6 @@ from jaxtyping import Float64, Int64
 from tacit import check
 from tacit.accounting.calibration import gaussian_epsilon
 from tacit.aggregation.mean import Aggregator
-from tacit.agreement import LATER
 from tacit.data.ragged import Ragged
 from tacit.errors import BadValue, Refused
 from tacit.evaluation.ranking import count_ranks
@@ -88,6 +87,7 @@ from tacit.method import (
 from tacit.privacy.budgets import least_total, noise_of_the_sum
 from tacit.release import EVERYONE
 from tacit.sampling import Everyone, Sampler
+from tacit.wire_names import LATER, register
 
 NAME = "hit_rate"  # of the phase, and of its noise in the privacy settings
 ABOVE = "above popularity"  # at the end of the difference's name
@@ -101,6 +101,7 @@ Hits = Float64[np.ndarray, "users 2"]  # and misses
 Tally = Float64[np.ndarray, "users cells"]  # a hit and a miss, or joint chances
 
 
+@register("released_metric")
 @dataclass(frozen=True)
 class ReleasedMetric:
     """The settings of a hit rate that is released: its share of the budget, and k."""
@@ -162,6 +163,7 @@ class Released:
         )
 
 
+@register("measured")
 @dataclass(frozen=True)
 class Measured(SumMethod):
     """A method that learns from all but one item of everyone, then counts who hit it.

@@ -19,7 +19,7 @@ from tacit.data.dataset import Dataset
 from tacit.data.features import Category
 from tacit.data.interactions import Interactions
 from tacit.data.news_split import by_part, by_time
-from tacit.data.public_inputs import undeclared, with_selected_items
+from tacit.data.public_inputs import has_public_items, undeclared, with_selected_items
 from tacit.data.shards import Shards
 from tacit.data.splits import (
     Split,
@@ -54,6 +54,8 @@ from tacit.release import Unit, View
 from tacit.runtime.federation import Federation
 from tacit.runtime.simulate import Simulation, check_plan
 
+PUBLIC_ITEMS = "has_public_items"  # key of documents; earlier ones did not say
+
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
@@ -68,6 +70,11 @@ class Assembled:
     def method(self) -> Method:
         """The method, its noise calibrated to the plan."""
         return self.simulation.method
+
+    @property
+    def has_public_items(self) -> bool:
+        """Whether a release could follow: its items must not come from the events."""
+        return has_public_items(self.dataset, self.split)
 
     @property
     def plan(self) -> Plan:

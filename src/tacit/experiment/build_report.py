@@ -9,13 +9,14 @@ from typing import Any
 
 from tacit.errors import Damaged
 from tacit.evaluation.significance import paired_bootstrap
+from tacit.experiment.assemble import PUBLIC_ITEMS
 from tacit.experiment.privacy_card import current_card, write_card
 from tacit.experiment.saved_run import SavedRun, holding_of, load
 from tacit.experiment.settings import Experiment
 from tacit.files import write_atomically
 from tacit.keys import Key
 from tacit.method import Explainable
-from tacit.release import Standing, Unit, View
+from tacit.release import Unit, View
 from tacit.reporting.html import render
 from tacit.reporting.plain_words import released
 from tacit.reporting.report_data import (
@@ -100,6 +101,7 @@ def report_of(
         title=f"{name} on {experiment.data.name}",
         command=f"tacit {command} {run.directory.experiment.name}",
         simulation=bool(result["simulation"]),
+        has_public_items=bool(result.get(PUBLIC_ITEMS, True)),
         lead=(_users(run),),
         facts=_facts(run),
         statements=statements,
@@ -163,7 +165,7 @@ def statement_of(line: Json) -> Statement:
 def _epsilon(statements: Sequence[Statement]) -> float | None:
     """The largest of any group, for a whole history, against who sees the model."""
     lines = [s for s in statements if (s.unit, s.view) == (Unit.USER, View.RELEASE)]
-    found = [s.epsilon for s in lines if s.standing is Standing.PROVEN]
+    found = [s.epsilon for s in lines if s.standing.has_epsilon]
     figures = [epsilon for epsilon in found if epsilon is not None]
     return max(figures) if figures and len(figures) == len(lines) else None
 

@@ -22,7 +22,7 @@ from tacit import check
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, BadValue
 from tacit.evaluation.significance import Difference, paired_bootstrap
-from tacit.experiment.assemble import assemble, load_dataset
+from tacit.experiment.assemble import PUBLIC_ITEMS, assemble, load_dataset
 from tacit.experiment.comparison_cost import Cost, cost_of_run, measure
 from tacit.experiment.comparison_grid import Contest, Grid, measured
 from tacit.experiment.evaluate import (
@@ -59,6 +59,7 @@ class Line:
     by_group: Mapping[str, float | None] = field(default_factory=dict)
     cost: Cost = field(default_factory=Cost)
     is_noisy: bool = False  # whether a mechanism was on, proven or not
+    has_public_items: bool = True  # else no release could follow
 
     @property
     def is_open(self) -> bool:
@@ -98,6 +99,11 @@ class Comparison:
     seeds: tuple[int, ...]
     draws: int
     source: str
+
+    @property
+    def has_public_items(self) -> bool:
+        """Whether a release could follow: all lines have the same items."""
+        return all(line.has_public_items for line in self.lines)
 
     def line(self, label: str) -> Line:
         """The line of this label."""
@@ -268,6 +274,7 @@ def _played(contest: Contest, out: Path, progress: Progress) -> list[Line]:
         by_group=_by_group(every, evaluations, provable),
         cost=Cost.of_runs(costs),
         is_noisy=contest.runs[0][0].privacy.mechanism != "none",
+        has_public_items=all(one.get(PUBLIC_ITEMS, True) for one in every),
     )
     if not all(UNTRAINED in _evaluated(document) for document in every):
         return [own]
@@ -341,7 +348,7 @@ def _is_finished(directory: RunDirectory, experiment: Experiment) -> bool:
 def _provable(document: Mapping[str, Any]) -> float | None:
     """The proven epsilon of a whole history in the release view, if there is one."""
     lines = _published(document)
-    if not lines or any(line["standing"] != Standing.PROVEN for line in lines):
+    if not lines or any(not Standing(line["standing"]).has_epsilon for line in lines):
         return None
     # Groups may have budgets of their own; the largest holds for everyone.
     return max(line["epsilon"] for line in lines)

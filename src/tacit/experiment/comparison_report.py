@@ -42,6 +42,7 @@ def comparison_of(
         title=f"Comparison on {found.source}",
         command=command,
         simulation=True,
+        has_public_items=found.has_public_items,
         lead=(_epsilons(found), _users(found)),
         facts=(
             ("data", found.source),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit.data.text_vectors import Progress
-from tacit.experiment.assemble import Assembled, assemble
+from tacit.experiment.assemble import PUBLIC_ITEMS, Assembled, assemble
 from tacit.experiment.settings import (
     Experiment,
     method_settings,
@@ -43,6 +43,7 @@ class PlannedExperiment:
         method, name = assembled.method, assembled.experiment.method_name
         return {
             "purpose": assembled.experiment.run.purpose,
+            PUBLIC_ITEMS: assembled.has_public_items,
             "releases": told.releases,
             "totals": told.totals,
             "earlier": told.earlier,

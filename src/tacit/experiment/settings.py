@@ -196,7 +196,7 @@ class PrivacySettings:
     # of them, how many may be one attacker's: the shuffler's line is for the others
     assumed_sybils: int = 0
     # what a real relay counts: uploads of anybody, or tickets that it gave one per user
-    counted_by: Literal["uploads", "tickets"] = "uploads"
+    counted_by: Literal["tickets", "uploads"] = "tickets"
     contact: str | None = None  # who answers questions; stands on the privacy card
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from tacit.data.text_vectors import Progress
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Damaged, Refused
 from tacit.evaluation.ranking import Scorer
-from tacit.experiment.assemble import Assembled, assemble
+from tacit.experiment.assemble import PUBLIC_ITEMS, Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
 from tacit.experiment.evaluate import (
     contenders_of,
@@ -39,7 +39,7 @@ from tacit.experiment.settings import (
 from tacit.files import write_atomically
 from tacit.method import Server
 from tacit.plans import Plan
-from tacit.release import Standing, Unit, View
+from tacit.release import Unit, View
 from tacit.results import Evaluation
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.federation import NodeTally
@@ -390,7 +390,7 @@ def refuse_unproven(assembled: Assembled) -> None:
     totals = plan_account(assembled).totals
     for line in totals:
         is_model = (line.unit, line.view) == (Unit.USER, View.RELEASE)
-        if is_model and line.standing is not Standing.PROVEN:
+        if is_model and not line.standing.has_epsilon:
             raise Refused(
                 f"nothing is proven about what the model tells of {line.group}: "
                 f"{line.reason}; a release needs a protection, such as privacy."
@@ -533,6 +533,7 @@ def _result(
     return {
         "method": name,
         "simulation": True,
+        PUBLIC_ITEMS: assembled.has_public_items,
         "epsilons": statements(told.totals),
         "epsilons_with_earlier": statements(told.both),
         **_metrics(assembled, state.server),

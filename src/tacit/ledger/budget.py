@@ -94,7 +94,7 @@ def made(taken: Taken, name: CellName) -> Iterator[tuple[Release, Cell, int]]:
     for terms, rounds in taken:
         for release in terms.releases if rounds else ():
             cell = release.guarantee(name)
-            covers_run = cell.is_proven and cell.each is None
+            covers_run = cell.has_epsilon and cell.each is None
             times = 1 if covers_run else release.times(rounds)
             if times:
                 yield release, cell, times
@@ -104,7 +104,7 @@ def counted(cell: Cell, times: int) -> Cell:
     """The cell with the event of all that counts so often, if it guarantees any."""
     from tacit.accounting.dp_events import SelfComposedDpEvent
 
-    if not cell.is_proven:
+    if not cell.has_epsilon:
         return cell
     event = cell.event if cell.each is None else cell.each
     return replace(cell, event=SelfComposedDpEvent(event, times))
@@ -166,7 +166,7 @@ def _figures(taken: Taken, name: CellName, *, delta: float) -> Iterator[Spent]:
 def _composed(taken: Taken, name: CellName, *, delta: float) -> Epsilon:
     nothing = Epsilon(None, "none", Adjacency.ZERO_OUT)
     held = [counted(cell, times) for _, cell, times in made(taken, name)]
-    if not all(cell.is_proven for cell in held):
+    if not all(cell.has_epsilon for cell in held):
         return nothing
     events = [(cell.event, str(cell.adjacency)) for cell in held]
     try:

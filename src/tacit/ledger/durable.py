@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tacit.codes import Code
 from tacit.errors import BadData, BadValue, Refused
 from tacit.ledger.budget import Cap, Spent, fits, spent
 from tacit.ledger.records import GIVEN_UP, Answer, Doubt, Entry, Joined, Refusal
@@ -33,7 +34,7 @@ from tacit.ledger.rows import ANSWERS, CAPS, ENTRIES, RUNS, TABLES, WHAT_TO_DO, 
 from tacit.ledger.schema import NAMES, connect, in_one_sentence
 from tacit.ledger.snapshot import Link, Snapshot, dearest_rounds, take
 from tacit.ledger.terms import Terms, read_terms, write_terms
-from tacit.release import Cell, CellName, Release, cell_name
+from tacit.release import CellName, Release, cell_name
 
 
 @dataclass(frozen=True)
@@ -564,7 +565,10 @@ class ClientLedger:
         if row.terms not in self._terms:
             self._terms[row.terms] = read_terms(row.terms, file=self.path)
         terms = self._terms[row.terms]
-        return terms if row.assumes is None else _assuming(terms, row.assumes)
+        if row.assumes is None:
+            return terms
+        word = Code("owners_word", (row.assumes,))
+        return replace(terms, releases=tuple(r.assuming(word) for r in terms.releases))
 
     def _release(self, runs: Mapping[str, Terms], run: str, what: str) -> Release:
         found = next((one for one in runs[run].releases if one.what == what), None)
@@ -580,22 +584,6 @@ _NO = (str, str, int, str)  # the columns of a refusal
 def question_digest(asked: bytes) -> bytes:
     """A digest of 16 bytes that tells one question from another."""
     return hashlib.blake2b(asked, digest_size=16).digest()
-
-
-def _assuming(terms: Terms, what: str) -> Terms:
-    """The same terms, each guarantee of which rests on this too."""
-
-    def more(cell: Cell) -> Cell:
-        if not cell.is_proven:
-            return cell
-        before = "" if cell.assumes == "nothing" else f"{cell.assumes}; "
-        return replace(cell, assumes=before + what)
-
-    releases = tuple(
-        replace(one, cells={name: more(cell) for name, cell in one.cells.items()})
-        for one in terms.releases
-    )
-    return replace(terms, releases=releases)
 
 
 def _now() -> str:

@@ -126,7 +126,7 @@ def dearest_rounds(terms: Terms) -> list[int]:
 
     >>> from tacit.release import CELLS, Cell
     >>> from tacit.release import Release
-    >>> nothing = dict.fromkeys(CELLS, Cell.none("bare"))
+    >>> nothing = dict.fromkeys(CELLS, Cell.none("bare_reports"))
     >>> dearest_rounds(Terms((Release("votes", "server", "", nothing),), 9, most=2))
     [0, 1]
     """

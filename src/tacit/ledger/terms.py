@@ -7,17 +7,19 @@ which had its own words for cells, are still read: what was said under them coun
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacit import check
 from tacit.accounting.serialization import (
+    agreed_release,
     event_from_json,
     release_from_json,
     release_to_json,
 )
+from tacit.codes import earlier_assumptions
 from tacit.errors import BadData, BadValue
 from tacit.release import (
     EVERYONE,
@@ -69,7 +71,16 @@ class Terms:
 
 def write_terms(terms: Terms) -> str:
     """The canonical JSON text of these terms; equal terms have equal texts."""
-    document = vars(terms) | {"releases": [release_to_json(r) for r in terms.releases]}
+    return _text(terms, release_to_json)
+
+
+def agreed_terms(terms: Terms) -> str:
+    """A text that is equal where the same is agreed, whatever sentences say it."""
+    return _text(terms, agreed_release)
+
+
+def _text(terms: Terms, written: Callable[[Release], dict[str, Any]]) -> str:
+    document = vars(terms) | {"releases": [written(one) for one in terms.releases]}
     return json.dumps(document, sort_keys=True, ensure_ascii=False)
 
 
@@ -112,12 +123,12 @@ def _first_format(document: Mapping[str, Any]) -> Release:
 def _first_cell(document: Mapping[str, Any]) -> Cell:
     event = event_from_json(document["event"])
     if event is None:
-        return Cell.none(document["reason"])
+        return Cell.none("earlier_reason", document["reason"])
     return Cell(
         Standing.PROVEN,
         document["reason"],
         event,
         Adjacency(document["adjacency"]),
-        document["assumes"],
+        earlier_assumptions(document["assumes"]),
         each=event if document["covers"] == "round" else None,
     )

@@ -30,6 +30,7 @@ from tacit.mechanisms.clipping import clip_by_norm, joint_norms
 from tacit.mechanisms.gaussian import gaussian_event, standard_normal
 from tacit.mechanisms.sum_mechanism import Bounded, add_noise
 from tacit.tree import Array, Arrays, Dense, Tree
+from tacit.wire_names import register
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import GaussianDpEvent
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 BIT = "is_within_clip"  # the leaf of the bits, in reports and totals
 
 
+@register("clipped_sum_with_bits")
 @dataclass(frozen=True)
 class ClippedSumWithBits:
     """One round: the sum of clipped updates, and of bits that say who was within.

@@ -19,6 +19,7 @@ from tacit.keys import Key, Keys
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.sum_mechanism import AddTo, Bounded, Fill, add_noise, filled
 from tacit.tree import Array, Arrays, Dense, Tree
+from tacit.wire_names import register
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import GaussianDpEvent
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _REMEDY = "use mechanism = 'none' to train without protection"
 
 
+@register("gaussian_sum")
 @dataclass(frozen=True)
 class GaussianSum:
     """The sum of clipped updates with normal noise on every coordinate.

@@ -10,11 +10,13 @@ from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_l1_norm
 from tacit.mechanisms.sum_mechanism import AddTo, add_noise, filled
 from tacit.tree import Array, Arrays, Tree
+from tacit.wire_names import register
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import LaplaceDpEvent
 
 
+@register("laplace_sum")
 @dataclass(frozen=True)
 class LaplaceSum:
     """The sum of updates clipped in L1, with Laplace noise on every coordinate.

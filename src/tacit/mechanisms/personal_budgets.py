@@ -31,6 +31,7 @@ from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event, standard_normal
 from tacit.mechanisms.sum_mechanism import Bounded, add_noise
 from tacit.tree import Array, Arrays, Tree
+from tacit.wire_names import register
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import GaussianDpEvent
@@ -61,6 +62,7 @@ class ByRate:
         return self.common.event
 
 
+@register("gaussian_by_clip")
 @dataclass(frozen=True)
 class ByClip:
     """`scale`: common noise of deviation `sigma`, and a clip sigma / z for each group.
@@ -135,6 +137,7 @@ class ByClip:
         return gaussian_event(_of_group(self.multipliers, group))
 
 
+@register("gaussian_by_clip_with_bits")
 @dataclass(frozen=True)
 class ByClipWithBits:
     """`scale` for a clip that moves: a group has s_g of the clip, and s_g of the bit.

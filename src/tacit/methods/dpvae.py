@@ -89,6 +89,7 @@ from tacit.models.mult_vae.gradients import example_gradients, gradients
 from tacit.models.onnx_graph import HISTORIES
 from tacit.privacy import PublishedPersonalNoise
 from tacit.privacy.published_personal import EPSILON
+from tacit.wire_names import register
 
 _PROOF = "docs/methods/dpvae.md"
 _LEAK = "their signs give the history back"
@@ -103,6 +104,7 @@ _EVIDENCE, _HEAD, _LATENT = 1100.0, 400, 32
 _MOST_HEAD, _MOST_LATENT = 3000, 128
 
 
+@register("dpvae")
 @dataclass(frozen=True)
 class DpVae(SumMethod):
     """An autoencoder of histories, learnt from clipped gradients of users.

@@ -57,8 +57,10 @@ from tacit.models.content_similarity import Content, public_content
 from tacit.models.histories import rows
 from tacit.models.onnx_graph import HISTORIES
 from tacit.privacy import LocalItem
+from tacit.wire_names import register
 
 
+@register("federated_popularity")
 @dataclass(frozen=True)
 class FederatedPopularity(SumMethod):
     """Counts bounded votes; the simplest method that uses the whole engine."""

@@ -78,6 +78,7 @@ from tacit.models.mult_vae.counted_head import (
 )
 from tacit.models.mult_vae.gradients import gradients
 from tacit.models.onnx_graph import HISTORIES
+from tacit.wire_names import register
 
 Dtype = Literal["float32", "float64"]
 
@@ -90,6 +91,7 @@ _PAPER = (
 _NOT_IN_THE_PAPER = ("groups", "count_rounds", "variational", "tied", "loss")
 
 
+@register("fedvae")
 @dataclass(frozen=True)
 class FedVae(SumMethod):
     """A variational autoencoder of histories, learnt from clients' gradients."""

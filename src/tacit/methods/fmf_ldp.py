@@ -64,11 +64,13 @@ from tacit.method import (
 )
 from tacit.models.implicit_factors import ImplicitFactors, descend
 from tacit.privacy import LocalBits, PublishedVotes
+from tacit.wire_names import register
 
 # The first served validation users best; the second is the paper's, for votes.
 _RATE, _VOTES_RATE = 0.1, 1e-3
 
 
+@register("fmf_ldp")
 @dataclass(frozen=True)
 class FmfLdp(SumMethod):
     """Learns item factors from protected gradients; user factors stay on the client."""

@@ -109,6 +109,7 @@ from tacit.models.noisy_counts import (
 from tacit.sampling import Everyone
 from tacit.transport.shared_sum import MOST_NUMBERS
 from tacit.tree import Factored, SparseFactored, mirrored
+from tacit.wire_names import register
 
 Refresh = Literal["relations", "all"]
 
@@ -130,6 +131,7 @@ _PROOF = "docs/methods/gram.md"
 _USUAL_SIZE = 5000  # numbers of a local report; its noise hardly depends on them
 
 
+@register("gram")
 @dataclass(frozen=True)
 class Gram(SumMethod):
     """Counts items, relates and loads them; ranks on the device from the whole history.

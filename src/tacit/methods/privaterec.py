@@ -100,6 +100,7 @@ from tacit.models.news_similarity import (
 )
 from tacit.models.news_vectors import described_by
 from tacit.privacy import PublishedAttentionNoise, PublishedGradientNoise
+from tacit.wire_names import register
 
 EFFECTS = "effects"  # of the news on clicks, among the weights of a head
 _PROOF = "docs/methods/privaterec.md"
@@ -115,6 +116,7 @@ _SHAPES = Key.from_seed(0)  # for weights of which only the shapes are looked at
 _PUBLISHED = (PublishedAttentionNoise, PublishedGradientNoise)
 
 
+@register("privaterec")
 @dataclass(frozen=True)
 class PrivateRec(SumMethod):
     """News ranked by a model that clients' impressions train.

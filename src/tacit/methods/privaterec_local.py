@@ -82,10 +82,12 @@ from tacit.privacy.privacy import Legal
 from tacit.release import Release
 from tacit.transport.channels import Delivery, Each, RoundContext, Unlinked
 from tacit.transport.messages import BroadcastLayout, Layout, Reports
+from tacit.wire_names import register
 
 _LEAK = "they show what was read and clicked"
 
 
+@register("privaterec_local")
 @dataclass(frozen=True)
 class PrivateRecLocal(Method):
     """Content similarity of news, moved by randomised interests and clicks.

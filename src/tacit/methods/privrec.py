@@ -83,10 +83,12 @@ from tacit.models.feature_mlp.items import without_catalog
 from tacit.models.histories import log_counts, rows
 from tacit.models.item_relations import unit
 from tacit.privacy import PublishedClippedSum
+from tacit.wire_names import register
 
 _ENOUGH = (64, 48, 24)  # widths that give an audit thousands of coordinates to look at
 
 
+@register("privrec")
 @dataclass(frozen=True)
 class PrivRec(SumMethod):
     """A network over features that every client adapts to its user.

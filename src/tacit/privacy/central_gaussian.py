@@ -49,6 +49,7 @@ from tacit.release import Release
 from tacit.sampling import Everyone, Once, PoissonByGroup
 from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
+from tacit.wire_names import register
 
 CLIP = "clip"  # its name in the server's memory and in a broadcast, where it moves
 # sigma_b over the planned whole reports: the deviation of the noise on the sum of clip
@@ -62,6 +63,7 @@ _CHOSEN = (
 )
 
 
+@register("central_gaussian")
 @dataclass(frozen=True)
 class CentralGaussian(Privacy):
     """Bounded reports, and Gaussian noise on their sum.

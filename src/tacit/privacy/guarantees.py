@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tacit.codes import Code
 from tacit.errors import Refused
 from tacit.plans import TICKETS, Plan
 from tacit.release import (
@@ -32,15 +33,15 @@ if TYPE_CHECKING:
 
 
 _SHARED = "in whole numbers, noise of each of two aggregators (docs/two_servers.md)"
-_ONE_HONEST = (
-    "one of the two aggregators follows the protocol; AES-256-CTR, HPKE and the "
-    "operating system's randomness"
-)
+_ONE_HONEST = (Code("one_honest_aggregator"), Code("sealed_halves"))
 
 
-def unprotected(reason: str) -> Cells:
-    """Cells that promise nothing, for every unit and view."""
-    return {name: Cell.none(reason) for name in CELLS}
+def unprotected(why: str, reason: str = "") -> Cells:
+    """Cells that promise nothing, for every unit and view, and the code that says why.
+
+    `reason` says it in more detail than the sentence of the code.
+    """
+    return dict.fromkeys(CELLS, Cell.none(why, reason))
 
 
 def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) -> Cells:
@@ -87,17 +88,19 @@ def _of_a_sum(
     """
     adjacency = sum_adjacency(plan)
     if plan.channel == "secure_sum":
-        trusts = "trusted aggregator"
+        trusts: tuple[Code, ...] = (Code("trusted_aggregator"),)
         server = Cell(Standing.PROVEN, reason, seen, adjacency, trusts, each=each)
-        collusion = Cell.none("an aggregator that colludes shows every report")
+        collusion = Cell.none("aggregator_colludes")
     elif plan.has_two_servers:
         reason = f"{reason}; {_SHARED}"
         server = Cell(Standing.PROVEN, reason, seen, adjacency, _ONE_HONEST, each=each)
-        collusion = Cell.none("both aggregators together can open every report")
-        trusts = "both aggregators add their noise"
+        collusion = Cell.none("aggregators_collude")
+        trusts = (Code("both_aggregators_add_noise"),)
     else:
-        trusts = "the server adds the noise and shows nobody the reports"
-        server = Cell.none(f"over '{plan.channel}' the server sees every report bare")
+        trusts = (Code("server_adds_noise"),)
+        server = Cell.none(
+            "bare_at_server", f"over '{plan.channel}' the server sees every report bare"
+        )
         collusion = server
     release = Cell(Standing.PROVEN, reason, published, adjacency, trusts)
     views = {View.RELEASE: release, View.SERVER: server, View.COLLUSION: collusion}
@@ -137,9 +140,7 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
         f"{reason}; shuffled among clones (Feldman, McMillan and Talwar 2021)",
         seen,
         Adjacency.REPLACE_ONE,
-        "a relay that does not side with the server; at least "
-        f"{plan.least_honest} honest clients in every round{_sybils(plan)}"
-        f"; {_counted(plan)}",
+        (Code("relay_apart"), _enough(plan), _counted(plan)),
         each=each,
     )
     return {
@@ -148,21 +149,21 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
     }
 
 
-def _sybils(plan: Plan) -> str:
+def _enough(plan: Plan) -> Code:
+    """How many clients of a round are honest, at the least."""
     if not plan.assumed_sybils:
-        return ""
-    return (
-        f", which are {plan.min_contributors} less {plan.assumed_sybils} that may be "
-        "an attacker's"
-    )
+        return Code("honest_clients", (plan.least_honest,))
+    counts = (plan.least_honest, plan.min_contributors, plan.assumed_sybils)
+    return Code("honest_clients_beside_sybils", counts)
 
 
-def _counted(plan: Plan) -> str:
+def _counted(plan: Plan) -> Code:
     """What makes the number of uploads that a relay counts one of clients."""
     if plan.counted_by == TICKETS:
-        return "the relay hands out one ticket per user, and asks for it"
-    most = f"no more than {plan.assumed_sybils}" if plan.assumed_sybils else "none"
-    return f"{most} of the uploads that the relay counts are invented"
+        return Code("ticket_per_user")
+    if plan.assumed_sybils:
+        return Code("few_uploads_invented", (plan.assumed_sybils,))
+    return Code("uploads_not_invented")
 
 
 def set_of_items(plan: Plan, event: DpEvent) -> Release:

@@ -39,10 +39,12 @@ from tacit.release import EVERYONE, Release
 from tacit.transport.channels import Delivery, RoundContext
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Array, Arrays, Tree
+from tacit.wire_names import register
 
 COORDINATES, VALUES = "coordinates", "values"  # the leaves of an update
 
 
+@register("local_bits")
 @dataclass(frozen=True)
 class LocalBits(Privacy):
     """Reports k randomised bits per participation, each about one coordinate.

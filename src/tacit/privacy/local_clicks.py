@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from jaxtyping import Float, Float32
 from numpy import ndarray
 
+from tacit.codes import Code
 from tacit.errors import Refused
 from tacit.keys import Keys
 from tacit.mechanisms.label_choice import LabelChoice
@@ -37,12 +38,14 @@ from tacit.privacy.local_report import LocalReport
 from tacit.privacy.privacy import Codes, Legal, release
 from tacit.release import EVERYONE, Release
 from tacit.tree import Arrays, Tree
+from tacit.wire_names import register
 
 Interests = Float32[ndarray, "clients interests"]
 
-_SLATES = "what each user was shown is public"
+_SLATES = Code("public_slates")
 
 
+@register("local_clicks")
 @dataclass(frozen=True)
 class LocalClicks(LocalReport):
     """Randomised response on an interest and on clicks; `epsilon` is of all of them."""
@@ -62,7 +65,7 @@ class LocalClicks(LocalReport):
             # Labels of several slates divide it: together they cost no more.
             event = pure_local(self._share(phase.share))
             cells = local(plan, event, reason=f"{phase.proof}; pure local privacy")
-            public = {name: replace(c, assumes=_SLATES) for name, c in cells.items()}
+            public = {name: c.assuming(_SLATES) for name, c in cells.items()}
             what = f"randomised {phase.what}"
             made.append(release(what, public, None, group=EVERYONE))
         return tuple(made)
@@ -115,6 +118,7 @@ class LocalClicks(LocalReport):
         return RandomizedResponse(self._share(share), interests)
 
 
+@register("local_noisy_clicks")
 @dataclass(frozen=True)
 class LocalNoisyClicks(LocalClicks):
     """The same, with Laplace noise on the attention over all interests.

@@ -23,8 +23,10 @@ from tacit.privacy.local_report import LocalReport
 from tacit.privacy.privacy import Codes, release
 from tacit.release import EVERYONE, Release
 from tacit.tree import Arrays, Tree
+from tacit.wire_names import register
 
 
+@register("local_flips")
 @dataclass(frozen=True)
 class LocalFlips(LocalReport):
     """Randomised response on every bit of a row; `epsilon` is that of the whole row."""

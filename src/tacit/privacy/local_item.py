@@ -27,8 +27,10 @@ from tacit.privacy.privacy import Codes, Legal, Slots, release
 from tacit.release import EVERYONE, Release
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Arrays, Tree
+from tacit.wire_names import register
 
 
+@register("local_item")
 @dataclass(frozen=True)
 class LocalItem(LocalPrivUnit):
     """Reports one randomised item per participation, each of `epsilon`."""

@@ -33,10 +33,12 @@ from tacit.sampling import Once
 from tacit.transport.channels import Delivery, Each, RoundContext, Sum, Unlinked
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Array, Arrays, Tree
+from tacit.wire_names import register
 
 _DTYPE = "float32"  # half the bytes; rounding comes after the noise and costs nothing
 
 
+@register("local_priv_unit")
 @dataclass(frozen=True)
 class LocalPrivUnit(LocalReport):
     """Reports one PrivUnitG vector per participation.

@@ -33,8 +33,10 @@ from tacit.release import EVERYONE, Release, Unit, View
 from tacit.sampling import Everyone, FixedSize
 from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
+from tacit.wire_names import register
 
 
+@register("published_votes")
 @dataclass(frozen=True)
 class PublishedVotes(LocalBits):
     """FMF-LDP's votes: with replacement, so that their sum is k times the mean.
@@ -61,6 +63,7 @@ class PublishedVotes(LocalBits):
         return (replace(one, cells=cells),)
 
 
+@register("published_clipped_sum")
 @dataclass(frozen=True)
 class PublishedClippedSum(Privacy):
     """DP-PrivRec's Algorithm 2 as printed, except that its bound stops at `least_clip`.

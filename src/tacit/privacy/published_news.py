@@ -36,10 +36,12 @@ from tacit.release import EVERYONE, Cells, Release, Unit
 from tacit.transport.channels import Each, Sum, Unlinked
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Arrays, Dense, Tree
+from tacit.wire_names import register
 
 _AS_PRINTED = 1.0  # to which line 8 of Algorithm 2 clips: a softmax is never longer
 
 
+@register("published_attention_noise")
 @dataclass(frozen=True)
 class PublishedAttentionNoise(Unprotected):
     """PrivateRec's noise: on the attention over interests, and on the label.
@@ -88,7 +90,7 @@ class PublishedAttentionNoise(Unprotected):
             f"{phase.what} are computed from the raw history, the click is always a "
             f"candidate, and rounds compose; {self._alone}; docs/errata/privaterec.md"
         )
-        cells = _with_claim(unprotected(reason), self.epsilon)
+        cells = _with_claim(unprotected("raw_history", reason), self.epsilon)
         return (release(f"{phase.what} of clients", cells, None, group=EVERYONE),)
 
     @property
@@ -105,6 +107,7 @@ class PublishedAttentionNoise(Unprotected):
         )
 
 
+@register("published_gradient_noise")
 @dataclass(frozen=True)
 class PublishedGradientNoise(Privacy):
     """DP-FedRec's noise: each client clips its gradient to theta and adds noise.

@@ -40,6 +40,7 @@ from tacit.release import EVERYONE, Adjacency, Cells, Release
 from tacit.transport.channels import Each, Sum, Unlinked
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Array, Arrays, Factored, Tree
+from tacit.wire_names import register
 
 EPSILON = "epsilon"  # the leaf with each user's own, which the client keeps
 _NONE = (
@@ -55,6 +56,7 @@ Bounds = Float64[np.ndarray, "clients"]
 Norms = Float64[np.ndarray, "clients examples"]
 
 
+@register("published_personal_noise")
 @dataclass(frozen=True)
 class PublishedPersonalNoise(Privacy):
     """Noise by each client for an epsilon of its own, over a clip from its gradients.
@@ -89,7 +91,11 @@ class PublishedPersonalNoise(Privacy):
     ) -> tuple[Release, ...]:
         """Nothing, or what a constant clip is worth; beside it the paper's figure."""
         [phase] = phases
-        cells = unprotected(_NONE) if self.clip is None else self._constant(plan)
+        cells = (
+            unprotected("clip_from_data", _NONE)
+            if self.clip is None
+            else self._constant(plan)
+        )
         cells = {
             name: replace(cell, published_epsilon=self.most_epsilon)
             for name, cell in cells.items()

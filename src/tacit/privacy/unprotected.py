@@ -14,8 +14,10 @@ from tacit.privacy.privacy import Codes, Privacy, release
 from tacit.release import EVERYONE, Release
 from tacit.transport.channels import Each, Sum, Unlinked
 from tacit.tree import Arrays, Tree
+from tacit.wire_names import register
 
 
+@register("unprotected")
 @dataclass(frozen=True)
 class Unprotected(Privacy):
     """Protects nothing: reports leave as they were computed."""
@@ -39,7 +41,9 @@ class Unprotected(Privacy):
         return tuple(
             release(
                 f"sum of {phase.what}",
-                unprotected(f"{phase.what} are sent as they are; {phase.leak}"),
+                unprotected(
+                    "bare_reports", f"{phase.what} are sent as they are; {phase.leak}"
+                ),
                 None if len(phases) == 1 or is_chosen else phase,
                 group=EVERYONE,
             )

@@ -122,21 +122,21 @@ def _block(said: Statement, units: list[str], views: list[str]) -> Block:
     observers = _SEEN_BY.get(tuple(View(v) for v in views), ", ".join(views))
     if said.group != EVERYONE:
         observers += f", group '{shown(said.group)}'"
-    is_proven = said.standing is Standing.PROVEN and said.epsilon is not None
-    figure = f"epsilon {rounded_up(said.epsilon or 0.0)}" if is_proven else "no promise"
-    below = _below(said, units) if is_proven else [said.reason]
+    figure, below = "no promise", [said.reason]
+    if said.standing.has_epsilon and said.epsilon is not None:
+        figure, below = f"epsilon {rounded_up(said.epsilon)}", [*_below(said, units)]
     return Block(observers, figure, said.standing, tuple(below))
 
 
 def _lines(block: Block, width: int) -> Iterable[str]:
-    yield from _head(block.observers, f"{block.figure:<14}{block.standing}", width)
+    yield from _head(block.observers, f"{block.figure:<13} {block.standing}", width)
     for text in block.below:
         shown_text = shown(text, longest=None)
         yield from wrapped(shown_text, width, first=_INDENT, later=_INDENT)
 
 
 def _below(said: Statement, units: list[str]) -> Iterable[str]:
-    """What stands below a proven figure: its terms, its proof and its meaning."""
+    """What stands below a figure: its terms, its proof and its meaning."""
     unit = _UNITS.get(tuple(Unit(u) for u in units), ", ".join(units))
     yield terms(said, unit)
     assumes = "" if said.assumes == "nothing" else f"; assumes {said.assumes}"

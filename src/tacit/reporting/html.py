@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tacit.release import Standing, Unit
+from tacit.release import Unit
 from tacit.reporting import charts, elements, tables
-from tacit.reporting.guarantees import rounded_up
-from tacit.reporting.plain_words import is_a_promise, is_reassuring
+from tacit.reporting.guarantees import rounded_up, sentence
+from tacit.reporting.plain_words import (
+    ITEMS_FROM_EVENTS,
+    is_a_promise,
+    is_reassuring,
+    unchecked,
+)
 from tacit.reporting.promises import largest, promises
 from tacit.reporting.report_data import (
     Contender,
@@ -69,9 +74,11 @@ def render(report: Report) -> str:
 
 
 def _head(report: Report) -> str:
-    notes = (SIMULATED if report.simulation else RELEASED,)
-    said, is_simulated = report.statements, report.simulation
-    first = (epsilon_lead(said, is_simulated=is_simulated),) if said else ()
+    notes: tuple[str, ...] = (SIMULATED if report.simulation else RELEASED,)
+    if not report.has_public_items:
+        notes += (sentence(ITEMS_FROM_EVENTS),)
+    said, could = report.statements, report.simulation and report.has_public_items
+    first = (epsilon_lead(said, is_of_a_release=could),) if said else ()
     return elements.head(
         report.title,
         lead=(*first, *report.lead),
@@ -80,24 +87,26 @@ def _head(report: Report) -> str:
     )
 
 
-def epsilon_lead(statements: Sequence[Statement], *, is_simulated: bool) -> Lead:
+def epsilon_lead(statements: Sequence[Statement], *, is_of_a_release: bool) -> Lead:
     """The epsilon of a user's whole history, with whom it covers and whom it does not.
 
-    With several proven figures the largest is said to be that: it holds in any case. A
-    simulation promises nothing itself; its figure is that of a release like it.
+    With several figures the largest is said to be that: it holds in any case. A
+    simulation promises nothing itself; its figure `is_of_a_release` like it, if one
+    could follow.
     """
-    label = "epsilon of a release" if is_simulated else "epsilon"
+    label = "epsilon of a release" if is_of_a_release else "epsilon"
     mine = [said for said in statements if said.unit is Unit.USER]
     found = largest(mine)
     if found is None or found.epsilon is None:
-        some = any(said.standing is Standing.PROVEN for said in statements)
+        some = any(said.standing.has_epsilon for said in statements)
         about = "about a whole history; single items are covered, see below" * some
         return Lead(label, "none", f"Nothing is promised {about or 'to anyone'}.")
-    figures = {said.epsilon for said in mine if said.standing is Standing.PROVEN}
+    figures = {said.epsilon for said in mine if said.standing.has_epsilon}
     open_to = [one.observers for one in promises(mine) if one.epsilon is None]
-    detail = f"Proven. Who looks: {_lower(found.observers)}."
+    worth = found.standing.capitalize()
+    detail = f"{worth}. Who looks: {_lower(found.observers)}."
     if len(figures) > 1:
-        detail = "Proven; the largest of several, which stand below."
+        detail = f"{worth}; the largest of several, which stand below."
     if open_to:
         detail += f" No promise against: {'; '.join(map(_lower, open_to))}."
     return Lead(label, rounded_up(found.epsilon), detail, is_a_promise(found.epsilon))
@@ -126,16 +135,17 @@ def _privacy(statements: tuple[Statement, ...]) -> str:
 
 
 def _verdict(statements: tuple[Statement, ...]) -> str:
-    proven = sum(said.standing is Standing.PROVEN for said in statements)
+    proven = sum(said.standing.has_epsilon for said in statements)
     if proven == len(statements):
         return elements.notice(
-            "Every promise below is proven, under what it assumes.",
+            "Every promise below is proven, under what it assumes."
+            + unchecked(statements),
             good=is_reassuring(statements),
         )
     if proven:
         return elements.notice(
             "Some who might look are covered by a proven promise, others by none. A "
-            "promise holds only for whom it names."
+            "promise holds only for whom it names." + unchecked(statements)
         )
     return elements.notice("This run gives no privacy guarantee to anyone.")
 

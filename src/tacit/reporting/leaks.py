@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tacit.errors import BadValue
-from tacit.release import Standing
 from tacit.reporting import charts, elements, tables
 from tacit.reporting.charts import Kind
 from tacit.reporting.plain_words import is_reassuring
@@ -45,7 +44,7 @@ def _leads(findings: Sequence[Json]) -> tuple[Lead, ...]:
         for finding in findings
         for attempt in finding["attempts"]
         for said in [Statement.from_json(attempt["statement"])]
-        if said.standing is Standing.PROVEN and said.epsilon is not None
+        if said.standing.has_epsilon and said.epsilon is not None
     }
     figures = ", ".join(f"{epsilon:g}" for epsilon in sorted(proven)) or "none"
     users = max(finding["users"] for finding in findings)

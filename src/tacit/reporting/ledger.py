@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.accounting.serialization import event_in_short
+from tacit.codes import sentences
 from tacit.ledger.budget import Cap
 from tacit.ledger.records import GIVEN_UP, Entry
 from tacit.release import Adjacency, Release, Unit, View
@@ -117,7 +118,7 @@ def _leads(told: Told) -> tuple[Lead, ...]:
         detail = f"The first on {first}; {detail}"
     left = Lead("messages that left", f"{len(rounds):,}", detail)
     return (
-        (epsilon_lead(told.totals, is_simulated=False), left)
+        (epsilon_lead(told.totals, is_of_a_release=False), left)
         if told.entries
         else (left,)
     )
@@ -187,9 +188,9 @@ def _refused(told: Told) -> str:
 
 def _hidden(release: Release) -> str:
     cell = release.guarantee((Unit.USER, View.SERVER))
-    if not cell.is_proven:
+    if not cell.has_epsilon:
         return f"from the server, nothing: {cell.reason}"
-    assumed = "" if cell.assumes == "nothing" else f" (if {cell.assumes})"
+    assumed = f" (if {sentences(cell.assumes)})" if cell.assumes else ""
     return cell.reason + assumed
 
 
@@ -198,8 +199,8 @@ def _events(release: Release) -> str:
     views: dict[str, list[str]] = {}
     for view in View:
         cell = release.cells[Unit.USER, view]
-        covers_run = cell.is_proven and cell.each is None
-        event = (cell.each or cell.event) if cell.is_proven else None
+        covers_run = cell.has_epsilon and cell.each is None
+        event = (cell.each or cell.event) if cell.has_epsilon else None
         over = ", the whole run" if covers_run else ""
         exchange = Adjacency.REPLACE_ONE
         kind = f", {exchange}" if cell.adjacency is exchange else ""

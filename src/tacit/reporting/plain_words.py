@@ -38,16 +38,23 @@ WHO = {
 }
 
 
-def purpose(*, is_release: bool) -> str:
+ITEMS_FROM_EVENTS = (
+    "the items are read from users' events, so no release could follow as it is: "
+    "declare them in [data.table.items], or have them selected in [data.selection]"
+)
+
+
+def purpose(*, is_release: bool, has_public_items: bool = True) -> str:
     """What a run is for, said before its figures."""
     if is_release:
         return (
             "release: randomness comes from the operating system, sums are whole "
             "numbers, and the model may be published"
         )
+    holds = "what follows holds for a release (tacit release)"
     return (
         "simulation: randomness comes from a seed, and whoever knows it can subtract "
-        "the noise; what follows holds for a release (tacit release)"
+        f"the noise; {holds if has_public_items else ITEMS_FROM_EVENTS}"
     )
 
 
@@ -105,7 +112,7 @@ def targets(target: float | Mapping[str, float] | None) -> str:
 
 
 def _verdict(line: Statement) -> str:
-    if line.standing is not Standing.PROVEN or line.epsilon is None:
+    if not line.standing.has_epsilon or line.epsilon is None:
         return f"no promise; {line.reason}."
     assumed = "" if line.assumes == "nothing" else f" This assumes: {line.assumes}."
     return f"{meaning(line)}.{assumed}"
@@ -141,9 +148,15 @@ def promise(epsilon: float, delta: float, about: str) -> str:
 def is_reassuring(lines: Sequence[Statement]) -> bool:
     """Whether every line is proven with an epsilon that is called a promise at all."""
     return bool(lines) and all(
-        line.standing is Standing.PROVEN and is_a_promise(line.epsilon)
-        for line in lines
+        line.standing.has_epsilon and is_a_promise(line.epsilon) for line in lines
     )
+
+
+def unchecked(lines: Sequence[Statement]) -> str:
+    """A sentence for lines of which some rest on what nobody checks; else nothing."""
+    if all(line.standing is not Standing.ASSUMED for line in lines):
+        return ""
+    return " What is ASSUMED holds only if something is true that nobody checks."
 
 
 def is_a_promise(epsilon: float | None) -> bool:

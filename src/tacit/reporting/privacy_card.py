@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.errors import BadValue, TacitError
-from tacit.release import Standing, Unit
+from tacit.release import Unit
 from tacit.reporting import elements, plain_words, tables
+from tacit.reporting.guarantees import sentence
 from tacit.reporting.html import epsilon_lead
 from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Lead
@@ -68,7 +69,9 @@ def render(card: Json) -> str:
 
 
 def _rendered(card: Json) -> str:
-    notes = _NOTES + (_SIMULATED if card["simulation"] else _RELEASED)
+    notes: tuple[str, ...] = _NOTES + (_SIMULATED if card["simulation"] else _RELEASED)
+    if not card.get("has_public_items", True):
+        notes += (sentence(plain_words.ITEMS_FROM_EVENTS),)
     head = elements.head(
         f"Privacy card: {card['title']}",
         lead=_leads(card),
@@ -98,8 +101,9 @@ def _lines(told: list[Json]) -> list[Statement]:
 
 def _leads(card: Json) -> tuple[Lead, ...]:
     data, begun = card["data"], card["rounds_begun"]
+    could = card["simulation"] and card.get("has_public_items", True)
     return (
-        epsilon_lead(_lines(card["totals"]), is_simulated=card["simulation"]),
+        epsilon_lead(_lines(card["totals"]), is_of_a_release=could),
         Lead(
             "users who may take part",
             f"{data['people']:,}",
@@ -122,15 +126,17 @@ def _facts(card: Json) -> str:
 def _short(totals: list[Statement]) -> str:
     # A promise about one interaction says little about a whole history.
     mine = [line for line in totals if line.unit is Unit.USER]
-    kept = sum(line.standing is Standing.PROVEN for line in mine)
+    kept = sum(line.standing.has_epsilon for line in mine)
     if kept == len(mine):
         verdict = elements.notice(
-            "A proven promise holds whoever looks, under what it assumes.",
+            "A proven promise holds whoever looks, under what it assumes."
+            + plain_words.unchecked(mine),
             good=plain_words.is_reassuring(mine),
         )
     elif kept:
         verdict = elements.notice(
             "Some who might look are covered by a proven promise, others by none."
+            + plain_words.unchecked(mine)
         )
     else:
         verdict = elements.notice("Nothing is promised to anyone.")
@@ -189,7 +195,7 @@ def _refreshed(card: Json) -> str:
 
 
 def _assumed(card: Json) -> str:
-    proven = [s for s in _lines(card["totals"]) if s.standing is Standing.PROVEN]
+    proven = [s for s in _lines(card["totals"]) if s.standing.has_epsilon]
     # Only proven lines promise anything, so only theirs is assumed; each once.
     said = dict.fromkeys(part for line in proven for part in line.assumes.split("; "))
     trusts = [_PLAIN.get(part, part) for part in said if part != "nothing"]

@@ -73,7 +73,7 @@ def _promise(
     if said.group != EVERYONE:
         observers += f", about users of group '{said.group}'"
     unit = _UNITS[units]
-    if said.standing is not Standing.PROVEN or said.epsilon is None:
+    if not said.standing.has_epsilon or said.epsilon is None:
         claim = ""
         if said.published_epsilon is not None:
             claim = f"; a paper claims {said.published_epsilon:g}, which is not shown"

@@ -185,12 +185,12 @@ def epsilon(said: Statement) -> str:
 
     It is rounded up, since a guarantee that is rounded down does not hold.
     """
-    if said.standing is not Standing.PROVEN:
+    if not said.standing.has_epsilon:
         return "none"
     if said.epsilon is None or said.delta is None:
         raise BadValue(
-            f"'{said.what}' is PROVEN with epsilon={said.epsilon}, delta={said.delta}; "
-            "a proven statement has both (delta=0.0 for pure privacy)"
+            f"'{said.what}' is {said.standing} with epsilon={said.epsilon}, "
+            f"delta={said.delta}; such a statement has both (delta=0.0: pure privacy)"
         )
     terms = f"{said.adjacency}, delta {said.delta}; {said.horizon}; {said.accountant}"
     return f"{_rounded_up(said.epsilon)} ({terms})"

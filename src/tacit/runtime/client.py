@@ -42,7 +42,7 @@ from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
 from tacit.ledger.durable import ClientLedger, question_digest
 from tacit.ledger.records import Answer, Joined, Refusal
-from tacit.ledger.terms import write_terms
+from tacit.ledger.terms import agreed_terms
 from tacit.method import (
     Clients,
     Method,
@@ -102,7 +102,8 @@ class Client:
     the same plan is another run and needs another name: under the old one it would ask
     the same rounds again, and clients refuse that.
 
-    `one_operator` says why one of two operators sees what both see. The ledger counts
+    `one_operator` is the code that says why one of two operators sees what both see.
+    The ledger counts
     the server's view as that of a collusion then, so a cap of the owner's in that view
     is kept; the plan's target, which was for two, is kept in that of readers.
 
@@ -213,7 +214,7 @@ class Client:
             if before is None:
                 state = _to_bytes(self._enrolled(profile))
                 self.ledger.join(self.run, self.terms, state=state)
-            elif write_terms(before.terms) != write_terms(self.terms):
+            elif agreed_terms(before.terms) != agreed_terms(self.terms):
                 raise Refused(
                     f"run '{self.run}' was joined under other terms, and what was "
                     "agreed cannot change: another method or plan needs another name, "

@@ -29,6 +29,7 @@ from typing import Protocol
 import numpy as np
 
 from tacit import check, memory
+from tacit.codes import Code
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
@@ -62,15 +63,8 @@ from tacit.transport.messages import Broadcast, PartialSum, Reports
 from tacit.transport.node_answer import Kind, NodeAnswer, Share, answer_size
 from tacit.tree import Tree
 
-NODES_ASSUME = (
-    "operators of nodes follow the protocol and hold their users' histories; the "
-    "server brings no other code to nodes; every user is on one node"
-)
+NODES_FOLLOW = Code("nodes_follow")
 _MOST_WHOLE = 2**53  # in the sum of a node; a thousand of them stay below 2⁶³
-_BARE = (
-    "the server sees the sum of each node without noise, and the sum over a single "
-    "user is that user's report"
-)
 
 
 @dataclass(frozen=True)
@@ -238,21 +232,13 @@ def seen_by_server(release: Release) -> Release:
     Every guarantee assumes something of nodes, local ones too: a node draws the noise
     of its users' reports, and who is on two nodes reports twice.
     """
-    cells = {name: _assuming_nodes(cell) for name, cell in release.cells.items()}
+    cells = dict(release.assuming(NODES_FOLLOW).cells)
     for unit in Unit:
         bare = cells[unit, View.COLLUSION]
         if bare.standing is Standing.NONE:
-            bare = Cell.none(_BARE)
+            bare = Cell.none("bare_node_sums")
         cells[unit, View.SERVER] = cells[unit, View.COLLUSION] = bare
     return replace(release, cells=cells)
-
-
-def _assuming_nodes(cell: Cell) -> Cell:
-    """The same guarantee, where somebody else's machines stand for users' devices."""
-    if cell.standing is Standing.NONE:
-        return cell
-    known = "" if cell.assumes == "nothing" else f"{cell.assumes}; "
-    return replace(cell, assumes=f"{known}{NODES_ASSUME}")
 
 
 class _Heard:

@@ -132,7 +132,6 @@ def _line(
         n_users=_most_users(taken),
         prefers_pure=prefers_pure,
     )
-    assumed = [c.assumes for c in found.cells if c.is_proven and c.assumes != "nothing"]
     unit, view = name
     return Statement(
         what="everything so far",
@@ -145,7 +144,7 @@ def _line(
         horizon=_horizon(taken),
         accountant=found.accountant,
         standing=found.standing,
-        assumes=joined(assumed) or "nothing",
+        assumes=found.assumes,
         epsilon=found.epsilon,
         reason=found.reason or "nothing was said",
     )

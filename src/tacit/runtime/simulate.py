@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from tacit import arrays, check
+from tacit.codes import Code
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, Refused
@@ -39,10 +40,7 @@ from tacit.transport.channels import Channel, channel
 from tacit.transport.exact_total import check_exact
 from tacit.transport.shared_sum import SharedSum
 
-RELEASE_ASSUMES = (
-    "AES-256 and the operating system's randomness",
-    "items, population and settings are public",
-)
+RELEASE_ASSUMES = (Code("cipher_randomness"), Code("public_inputs"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +66,7 @@ class Simulation:
     earlier: Earlier | None = None  # the run that this one goes on from
     absent: int = 0  # users of the plan who have no client: they contribute nothing
     is_release: bool = False  # rounds draw from the operating system and sum exactly
-    one_operator: str = ""  # of two: why one of them sees what both see
+    one_operator: str = ""  # of two: the code why one of them sees what both see
     numbers: Int64[np.ndarray, "clients"] | None = None  # of their keys; None: rows
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from tacit import check
+from tacit.codes import Code
 from tacit.errors import BadValue
 from tacit.keys import Keys
 from tacit.mechanisms.padding import Padding
@@ -141,9 +142,9 @@ class NoisyAttention:
         return f"{kind} noise on attention over {len(self.interests)} interests"
 
     @property
-    def assumes(self) -> str:
+    def assumes(self) -> tuple[Code, ...]:
         """What the guarantee rests on besides the client."""
-        return FLOAT_NOISE
+        return (FLOAT_NOISE,)
 
     def event(self, unit: Unit) -> DpEvent:
         """What one release costs; padding helps one interaction, if it covers all.

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from tacit import check
+from tacit.codes import Code
 from tacit.errors import BadValue
 from tacit.keys import Keys
 from tacit.mechanisms.private_vector import PrivateVector, cut
@@ -125,9 +126,9 @@ class NoisyVector:
         """Histories are not padded."""
 
     @property
-    def assumes(self) -> str:
+    def assumes(self) -> tuple[Code, ...]:
         """What the guarantee rests on besides the client."""
-        return FLOAT_NOISE
+        return (FLOAT_NOISE,)
 
     def event(self, unit: Unit) -> DpEvent:
         """What one release costs: the same for an interaction as for a user."""

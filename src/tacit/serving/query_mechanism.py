@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from jaxtyping import Float64, Shaped
 
+from tacit.codes import Code
 from tacit.errors import BadMessage
 from tacit.keys import Keys
 from tacit.mechanisms.padding import Padding
@@ -30,7 +31,7 @@ from tacit.tree import Arrays
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
-FLOAT_NOISE = "noise in floating point, whose low bits are not covered (Mironov 2012)"
+FLOAT_NOISE = Code("float_noise")
 
 Said = Shaped[np.ndarray, "clients numbers"]
 
@@ -67,8 +68,8 @@ class QueryMechanism(Protocol):
         """How clients pad their histories before they become vectors, if they do."""
 
     @property
-    def assumes(self) -> str:
-        """What the guarantee rests on besides the client, or `nothing`."""
+    def assumes(self) -> tuple[Code, ...]:
+        """What the guarantee rests on besides the client."""
 
     def event(self, unit: Unit) -> DpEvent:
         """What one release costs: for a whole user, or for one interaction."""
@@ -151,9 +152,9 @@ class InterestResponse:
         """Histories are not padded."""
 
     @property
-    def assumes(self) -> str:
+    def assumes(self) -> tuple[Code, ...]:
         """Nothing: the response is drawn in whole numbers."""
-        return "nothing"
+        return ()
 
     def event(self, unit: Unit) -> DpEvent:
         """The event of one response: the same for an interaction as for a user."""

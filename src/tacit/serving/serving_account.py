@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tacit import check
+from tacit.codes import Code
 from tacit.ledger.budget import Taken
-from tacit.ledger.terms import Terms, write_terms
+from tacit.ledger.terms import Terms, agreed_terms
 from tacit.release import CELLS, Adjacency, Cell, Release, Standing, Unit
 from tacit.runtime.ledger import statements_of
 from tacit.sampling import composed
@@ -37,8 +38,8 @@ class Queries(Protocol):
         """Why their guarantee holds."""
 
     @property
-    def assumes(self) -> str:
-        """What it rests on besides the client, or `nothing`."""
+    def assumes(self) -> tuple[Code, ...]:
+        """What it rests on besides the client."""
 
     def event(self, unit: Unit) -> DpEvent:
         """What one of them costs."""
@@ -77,7 +78,7 @@ def serving_terms(queries: Queries, times: int) -> Terms:
 
 def run_name(queries: Queries) -> str:
     """A name for a ledger: queries that cost the same are counted under one."""
-    text = write_terms(serving_terms(queries, 1))
+    text = agreed_terms(serving_terms(queries, 1))
     return f"serving {queries.mode} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 

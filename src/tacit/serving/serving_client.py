@@ -34,7 +34,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.ledger.durable import ClientLedger, question_digest
 from tacit.ledger.records import Answer, Refusal
-from tacit.ledger.terms import write_terms
+from tacit.ledger.terms import agreed_terms
 from tacit.serving.query import Query
 from tacit.serving.served_model import ServedModel
 from tacit.serving.serving_account import serving_terms
@@ -125,7 +125,7 @@ class ServingClient:
             before = self.ledger.joined(self.run)
             if before is None:
                 self.ledger.join(self.run, self.terms, state=b"")
-            elif write_terms(before.terms) != write_terms(self.terms):
+            elif agreed_terms(before.terms) != agreed_terms(self.terms):
                 raise Refused(
                     f"'{self.run}' was agreed to under other terms: another mechanism "
                     "or number of queries needs another name, and counts beside it"

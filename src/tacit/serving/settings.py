@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit import check
+from tacit.codes import Code
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import least_multiplier
@@ -91,9 +92,9 @@ class ServingSettings:
         return f"{kind} noise on {where}"
 
     @property
-    def assumes(self) -> str:
-        """What the guarantee rests on besides the client, or `nothing`."""
-        return "nothing" if self.mode is Mode.KRR else FLOAT_NOISE
+    def assumes(self) -> tuple[Code, ...]:
+        """What the guarantee rests on besides the client."""
+        return () if self.mode is Mode.KRR else (FLOAT_NOISE,)
 
     @property
     def count(self) -> int:

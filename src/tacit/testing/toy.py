@@ -37,8 +37,10 @@ from tacit.transport.messages import (
     Slot,
 )
 from tacit.tree import Dense, Factored, Tree
+from tacit.wire_names import register
 
 
+@register("toy_factors")
 @dataclass(frozen=True)
 class ToyFactors(Method):
     """Federated factors of a few dimensions; for tests only, and not private."""
@@ -128,7 +130,7 @@ class ToyFactors(Method):
 
     def releases(self, plan: Plan) -> tuple[Release, ...]:
         """One release of gradients, which nothing protects."""
-        bare = unprotected("a toy; gradients are sent as they are")
+        bare = unprotected("bare_reports", "a toy; gradients are sent as they are")
         return (Release("gradients", "server", "each round", bare),)
 
     def _solve(

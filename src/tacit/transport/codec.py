@@ -30,13 +30,13 @@ from safetensors.numpy import load, save
 
 from tacit.errors import BadMessage, Refused
 from tacit.transport.messages import (
-    DIGEST_BYTES,
     Broadcast,
     Layout,
     PartialSum,
     Reports,
 )
 from tacit.tree import Array, Arrays, Tree
+from tacit.wire_names import DIGEST_BYTES
 
 VERSION = 1
 MAGIC = b"TCIT"

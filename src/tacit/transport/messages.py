@@ -32,8 +32,8 @@ from tacit.tree import (
     check_names,
 )
 from tacit.tree.touched_rows import ROW_DTYPE, ROWS
+from tacit.wire_names import DIGEST_BYTES, register
 
-DIGEST_BYTES = 16  # of an agreement: BLAKE2b of 128 bits
 NO_PHASE = 2**16 - 1  # of a broadcast after the last round: there is nothing to answer
 MOST_PUBLIC = 1e15  # the size of a number in a broadcast, where nothing else is said
 _MOST_HEADER, _MOST_ENTRY = 256, 256  # bytes of a message beside its arrays
@@ -103,6 +103,7 @@ class PartialSum:
     total: Arrays
 
 
+@register("slot")
 @dataclass(frozen=True)
 class Slot:
     """One leaf of a report: its dtype and shape without the client axis.
@@ -223,6 +224,7 @@ def zeros(slots: Mapping[str, Slot], n: int) -> Tree:
     )
 
 
+@register("layout")
 @dataclass(frozen=True)
 class Layout:
     """What every report of a round looks like, whoever sends it.
@@ -285,6 +287,7 @@ class Layout:
 Axis = int | range  # a length, or the lengths that are allowed
 
 
+@register("public_slot")
 @dataclass(frozen=True)
 class PublicSlot:
     """One array of a broadcast: its dtype, its shape and the range of its values.

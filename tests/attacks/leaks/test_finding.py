@@ -13,7 +13,7 @@ from tacit.release import Standing, Unit, View
 PLAN = Plan(100, rounds=1, channel="secure_sum", delta=1e-6)
 CELLS = {
     True: summed(PLAN, gaussian_event(2.0), reason="Gaussian mechanism"),
-    False: unprotected("sent as they are"),
+    False: unprotected("bare_reports", "sent as they are"),
 }
 
 

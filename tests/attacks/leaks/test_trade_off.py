@@ -43,4 +43,4 @@ def test_sampling_in_secret_lowers_the_bound() -> None:
 
 def test_without_a_promise_there_is_no_bound() -> None:
     with pytest.raises(BadValue, match="nothing bounds an attack where it is bare"):
-        TradeOff.of(Cell.none("it is bare"))
+        TradeOff.of(Cell.none("bare_reports", "it is bare"))

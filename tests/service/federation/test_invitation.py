@@ -193,7 +193,7 @@ def test_a_trial_of_one_machine_is_another_run_that_promises_less():
     assert Invitation.decode(one.encode()).one_operator == one.one_operator != ""
     assert two.one_operator == ""
     server = (Unit.USER, View.SERVER)
-    assert all(release.cells[server].is_proven for release in two.releases)
-    assert not any(release.cells[server].is_proven for release in one.releases)
+    assert all(release.cells[server].has_epsilon for release in two.releases)
+    assert not any(release.cells[server].has_epsilon for release in one.releases)
     readers = (Unit.USER, View.RELEASE)
-    assert all(release.cells[readers].is_proven for release in one.releases)
+    assert all(release.cells[readers].has_epsilon for release in one.releases)

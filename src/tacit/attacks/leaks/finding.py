@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tacit.plans import Plan
-from tacit.release import Cells, Release, Standing, Unit, View
+from tacit.release import Cells, Release, Unit, View
 from tacit.statement import Statement, account
 
 
@@ -32,7 +32,7 @@ class Attempt:
     @property
     def is_protected(self) -> bool:
         """Whether the mechanism is on: its statement is proven."""
-        return self.statement.standing is Standing.PROVEN
+        return self.statement.standing.has_epsilon
 
     def to_json(self) -> dict[str, Any]:
         """All fields as plain data."""

@@ -162,7 +162,7 @@ class Bare:
 
     def cells(self, plan: Plan) -> Cells:
         """No guarantee in any cell."""
-        return unprotected("the signs of the gradient are the history")
+        return unprotected("signs_remain", "the signs of the gradient are the history")
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,9 @@ class Clipped:
 
     def cells(self, plan: Plan) -> Cells:
         """No guarantee in any cell."""
-        return unprotected("clipping bounds a contribution and keeps its signs")
+        return unprotected(
+            "signs_remain", "clipping bounds a contribution and keeps its signs"
+        )
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def _noisy(gram: Gram, noise: GaussianSum, key: Key) -> Gram:
 
 def _statement(plan: Plan, noise: GaussianSum | None) -> Statement:
     if noise is None:
-        cells = unprotected("exact sums: a model remembers who trained it")
+        cells = unprotected("exact_sums")
     else:
         reason = "Gaussian mechanism on a sum of matrices of norm at most 1"
         cells = summed(plan, noise.event, reason=reason)

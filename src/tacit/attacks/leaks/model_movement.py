@@ -40,7 +40,7 @@ from tacit.data.federated_data import FederatedData
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plans import Plan
-from tacit.release import Cell, Standing, Unit, View
+from tacit.release import Cell, Unit, View
 from tacit.runtime.simulate import Simulation
 from tacit.statement import account
 from tacit.transport.messages import Broadcast
@@ -186,7 +186,7 @@ _MEASURES = {
 
 def _most(cell: Cell) -> dict[str, float]:
     """The ceilings that hold for every attack; empty if nothing is promised."""
-    if cell.standing is not Standing.PROVEN:
+    if not cell.has_epsilon:
         return {}
     bound = TradeOff.of(cell)
     return {

@@ -16,11 +16,13 @@ from tacit.mechanisms.clipping import clip_by_norm, joint_norms
 from tacit.mechanisms.gaussian import standard_normal
 from tacit.mechanisms.sum_mechanism import add_noise
 from tacit.tree import Array, Arrays, Dense, Tree
+from tacit.wire_names import register
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
 
+@register("published_clipping")
 @dataclass(frozen=True)
 class PublishedClipping:
     """DP-PrivRec's adaptive clipping bound S, and its two noises.
@@ -83,6 +85,7 @@ class PublishedClipping:
         return GaussianDpEvent(2 * self.effective_noise(step))
 
 
+@register("published_sum")
 @dataclass(frozen=True)
 class PublishedSum:
     """One round of Algorithm 2 as a mechanism of sums.

@@ -73,6 +73,7 @@ from tacit.method import (
 from tacit.models.histories import rows
 from tacit.models.item_relations import head_of, places_by_count, unit
 from tacit.tree import mirrored
+from tacit.wire_names import register
 
 _COUNTS = "counts"
 _PROOF = "docs/methods/dpals.md"
@@ -87,6 +88,7 @@ Factors = Float64[np.ndarray, "users factors"]
 Items = Float64[np.ndarray, "head factors"]
 
 
+@register("dpals")
 @dataclass(frozen=True)
 class Dpals(SumMethod):
     """Factorises histories; a client solves for its user, the server for the items.

@@ -65,6 +65,7 @@ from tacit.privacy import UNPROTECTED, LocalFlips
 from tacit.release import Release
 from tacit.transport.channels import Delivery, Each, RoundContext
 from tacit.transport.messages import NO_PHASE, BroadcastLayout, Layout, Reports
+from tacit.wire_names import register
 
 _NUMBERS_AT_ONCE = 2**24  # numbers of a block: 64 MiB of float32
 _MOST_REPORTS = 2**24  # counts are exact in float32 up to here
@@ -72,6 +73,7 @@ _MOST_REPORTS = 2**24  # counts are exact in float32 up to here
 Rows = UInt8[np.ndarray, "clients bytes"]
 
 
+@register("dplcf")
 @dataclass(frozen=True)
 class Dplcf(Method):
     """Finds item neighbors from histories whose bits were flipped at random.

@@ -77,6 +77,7 @@ from tacit.models.matrix_factorization import (
 )
 from tacit.models.mult_vae import Held
 from tacit.models.mult_vae.counted_head import most_counted, with_tail
+from tacit.wire_names import register
 
 _COUNTS = "counts"
 _PROOF = "docs/methods/dpmf.md"
@@ -88,6 +89,7 @@ _EVIDENCE, _HEAD, _FACTORS = 1100.0, 280, 5
 _MOST_HEAD, _MOST_FACTORS = 3000, 32
 
 
+@register("dpmf")
 @dataclass(frozen=True)
 class Dpmf(SumMethod):
     """Factorises histories by SGD; a client moves the item rows that it touches.

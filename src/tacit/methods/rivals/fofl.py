@@ -59,8 +59,10 @@ from tacit.models.feature_mlp import (
     Schedule,
 )
 from tacit.models.feature_mlp.items import without_catalog
+from tacit.wire_names import register
 
 
+@register("fofl")
 @dataclass(frozen=True)
 class Fofl(SumMethod):
     """A network over item ids that every client adapts to its user. Not private."""

@@ -58,8 +58,10 @@ from tacit.models.feature_mlp import (
 )
 from tacit.models.feature_mlp.items import without_catalog
 from tacit.models.feature_mlp.maml import InnerLoop, meta_gradients
+from tacit.wire_names import register
 
 
+@register("nn_self")
 @dataclass(frozen=True)
 class NnSelf(SumMethod):
     """A network over features with a meta-learnt start. Not private.

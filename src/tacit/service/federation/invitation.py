@@ -58,7 +58,7 @@ from tacit.tensors import tensors_in
 from tacit.transport.channels import Shuffle
 from tacit.transport.shared_sum import SharedSum
 
-VERSION = 1
+VERSION = 2
 MOST_BYTES = 1 << 28
 _MOST_HEADER = 1 << 24
 _LEAST_MIXED = 2  # uploads, below which a relay mixes nobody
@@ -83,10 +83,6 @@ _PLAN: Mapping[str, Any] = {
     "counted_by": str,
     "sampler": str,
 }
-_ONE_MACHINE = "both operators are one machine, which can open every report"
-_ONE_MACHINE_SHUFFLED = (
-    "relay and collector are one machine, which knows whose report is whose"
-)
 _SAMPLERS: Mapping[str, Sampler] = {"everyone": Everyone(), "once": Once()}
 _DAMAGED = (
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError),
@@ -173,10 +169,10 @@ class Invitation:
 
     @property
     def one_operator(self) -> str:
-        """Why one of the two operators sees what both see; empty if none does."""
+        """The code why one operator sees what both see; empty if none does."""
         if not self.one_machine:
             return ""
-        return _ONE_MACHINE_SHUFFLED if self.is_shuffled else _ONE_MACHINE
+        return "one_machine_relay" if self.is_shuffled else "one_machine"
 
     @property
     def releases(self) -> tuple[Release, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tacit.release import Standing
 from tacit.service.federation.overview import Budget, Outcome, Overview, Traffic
 from tacit.statement import Statement
 
@@ -88,8 +87,8 @@ def _traffic(traffic: Traffic) -> dict[str, Iterable[Sample]]:
 def _epsilons(budget: Budget) -> Iterator[Sample]:
     for kind, lines in (("planned", budget.planned), ("spent", budget.spent)):
         for said in lines:
-            # What is not proven is not called epsilon: it has no sample.
-            if said.standing is Standing.PROVEN:
+            # Without a guarantee there is no epsilon, and no sample.
+            if said.standing.has_epsilon:
                 yield {"kind": kind, **_terms(said)}, said.epsilon
 
 
