@@ -68,7 +68,7 @@ class RelayPlace:
             private=f"{HOST}:{self.ports[1]}",
             page=f"{HOST}:0",
             poll=poll,
-            limits=RelayLimits(most_delay=0.0, free_bytes=0),
+            limits=RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=False),
             intake=RelayIntakeLimits(linger=linger),
         )
 

@@ -138,6 +138,7 @@ def _tell(trial: Trial, found: dict[str, Any], *, json: bool) -> None:
     from tacit.experiment.build_report import statement_of
     from tacit.reporting.guarantees import in_short
     from tacit.runtime.run import RunDirectory
+    from tacit.service.federation.one_machine import TICKET
 
     result = read_document(RunDirectory(trial.published).result)
     if json:
@@ -156,5 +157,7 @@ def _tell(trial: Trial, found: dict[str, Any], *, json: bool) -> None:
         files = f"--history {shown(str(history))}"
         if seen.exists():
             files += f" --impressions {shown(str(seen))}"
+        if (trial.folder / TICKET).exists():
+            files += f" --ticket {(trial.folder / TICKET).read_text()}"
         out.print(f"  tacit client join {trial.url} {files}")
         out.print("  tacit client recommend")

@@ -26,7 +26,7 @@ from tacit.service.relay.settings import CollectorSettings, RelaySettings
 from tacit.service.server import Address, listen
 
 ITEMS = 15
-QUICK = RelayLimits(most_delay=0.0, free_bytes=0)
+QUICK = RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=False)
 SETTINGS: Mapping[str, Any] = {
     "data": {"source": "synthetic", "population": 12},
     "method": {"name": "fmf_ldp", "factors": 2},
@@ -37,6 +37,7 @@ SETTINGS: Mapping[str, Any] = {
         "votes": 6,
         "delta": 1e-6,
         "min_contributors": 5,
+        "counted_by": "uploads",
     },
     "run": {"rounds": 1},
     "evaluate": {"metrics": ["ndcg@10"], "baselines": []},

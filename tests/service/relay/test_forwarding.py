@@ -10,7 +10,9 @@ from tacit.errors import Unanswered
 from tacit.service.relay.forwarding import Forwarding
 from tacit.service.relay.relay import RelayLimits
 
-LIMITS = RelayLimits(most_delay=0.0, most_wait=3600.0, free_bytes=0)
+LIMITS = RelayLimits(
+    most_delay=0.0, most_wait=3600.0, free_bytes=0, needs_tickets=False
+)
 
 
 class PlayedCollector:

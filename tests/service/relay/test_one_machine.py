@@ -1,5 +1,6 @@
 """A trial on one machine: both roles as processes of their own, and a model."""
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from tacit.experiment.settings import check_experiment, read_experiment
 from tacit.release import Unit, View
 from tacit.service.federation import one_machine
 from tacit.service.federation.client import FederationClient
+from tacit.service.federation.exchange import read_ticket
 from tacit.service.federation.history import History, history_of
 from tacit.service.federation.history_file import read_ids, read_slates
+from tacit.service.federation.one_machine import TICKET
 from tacit.service.federation.simulated_clients import Counts
 from tacit.service.relay.one_machine import RelayTrial
 
@@ -26,11 +29,16 @@ def assembled(data=None, **privacy):
 
 @pytest.mark.slow
 def test_a_trial_ends_with_a_published_model(tmp_path):
-    found = RelayTrial.prepared(assembled(), tmp_path / "a", clients=20, port=0)
+    """With tickets: each simulated client has one, and one is left for a real one."""
+    made = assembled(counted_by="tickets")
+    found = RelayTrial.prepared(made, tmp_path / "a", clients=20, port=0)
     said = []
     with found.running():
         status = found.play(told=said.append, counted=lambda *_: None)
-        FederationClient.join(tmp_path / "b", found.url, lambda _: History(()))
+        ticket = read_ticket((tmp_path / "a" / TICKET).read_text())
+        FederationClient.join(
+            tmp_path / "b", found.url, lambda _: History(()), ticket=ticket
+        )
     with FederationClient(tmp_path / "b") as client:
         agreed = {s.view: s for s in client.show().agreed if s.unit is Unit.USER}
     assert agreed[View.SERVER].epsilon == agreed[View.COLLUSION].epsilon
@@ -66,12 +74,13 @@ def test_fewer_clients_than_the_minimum_are_refused_before_anything_starts(
     assert not (tmp_path / "a").exists()
 
 
-def test_tickets_are_refused_before_anything_starts(tmp_path):
-    """Simulated clients have none, so nobody would ever report."""
-    made = assembled(counted_by="tickets")
-    with pytest.raises(Refused, match=r"--set privacy\.counted_by=uploads"):
-        RelayTrial.prepared(made, tmp_path / "a", clients=20, port=0)
-    assert not (tmp_path / "a").exists()
+@pytest.mark.parametrize("counted_by", ["tickets", "uploads"])
+def test_a_relay_asks_for_what_the_experiment_counts(tmp_path, counted_by):
+    """Else the relay would sign no round."""
+    made = assembled(counted_by=counted_by)
+    RelayTrial.prepared(made, tmp_path / "a", clients=20, port=0)
+    limits = tomllib.loads((tmp_path / "a" / "relay.toml").read_text())["limits"]
+    assert limits["needs_tickets"] is (counted_by == "tickets")
 
 
 def played(tmp_path, monkeypatch, answer):

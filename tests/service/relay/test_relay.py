@@ -167,7 +167,7 @@ def test_nothing_is_forwarded_before_the_window_is_over(world):
 
 
 def test_after_the_window_a_random_delay_passes(tmp_path):
-    limits = RelayLimits(most_delay=1000.0, free_bytes=0)
+    limits = RelayLimits(most_delay=1000.0, free_bytes=0, needs_tickets=False)
     world = World(tmp_path, limits=limits)
     world.admit(*(world.upload(user) for user in range(6)))
     delay = world.relay.store.epochs()[0].delay
@@ -216,7 +216,9 @@ def test_a_ticket_is_for_one_upload_of_an_epoch(tmp_path):
 
 def test_a_full_disk_keeps_nothing(tmp_path):
     world = World(tmp_path)
-    world.relay.limits = RelayLimits(most_delay=0.0, free_bytes=2**62)
+    world.relay.limits = RelayLimits(
+        most_delay=0.0, free_bytes=2**62, needs_tickets=False
+    )
     assert world.admit(world.upload()) == [503]
     assert world.counted() == 0
     world.relay.store.close()
@@ -225,7 +227,7 @@ def test_a_full_disk_keeps_nothing(tmp_path):
 def test_an_epoch_that_the_disk_cannot_hold_is_not_signed(world):
     """So that no upload of an epoch that was opened finds the room used up."""
     made = a_manifest(round=1, previous=world.manifest.round_id)
-    world.relay.limits = RelayLimits(free_bytes=2**62)
+    world.relay.limits = RelayLimits(free_bytes=2**62, needs_tickets=False)
     with pytest.raises(Failure, match="has room for 0") as caught:
         world.relay.sign(made.document())
     assert caught.value.status == 503
@@ -469,7 +471,7 @@ class TestEpochs:
     ):
         """When the last upload came would be told by forwarding at once."""
         monkeypatch.setattr(relay._chance, "uniform", lambda low, high: high)
-        limits = RelayLimits(most_delay=30.0, free_bytes=0)
+        limits = RelayLimits(most_delay=30.0, free_bytes=0, needs_tickets=False)
         world = World(tmp_path, limits=limits, most_uploads=6)
         epoch = world.manifest.round_id
         world.admit(*(world.upload(user) for user in range(6)))

@@ -11,6 +11,7 @@ report, and the statements of the run say so.
     DIR/leader/ helper/ coordinator/                 what each keeps; coordinator/run is
                                                      the published run
     DIR/experiment.toml invitation                   the run
+    DIR/ticket                                       for a real client, if it needs one
     DIR/history.csv impressions.csv                  a user's files for `tacit client`;
                                                      with slates if it needs them
 """
@@ -51,6 +52,7 @@ from tacit.service.federation.settings import (
 from tacit.service.federation.simulated_clients import SimulatedClients
 
 HOST = "127.0.0.1"
+TICKET = "ticket"  # the file of a trial with a ticket for a real client
 ROLES = ("helper", "leader", "coordinator")  # in the order in which they start
 _PATIENCE = 60.0  # seconds for a process to listen
 _LOOK = 0.1  # seconds between two looks
@@ -120,6 +122,7 @@ class Trial:
             Key.from_os(),
             profiles=simulation.profiles.take(rows),
             groups=groups,
+            tickets=self.tickets(),
         )
         trouble = LastingTrouble(told)
         while not (found := self.status())["is_over"]:
@@ -141,6 +144,10 @@ class Trial:
                 f"round {answered.round}: {answered.delivered:,} reports {self.told_of}"
             )
         return found
+
+    def tickets(self) -> Sequence[str]:
+        """New tickets, one for each simulated client, where reports need them."""
+        return ()
 
     def status(self) -> dict[str, Any]:
         """Where the run is, as the coordinator tells its operator."""

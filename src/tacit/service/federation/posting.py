@@ -48,23 +48,28 @@ class Posting:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    async def post(self, path: str, body: bytes) -> Posted:
-        """Send a body and wait for the answer; raises one of `NO_ANSWER` if none."""
+    async def post(self, path: str, body: bytes, *, ticket: str = "") -> Posted:
+        """Send a body and wait for the answer; raises one of `NO_ANSWER` if none.
+
+        `ticket`, in hexadecimal, goes along where the operator asks for one.
+        """
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._post(path, body)
+                return await self._post(path, body, ticket)
         except BaseException:
             self.close()  # half of an answer may still come
             raise
 
-    async def _post(self, path: str, body: bytes) -> Posted:
+    async def _post(self, path: str, body: bytes, ticket: str) -> Posted:
         if self._writer is None or self._reader is None:
             self._reader, self._writer = await asyncio.open_connection(
                 self._host, self._port, ssl=self._secure
             )
+        allowed = f"authorization: Bearer {ticket}\r\n" if ticket else ""
         head = (
             f"POST {self._path}{path} HTTP/1.1\r\nhost: {self._named}\r\n"
             f"{PROTOCOL_HEADER.lower()}: {PROTOCOL}\r\n"
+            f"{allowed}"
             "content-type: application/octet-stream\r\n"
             f"content-length: {len(body)}\r\n\r\n"
         )

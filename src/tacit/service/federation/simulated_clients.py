@@ -14,9 +14,11 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, repeat
 
 import numpy as np
 from jaxtyping import Int64
@@ -32,13 +34,14 @@ from tacit.sampling import Draw
 from tacit.service.federation.exchange import Exchange, Fate, fate_of
 from tacit.service.federation.invitation import Invitation
 from tacit.service.federation.manifest import MOST_BYTES
-from tacit.service.federation.posting import NO_ANSWER, Posting
+from tacit.service.federation.posting import NO_ANSWER, Posted, Posting
 from tacit.service.federation.rotation import SigningKeys
 from tacit.service.federation.wires import Accepted, Rows, wire_of
 from tacit.service.urls import checked_url
 
 Progress = Callable[[int, int], None]  # reports that are done, and all
 Row = Int64[np.ndarray, "numbers"]
+_Upload = tuple[Row, str]  # a report that is not yet sealed, and its ticket
 _NUMBERS_AT_ONCE = 1 << 20  # of a chunk of reports: eight megabytes
 _MOST_AT_ONCE = 512
 _LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
@@ -65,7 +68,8 @@ class SimulatedClients:
     """Clients of one invitation, one per shard.
 
     `connections` are open at a time. A report that is not taken is sent again, the same
-    bytes, for `patience` seconds.
+    bytes, for `patience` seconds. `tickets`, in hexadecimal, are one for each client
+    where the operator asks for them.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class SimulatedClients:
         chunk: int | None = None,
         patience: float = 600.0,
         seconds: float = 60.0,
+        tickets: Sequence[str] = (),
     ) -> None:
         check.count(connections=connections)
         check.positive(patience=patience, seconds=seconds)
@@ -93,7 +98,11 @@ class SimulatedClients:
                 f"{len(invitation.catalog)}; they must agree"
             )
         self.url, self.invitation, self.shards = checked_url(url), invitation, shards
-        self.connections, self.chunk = connections, chunk
+        if tickets and len(tickets) < len(shards):
+            raise BadValue(
+                f"{len(tickets)} tickets for {len(shards)} clients; each needs its own"
+            )
+        self.connections, self.chunk, self.tickets = connections, chunk, tickets
         self.patience, self.seconds = patience, seconds
         self.keys = SigningKeys(invitation.leader, invitation.helper)
         self._wire = wire_of(invitation)
@@ -150,7 +159,9 @@ class SimulatedClients:
         counts = Counts(round_.manifest.round, 0)
         if keeps_total:
             counts.total = np.zeros(round_.numbers, np.int64)
-        waiting: asyncio.Queue[Rows | None] = asyncio.Queue(self.connections)
+        waiting: asyncio.Queue[_Upload | None] = asyncio.Queue(self.connections)
+        # A ticket says nothing of its owner, so any order will do in a round.
+        tickets = chain(self.tickets, repeat(""))
         async with asyncio.TaskGroup() as tasks:
             workers = min(self.connections, n)
             for _ in range(workers):
@@ -160,7 +171,7 @@ class SimulatedClients:
                 whole = await asyncio.to_thread(self._computed, round_, rows)
                 counts.clients += len(whole)
                 for row in whole:
-                    await waiting.put(row)
+                    await waiting.put((row, next(tickets)))
             for _ in range(workers):
                 await waiting.put(None)
         return counts
@@ -191,7 +202,7 @@ class SimulatedClients:
     async def _work(
         self,
         round_: Accepted,
-        waiting: asyncio.Queue[Rows | None],
+        waiting: asyncio.Queue[_Upload | None],
         counts: Counts,
         progress: Progress | None,
     ) -> None:
@@ -199,9 +210,10 @@ class SimulatedClients:
         manifest = round_.manifest
         path = self._wire.path(manifest.round_id)
         with closing(Posting(manifest.send_to, seconds=self.seconds)) as posting:
-            while (row := await waiting.get()) is not None:
-                body = round_.sealed(row)
-                fate = await self._sent(posting, path, body, counts)
+            while (upload := await waiting.get()) is not None:
+                row, ticket = upload
+                send = partial(posting.post, path, round_.sealed(row), ticket=ticket)
+                fate = await self._sent(send, counts)
                 counts.fates[fate] += 1
                 if fate is Fate.DELIVERED and counts.total is not None:
                     counts.total += row
@@ -209,7 +221,7 @@ class SimulatedClients:
                     progress(sum(counts.fates.values()), len(self.shards))
 
     async def _sent(
-        self, posting: Posting, path: str, body: bytes, counts: Counts
+        self, send: Callable[[], Awaitable[Posted]], counts: Counts
     ) -> Fate:
         """Send the same bytes until they are answered, or patience ends."""
         until = time.monotonic() + self.patience
@@ -217,7 +229,7 @@ class SimulatedClients:
             counts.posted += 1
             wait = 1.0
             try:
-                found = await posting.post(path, body)
+                found = await send()
             except NO_ANSWER:
                 fate = Fate.AGAIN
             else:

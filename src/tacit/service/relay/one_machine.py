@@ -7,16 +7,18 @@ statements of the run say so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from tacit.errors import Refused
 from tacit.experiment.assemble import Assembled
 from tacit.files import make_folders, write_atomically
-from tacit.plans import TICKETS, UPLOADS
+from tacit.plans import TICKETS
 from tacit.sampling import Everyone
 from tacit.service.federation.one_machine import (
     HOST,
+    TICKET,
     Trial,
     declared_population,
     free_ports,
@@ -26,6 +28,8 @@ from tacit.service.federation.one_machine import (
     write_toml,
 )
 from tacit.service.federation.operator_keys import make_secret, make_signing_key
+from tacit.service.federation.tickets import hand_out
+from tacit.service.relay.relay_store import FILE_NAME
 from tacit.service.relay.services import run_of
 from tacit.service.relay.settings import read_collector
 
@@ -59,7 +63,8 @@ class RelayTrial(Trial):
         ports["collector public"] = port or ports["collector public"]
         is_full = population == n and isinstance(assembled.plan.sampler, Everyone)
         window = _LONG if is_full else max(_SHORT, n // _SLOWEST)
-        _write_settings(folder, ports, window=window)
+        asks = assembled.experiment.privacy.counted_by == TICKETS
+        _write_settings(folder, ports, window=window, needs_tickets=asks)
         settings = read_collector(folder / "collector.toml")
         run = run_of(
             assembled.experiment,
@@ -83,6 +88,16 @@ class RelayTrial(Trial):
         settings = read_collector(self.folder / "collector.toml")
         return f"http://{settings.page}"
 
+    def tickets(self) -> Sequence[str]:
+        """One for each simulated client; one more is written down for a real one."""
+        if self.assembled.experiment.privacy.counted_by != TICKETS:
+            return ()
+        own, *others = hand_out(
+            self.folder / "relay", 1 + self.clients, file_name=FILE_NAME
+        )
+        write_atomically(self.folder / TICKET, own.encode(), is_private=True)
+        return others
+
     @property
     def published(self) -> Path:
         """The run directory with the published model."""
@@ -92,11 +107,6 @@ class RelayTrial(Trial):
 def _refuse_endless(assembled: Assembled, clients: int, population: int) -> None:
     """Refuse a trial whose relay would sign no round, or forward none."""
     privacy = assembled.experiment.privacy
-    if privacy.counted_by == TICKETS:
-        raise Refused(
-            f"privacy.counted_by = '{TICKETS}': simulated clients have no tickets, and "
-            f"a relay takes no report without; add --set privacy.counted_by={UPLOADS}"
-        )
     least = privacy.min_contributors
     least = population if least == "all" else least
     if clients < least:
@@ -107,7 +117,9 @@ def _refuse_endless(assembled: Assembled, clients: int, population: int) -> None
         )
 
 
-def _write_settings(folder: Path, ports: dict[str, int], *, window: int) -> None:
+def _write_settings(
+    folder: Path, ports: dict[str, int], *, window: int, needs_tickets: bool
+) -> None:
     at = {name: f"{HOST}:{port}" for name, port in ports.items()}
     keys = {
         f"{role}_key": make_signing_key(folder / f"{role}-keys").hex()
@@ -128,7 +140,7 @@ def _write_settings(folder: Path, ports: dict[str, int], *, window: int) -> None
             "private": at["relay private"],
             "page": at["relay page"],
             "poll": 0.1,
-            "limits": {"most_delay": 0.0},
+            "limits": {"most_delay": 0.0, "needs_tickets": needs_tickets},
         },
     )
     write_toml(

@@ -73,7 +73,7 @@ class RelayLimits:
     most_delay: float = 60.0  # seconds at random after the window, before forwarding
     most_wait: float = 7 * 24 * 3600.0  # seconds after that, for an absent collector
     free_bytes: int = 256 * 2**20  # with less room on the disk, nothing is taken
-    needs_tickets: bool = False
+    needs_tickets: bool = True
 
     def __post_init__(self) -> None:
         check.count(
