@@ -34,6 +34,7 @@ def content(path) -> bytes:
         zipped(folder_SLASH_table=TEXT),
         zipped(table=TEXT, __MACOSX_SLASH_table=b"x", folder_SLASH_=b""),
     ],
+    ids=["text", "gzip", "zip", "zip of a folder", "zip of a Mac"],
 )
 def test_what_it_is_follows_from_its_bytes(tmp_path, packed):
     path = tmp_path / "any.name"
@@ -49,6 +50,8 @@ def test_what_it_is_follows_from_its_bytes(tmp_path, packed):
         (zipped(table=TEXT)[:-30], "is not a sound zip file"),
         (gzip.compress(TEXT)[:-9], "is not a sound gzip file"),
     ],
+    # Bytes hold the time, and processes that collect a second apart must agree.
+    ids=["two files", "none", "half a zip", "half a gzip"],
 )
 def test_what_cannot_be_unpacked_is_refused(tmp_path, packed, problem):
     path = tmp_path / "t.csv"
