@@ -53,6 +53,7 @@ class Adjacency(StrEnum):
 class Standing(StrEnum):
     """How well a figure is founded: proven, claimed by a paper, or not at all."""
 
+    NOTHING = "NOTHING"  # of an empty composition: neither a figure nor a lack of one
     PROVEN = "PROVEN"  # a theorem or test is cited
     CLAIMED = "CLAIMED"  # a paper says so, we have not shown it
     NONE = "NONE"  # no guarantee

@@ -393,9 +393,17 @@ def test_a_figure_rests_on_the_promise_that_proves_it():
     assert release.assumes == "trusted aggregator"
 
 
-def test_nothing_said_is_a_proven_nothing(tmp_path):
+def test_what_released_nothing_has_no_figure(tmp_path):
+    """Neither of a ledger in which nothing is, nor of a run that nobody was in."""
     with ClientLedger(tmp_path / "x") as ledger:
-        assert {line.epsilon for line in statements(ledger)} == {0.0}
+        told = [
+            *statements(ledger),
+            *run_statements(terms_of(LOCAL, plan()), (), delta=0.1),
+        ]
+    assert len(told) == 2 * len(CELLS)
+    for line in told:
+        assert (line.epsilon, line.delta) == (None, None)
+        assert line.standing is Standing.NOTHING
 
 
 # --- Simulation ----------------------------------------------------------------------

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
 from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
-from tacit.reporting.plain_words import meaning
+from tacit.reporting.plain_words import meaning, without_figure
 from tacit.reporting.tables import Table, merged
 from tacit.reporting.terminal import wrapped
 from tacit.statement import Statement
@@ -123,7 +123,9 @@ def _block(said: Statement, units: list[str], views: list[str]) -> Block:
     if said.group != EVERYONE:
         observers += f", group '{shown(said.group)}'"
     is_proven = said.standing is Standing.PROVEN and said.epsilon is not None
-    figure = f"epsilon {rounded_up(said.epsilon or 0.0)}" if is_proven else "no promise"
+    figure = without_figure(said.standing)
+    if is_proven:
+        figure = f"epsilon {rounded_up(said.epsilon or 0.0)}"
     below = _below(said, units) if is_proven else [said.reason]
     return Block(observers, figure, said.standing, tuple(below))
 

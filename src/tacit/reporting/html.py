@@ -12,7 +12,11 @@ from collections.abc import Mapping, Sequence
 from tacit.release import Standing, Unit
 from tacit.reporting import charts, elements, tables
 from tacit.reporting.guarantees import rounded_up
-from tacit.reporting.plain_words import is_a_promise, is_reassuring
+from tacit.reporting.plain_words import (
+    is_a_promise,
+    is_reassuring,
+    without_figure,
+)
 from tacit.reporting.promises import largest, promises
 from tacit.reporting.report_data import (
     Contender,
@@ -89,6 +93,8 @@ def epsilon_lead(statements: Sequence[Statement], *, is_simulated: bool) -> Lead
     label = "epsilon of a release" if is_simulated else "epsilon"
     mine = [said for said in statements if said.unit is Unit.USER]
     found = largest(mine)
+    if mine and all(said.standing is Standing.NOTHING for said in mine):
+        return Lead(label, without_figure(Standing.NOTHING), "Nothing was released.")
     if found is None or found.epsilon is None:
         some = any(said.standing is Standing.PROVEN for said in statements)
         about = "about a whole history; single items are covered, see below" * some

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tacit.errors import BadValue
 from tacit.memory import in_words
 from tacit.release import EVERYONE, Standing, Unit, View
+from tacit.reporting.plain_words import without_figure
 from tacit.reporting.report_data import (
     Contender,
     Costs,
@@ -185,6 +186,8 @@ def epsilon(said: Statement) -> str:
 
     It is rounded up, since a guarantee that is rounded down does not hold.
     """
+    if said.standing is Standing.NOTHING:
+        return without_figure(said.standing)
     if said.standing is not Standing.PROVEN:
         return "none"
     if said.epsilon is None or said.delta is None:
@@ -206,7 +209,7 @@ def why(said: Statement) -> str:
     claim = ""
     if said.published_epsilon is not None:
         claim = f"; the paper's own figure is {said.published_epsilon:g}"
-    if said.standing is Standing.NONE:
+    if said.standing in (Standing.NONE, Standing.NOTHING):
         return said.reason + claim
     return f"{said.reason}; assumes {said.assumes}{claim}"
 

@@ -1,7 +1,7 @@
 """A method's releases as terms of a ledger, and what a ledger has spent as statements.
 
 terms_of(method, plan)     before: what a client agrees to
-caps_of(plan, group)       the group's target, as a cap that clients keep
+caps_of(plan, group, …)    the group's target, as a cap that clients keep
 statements(ledger)         after: what a real client's releases amount to
 run_statements(terms, …)   the same for a client that took part in these rounds
 statements_of(taken, …)    the same for several runs, such as training and serving
@@ -27,6 +27,7 @@ from tacit.release import (
     CellName,
     Release,
     Standing,
+    View,
 )
 from tacit.statement import MOST_LOCAL_DELTA, Statement, figure, joined, most_delta
 
@@ -51,13 +52,19 @@ def terms_of(
     )
 
 
-def caps_of(plan: Plan, group: str) -> tuple[Cap, ...]:
-    """The group's target, as every client keeps it: for a user, in the plan's view."""
+def caps_of(plan: Plan, group: str, *, one_operator: str = "") -> tuple[Cap, ...]:
+    """The group's target, as every client keeps it: for a user, in the plan's view.
+
+    A target in the server's view is for two operators. Where `one_operator` says why
+    one of them sees what both see, nothing is promised in that view, and the target is
+    kept in that of readers.
+    """
     target = plan.target_of(group)
     if target is None:
         return ()
     delta = 0.0 if plan.delta is None else plan.delta
-    return (Cap(target, delta, view=plan.calibrated_view),)
+    view = View.RELEASE if one_operator else plan.calibrated_view
+    return (Cap(target, delta, view=view),)
 
 
 def statements(ledger: ClientLedger) -> tuple[Statement, ...]:
@@ -147,7 +154,7 @@ def _line(
         standing=found.standing,
         assumes=joined(assumed) or "nothing",
         epsilon=found.epsilon,
-        reason=found.reason or "nothing was said",
+        reason=found.reason,
     )
 
 
