@@ -181,6 +181,39 @@ def privacy(statements: Sequence[Statement], *, caption: str = PRIVACY) -> Table
     return Table(caption, header, rows)
 
 
+def served(serving: Mapping[str, Any]) -> Table:
+    """Taking part and being served in one account, as cards and plans have it.
+
+    With several groups each line names the group that it is for.
+    """
+    found = by_days(serving)
+    groups = {said.group for lines in found.values() for said in lines}
+    rows = tuple(
+        (
+            str(days),
+            *([said.group] if len(groups) > 1 else []),
+            said.what,
+            _named(units, of=Unit),
+            _named(views, of=View),
+            epsilon(said),
+        )
+        for days, lines in found.items()
+        for said, units, views in merged(lines)
+    )
+    grouped = ["group"] if len(groups) > 1 else []
+    header = ("days", *grouped, "what", "unit", "view", "epsilon")
+    return Table("Taking part and being served, together", header, rows)
+
+
+def by_days(serving: Mapping[str, Any]) -> dict[int, list[Statement]]:
+    """What taking part and being served for so many days costs; empty on the device."""
+    found: dict[int, list[Statement]] = {}
+    for line in serving["statements"]:
+        own = {name: value for name, value in line.items() if name != "days"}
+        found.setdefault(line["days"], []).append(Statement.from_json(own))
+    return found
+
+
 def epsilon(said: Statement) -> str:
     """The figure with its terms, or "none": a claimed figure is not an epsilon.
 

@@ -144,7 +144,7 @@ def _line(
     return Statement(
         what="everything so far",
         seen_by=joined(release.seen_by for release, _, _ in made(taken, name)),
-        group=joined(terms.group for terms, _ in taken) or EVERYONE,
+        group=_groups(taken),
         unit=unit,
         adjacency=found.adjacency,
         view=view,
@@ -156,6 +156,12 @@ def _line(
         epsilon=found.epsilon,
         reason=found.reason,
     )
+
+
+def _groups(taken: Taken) -> str:
+    """The public groups that a client was in; what is alike for all names none."""
+    named = (terms.group for terms, _ in taken if terms.group != EVERYONE)
+    return joined(named) or EVERYONE
 
 
 def _unproven(name: CellName, reason: str) -> Statement:
