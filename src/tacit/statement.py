@@ -226,6 +226,9 @@ def most_delta(cells: Iterable[Cell], n_users: int) -> float:
 def _decided(
     cells: tuple[Cell, ...], delta: float | None, n_users: int, prefers_pure: bool
 ) -> Figure:
+    if not cells:
+        said = "nothing was released yet"
+        return Figure(None, None, "none", Standing.NOTHING, said, cells)
     bare = [cell for cell in cells if not cell.has_epsilon]
     reason = joined(cell.reason for cell in bare or cells)
     if bare:  # one release without a guarantee: nothing holds for the whole

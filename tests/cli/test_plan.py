@@ -3,7 +3,25 @@
 Also tests `tacit.experiment.planning`.
 """
 
+import json
+import re
+from collections import Counter
+from itertools import product
+from math import ceil
+
 import pytest
+
+from tacit.api.planning import Planned
+from tacit.cli import console
+from tacit.cli.plan import _print
+from tacit.experiment.planning import plan_experiment
+from tacit.experiment.privacy_card import draw_card
+from tacit.experiment.serve_settings import ServeSettings
+from tacit.experiment.settings import check_experiment
+from tacit.reporting.privacy_card import render
+from tacit.reporting.tables import served
+from tacit.runtime.ledger import terms_of
+from tacit.serving.serving_account import outlook
 
 KEYS = {
     "what",
@@ -199,3 +217,121 @@ def test_two_servers_refuse_with_the_reason(tacit, tmp_path, changed, reason):
     answer = tacit("plan", tmp_path / "shared.toml", "--set", changed)
     assert answer.code == 2
     assert reason in " ".join(answer.err.split())
+
+
+# --- Groups with budgets of their own, who are served --------------------------------
+
+SIZES = {"F": 900, "M": 800, "X": 100}
+EACH = {"F": 1.0, "M": 8.0, "X": 4.0}
+KRR = {"mode": "krr", "epsilon": 0.05}
+
+
+def planned_for(groups: str):
+    """Three groups in this order, whose training costs 1, 8 and 4."""
+    world = {"users": 60, "items": 30, "events_per_user": 8.0}
+    return plan_experiment(
+        check_experiment(
+            {
+                "data": {
+                    **{"source": "synthetic", "world": world},
+                    **{"validation": 5, "test": 5},
+                    "population": {name: SIZES[name] for name in groups},
+                },
+                "method": {"name": "federated_popularity"},
+                "privacy": {
+                    **{"mechanism": "central", "channel": "secure_sum"},
+                    **{"delta": 1e-6, "groups": "gender"},
+                    "target_epsilon": {name: EACH[name] for name in groups},
+                },
+                "run": {"rounds": 3, "sampler": {"name": "everyone"}},
+                "serve": KRR,
+            }
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def in_order():
+    return planned_for("FMX")
+
+
+def printed(planned, capsys) -> dict[str, str]:
+    """All that a reader is given of a plan: card and plan, as data and as text."""
+    texts = {}
+    _print(planned, long=True)
+    texts["plan in a terminal"] = capsys.readouterr().out
+    console.print_json(planned.document())
+    texts["plan as JSON"] = capsys.readouterr().out
+    texts["plan in Python"] = str(Planned.of(planned))
+    texts["a notebook's table"] = Planned.of(planned)._repr_html_()
+    card = draw_card(planned.assembled) | {
+        **{"rounds_begun": 0, "audit": None, "contact": None},
+        "plan": "",  # the digest says in which order codes count groups
+    }
+    texts["card as JSON"] = json.dumps(card)
+    texts["card as a page"] = render(card)
+    return texts
+
+
+def unordered(value: object) -> object:
+    """The same where the order of lists and tables does not matter."""
+    if isinstance(value, dict):
+        return {name: unordered(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return sorted(json.dumps(unordered(one), sort_keys=True) for one in value)
+    return value
+
+
+def words(text: str) -> Counter[str]:
+    return Counter(re.findall(r"[\w.'%]*\w", text))
+
+
+def test_the_order_of_groups_changes_no_figure(in_order, capsys):
+    """Not one that is printed: what is said to a group is that group's own."""
+    texts, lines = printed(in_order, capsys), in_order.serving["statements"]
+    figures = {one["epsilon"] for one in lines} - {None}
+    assert len(figures) == 2 * len(SIZES)  # for a month, and for a year
+    for name, other in printed(planned_for("XMF"), capsys).items():
+        if "JSON" in name:
+            one, two = (unordered(json.loads(text)) for text in (texts[name], other))
+            assert one == two, name
+        assert words(texts[name]) == words(other), name
+        if "JSON" not in name:
+            n = 2 if "plan in" in name else 4
+            shown = {f"{ceil(e * 10**n) / 10**n:.{n}f}" for e in figures}
+            assert shown <= words(other).keys(), name
+
+
+def test_every_group_reads_what_training_and_being_served_cost_it(in_order, capsys):
+    """Thirty queries beside 1, 8 or 4: it was the first group's figure for all."""
+    method, plan = in_order.assembled.method, in_order.assembled.plan
+    expected = {}
+    for group in SIZES:
+        terms = terms_of(method, plan, group=group)
+        before = [(terms, range(3))]
+        for line in outlook(
+            ServeSettings(**KRR).queries, before=before, horizons=(30, 365)
+        ):
+            expected[group, line.what, line.unit, line.view] = line.epsilon
+    document = in_order.document()["serving"]
+    lines = document["statements"]
+    assert {
+        (one["group"], one["what"], one["unit"], one["view"]): one["epsilon"]
+        for one in lines
+    } == expected
+    assert draw_card(in_order.assembled)["serving"] == document
+    assert len(lines) == len(expected) == 3 * 2 * 6
+    of_user = [one for one in lines if (one["days"], one["view"]) == (30, "release")]
+    figures = {one["group"]: one["epsilon"] for one in of_user if one["unit"] == "user"}
+    assert figures == {group: pytest.approx(e, abs=0.5) for group, e in EACH.items()}
+    header, *rows = served(document).header, *served(document).rows
+    assert header[:2] == ("days", "group")
+    assert {row[:2] for row in rows} == {*product(("30", "365"), SIZES)}
+
+
+def test_where_nobody_is_served_by_a_server_nothing_is_said_of_it(tacit, experiment):
+    found = tacit("plan", experiment, "--json").json["serving"]
+    assert found == {"mode": "on_device", "delta": 0, "padding": 0} | {
+        **{"refresh_days": 1, "statements": []}
+    }
+    assert "being served" not in tacit("plan", experiment).out

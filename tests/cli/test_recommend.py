@@ -3,6 +3,12 @@ import sys
 
 import pytest
 
+from tacit.cli.recommend import _cost
+from tacit.ledger.terms import Terms
+from tacit.privacy.guarantees import unprotected
+from tacit.release import Release
+from tacit.runtime.ledger import statements_of
+
 
 @pytest.fixture
 def run(tacit, experiment, tmp_path):
@@ -163,3 +169,11 @@ def test_marks_need_categories_that_the_catalog_has(tacit, vectors):
     answer = tacit(*ask, "--epsilon", "1", "--protection", "leave_out")
     assert answer.code == 2
     assert "needs --sensitive" in answer.err
+
+
+BARE = Release("query", "server", "once", unprotected("bare_reports", "sent as it is"))
+
+
+def test_a_query_without_a_proof_has_no_figure():
+    [line, *_] = statements_of([(Terms((BARE,)), [0])], what="one query")
+    assert _cost(line) == "one query: no epsilon, NONE (sent as it is)"

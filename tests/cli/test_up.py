@@ -4,6 +4,7 @@ import json
 import tomllib
 
 import pytest
+from service.federation.overviews import a_coordinator
 from typer.testing import CliRunner
 
 from tacit.cli.app import app
@@ -12,6 +13,10 @@ from tacit.experiment.assemble import assemble
 from tacit.experiment.saved_run import load
 from tacit.experiment.settings import check_experiment
 from tacit.service.federation.one_machine import Trial
+from tacit.service.federation.operator_metrics import metrics_text
+from tacit.service.federation.operator_page import operator_page
+from tacit.service.federation.overview import Budget, spent_by
+from tacit.statement import Statement
 
 EXPERIMENT = """
 [data]
@@ -57,6 +62,7 @@ def test_from_nothing_to_a_published_model(experiment, tmp_path, monkeypatch):
     assert "one machine" in views["server"]["reason"]
     assert views["release"]["standing"] == "PROVEN"
     assert 5.3 < views["release"]["epsilon"] < 5.4
+    assert_record_is_what_was_planned(out / "coordinator" / "run", told["epsilons"])
     recommender = load(out / "coordinator" / "run")
     assert len(recommender.recommend(["i01"], 3)) == 3
     assert (out / "history.csv").read_text().startswith("item\n")
@@ -65,6 +71,33 @@ def test_from_nothing_to_a_published_model(experiment, tmp_path, monkeypatch):
         assert "Traceback" not in (out / role / "log").read_text()
     keys = [*(out / "leader" / "keys").glob("*.key")]
     assert [one.name for one in keys] == ["signing.key"]  # those of rounds are gone
+
+
+def assert_record_is_what_was_planned(run, planned):
+    """Whoever asks what was spent: the file, the operator's page, metrics, a terminal.
+
+    The one round was played, so that it is what was planned, line by line.
+    """
+    entry = json.loads((run / "ledger.json").read_text())
+    assert (entry["rounds_begun"], entry["most_participations"]) == (1, 1)
+    names = ("unit", "view", "epsilon", "delta", "standing", "reason")
+    expected = [{name: line[name] for name in names} for line in planned]
+    assert [{name: line[name] for name in names} for line in entry["spent"]] == expected
+    lines = tuple(map(Statement.from_json, planned))
+    seen = a_coordinator(budget=Budget(lines, spent_by(run)))
+    samples = metrics_text(seen, up_seconds=1.0).splitlines()
+    spent = {one.replace('"spent"', '"planned"') for one in samples if '"spent"' in one}
+    assert spent == {one for one in samples if '"planned"' in one} != set()
+    assert all('view="release"' in one and "5.3" in one for one in spent)
+    page = operator_page(seen).split("Spent: by")[1].split("Planned: if")[0]
+    assert "5.3" in page
+    assert "one machine" in page
+    shown = CliRunner().invoke(app, ["ledger", "show", str(run)]).output
+    assert "no client took part more than 1 times" in " ".join(shown.split())
+    assert "epsilon 5.3" in shown
+    for text in (page, shown):
+        assert "epsilon 0" not in text
+        assert "NOTHING" not in text
 
 
 def test_who_joins_a_trial_is_promised_nothing_against_its_machine(tacit, tmp_path):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,26 @@ def test_the_card_adds_being_served_to_taking_part(table: Path) -> None:
         (365, "training and 37 queries"),
     ]
     assert mine[0]["epsilon"] < mine[1]["epsilon"]
+
+
+def test_what_one_machine_undoes_is_not_added_up(table: Path) -> None:
+    """Being served is added to what the run promises, not to what two would."""
+    settings = experiment(table) | {"run": {"rounds": 2}, "serve": {"mode": "krr"}}
+    settings["serve"]["epsilon"] = 0.1
+    settings["privacy"]["channel"] = "two_servers"
+    made = assemble(check_experiment(settings))
+    alone = replace(made.simulation, one_operator="one_machine")
+    standings = [
+        {
+            (line["view"], line["standing"])
+            for line in draw_card(one)["serving"]["statements"]
+        }
+        for one in (made, replace(made, simulation=alone))
+    ]
+    assert ("server", "PROVEN") in standings[0]
+    assert standings[1] == {
+        *[("release", "PROVEN"), ("server", "NONE"), ("collusion", "NONE")]
+    }
 
 
 def test_without_queries_the_card_says_that_nothing_leaves(run: RunDirectory) -> None:

@@ -61,3 +61,15 @@ def test_other_files_are_refused(tmp_path, file):
     write_document(file, LEDGER | {"spent": [{"unit": "user"}]})
     with pytest.raises(Damaged, match="it is no ledger"):
         RunLedger.at(file)
+
+
+@pytest.mark.parametrize("standing", ["PROVEN", "NOTHING"])
+def test_a_ledger_that_counts_nobody_in_rounds_that_began_is_refused(file, standing):
+    """An earlier version wrote "epsilon 0 PROVEN" where one machine ran both roles."""
+    horizon = "0 participations in 0 runs, of at most 0 agreed"
+    empty = LINE | {"horizon": horizon, "epsilon": 0.0, "standing": standing}
+    write_document(file, LEDGER | {"spent": [empty]})
+    with pytest.raises(BadRun, match="counts 0 participations, and 2 rounds have begu"):
+        RunLedger.at(file)
+    write_document(file, LEDGER | {"spent": [empty], "rounds_begun": 0})
+    assert RunLedger.at(file).spent

@@ -1,7 +1,6 @@
 """The array form, and that it refuses exactly when the durable form does."""
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -115,19 +114,6 @@ def test_every_group_has_caps_of_its_own():
     limits = Limits(told, groups, [(Cap(4.0),), (Cap(2.0),)], (range(99),))
     never = np.zeros((3, 1), np.int64)
     assert limits.within(0, never).tolist() == [17, 5, 17]
-
-
-def test_any_so_many_rounds_cost_no_more_than_the_most():
-    terms = in_turn(2, 9)
-    limits = Limits([terms], np.zeros(1, np.int64), [()], (range(2), range(2, 9)))
-    assert limits.most_rounds(0, 1, parts=1) == [0]
-    assert limits.most_rounds(0, 4, parts=2) == [0, 1, 2, 3, 4, 5]
-    most = spent([(terms, limits.most_rounds(0, 4, parts=2))], CELLS[1], delta=1e-6)
-    for rounds in combinations(range(9), 4):
-        found = spent([(terms, rounds)], CELLS[1], delta=1e-6)
-        assert found.value <= most.value
-    capped = Limits(limits.terms, limits.groups, [(Cap(4.0),)], limits.parts)
-    assert capped.most_rounds(0, 9, parts=2) == [0, 1, *range(2, 8)]
 
 
 def opened(path, terms, caps) -> ClientLedger:

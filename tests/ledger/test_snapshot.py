@@ -4,20 +4,23 @@ import os
 import shutil
 import sqlite3
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from ledger.small import gaussian
+from ledger.small import gaussian, in_turn
 from quick import some_of, some_or_all
 
 from tacit.errors import BadData, Refused, TacitError
 from tacit.ledger import anchor, schema
 from tacit.ledger.anchor import Anchor, Mark
-from tacit.ledger.budget import Cap
+from tacit.ledger.budget import Cap, spent
 from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Doubt
 from tacit.ledger.rows import TABLES, authenticated
+from tacit.ledger.snapshot import dearest_rounds
+from tacit.release import CELLS
 
 TERMS = gaussian(5.0, most=30)
 
@@ -344,3 +347,26 @@ def test_an_unfinished_file_leaves_no_anchor_behind(tmp_path, monkeypatch):
     with ClientLedger(tmp_path / "x") as ledger:
         assert ledger.doubt is None
     assert len([*(anchor.state_folder() / "ledgers").iterdir()]) == 1
+
+
+# --- How often at the most -----------------------------------------------------------
+
+
+def test_any_so_many_rounds_cost_no_more_than_the_dearest():
+    terms = in_turn(2, 9)
+    assert dearest_rounds(terms, most=1, begun=1) == [0]
+    assert dearest_rounds(terms, most=4, begun=9) == [0, 1, 2, 3, 4, 5]
+    for begun in range(1, 10):
+        rounds = dearest_rounds(terms, most=4, begun=begun)
+        most = spent([(terms, rounds)], CELLS[1], delta=1e-6)
+        for some in combinations(range(begun), min(4, begun)):
+            assert spent([(terms, some)], CELLS[1], delta=1e-6).value <= most.value
+
+
+def test_rounds_are_those_of_the_terms_and_have_begun():
+    terms = in_turn(2, 9)
+    assert dearest_rounds(terms) == dearest_rounds(terms, most=99, begun=99)
+    assert dearest_rounds(terms) == [*range(9)]
+    assert dearest_rounds(terms, begun=3) == [0, 1, 2]
+    assert dearest_rounds(terms, begun=0) == dearest_rounds(terms, most=0) == []
+    assert dearest_rounds(replace(terms, most=1), most=5) == [0, 2]  # of each stretch

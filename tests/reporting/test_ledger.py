@@ -57,8 +57,16 @@ def test_what_is_trusted_is_said():
 
 
 def test_nothing_said():
-    page = render(Told((), told(bare(), rounds=0).totals))
+    """No page and no table has a figure for it, and none calls it unknown."""
+    made = Told((), told(bare(), rounds=0).totals, (Cap(1.0),))
+    page = render(made)
     assert "Nothing has left this device." in page
+    assert "so far: nothing yet." in page
+    shown = to_plain(caps_table(made.caps, made.totals))
+    assert shown.rstrip().endswith("nothing yet")
+    for text in (page, shown):
+        assert "no bound" not in text
+        assert "0.00" not in text
 
 
 def test_a_limit_stands_beside_what_is_spent():

@@ -4,15 +4,21 @@ from dataclasses import replace
 import pytest
 from dp_accounting import GaussianDpEvent
 from scipy.stats import norm
+from service.federation.overviews import a_coordinator
 
 from tacit.accounting.events import pure_local
 from tacit.errors import BadValue
+from tacit.ledger.terms import Terms
 from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
 from tacit.release import Adjacency, Cells, Release, Standing, Unit, View
-from tacit.reporting import guarantees, html
+from tacit.reporting import elements, guarantees, html, tables
 from tacit.reporting.plain_words import in_words, is_reassuring, meaning, promise
+from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Report
+from tacit.runtime.ledger import run_statements
+from tacit.service.federation.operator_metrics import metrics_text
+from tacit.service.federation.overview import Budget
 from tacit.statement import Statement, account
 
 PLAN = Plan(1000, channel="secure_sum", delta=1e-6)
@@ -138,3 +144,35 @@ def test_a_limit_counts_its_delta():
     """Without it the sentence would promise more than the cap does."""
     assert "except with probability 1.1e-05" in promise(2.0, 1e-6, "about me")
     assert "except" not in promise(2.0, 0.0, "about me")
+
+
+def nothing() -> list[Statement]:
+    """What a ledger says before its client has answered."""
+    return run_statements(Terms((), rounds=3, most=3), (), delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda lines: " ".join(in_words(lines)),
+        lambda lines: " ".join(guarantees.in_short(lines)),
+        lambda lines: " ".join(map(" ".join, guarantees.as_table(lines).rows)),
+        lambda lines: " ".join(map(" ".join, tables.privacy(lines).rows)),
+        lambda lines: elements.promises(promises(lines)),
+        lambda lines: html.epsilon_lead(lines, is_of_a_release=False).value,
+    ],
+    ids=["words", "terminal", "blocks", "table", "cards", "lead"],
+)
+def test_what_released_nothing_is_neither_a_figure_nor_a_lack_of_one(show):
+    told = show(nothing())
+    assert "nothing yet" in told
+    for false in ("epsilon", "ε", "0", "PROVEN", "NONE", "no promise"):
+        assert false not in told
+
+
+def test_what_released_nothing_has_no_sample():
+    lines = (*nothing(),)
+    seen = a_coordinator(budget=Budget((PROVEN,), lines))
+    text = metrics_text(seen, up_seconds=1)
+    assert 'kind="planned"' in text
+    assert 'kind="spent"' not in text

@@ -345,13 +345,12 @@ def test_a_relay_with_too_large_a_delta_adds_nothing_to_what_clients_do():
             run_statements(terms_of(VOTES, told), [0], delta=delta),
         ):
             [server] = [one for one in lines if (one.unit, one.view) == SERVER]
+            assert server.standing is Standing.PROVEN
             assert server.delta == expected[1]
             if expected[0] is None:
                 assert server.epsilon < 1.0
-                assert server.standing is Standing.ASSUMED  # uploads are counted
                 assert "relay" in server.assumes
             else:
-                assert server.standing is Standing.PROVEN
                 assert (server.epsilon, server.assumes) == (1.0, "nothing")
 
 
@@ -395,9 +394,17 @@ def test_a_figure_rests_on_the_promise_that_proves_it():
     assert release.assumes == "trusted aggregator"
 
 
-def test_nothing_said_is_a_proven_nothing(tmp_path):
+def test_what_released_nothing_has_no_figure(tmp_path):
+    """Neither of a ledger in which nothing is, nor of a run that nobody was in."""
     with ClientLedger(tmp_path / "x") as ledger:
-        assert {line.epsilon for line in statements(ledger)} == {0.0}
+        told = [
+            *statements(ledger),
+            *run_statements(terms_of(LOCAL, plan()), (), delta=0.1),
+        ]
+    assert len(told) == 2 * len(CELLS)
+    for line in told:
+        assert (line.epsilon, line.delta) == (None, None)
+        assert line.standing is Standing.NOTHING
 
 
 # --- Simulation ----------------------------------------------------------------------
@@ -574,7 +581,8 @@ def test_the_ledger_of_a_run_counts_the_parts_that_have_begun(tmp_path):
         for counts in np.unique(state.taken, axis=0).tolist():
             rounds = [*range(12)[: counts[0]], *range(2, 12)[: counts[1]]]
             told = run_statements(run.terms[0], rounds, delta=1e-6)[1]
-            assert told.epsilon <= figures[-1] + 1e-9
+            assert (told.standing is Standing.NOTHING) == (not rounds)
+            assert not rounds or told.epsilon <= figures[-1] + 1e-9
         return {}
 
     for _ in play(run, directory, digest="x", observe=observe):

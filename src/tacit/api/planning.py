@@ -9,7 +9,8 @@ from tacit.api.given_data import Columns, MethodChoice, Settings, given_data
 from tacit.api.statement import PrivacyStatement
 from tacit.experiment.planning import PlannedExperiment, plan_experiment
 from tacit.reporting import elements
-from tacit.reporting.guarantees import WIDTH
+from tacit.reporting.guarantees import WIDTH, in_short
+from tacit.reporting.tables import by_days, served
 from tacit.reporting.terminal import wrapped
 from tacit.system_errors import explained
 from tacit.text import shown
@@ -22,6 +23,17 @@ class Planned:
     statement: PrivacyStatement
     releases: PrivacyStatement
     planned: PlannedExperiment
+
+    @classmethod
+    def of(cls, planned: PlannedExperiment) -> Planned:
+        """What a planned experiment would reveal and cost."""
+        told, assembled = planned.account, planned.assembled
+        purpose = assembled.experiment.is_release, assembled.has_public_items
+        return cls(
+            PrivacyStatement(told.totals, *purpose),
+            PrivacyStatement(told.releases, *purpose),
+            planned,
+        )
 
     @property
     def cost(self) -> dict[str, Any]:
@@ -37,13 +49,27 @@ class Planned:
         """Everything as plain data, as `tacit plan --json` prints it."""
         return self.planned.document()
 
+    @property
+    def serving(self) -> dict[str, Any]:
+        """How users will be served, and what that costs with taking part."""
+        return self.planned.serving
+
     def __str__(self) -> str:
         heads = [line for head in self._heads() for line in wrapped(head, WIDTH)]
-        return "\n".join([*heads, "", str(self.statement)])
+        served = [
+            line
+            for days, lines in by_days(self.serving).items()
+            for title in [f"taking part, and being served for {days} days"]
+            for line in ("", title, *in_short(lines))
+        ]
+        return "\n".join([*heads, "", str(self.statement), *served])
 
     def _repr_html_(self) -> str:
         heads = "".join(map(elements.paragraph, self._heads()))
-        return heads + self.statement._repr_html_()
+        said = heads + self.statement._repr_html_()
+        if not by_days(self.serving):
+            return said
+        return said + elements.table(served(self.serving))
 
     def _heads(self) -> list[str]:
         assembled, cost = self.planned.assembled, self.cost
@@ -102,9 +128,4 @@ def plan(
         given = given.changed(method=method, epsilon=epsilon, settings=settings)
         experiment = given.experiment()
         found = plan_experiment(experiment, runs=runs)
-    purpose = experiment.is_release, found.assembled.has_public_items
-    return Planned(
-        PrivacyStatement(found.account.totals, *purpose),
-        PrivacyStatement(found.account.releases, *purpose),
-        found,
-    )
+    return Planned.of(found)

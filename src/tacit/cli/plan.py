@@ -57,6 +57,7 @@ def plan(
 def _print(planned: PlannedExperiment, *, long: bool) -> None:
     from tacit.reporting.guarantees import in_full, in_short
     from tacit.reporting.plain_words import groups_as_one, purpose
+    from tacit.reporting.tables import by_days
 
     told, cost, assembled = planned.account, planned.cost, planned.assembled
     out = console.out()
@@ -93,6 +94,11 @@ def _print(planned: PlannedExperiment, *, long: bool) -> None:
     if told.both:
         out.print("\nwith the earlier runs", style="bold")
         console.tell(in_short(told.both, width))
+    for days, lines in by_days(planned.serving).items():
+        alone = " in this run alone" if told.both else ""
+        title = f"taking part{alone}, and being served for {days} days"
+        out.print(f"\n{title}", style="bold")
+        console.tell(in_short(lines, width))
     if not long:
         out.print("\nall fields of every release: --long; for programs: --json")
         return

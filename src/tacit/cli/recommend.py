@@ -262,9 +262,11 @@ def _cost(line: Statement) -> str:
     from tacit.reporting.guarantees import rounded_up
     from tacit.reporting.plain_words import meaning
 
+    if line.epsilon is None:
+        return f"{line.what}: no epsilon, {line.standing} ({line.reason})"
     assumed = "" if line.assumes == "nothing" else f"; assumes {line.assumes}"
     return (
-        f"{line.what}: epsilon {rounded_up(line.epsilon or 0.0)}, {line.standing} "
+        f"{line.what}: epsilon {rounded_up(line.epsilon)}, {line.standing} "
         f"({line.unit}, {line.adjacency}, {line.view}, delta {line.delta:g}, "
         f"{line.accountant}){assumed}; {meaning(line)}"
     )

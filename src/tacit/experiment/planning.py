@@ -7,6 +7,7 @@ from typing import Any
 
 from tacit.data.text_vectors import Progress
 from tacit.experiment.assemble import PUBLIC_ITEMS, Assembled, assemble
+from tacit.experiment.privacy_card import serving_of
 from tacit.experiment.settings import (
     Experiment,
     method_settings,
@@ -24,12 +25,14 @@ from tacit.transport.codec import broadcast_size
 class PlannedExperiment:
     """An experiment that is ready to run, with its account and its cost.
 
-    `cost` has the rounds and bytes of one client.
+    `cost` has the rounds and bytes of one client, `serving` how users will be served
+    and what that costs with taking part, as the privacy card has it.
     """
 
     assembled: Assembled
     account: Account
     cost: dict[str, Any]
+    serving: dict[str, Any]
 
     @property
     def outlook(self) -> str | None:
@@ -53,6 +56,7 @@ class PlannedExperiment:
             "privacy": privacy_settings(method),
             "cost": self.cost,
             "outlook": self.outlook,
+            "serving": self.serving,
             "groups": assembled.plan.groups,
             "as_one_epsilon": assembled.as_one_epsilon,
         }
@@ -67,7 +71,8 @@ def plan_experiment(
     """
     assembled = assemble(experiment, progress=progress)
     account = plan_account(assembled, runs=runs)
-    return PlannedExperiment(assembled, account, _cost(assembled))
+    serving = serving_of(assembled, runs=runs)
+    return PlannedExperiment(assembled, account, _cost(assembled), serving)
 
 
 def _cost(assembled: Assembled) -> dict[str, Any]:

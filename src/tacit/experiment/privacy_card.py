@@ -78,14 +78,14 @@ def draw_card(assembled: Assembled) -> Json:
                 if line.unit is Unit.USER
             ],
         },
-        "serving": _serving(assembled),
+        "serving": serving_of(assembled),
     }
 
 
-def _serving(assembled: Assembled) -> Json:
-    """How users will be served, and what that costs with taking part."""
+def serving_of(assembled: Assembled, *, runs: int = 1) -> Json:
+    """How users will be served, and what that costs with taking part `runs` times."""
     serve = assembled.experiment.serve
-    found = serve.statements(assembled.method, assembled.plan)
+    found = serve.statements(assembled.simulation.terms, runs=runs)
     return {
         **plain_settings(serve),
         "statements": [

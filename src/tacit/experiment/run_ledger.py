@@ -34,9 +34,17 @@ class RunLedger:
                 tuple(map(Statement.from_json, document.get(name, ())))
                 for name in ("spent", "spent_with_earlier")
             )
-            int(document["rounds_begun"]), int(document["rounds_planned"])
+            begun = int(document["rounds_begun"])
+            int(document["rounds_planned"])
         except (LookupError, TypeError, ValueError) as error:
             raise Damaged(path, f"it is no ledger: {error!r}") from error
+        # As an earlier version wrote where one machine ran both operators.
+        if begun and any(line.horizon.startswith("0 participations") for line in spent):
+            raise BadRun(
+                f"{path} counts 0 participations, and {begun:,} rounds have begun: it "
+                "says less than was spent. What the run costs at the most stands in "
+                "privacy-card.json beside it"
+            )
         return cls(document, spent, both)
 
     def sentences(self) -> list[str]:

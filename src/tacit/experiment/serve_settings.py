@@ -10,15 +10,14 @@ spends who takes part *and* is served: one user, one account.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from tacit import check
 from tacit.errors import BadValue
 from tacit.ledger.snapshot import dearest_rounds
-from tacit.method import Method
-from tacit.plans import Plan
-from tacit.runtime.ledger import terms_of
+from tacit.ledger.terms import Terms
 from tacit.serving.query import Mode
 from tacit.serving.serving_account import outlook
 from tacit.serving.settings import ServingSettings
@@ -70,18 +69,23 @@ class ServeSettings:
         return -(-days // self.refresh_days)
 
     def statements(
-        self, method: Method, plan: Plan
+        self, terms: Iterable[Terms], *, runs: int = 1
     ) -> dict[int, tuple[Statement, ...]]:
-        """Training and being served, for each number of days: one line per cell.
+        """Training and being served, by number of days: a line per group and cell.
 
-        For somebody who takes part in training as often as one can. Where a plan has
-        groups, for the first: others differ in what training costs them.
+        `terms` are those of each public group. The lines are for a user who takes part
+        in training as often as one can, `runs` times.
         """
         if self.queries is None:
             return {}
-        terms = terms_of(method, plan, group=next(iter(plan.groups)))
-        before = [(terms, dearest_rounds(terms))]
+        trained = [[(one, dearest_rounds(one))] * runs for one in terms]
         return {
-            days: outlook(self.queries, before=before, horizons=(self.releases(days),))
+            days: tuple(
+                line
+                for before in trained
+                for line in outlook(
+                    self.queries, before=before, horizons=(self.releases(days),)
+                )
+            )
             for days in HORIZONS
         }

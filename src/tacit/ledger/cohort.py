@@ -84,14 +84,6 @@ class Limits:
         found = [self._limit(group, *earlier.tolist()) for group, earlier in rows]
         return np.array(found, np.int64)[which]
 
-    def most_rounds(self, group: int, n: int, *, parts: int) -> list[int]:
-        """Rounds that cost as much as any `n` of these first parts, or more."""
-        each = (
-            part[: min(n, self._limit(group, *[0] * number))]
-            for number, part in enumerate(self.parts[:parts])
-        )
-        return [*chain.from_iterable(each)]
-
     def _limit(self, group: int, *earlier: int) -> int:
         """The limit of a client that took part `earlier` times in each part before."""
         where = group, *earlier

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -121,18 +120,24 @@ def _check_references(rows: Rows, path: Path) -> None:
             raise BadData(path, None, said)
 
 
-def dearest_rounds(terms: Terms) -> list[int]:
+def dearest_rounds(
+    terms: Terms, *, most: int | None = None, begun: int | None = None
+) -> list[int]:
     """Rounds that cost as much as any that a client may take part in, or more.
+
+    `most` is how often it took part at the most, and `begun` how many rounds of the run
+    have begun; without them, all that was agreed.
 
     >>> from tacit.release import CELLS, Cell
     >>> from tacit.release import Release
     >>> nothing = dict.fromkeys(CELLS, Cell.none("bare_reports"))
-    >>> dearest_rounds(Terms((Release("votes", "server", "", nothing),), 9, most=2))
-    [0, 1]
+    >>> terms = Terms((Release("votes", "server", "", nothing),), 9, most=3)
+    >>> dearest_rounds(terms), dearest_rounds(terms, most=2, begun=5)
+    ([0, 1, 2], [0, 1])
     """
-
-    def rounds() -> Iterator[range]:
-        for part in stretches(terms.rounds, (one.rounds for one in terms.releases)):
-            yield part[: terms.most]  # of every stretch, as if all were spent on it
-
-    return [*chain.from_iterable(rounds())]
+    most = terms.most if most is None else min(most, terms.most)
+    begun = terms.rounds if begun is None else begun
+    parts = stretches(terms.rounds, (one.rounds for one in terms.releases))
+    # Of every stretch, as if all were spent on it.
+    each = (part[: max(0, min(most, begun - part.start))] for part in parts)
+    return [*chain.from_iterable(each)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tacit.release import Unit
+from tacit.release import Standing, Unit
 from tacit.reporting import charts, elements, tables
 from tacit.reporting.guarantees import rounded_up, sentence
 from tacit.reporting.plain_words import (
@@ -17,6 +17,7 @@ from tacit.reporting.plain_words import (
     is_a_promise,
     is_reassuring,
     unchecked,
+    without_figure,
 )
 from tacit.reporting.promises import largest, promises
 from tacit.reporting.report_data import (
@@ -97,6 +98,8 @@ def epsilon_lead(statements: Sequence[Statement], *, is_of_a_release: bool) -> L
     label = "epsilon of a release" if is_of_a_release else "epsilon"
     mine = [said for said in statements if said.unit is Unit.USER]
     found = largest(mine)
+    if mine and all(said.standing is Standing.NOTHING for said in mine):
+        return Lead(label, without_figure(Standing.NOTHING), "Nothing was released.")
     if found is None or found.epsilon is None:
         some = any(said.standing.has_epsilon for said in statements)
         about = "about a whole history; single items are covered, see below" * some

@@ -9,11 +9,11 @@ from tacit.accounting.serialization import event_in_short
 from tacit.codes import sentences
 from tacit.ledger.budget import Cap
 from tacit.ledger.records import GIVEN_UP, Entry
-from tacit.release import Adjacency, Release, Unit, View
+from tacit.release import Adjacency, Release, Standing, Unit, View
 from tacit.reporting import elements, tables
 from tacit.reporting.guarantees import rounded_up
 from tacit.reporting.html import epsilon_lead
-from tacit.reporting.plain_words import WHO, promise
+from tacit.reporting.plain_words import WHO, promise, without_figure
 from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Lead
 from tacit.statement import Statement
@@ -145,6 +145,8 @@ def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
     whole = "everything about me" if cap.unit is Unit.USER else "any single thing I did"
     said = _total(cap, totals)
     so_far = "no bound is known" if said.epsilon is None else rounded_up(said.epsilon)
+    if said.standing is Standing.NOTHING:
+        so_far = without_figure(said.standing)
     return (
         f"{WHO[cap.view]}, for {whole}: epsilon {cap.epsilon:g} ("
         f"{promise(cap.epsilon, cap.delta, 'about me')}); so far: {so_far}."

@@ -111,9 +111,18 @@ def targets(target: float | Mapping[str, float] | None) -> str:
     return f"epsilon {each}"
 
 
+def without_figure(standing: Standing) -> str:
+    """What stands in the place of a figure where a line has none.
+
+    >>> without_figure(Standing.NONE), without_figure(Standing.NOTHING)
+    ('no promise', 'nothing yet')
+    """
+    return "nothing yet" if standing is Standing.NOTHING else "no promise"
+
+
 def _verdict(line: Statement) -> str:
     if not line.standing.has_epsilon or line.epsilon is None:
-        return f"no promise; {line.reason}."
+        return f"{without_figure(line.standing)}; {line.reason}."
     assumed = "" if line.assumes == "nothing" else f" This assumes: {line.assumes}."
     return f"{meaning(line)}.{assumed}"
 

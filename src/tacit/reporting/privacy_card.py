@@ -250,16 +250,9 @@ def _serving(card: Json) -> str:
         "costs. Nobody but the server that ranks sees them; that readers of the model "
         "are given the same figure is an upper bound."
     )
-    rows = [
-        (str(line["days"]), said.what, str(said.unit), str(said.view), figure)
-        for line in serving["statements"]
-        for said in _lines([{k: v for k, v in line.items() if k != "days"}])
-        for figure in [tables.epsilon(said)]
-    ]
-    header = ("days", "what", "unit", "view", "epsilon")
-    caption = "Taking part and being served, together"
-    table = tables.Table(caption, header, tuple(rows))
-    return elements.paragraph(lead) + elements.table(table)
+    if card.get("both"):
+        lead += " Who was in the earlier runs has spent what those cost besides."
+    return elements.paragraph(lead) + elements.table(tables.served(serving))
 
 
 def _groups(budget: Json) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tacit.release import EVERYONE, Standing, Unit, View
 from tacit.reporting.guarantees import rounded_up, sentence, terms
-from tacit.reporting.plain_words import meaning
+from tacit.reporting.plain_words import meaning, without_figure
 from tacit.reporting.tables import merged
 from tacit.statement import Statement
 
@@ -44,7 +44,9 @@ class Promise:
     @property
     def figure(self) -> str:
         """The epsilon, rounded up, or that there is none."""
-        return "no promise" if self.epsilon is None else f"ε {rounded_up(self.epsilon)}"
+        if self.epsilon is None:
+            return without_figure(self.standing)
+        return f"ε {rounded_up(self.epsilon)}"
 
 
 def promises(statements: Sequence[Statement]) -> Iterator[Promise]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tacit.errors import BadValue
 from tacit.memory import in_words
 from tacit.release import EVERYONE, Standing, Unit, View
+from tacit.reporting.plain_words import without_figure
 from tacit.reporting.report_data import (
     Contender,
     Costs,
@@ -180,11 +181,46 @@ def privacy(statements: Sequence[Statement], *, caption: str = PRIVACY) -> Table
     return Table(caption, header, rows)
 
 
+def served(serving: Mapping[str, Any]) -> Table:
+    """Taking part and being served in one account, as cards and plans have it.
+
+    With several groups each line names the group that it is for.
+    """
+    found = by_days(serving)
+    groups = {said.group for lines in found.values() for said in lines}
+    rows = tuple(
+        (
+            str(days),
+            *([said.group] if len(groups) > 1 else []),
+            said.what,
+            _named(units, of=Unit),
+            _named(views, of=View),
+            epsilon(said),
+        )
+        for days, lines in found.items()
+        for said, units, views in merged(lines)
+    )
+    grouped = ["group"] if len(groups) > 1 else []
+    header = ("days", *grouped, "what", "unit", "view", "epsilon")
+    return Table("Taking part and being served, together", header, rows)
+
+
+def by_days(serving: Mapping[str, Any]) -> dict[int, list[Statement]]:
+    """What taking part and being served for so many days costs; empty on the device."""
+    found: dict[int, list[Statement]] = {}
+    for line in serving["statements"]:
+        own = {name: value for name, value in line.items() if name != "days"}
+        found.setdefault(line["days"], []).append(Statement.from_json(own))
+    return found
+
+
 def epsilon(said: Statement) -> str:
     """The figure with its terms, or "none": a claimed figure is not an epsilon.
 
     It is rounded up, since a guarantee that is rounded down does not hold.
     """
+    if said.standing is Standing.NOTHING:
+        return without_figure(said.standing)
     if not said.standing.has_epsilon:
         return "none"
     if said.epsilon is None or said.delta is None:
@@ -206,7 +242,7 @@ def why(said: Statement) -> str:
     claim = ""
     if said.published_epsilon is not None:
         claim = f"; the paper's own figure is {said.published_epsilon:g}"
-    if said.standing is Standing.NONE:
+    if said.standing in (Standing.NONE, Standing.NOTHING):
         return said.reason + claim
     return f"{said.reason}; assumes {said.assumes}{claim}"
 

@@ -52,7 +52,7 @@ from tacit.method import (
     participate,
 )
 from tacit.plans import Plan
-from tacit.release import View, of_one_operator
+from tacit.release import of_one_operator
 from tacit.runtime.checkpoint import parts_of, tree_of
 from tacit.runtime.ledger import caps_of, terms_of
 from tacit.transport.codec import decode_broadcast, encode_reports
@@ -144,10 +144,7 @@ class Client:
             releases = of_one_operator(releases, one_operator)
         terms = terms_of(method, plan, group=group, releases=releases)
         self.terms = replace(terms, agreement=self.agreement.digest.hex())
-        self.target = caps_of(plan, self.terms.group)
-        if one_operator:
-            own = (replace(cap, view=View.RELEASE) for cap in self.target)
-            self.target = tuple(own)
+        self.target = caps_of(plan, self.terms.group, one_operator=one_operator)
         self.group = [*plan.groups].index(self.terms.group)
         self.deadline, self._work = deadline, _Work()
         # For the owner: nobody else hears of them. As texts, because an exception holds

@@ -1,7 +1,7 @@
 """A method's releases as terms of a ledger, and what a ledger has spent as statements.
 
 terms_of(method, plan)     before: what a client agrees to
-caps_of(plan, group)       the group's target, as a cap that clients keep
+caps_of(plan, group, …)    the group's target, as a cap that clients keep
 statements(ledger)         after: what a real client's releases amount to
 run_statements(terms, …)   the same for a client that took part in these rounds
 statements_of(taken, …)    the same for several runs, such as training and serving
@@ -27,6 +27,7 @@ from tacit.release import (
     CellName,
     Release,
     Standing,
+    View,
 )
 from tacit.statement import MOST_LOCAL_DELTA, Statement, figure, joined, most_delta
 
@@ -51,13 +52,19 @@ def terms_of(
     )
 
 
-def caps_of(plan: Plan, group: str) -> tuple[Cap, ...]:
-    """The group's target, as every client keeps it: for a user, in the plan's view."""
+def caps_of(plan: Plan, group: str, *, one_operator: str = "") -> tuple[Cap, ...]:
+    """The group's target, as every client keeps it: for a user, in the plan's view.
+
+    A target in the server's view is for two operators. Where `one_operator` says why
+    one of them sees what both see, nothing is promised in that view, and the target is
+    kept in that of readers.
+    """
     target = plan.target_of(group)
     if target is None:
         return ()
     delta = 0.0 if plan.delta is None else plan.delta
-    return (Cap(target, delta, view=plan.calibrated_view),)
+    view = View.RELEASE if one_operator else plan.calibrated_view
+    return (Cap(target, delta, view=view),)
 
 
 def statements(ledger: ClientLedger) -> tuple[Statement, ...]:
@@ -136,7 +143,7 @@ def _line(
     return Statement(
         what="everything so far",
         seen_by=joined(release.seen_by for release, _, _ in made(taken, name)),
-        group=joined(terms.group for terms, _ in taken) or EVERYONE,
+        group=_groups(taken),
         unit=unit,
         adjacency=found.adjacency,
         view=view,
@@ -146,8 +153,14 @@ def _line(
         standing=found.standing,
         assumes=found.assumes,
         epsilon=found.epsilon,
-        reason=found.reason or "nothing was said",
+        reason=found.reason,
     )
+
+
+def _groups(taken: Taken) -> str:
+    """The public groups that a client was in; what is alike for all names none."""
+    named = (terms.group for terms, _ in taken if terms.group != EVERYONE)
+    return joined(named) or EVERYONE
 
 
 def _unproven(name: CellName, reason: str) -> Statement:

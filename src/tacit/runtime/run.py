@@ -32,8 +32,9 @@ from tacit.documents import (
     sealed,
     write_document,
 )
-from tacit.errors import BadRun, Damaged
+from tacit.errors import BadRun, Damaged, Refused
 from tacit.files import append, locked, make_folders, sweep, write_atomically
+from tacit.ledger.snapshot import dearest_rounds
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.ledger import run_statements
 from tacit.runtime.rounds import State, Tally
@@ -221,14 +222,21 @@ class Spending:
         entry = _ledger(path, digest)
         self.begun = int(entry.get("rounds_begun", 0))
         self.most = int(entry.get("most_participations", 0))  # of any one client
-        # Statements by (participations, parts begun): composing events takes seconds.
-        self.stated: dict[tuple[int, int], list[dict[str, Any]]] = {}
+        # Of the last statements: composing events takes up to a second.
+        self._counted: list[list[int]] = []  # the rounds of a client, by group
+        self._stated: list[dict[str, Any]] = []
 
     def begin(self, round: int, *, most: int) -> None:
         """Write down that a round begins and what it can cost, before anyone speaks.
 
         `most` is the number of rounds that any client can have joined after it.
         """
+        if max(self.most, most) < 1:
+            raise Refused(
+                f"round {round} would begin, and no client may take part in it: by "
+                "their caps they answer 0 rounds, and nothing would be learnt; raise "
+                "the caps, or plan a run that costs less"
+            )
         self.begun = max(self.begun, round + 1)
         self.most = max(self.most, most)
         plan = self.simulation.plan
@@ -259,22 +267,24 @@ class Spending:
     def _spent(self) -> list[dict[str, Any]]:
         """Statements per group, unit and view, for a client that spoke the most often.
 
-        Participations are rounded up to a power of two: a long run is composed for a
-        few counts only, and in between the figure is an upper bound. It is one as well
-        where rounds differ: so many of each part that has begun are counted, or all.
+        Its participations are cut by what the plan promises and by nothing else: what
+        a client may answer by its caps does not change what it has answered. Where
+        rounds differ it is an upper bound: so many of each part are counted, or all of
+        the part that have begun.
         """
-        n = 1 << (self.most - 1).bit_length()
-        begun = sum(part.start < self.begun for part in self.simulation.parts)
-        if (n, begun) not in self.stated:
-            limits, delta = self.simulation.limits, self.simulation.plan.delta
-            self.stated[n, begun] = [
+        rounds = [
+            dearest_rounds(terms, most=self.most, begun=self.begun)
+            for terms in self.simulation.terms
+        ]
+        if rounds != self._counted:
+            delta = self.simulation.plan.delta
+            self._counted = rounds
+            self._stated = [
                 asdict(line)
-                for group, terms in enumerate(self.simulation.terms)
-                for line in run_statements(
-                    terms, limits.most_rounds(group, n, parts=begun), delta=delta
-                )
+                for terms, taken in zip(self.simulation.terms, rounds, strict=True)
+                for line in run_statements(terms, taken, delta=delta)
             ]
-        return self.stated[n, begun]
+        return self._stated
 
 
 def _spend(spending: Spending, state: State) -> None:

@@ -248,7 +248,10 @@ class Simulation:
             return [() for _ in self.plan.groups]
         if self.caps is not None:
             return [self.caps for _ in self.plan.groups]
-        return [caps_of(self.plan, group) for group in self.plan.groups]
+        return [
+            caps_of(self.plan, group, one_operator=self.one_operator)
+            for group in self.plan.groups
+        ]
 
     def _check_exact(self, method: SumMethod) -> None:
         """Refuse sums that have no form in whole numbers, before anyone is asked."""

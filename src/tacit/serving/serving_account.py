@@ -94,11 +94,13 @@ def outlook(
         for times in horizons
         for line in statements_of(
             [*before, (serving_terms(queries, times), range(times))],
-            what=_said(times, has_trained=bool(before)),
+            what=_said(times, trainings=len(before)),
         )
     )
 
 
-def _said(times: int, *, has_trained: bool) -> str:
+def _said(times: int, *, trainings: int) -> str:
     queries = "one query" if times == 1 else f"{times} queries"
-    return f"training and {queries}" if has_trained else queries
+    if not trainings:
+        return queries
+    return f"{'training' if trainings == 1 else f'{trainings} trainings'} and {queries}"

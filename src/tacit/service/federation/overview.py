@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.documents import read_document
+from tacit.experiment.run_ledger import RunLedger
 from tacit.runtime.run import RunDirectory
 from tacit.service.federation.aggregator import Aggregator
 from tacit.service.federation.coarse import (
@@ -228,4 +228,4 @@ def spent_by(published_run: Path) -> tuple[Statement, ...]:
     ledger = RunDirectory(published_run).ledger
     if not ledger.exists():
         return ()
-    return tuple(Statement.from_json(line) for line in read_document(ledger)["spent"])
+    return RunLedger.at(ledger).spent
