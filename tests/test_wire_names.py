@@ -23,6 +23,7 @@ from tacit.errors import BadValue, Refused
 from tacit.experiment.registry import method_class, method_names
 from tacit.keys import Key
 from tacit.ledger.terms import agreed_terms, read_terms, write_terms
+from tacit.mechanisms.adaptive_clip import AdaptiveClip, ClippedSumWithBits
 from tacit.method import Method
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
@@ -61,6 +62,7 @@ PLAN = Plan(40, rounds=9, delta=1e-6, min_contributors=5, channel="secure_sum")
 NEWS = {"content": ("title",), "dimensions": 3}
 PAPER = {"content": ("title",), "model": "plm-nr", "mode": "paper"}
 FACTORS = {"head": 4, "factors": 3}
+MOVING = {"clip_quantile": 0.5, "bit_noise": 9.0}
 NOISE = {"noise_multiplier": 2.0}
 # Every method with every mechanism that it has: settings of both that are complete.
 SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -78,7 +80,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "federated_popularity/local": ({}, {"epsilon": 2.0}),
     "federated_popularity/local_item": ({}, {"epsilon": 2.0}),
     "fedvae/none": ({}, {}),
-    "fedvae/central": ({}, NOISE),
+    "fedvae/central": ({}, NOISE | MOVING),
     "fmf_ldp/none": ({}, {}),
     "fmf_ldp/local": ({}, {"epsilon": 2.0}),
     "fmf_ldp/local_bits": ({}, {"epsilon": 2.0, "votes": 3}),
@@ -186,7 +188,7 @@ def test_every_class_that_can_stand_in_terms_has_a_name():
     for name in SETTINGS:
         for phase in getattr(method_of(name), "phases", lambda _: [])(PLAN):
             assert wire_name(type(phase))
-    kinds = {Phase, Plan, Slot, PublicSlot, Layout}
+    kinds = {Phase, Plan, Slot, PublicSlot, Layout, AdaptiveClip, ClippedSumWithBits}
     kinds |= {Everyone, FixedSize, Once, Poisson, PoissonByGroup}
     for name in method_names():
         cls = method_class(name)

@@ -355,11 +355,12 @@ class Method(ABC):
 
     def agreement(self, plan: Plan, catalog: Catalog) -> Agreement:
         """What clients and server must agree on, with its digest."""
+        terms = self.terms(plan)
         own = _AGREEMENTS.setdefault(catalog, {})
-        name = digest_of([plan.digest, self])  # all else follows from these
+        name = digest_of(terms)
         if name not in own:
             own[name] = Agreement.of(
-                self.terms(plan),
+                terms,
                 broadcasts=(
                     *self.broadcast_layouts(plan, catalog),
                     self.model_layout(catalog),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 from audits.subjects import PLAN, POPULARITY, AdaptiveFactors, NoisyFactors
@@ -29,13 +29,13 @@ def test_honest_methods_make_the_same_sum(honest):
 class SumsInItsOwnWay(FederatedPopularity):
     """Derives something of the round a second time where it sums by itself."""
 
-    other: GaussianSum | Key | None = None
+    other: GaussianSum | Key | None = field(default=None, compare=False)
 
     def aggregate(self, server, delivery, context):
         if isinstance(delivery, Each):
             is_key = isinstance(self.other, Key)
-            field = "key" if is_key else "mechanism"
-            context = replace(context, **{field: self.other})
+            name = "key" if is_key else "mechanism"
+            context = replace(context, **{name: self.other})
         return super().aggregate(server, delivery, context)
 
 

@@ -112,7 +112,8 @@ def test_each_mode_shows_its_list_and_what_it_costs(tacit, vectors, mode):
     answer = tacit(*ask, "--serve", *mode)
     assert answer.code == 0, answer.err
     said = " ".join(answer.out.split())
-    assert "one query: epsilon 2.00, PROVEN (user, replace_one, server" in said
+    standing = "PROVEN" if mode[0] == "krr" else "ASSUMED"  # noise in floating point
+    assert f"one query: epsilon 2.00, {standing} (user, replace_one, server" in said
     assert "a moderate promise: a belief of 1 in 2 that a user's history is" in said
     assert "365 queries: epsilon" in answer.out
     assert "a trial" in answer.out

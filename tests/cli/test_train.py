@@ -16,7 +16,14 @@ import pytest
 from quick import some_of
 
 KEYS = {  # nothing else stands outside `simulation_only`
-    *("method", "simulation", "epsilons", "epsilons_with_earlier", "seconds"),
+    *(
+        "method",
+        "simulation",
+        "has_public_items",
+        "epsilons",
+        "epsilons_with_earlier",
+        "seconds",
+    ),
     *("simulation_only", "run"),
 }
 MEASURED = {  # on private users

@@ -100,6 +100,7 @@ class ClippedSumWithBits:
         return gaussian_event(self.noise_multiplier)
 
 
+@register("adaptive_clip")
 @dataclass(frozen=True)
 class AdaptiveClip:
     """The rule by which the clip moves, and the limits that clients agreed to.

@@ -97,7 +97,8 @@ def cut(vectors: Vectors, *, theta: float) -> Float64[np.ndarray, "clients numbe
     """Vectors cut to a length of at most `theta`; what is not finite counts as 0."""
     known = np.where(np.isfinite(vectors), vectors, 0.0).astype(np.float64)
     largest = np.abs(known).max(axis=1, keepdims=True, initial=0.0)
-    # Over the largest number first: squares of huge ones would overflow.
+    # Over the largest number first: squares of huge ones would overflow, and so would
+    # their norm.
     unit = known / np.where(largest > 0, largest, 1.0)
-    norm = np.linalg.norm(unit, axis=1, keepdims=True) * largest
-    return known / np.maximum(1.0, norm / theta)
+    most = theta / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1.0)
+    return np.where(largest <= most, known, unit * most)

@@ -275,6 +275,10 @@ def test_a_linear_head_learns_ratings():
 def test_layers_are_clipped_together(form):
     """Every layer at the clip would be a longer whole; a broken update is nothing."""
     method = replace(form().method(), count_rounds=0)
+    if form is TestCentral:  # of which no phase counts any more
+        noise = method.privacy.noise_multiplier["updates"]
+        protection = replace(method.privacy, noise_multiplier=noise)
+        method = replace(method, privacy=protection)
     plan = Plan(4, rounds=1)
     server = method.start(plan, mixed().catalog, Key.from_seed(0))
     broadcast, clip = method.broadcast(server), method.privacy.clip

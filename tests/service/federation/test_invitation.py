@@ -130,7 +130,7 @@ def edited(change) -> bytes:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda h: h.update(v=2), "version 2, and this program reads 1"),
+        (lambda h: h.update(v=1), "version 1, and this program reads 2"),
         (lambda h: h.update(extra=1), "its entries must be"),
         (lambda h: h["method"].update(name="os.system"), "'os.system'"),
         (lambda h: h["method"].update(unheard="of"), "unheard"),

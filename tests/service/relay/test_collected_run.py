@@ -9,8 +9,9 @@ from methods.test_privaterec import described
 from service.federation.services import catalog
 from service.relay.places import GRAM, Place, experiment
 
+from tacit.codes import sentences
 from tacit.errors import BadMessage, BadValue, Refused
-from tacit.release import Adjacency, Unit, View
+from tacit.release import Adjacency, Standing, Unit, View
 from tacit.service.federation.invitation import Invitation
 from tacit.service.relay.services import run_of
 
@@ -53,8 +54,8 @@ class TestStatements:
         assert less.invitation.least_reports == 2000
         [release] = less.assembled.simulation.releases
         cell = release.cells[Unit.USER, View.SERVER]
-        assert "1200 honest clients" in cell.assumes
-        assert "2000 less 800" in cell.assumes
+        assert "1200 honest clients" in sentences(cell.assumes)
+        assert "2000 less 800" in sentences(cell.assumes)
         assert cell.adjacency is Adjacency.REPLACE_ONE
 
     def test_the_line_says_what_makes_uploads_users(self, place):
@@ -63,13 +64,17 @@ class TestStatements:
         def said(**privacy):
             run = the_run(place, **privacy)
             [release] = run.assembled.simulation.releases
-            return release.cells[Unit.USER, View.SERVER].assumes, epsilons(run)
+            cell = release.cells[Unit.USER, View.SERVER]
+            return cell.standing, sentences(cell.assumes), epsilons(run)
 
-        plain, own = said()
+        standing, plain, own = said()
+        assert standing is Standing.ASSUMED
         assert "none of the uploads that the relay counts are invented" in plain
-        some, _ = said(assumed_sybils=7)
+        standing, some, _ = said(assumed_sybils=7)
+        assert standing is Standing.ASSUMED
         assert "no more than 7 of the uploads" in some
-        tickets, same = said(counted_by="tickets")
+        standing, tickets, same = said(counted_by="tickets")
+        assert standing is Standing.PROVEN
         assert "one ticket per user" in tickets
         assert "invented" not in tickets
         assert own == same
