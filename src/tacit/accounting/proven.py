@@ -1,9 +1,9 @@
 """From the ideal account to what is proven: noise on sums is drawn by a cipher.
 
 Under words that are random, noise has exactly the law that the account assumes. A
-release draws it from AES-256 under a secret. With D and D' two neighbours and a the advantage
-with which an attacker tells the cipher from random words (by trying secrets, say), a
-counts in both worlds, and in the second e^epsilon times:
+release draws it from AES-256 under a secret. An attacker has some advantage a in
+telling the cipher from random words, if only by trying secrets. Of two neighbours D and
+D', a counts in both worlds, and in the second e^epsilon times:
 
     Pr[says "D" | D]  <=  e^epsilon Pr[says "D" | D'] + delta + (1 + e^epsilon) a
 
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 ADVANTAGE = 2.0**-127  # of the cipher 2^-128; the rest: its blocks are distinct
 SHARE = 1e-3  # of delta, the most that the addition may take
-MOST_DISTANCE = (
-    9.0  # 1/z of one release, for which distinct blocks cost next to nothing
-)
+MOST_DISTANCE = 9.0  # 1/z of a release; distinct blocks cost next to nothing up to it
 _HUGE = 700.0  # e^709 is the largest float
 
 Releases = Sequence[tuple["DpEvent", str]]
@@ -54,7 +52,7 @@ def most_epsilon(delta: float) -> int:
     >>> [most_epsilon(delta) for delta in (1e-5, 1e-6, 1e-10)]
     [69, 67, 58]
     """
-    return math.floor(math.log(SHARE * delta / ADVANTAGE - 1.0))
+    return math.floor(math.log(max(SHARE * delta / ADVANTAGE - 1.0, 1.0)))
 
 
 def ideal_delta(epsilon: float, *, delta: float) -> float:
@@ -63,14 +61,14 @@ def ideal_delta(epsilon: float, *, delta: float) -> float:
     Refuses an epsilon beyond those that are proven. At an everyday one the room is so
     small that the difference is no float.
     """
-    most, left = most_epsilon(delta), delta - cipher_cost(epsilon)
-    if epsilon > most or left < LEAST_DELTA <= delta:
+    most = most_epsilon(delta)
+    if epsilon > most:
         raise Refused(
             f"epsilon={epsilon:.2f} of noisy sums is not proven, and at delta={delta:g}"
             f" none above {most} is, since their noise follows from secrets of 256 "
             "bits: ask for a smaller one (docs/release.md)"
         )
-    return left
+    return delta - cipher_cost(epsilon)
 
 
 def compose_cells(cells: Iterable[Cell], *, delta: float) -> Epsilon:
@@ -80,7 +78,7 @@ def compose_cells(cells: Iterable[Cell], *, delta: float) -> Epsilon:
     """
     cells = [*cells]
     every = _releases(cells)
-    sums = _releases(cell for cell in cells if not cell.is_local)
+    sums = _releases(cell for cell in cells if not (cell.is_local and _is_pure(cell)))
     ideal = compose_once(every, delta=delta)
     if ideal.value is None or not delta or not sums:
         return ideal
@@ -93,6 +91,10 @@ def compose_cells(cells: Iterable[Cell], *, delta: float) -> Epsilon:
         left = delta - 2 * room
     _check_distances(sums)
     return compose_once(every, delta=left)
+
+
+def _is_pure(cell: Cell) -> bool:
+    return compose_once(_releases([cell]), delta=0.0).value is not None
 
 
 def _fits(sums: Releases, room: float) -> bool:
