@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from tacit import exact_sum
+from tacit.accounting.calibration import gaussian_noise
 from tacit.errors import BadValue, Refused
 from tacit.exact_sum import Noise, encode, limit, squares, steps_per_unit
 
@@ -158,7 +159,7 @@ def test_what_is_near_a_half_is_decided_exactly():
                 word, other = divmod(centre + offset, 2**64)
                 first = np.array([word, word + 2**63], np.uint64)
                 second = np.array([other, other], np.uint64)
-                found = exact_sum._rounded(first, second, variance)
+                found = Noise(SEED)._rounded(first, second, variance)
                 wanted = exact(word, other, variance)
                 assert found.tolist() == [wanted, -wanted]
                 sides.append(wanted - whole)
@@ -174,6 +175,150 @@ def test_the_inverse_is_as_good_as_is_relied_on():
         for u, found in zip(near, ndtri(near), strict=True):
             wanted = -mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(float(u)))
             assert abs(float(found / wanted - 1)) < 1e-13
+
+
+# The tail
+
+
+class Scripted:
+    """A stream whose first draw has these digits of u, and then digits of its own."""
+
+    def __init__(self, digits: int, count: int, *, is_negative: bool = False):
+        self.digits, self.count = digits, count
+        self.sign, self.asked = int(is_negative) << 127, []
+
+    def key_stream(self, seed, block=0):
+        assert seed == SEED
+        return lambda n: b"".join(self.block(block + i) for i in range(n // 16))
+
+    def block(self, number):
+        """Block 0 has the first 127 digits, and each block 2^64 on 128 more."""
+        self.asked.append(number)
+        more, draw = divmod(number, 2**64)
+        assert draw == 0
+        end = 127 + 128 * more
+        # Behind the digits that were given come others, as in a stream.
+        others = int.from_bytes(np.random.default_rng(0).bytes(256))
+        shifted = (self.digits << 2048 | others) >> self.count + 2048 - end
+        word = shifted % 2**128 if more else shifted % 2**127 | self.sign
+        return (word >> 64).to_bytes(8, "little") + (word % 2**64).to_bytes(8, "little")
+
+
+@pytest.fixture
+def draw_of(monkeypatch):
+    """The draw of a stream that begins with these digits behind the point of 2u."""
+
+    def draw(digits, count, variance, **sign):
+        stream = Scripted(digits, count, **sign)
+        monkeypatch.setattr(exact_sum, "key_stream", stream.key_stream)
+        [number] = Noise(SEED).draw(variance, 1).tolist()
+        assert all(block % 2**64 == 0 for block in stream.asked)
+        assert stream.asked == sorted(set(stream.asked))
+        return number
+
+    return draw
+
+
+def edge(number, variance, count):
+    """The first digits of 2u, where -σ Φ⁻¹(u) is number + ½."""
+    with mpmath.workdps(200):
+        half = mpmath.mpf(2 * number + 1) / 2
+        twice = mpmath.erfc(half / mpmath.sqrt(2 * mpmath.mpf(variance)))
+        return int(mpmath.floor(mpmath.ldexp(twice, count)))
+
+
+@pytest.mark.parametrize("sigma", [1, 2**12, 2**31])
+@pytest.mark.parametrize("zeros", [31, 32, 33, 63, 64, 100, 126, 127, 200, 255, 300])
+def test_however_small_u_is_the_draw_is_the_exact_one(draw_of, sigma, zeros):
+    rng = np.random.default_rng(zeros)
+    digits, count = 2**200 + int.from_bytes(rng.bytes(25)), zeros + 201
+    k = draw_of(digits, count, sigma**2)
+    assert k >= 6 * sigma
+    assert edge(k, sigma**2, count) < digits < edge(k - 1, sigma**2, count)
+    assert draw_of(digits, count, sigma**2, is_negative=True) == -k
+
+
+@pytest.mark.parametrize("number", [0, 700, 6301, 9000, 12_700, 13_200, 25_000])
+def test_where_127_digits_do_not_decide_more_of_them_do(draw_of, number):
+    """On both sides of an edge, however close, in the middle and in the tail.
+
+    Draws fall as u grows: so every number has the mass that the normal gives it, none
+    is missing and none too rare. The old noise had holes, and ended at 13,109.
+    """
+    variance = 1000**2
+    zeros = 600 - edge(number, variance, 600).bit_length()
+    for count in (zeros + 40, zeros + 120, zeros + 250):
+        place = edge(number, variance, count)
+        assert draw_of(place - 1, count, variance) == number + 1
+        assert draw_of(place + 1, count, variance) == number
+
+
+def test_every_draw_has_blocks_of_its_own(monkeypatch):
+    """Whatever draws were asked for before, and however many at once."""
+    asked, real = [], exact_sum.key_stream
+
+    def stream(seed, block=0):
+        asked.append(block)
+        return real(seed, block)
+
+    monkeypatch.setattr(exact_sum, "key_stream", stream)
+    monkeypatch.setattr(exact_sum, "_DEEP", 2**60)  # an eighth of all
+    monkeypatch.setattr(exact_sum, "_LEAST_DIGITS", 129)  # and all of these go on
+    whole, together = Noise(SEED).draw(10**6, 200), [*asked]
+    asked.clear()
+    monkeypatch.setattr(exact_sum, "_AT_ONCE", 7)
+    parts = Noise(SEED)
+    several = [parts.draw(10**6, n) for n in (1, 0, 99, 100)]
+    np.testing.assert_array_equal(np.concatenate(several), whole)
+    assert asked == together
+    continued = [block for block in together if block]
+    assert len(continued) > 10
+    assert {block >> 64 for block in continued} == {1}
+    assert len({*continued}) == len(continued)
+    assert max(block % 2**64 for block in continued) < 200
+
+
+def old_draw(digits, count, variance):
+    """The noise that ended: u was the middle of 2^-128, and nothing followed."""
+    first = digits << 127 >> count
+    u = (first + 0.5) * 2.0**-128
+    return round(-math.sqrt(variance) * float(ndtri(u)))
+
+
+def mass_from(number, variance, draw):
+    """Pr[k >= number] as a sampler has it: draws fall as u grows."""
+    if number <= 0:
+        return 1 - mass_from(1 - number, variance, draw)
+    count = 400  # first digits of 2u
+    low, high = -1, 2**count
+    ideal = edge(number - 1, variance, count)
+    if draw(ideal - 1, count, variance) >= number > draw(ideal + 1, count, variance):
+        low, high = ideal - 1, ideal
+    while high - low > 1:
+        middle = (low + high) // 2
+        reached = draw(middle, count, variance) >= number
+        low, high = (middle, high) if reached else (low, middle)
+    return mpmath.mpf(high) / mpmath.mpf(2) ** (count + 1)
+
+
+def most_gained(epsilon, mu, draw):
+    """How far an attacker is beyond e^epsilon who says "there" above a threshold."""
+    sigma, gains = 2**12, []
+    for reach in (12.4, 13.1087, 13.3, 18.5):
+        far = round(reach * sigma)
+        hits = mass_from(far - round(mu * sigma), sigma**2, draw)
+        alarms = mass_from(far, sigma**2, draw)
+        gains.append(float(hits - mpmath.exp(epsilon) * alarms))
+    return max(gains)
+
+
+@pytest.mark.parametrize("epsilon", [16, 40, 60, 100, 200])
+def test_no_threshold_tells_more_than_the_ideal_noise(draw_of, epsilon):
+    """The attack on noise that ends: "there", when beyond what noise alone reaches."""
+    mu = 1 / gaussian_noise(epsilon, delta=1e-6)
+    assert most_gained(epsilon, mu, draw_of) <= 1e-6
+    if epsilon >= 100:
+        assert most_gained(epsilon, mu, old_draw) > (0.9 if epsilon == 200 else 1e-3)
 
 
 def test_the_law_is_the_rounded_normal():

@@ -24,11 +24,11 @@ _BLOCK_BYTES = 16  # of AES, whatever the key
 Blocks = UInt64[np.ndarray, "blocks 2"]
 
 
-def key_stream(secret: bytes) -> Callable[[int], bytes]:
-    """A function that gives the next bytes of counter mode, from counter 0."""
+def key_stream(secret: bytes, block: int = 0) -> Callable[[int], bytes]:
+    """A function that gives the next bytes of counter mode, from this block on."""
     from cryptography.hazmat.primitives.ciphers import modes  # 10 ms to load
 
-    encryptor = _encryptor(secret, modes.CTR(bytes(_BLOCK_BYTES)))
+    encryptor = _encryptor(secret, modes.CTR(block.to_bytes(_BLOCK_BYTES, "big")))
     return lambda n: encryptor.update(bytes(n))  # zeros encrypted: the bare stream
 
 

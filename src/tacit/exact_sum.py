@@ -16,10 +16,16 @@ exact in any order, and for whole x
 is post-processing of the Gaussian mechanism: an event of multiplier σ / √L, with no
 floating-point sum before the noise (Mironov 2012).
 
-The draws come from AES-256 in counter mode under a seed of 32 bytes, 16 bytes each: a
-sign and u in (0, ½) of 127 bits, and k = round(-σ Φ⁻¹(u)). Where double precision could
-round to the wrong side, the exact comparison of u with Φ decides. The distance to the
-ideal law is below (26 σ + 1) 2⁻¹²⁷ per number.
+The draws come from AES-256 in counter mode under a seed of 32 bytes, one block each: a
+sign and the first 127 binary digits of u in (0, ½), and k = round(-σ Φ⁻¹(u)). Double
+precision decides almost every draw. Where it could round to the wrong side, and in the
+tail, the exact comparison of u with Φ decides, and where the digits so far do not
+decide it, u has more of them:
+
+    draw i   block i of the stream, then blocks i + 2⁶⁴, i + 2·2⁶⁴, … as needed
+
+So of random blocks k has the law of round(σ g) itself: no tail ends, no number is
+missing, and no probability is rounded (docs/release.md has the proof).
 """
 
 from __future__ import annotations
@@ -30,18 +36,20 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64, UInt64
-from scipy.special import ndtri
+from scipy.special import ndtri, ndtri_exp
 
 from tacit.cipher import key_stream
 from tacit.errors import BadValue, Refused
 
 MOST_STEPS = 2**16  # r times the bound, where reports are written out
 TOO_LONG = 1 + 1e-9  # times the bound; what is longer counts as zero
-_DRAW_BYTES = 16  # a sign and 127 bits
+_DRAW_BYTES = 16  # a sign and 127 digits: one block
 _AT_ONCE = 2**18  # draws: 4 MiB of cipher text
 _NEAR = 1e-6  # of a half: there the exact comparison decides, and
 _ROUNDING = 1e-12  # so does it within this share of a draw; ndtri is good to 1e-15
-_DIGITS = 60  # of the exact comparison; u itself has 39
+_DEEP = 2**31  # first words below it are in the tail, where u has few digits left
+_LEAST_DIGITS = 64  # of u behind its leading zeros, before it tells where the draw is
+_GUARD = 64  # binary digits of the exact comparison beyond those of u
 
 Steps = Int64[np.ndarray, "clients numbers"]
 
@@ -96,7 +104,9 @@ class Noise:
     """The rounded normal draws of one seed, one after another."""
 
     def __init__(self, seed: bytes) -> None:
+        self._seed = seed
         self._stream = key_stream(seed)
+        self._drawn = 0
 
     def draw(self, variance: int, n: int) -> Int64[np.ndarray, "n"]:
         """The next `n`: round(σ g), with a variance σ² in whole steps.
@@ -106,42 +116,91 @@ class Noise:
         """
         if variance < 1:
             raise BadValue(f"variance={variance} must be >= 1, in steps")
-        found = np.empty(n, np.int64)
+        numbers = np.empty(n, np.int64)
         for start in range(0, n, _AT_ONCE):
-            some = found[start : start + _AT_ONCE]
+            some = numbers[start : start + _AT_ONCE]
             raw = self._stream(len(some) * _DRAW_BYTES)
             words = np.frombuffer(raw, "<u8").reshape(-1, 2).astype(np.uint64)
-            some[:] = _rounded(words[:, 0], words[:, 1], variance)
-        return found
+            some[:] = self._rounded(words[:, 0], words[:, 1], variance)
+            self._drawn += len(some)
+        return numbers
+
+    def _rounded(
+        self,
+        first: UInt64[np.ndarray, "n"],
+        second: UInt64[np.ndarray, "n"],
+        variance: int,
+    ) -> Int64[np.ndarray, "n"]:
+        sigma = math.sqrt(variance)
+        high = first & np.uint64(2**63 - 1)
+        # Halves of 2**-64 would be lost beside a large `high`, and matter beside a
+        # small one.
+        u = (
+            high.astype(np.float64) + (second.astype(np.float64) + 0.5) * 2.0**-64
+        ) * 2**-64
+        x = -sigma * ndtri(u)
+        numbers, below = np.rint(x).astype(np.int64), np.floor(x)
+        is_near = np.abs(x - below - 0.5) < _NEAR + _ROUNDING * x
+        is_deep = high < _DEEP
+        for i in np.flatnonzero(is_near | is_deep):
+            so_far = int(high[i]) * 2**64 + int(second[i])
+            digits = _Digits(self._seed, self._drawn + int(i), so_far)
+            numbers[i] = (
+                digits.rounded(variance)
+                if is_deep[i]
+                else below[i] + digits.is_above_half(int(below[i]), variance)
+            )
+        return np.where(first >> np.uint64(63) == 1, -numbers, numbers)
 
 
-def _rounded(
-    first: UInt64[np.ndarray, "n"], second: UInt64[np.ndarray, "n"], variance: int
-) -> Int64[np.ndarray, "n"]:
-    sigma = math.sqrt(variance)
-    high = first & np.uint64(2**63 - 1)
-    # Halves of 2**-64 would be lost beside a large `high`, and matter beside a small.
-    u = (
-        high.astype(np.float64) + (second.astype(np.float64) + 0.5) * 2.0**-64
-    ) * 2**-64
-    x = -sigma * ndtri(u)
-    k = np.rint(x).astype(np.int64)
-    below = np.floor(x)
-    is_near = np.abs(x - below - 0.5) < _NEAR + _ROUNDING * x
-    for i in np.flatnonzero(is_near):
-        whole = int(below[i])
-        exact = 2 * (int(high[i]) * 2**64 + int(second[i])) + 1  # u times 2¹²⁹
-        k[i] = whole + _is_above_half(exact, whole, variance)
-    return np.where(first >> np.uint64(63) == 1, -k, k)
+class _Digits:
+    """The binary digits of u in one draw: those of its block, and more as needed."""
+
+    def __init__(self, seed: bytes, draw: int, so_far: int) -> None:
+        self._seed, self._draw = seed, draw
+        self._whole = so_far  # u is in [whole, whole + 1) / 2^digits
+        self._digits = 128  # behind the point; the first is 0
+        self._continued = 0
+
+    def rounded(self, variance: int) -> int:
+        """round(-σ Φ⁻¹(u)) by comparisons with Φ alone, however small u is."""
+        while self._whole.bit_length() < _LEAST_DIGITS:
+            self._continue()
+        log_u = math.log(self._whole + 0.5) - self._digits * math.log(2.0)
+        number = math.floor(-math.sqrt(variance) * float(ndtri_exp(log_u)))  # about
+        while self.is_above_half(number, variance):
+            number += 1
+        while not self.is_above_half(number - 1, variance):
+            number -= 1
+        return number
+
+    def is_above_half(self, number: int, variance: int) -> bool:
+        """Whether -σ Φ⁻¹(u) is above number + ½, that is u below the tail there."""
+        while True:
+            # In units of 2^-(digits + guard), and less than one of them off.
+            tail = _tail(number, variance, self._digits + _GUARD)
+            if (self._whole + 1) << _GUARD < tail:
+                return True
+            if self._whole << _GUARD > tail:
+                return False
+            self._continue()
+
+    def _continue(self) -> None:
+        """The next 128 digits: the draw's block of the next 2⁶⁴ blocks."""
+        self._continued += 1
+        block = self._draw + (self._continued << 64)
+        first, second = np.frombuffer(key_stream(self._seed, block)(16), "<u8").tolist()
+        self._whole = (self._whole << 128) + (first << 64) + second
+        self._digits += 128
 
 
-def _is_above_half(exact: int, whole: int, variance: int) -> bool:
-    """Whether -σ Φ⁻¹(exact / 2¹²⁹) is above whole + ½, decided with 60 digits."""
+def _tail(number: int, variance: int, digits: int) -> int:
+    """The mass of the normal beyond (number + ½) / σ, over 2^-digits; nearly whole."""
     mpmath = _mpmath()
-    with mpmath.workdps(_DIGITS):
-        half = mpmath.mpf(2 * whole + 1) / 2
-        tail = mpmath.erfc(half / mpmath.sqrt(2 * mpmath.mpf(variance))) / 2
-        return bool(mpmath.mpf(exact) / mpmath.mpf(2) ** 129 < tail)
+    with mpmath.workprec(digits + _GUARD):
+        half = mpmath.mpf(2 * number + 1) / 2
+        mass = mpmath.erfc(half / mpmath.sqrt(2 * mpmath.mpf(variance))) / 2
+        return int(mpmath.floor(mpmath.ldexp(mass, digits)))
 
 
 @cache

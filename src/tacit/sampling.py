@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from tacit import check
 from tacit.errors import BadValue, Refused
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Groups = Mapping[str, int]  # public group -> how many clients it has
 Cohort = Int64[np.ndarray, "cohort"]
+
+_STEP = 2.0**-53  # of a coin
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Poisson:
 
     def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
         """The clients whose coin fell."""
-        return np.flatnonzero(draw.coins() < self.rate)
+        return np.flatnonzero(_falls(draw.coins(), self.rate))
 
     def expected(self, plan: Horizon) -> float:
         """The planned cohort size: the rate times the population."""
@@ -119,7 +121,7 @@ class PoissonByGroup:
     def cohort(self, draw: Draw, plan: Horizon) -> Cohort:
         """The clients whose coin fell, each at the rate of its group."""
         rates = np.array([self._rate(group) for group in plan.groups])
-        return np.flatnonzero(draw.coins() < rates[draw.codes])
+        return np.flatnonzero(_falls(draw.coins(), rates[draw.codes]))
 
     def expected(self, plan: Horizon) -> float:
         """The sum of rate times size over the groups."""
@@ -246,6 +248,17 @@ class Once:
 
 def _population(plan: Horizon) -> int:
     return sum(plan.groups.values())
+
+
+def _falls(
+    coins: Float64[np.ndarray, "clients"], rates: Float64[np.ndarray, "..."] | float
+) -> Bool[np.ndarray, "clients"]:
+    """Which coins fall: each with the largest chance in their steps up to its rate.
+
+    `coins < rates` would round chances up, and amplification would be a little less
+    than the account has it.
+    """
+    return np.asarray(coins + _STEP <= rates)
 
 
 def _poisson(rate: float, inner: DpEvent, plan: Horizon) -> DpEvent:

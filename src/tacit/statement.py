@@ -250,15 +250,15 @@ def _composed(
     cells: Sequence[Cell], delta: float | None, n_users: int, prefers_pure: bool
 ) -> tuple[Epsilon, float]:
     """The epsilon of all cells together, and at which delta."""
-    from tacit.accounting.epsilon import compose_once
+    from tacit.accounting.proven import compose_cells
 
     events = [(cell.event, str(cell.adjacency)) for cell in cells]
-    pure = compose_once(events, delta=0.0)
+    pure = compose_cells(cells, delta=0.0)
     is_enough = delta is None or (prefers_pure and not _is_mixed(events))
     if pure.value is not None and is_enough:
         return pure, 0.0
     at = _allowed(delta, cells, n_users)
-    found = compose_once(events, delta=at)
+    found = compose_cells(cells, delta=at)
     # "ε = 1" says more than "ε = 0.995 at δ = 1e-6".
     is_near = pure.value is not None and pure.value <= _NEARLY * (found.value or 0.0)
     return (pure, 0.0) if is_near and not prefers_pure else (found, at)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 GRID = 1e-4  # the finest step between losses; the library's own default
 LEAST_DELTA = 1e-10  # below it the rounding errors of a convolution are no longer small
+_LEAST_LEFT = 0.99 * LEAST_DELTA  # of it, after what a cipher takes (`proven`)
 
 # A grid is fine enough once epsilon is above this many of its steps.
 _STEPS_ENOUGH = 1e5
@@ -122,7 +123,7 @@ def _check_delta(delta: float) -> None:
     if delta == 0:
         return
     check.fraction(delta=delta, remedy="use 0 for pure epsilon")
-    if delta < LEAST_DELTA:
+    if delta < _LEAST_LEFT:
         raise BadValue(
             f"delta={delta} must be 0 or >= {LEAST_DELTA}; smaller ones are lost in "
             "rounding errors"
@@ -168,7 +169,7 @@ def _best(parts: Parts, delta: float, finest: float) -> tuple[float, str]:
         delta = delta_left(delta, failure)
     # Basic composition: pure epsilons add (Dwork et al. 2006).
     simple = sum(count * pure_epsilon(part) for part, count in parts.items())
-    if delta < LEAST_DELTA or not parts:
+    if delta < _LEAST_LEFT or not parts:
         return simple, "basic composition"
     if all(map(has_loss, parts)):
         value, accountant = _by_loss(tuple(parts.items()), delta, finest), "PLD"

@@ -19,7 +19,8 @@ from jaxtyping import Bool
 from numpy.typing import ArrayLike
 
 from tacit import check
-from tacit.accounting.epsilon import LEAST_DELTA, Epsilon, compose_once
+from tacit.accounting.epsilon import LEAST_DELTA, Epsilon
+from tacit.accounting.proven import compose_cells
 from tacit.errors import BadValue, Refused
 from tacit.ledger.terms import Terms
 from tacit.release import (
@@ -168,8 +169,7 @@ def _composed(taken: Taken, name: CellName, *, delta: float) -> Epsilon:
     held = [counted(cell, times) for _, cell, times in made(taken, name)]
     if not all(cell.has_epsilon for cell in held):
         return nothing
-    events = [(cell.event, str(cell.adjacency)) for cell in held]
     try:
-        return compose_once(events, delta=delta)
+        return compose_cells(held, delta=delta)
     except Refused:  # releases that have no common account promise nothing together
         return nothing

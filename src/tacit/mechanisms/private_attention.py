@@ -27,6 +27,7 @@ from jaxtyping import Float, Float64, Int64
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Keys
+from tacit.mechanisms import true_normal
 from tacit.mechanisms.gaussian import least_multiplier
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class GaussianAttention:
     def noisy(self, attention: Attention, keys: Keys) -> Weights:
         """The clipped attention with its noise; what follows is post-processing."""
         _check_shape(attention, (len(keys), self.interests))
-        noise = self.sigma * keys.at("noise").normal(self.interests)
+        noise = self.sigma * gaussian(keys.at("noise"), self.interests)
         return clip_attention(attention, theta=self.theta) + noise
 
 
@@ -170,8 +171,15 @@ def normalized(weights: Weights) -> Weights:
     return known / known.sum(axis=1, keepdims=True)
 
 
+def gaussian(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
+    """Standard normal noise, `n` draws per client; only a seed's draws have an end."""
+    return keys.normal(n) if keys.secret is None else true_normal.normal(keys, n)
+
+
 def laplace(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
-    """Standard Laplace noise, `n` draws per client."""
+    """Standard Laplace noise, `n` draws per client; only a seed's draws have an end."""
+    if keys.secret is not None:
+        return true_normal.laplace(keys, n)
     # An exponential by inversion, and a fair sign; log1p keeps small draws exact.
     size = -np.log1p(-keys.at("size").uniform(n))
     return np.where(keys.at("sign").uniform(n) < 0.5, size, -size)

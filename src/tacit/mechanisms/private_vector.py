@@ -25,7 +25,7 @@ from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Keys
 from tacit.mechanisms.gaussian import least_multiplier
-from tacit.mechanisms.private_attention import laplace
+from tacit.mechanisms.private_attention import gaussian, laplace
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -89,8 +89,8 @@ class PrivateVector:
                 f"{(len(keys), self.width)}: {self.width} numbers for each client"
             )
         key = keys.at("noise")
-        drawn = key.normal(self.width) if self.delta else laplace(key, self.width)
-        return cut(vectors, theta=self.theta) + self.scale * drawn
+        draw = gaussian if self.delta else laplace
+        return cut(vectors, theta=self.theta) + self.scale * draw(key, self.width)
 
 
 def cut(vectors: Vectors, *, theta: float) -> Float64[np.ndarray, "clients numbers"]:

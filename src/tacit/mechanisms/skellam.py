@@ -44,7 +44,8 @@ class SkellamSum:
     Guarantee: one round has Rényi divergence `rdp(alpha)` for a whole user under
         zero_out, for whole alpha >= 2.
     Assumes: a trusted sum (`SkellamShares` needs none); `clip` and `dimension`, the
-        coordinates of a whole update, are public.
+        coordinates of a whole update, are public. numpy draws the Poissons in floats,
+        so a release has no use for it: it is for simulation.
     Source: Agarwal, Kairouz and Liu 2021; rounding: Kairouz, Liu and Steinke 2021,
         Theorem 1.
     """

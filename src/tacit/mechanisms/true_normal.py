@@ -1,4 +1,4 @@
-"""Normal draws that differ from those of endless random bits by a known amount.
+"""Draws that differ from those of endless random bits by a known amount.
 
 A draw is the quantile of a tail mass in (0, 1/2) and a sign. A word gives the mass to
 63 bits. If fewer than 48 of them are left behind the leading zeros, the word is
@@ -8,7 +8,8 @@ tail ends and none has gaps. With U the real number whose bits were all drawn,
     |draw - quantile(U)| <= ERROR (1 + |quantile(U)|)        up to FARTHEST
 
 That takes scipy's `ndtri` and `log_ndtr` to be right within 2^-48; they are within
-2^-51 in the tests, which compare with 60 digits.
+2^-51 in the tests, which compare with 60 digits. Laplace draws are made of the same
+masses, and have no end either.
 """
 
 from __future__ import annotations
@@ -41,6 +42,19 @@ def normal(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
         draws[rows, columns] = quantile(logs)
     np.negative(draws, out=draws, where=words < 0)
     return draws
+
+
+def laplace(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
+    """`n` standard Laplace draws for each client: of mean size 1."""
+    words = keys.bits(n).view(np.int64)
+    mass = np.abs(words * 2.0**-64)
+    rows, columns = np.nonzero(mass < _DEEP)
+    logs = np.log(np.maximum(mass, _DEEP))
+    if len(rows):
+        own = keys[rows].at_each(columns)
+        logs[rows, columns] = _log_deep(own, words[rows, columns])
+    size = -(logs + math.log(2.0))  # twice the mass is uniform on (0, 1)
+    return np.where(words < 0, -size, size)
 
 
 def half_masses(keys: Keys, words: Int64[np.ndarray, "clients"]) -> tuple[Each, Each]:

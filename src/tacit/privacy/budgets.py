@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tacit.accounting.calibration import calibrate, gaussian_epsilon, gaussian_noise
 from tacit.accounting.decomposition import take_apart
 from tacit.accounting.epsilon import epsilon
+from tacit.accounting.proven import ideal_delta
 from tacit.errors import BadValue, Refused
 from tacit.mechanisms.one_bit import BEST_EPSILON
 from tacit.phase import Phase
@@ -96,13 +97,22 @@ def least_total(plan: Plan, phases: Sequence[Phase], group: str) -> float:
 
     It is that of the noise on the sum, in whichever view the target is meant.
     """
-    target, delta = _target(plan, group), _gaussian_delta(plan)
+    target = _target(plan, group)
+    delta = ideal_delta(target, delta=_gaussian_delta(plan))
     return noise_of_the_sum(plan) * least_noise(
         lambda z: sum_event(plan, phases, noise_by_phase(plan, phases, z), group),
         target=target,
         delta=delta,
         adjacency=sum_adjacency(plan),
     )
+
+
+def check_provable(plan: Plan) -> None:
+    """Refuse targets that no noise on a sum is proven to meet, before it is trained."""
+    for group in plan.groups:
+        target = plan.target_of(group)
+        if target is not None and plan.delta is not None:
+            ideal_delta(target, delta=plan.delta)
 
 
 def noise_of_the_sum(plan: Plan) -> float:
@@ -220,7 +230,7 @@ def _rate(
 
     def fits(rate: float) -> bool:
         event = sum_event(_alone(plan, rate, target), phases, noise, EVERYONE)
-        found = epsilon(event, delta=_gaussian_delta(plan))
+        found = epsilon(event, delta=ideal_delta(target, delta=_gaussian_delta(plan)))
         return found.value is not None and found.value <= target
 
     low, high = 0.0, most

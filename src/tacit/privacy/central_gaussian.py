@@ -38,6 +38,7 @@ from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.phase import Phase, check_clip
 from tacit.plans import Plan
 from tacit.privacy.budgets import (
+    check_provable,
     given,
     groups_of,
     least_total,
@@ -121,6 +122,7 @@ class CentralGaussian(Privacy):
     ) -> Self:
         """A copy with the least noise for the plan's target, and its groups' scales."""
         made = self
+        check_provable(plan)  # also where the noise is given: clients keep the target
         self._check_phases(phases)
         self._check_choice(plan, is_chosen=is_chosen)
         if self.scale.keys() == plan.groups.keys():  # a file may name them in any order
