@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
 from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
-from tacit.reporting.plain_words import meaning
+from tacit.reporting.plain_words import meaning, paper_claim
 from tacit.reporting.tables import Table, merged
 from tacit.reporting.terminal import wrapped
 from tacit.statement import Statement
@@ -124,7 +124,8 @@ def _block(said: Statement, units: list[str], views: list[str]) -> Block:
         observers += f", group '{shown(said.group)}'"
     is_proven = said.standing is Standing.PROVEN and said.epsilon is not None
     figure = f"epsilon {rounded_up(said.epsilon or 0.0)}" if is_proven else "no promise"
-    below = _below(said, units) if is_proven else [said.reason]
+    below = [*_below(said, units)] if is_proven else [said.reason]
+    below += filter(None, [paper_claim(said)])
     return Block(observers, figure, said.standing, tuple(below))
 
 
