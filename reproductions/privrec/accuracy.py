@@ -16,7 +16,7 @@ from tacit.experiment.assemble import assemble
 from tacit.release import Unit, View
 from tacit.reporting.tables import epsilon, why
 from tacit.reproduction.cells import Cell, Found, Results
-from tacit.reproduction.claims import is_above
+from tacit.reproduction.claims import Chance, is_above
 from tacit.reproduction.published import Published, PublishedTable
 from tacit.reproduction.study import Table
 from tacit.reproduction.tables import (
@@ -86,7 +86,8 @@ def accuracy(number: str, bench: Bench) -> Table:
         name = f"PrivRec, Table {number} ({bench.label})"
         lines = {who: hits_by_depth(found[who]) for who in NAMES}
         chart = Chart(name, "k", "Hits@k", lines, over=bench.over)
-        claims = (*_orders(number, found), rise(number, printed))
+        by = bench.chance(results)
+        claims = (*_orders(number, found, by), rise(number, printed))
         claims += (follows(number, printed),)
         return Reproduction((ReproducedTable(name, rows),), claims, (chart,))
 
@@ -175,7 +176,7 @@ def spent(found: Found) -> str:
     )
 
 
-def _orders(number: str, found: Mapping[str, Found]) -> Iterator[Claim]:
+def _orders(number: str, found: Mapping[str, Found], by: Chance) -> Iterator[Claim]:
     """What the paper says of the order, for the contenders as we train them."""
     rivals = ("FOFL-SELF", "NN-SELF", "FCF", "popularity")
     for less, more in (*((r, "PrivRec") for r in rivals), ("PrivRec", CENTRAL)):
@@ -184,6 +185,7 @@ def _orders(number: str, found: Mapping[str, Found]) -> Iterator[Claim]:
             found[more].evaluations,
             found[less].evaluations,
             metric=f"{HITS}@10",
+            chance=by,
             name="Hits@10",
         )
 
