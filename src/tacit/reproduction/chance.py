@@ -9,7 +9,7 @@ list that is true once in N + 1 times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -53,13 +53,6 @@ def random_lists(n_items: int, *, key: Key) -> Iterator[Scorer]:
     draw = key.at("random lists").generator()
     for _ in range(LISTS):
         yield _for_all(draw.permutation(n_items).astype(np.float32))
-
-
-def best_of(chances: Sequence[Chance]) -> Mapping[str, float]:
-    """The highest bar of several data sets by each metric that all of them have."""
-    first, *others = chances
-    shared = [name for name in first if all(name in one for one in others)]
-    return {name: max(one[name] for one in chances) for name in shared}
 
 
 def _of_experiment(experiment: Experiment) -> Chance:
