@@ -1,8 +1,10 @@
-"""docs/walk.md is the order in which a run enters the code."""
+"""docs/walk.md: the order in which a run enters the code, and how often."""
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
+from types import CodeType
 
 import pytest
 import tomli_w
@@ -13,6 +15,7 @@ from tacit.cli.app import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "walk.md"
 STEP = re.compile(r"^\| (\d+) \| `(\S+)` `(\S+)` \| (?:the same|`(\S+)` `(\S+)`) \|")
+OFTEN = re.compile(r"^\| [a-zA-Z ]+ \| `(\S+)` `(\S+)` \| (\d+) \| (\d+) \|")
 ROOT = Path(tacit.__file__).parent
 
 EXPERIMENT = {
@@ -46,15 +49,26 @@ def steps(method: str) -> list[tuple[str, str]]:
     return [(c, d) if own and c else (a, b) for _, a, b, c, d in found]
 
 
-def entered(method: str, out: Path, monkeypatch) -> list[tuple[str, str]]:
-    """The package's functions in the order in which a training enters them."""
-    seen: dict[tuple[str, str], None] = {}
+def often(method: str) -> dict[tuple[str, str], int]:
+    """How often the page says that a run calls some functions."""
+    found = [m.groups() for m in map(OFTEN.match, PAGE.read_text().splitlines()) if m]
+    built = {"gram": "Gram", "fedvae": "FedVae"}[method]
+    names = {"methods/*.py": f"methods/{method}.py"}
+    return {
+        (names.get(file, file), f"{built}.{name}" if file in names else name): int(
+            times[[*METHODS].index(method)]
+        )
+        for file, name, *times in found
+    }
+
+
+def entered(method: str, out: Path, monkeypatch) -> Counter[tuple[str, str]]:
+    """How often a training enters functions, in the order in which it first does."""
+    calls: Counter[CodeType] = Counter()
 
     def note(frame, event, _):
-        file = frame.f_code.co_filename
-        if event == "call" and file.startswith(str(ROOT)):
-            place = Path(file).relative_to(ROOT).as_posix()
-            seen.setdefault((place, frame.f_code.co_qualname))
+        if event == "call":
+            calls[frame.f_code] += 1
 
     file = out / "experiment.toml"
     file.write_text(tomli_w.dumps({**EXPERIMENT, "method": METHODS[method]}))
@@ -66,17 +80,27 @@ def entered(method: str, out: Path, monkeypatch) -> list[tuple[str, str]]:
         main()
     sys.setprofile(None)
     assert not done.value.code
-    return list(seen)
+    seen: Counter[tuple[str, str]] = Counter()
+    for code, times in calls.items():
+        file = Path(code.co_filename)
+        if file.is_relative_to(ROOT):
+            seen[file.relative_to(ROOT).as_posix(), code.co_qualname] += times
+        elif file.parent.name == "tomllib":
+            seen["tomllib", code.co_qualname] += times
+    return seen
 
 
 @pytest.mark.parametrize("method", some_of([*METHODS], 1))
-def test_a_run_enters_the_functions_of_the_page_in_its_order(
+def test_a_run_enters_the_functions_of_the_page_in_its_order_and_as_often(
     method, tmp_path, monkeypatch
 ):
     walk = steps(method)
     seen = entered(method, tmp_path, monkeypatch)
     assert [step for step in walk if step not in seen] == []
     assert [step for step in seen if step in walk] == walk
+    told = often(method)
+    assert len(told) == 9
+    assert {function: seen[function] for function in told} == told
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -11,8 +11,7 @@ from tacit.reproduction.study import Table
 from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
 
 from .benches import Bench
-from .chance import above_chance
-from .rows import because_of_noise, printed_in, rows
+from .rows import above, because_of_noise, chance, printed_in, rows
 
 
 def table_7(bench: Bench) -> Table:
@@ -36,12 +35,12 @@ def table_7(bench: Bench) -> Table:
             )
         name = f"Table 7, constant and optimal clip ({bench.label})"
         claims = tuple(
-            above_chance(
-                results,
+            above(
                 f"RQ3: {text}",
                 bench,
                 results[cells["OCB"]],
                 results[cells["CCB"]],
+                by=chance(results, bench),
             )
             for text, cells in {
                 "the optimal clip beats a constant one": letter,

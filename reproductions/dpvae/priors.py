@@ -11,8 +11,7 @@ from tacit.reproduction.study import Table
 from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
 
 from .benches import Bench
-from .chance import above_chance
-from .rows import because_of_noise, because_of_steps, printed_in, rows
+from .rows import above, because_of_noise, because_of_steps, chance, printed_in, rows
 
 SIDES = {"NUP": False, "ULP": True}  # without and with priors
 
@@ -45,12 +44,12 @@ def table_6(bench: Bench) -> Table:
                 )
         name = f"Table 6, without and with priors of users ({bench.label})"
         claims = tuple(
-            above_chance(
-                results,
+            above(
                 f"RQ2: priors help {who}",
                 bench,
                 results[cells["ULP"]],
                 results[cells["NUP"]],
+                by=chance(results, bench),
             )
             for who, cells in {
                 "DP-VAE": letter,

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 
 from tacit.release import View
-from tacit.reproduction.cells import Found
-from tacit.reproduction.claims import is_above
+from tacit.reproduction.cells import Found, Results
+from tacit.reproduction.chance import best_by_chance
+from tacit.reproduction.claims import Chance, is_above, is_learnt
 from tacit.reproduction.tables import Claim, ReproducedTable, Reproduction, Row, is_near
 
-from .benches import MAIN, METRICS, MOST_EPSILON, PUBLISHED, Bench
+from .benches import MAIN, METRICS, MOST_EPSILON, PUBLISHED, Bench, Data
 from .noise import noise_of_batch
 
 CLOSE = 0.01  # the paper prints two digits
@@ -131,15 +132,22 @@ def stand_in(bench: Bench) -> str:
     return f"published on {bench.name}, measured on {bench.source}; "
 
 
-def above(text: str, bench: Bench, more: Found, less: Found) -> Claim:
+def chance(results: Results, bench: Bench, data: Data | None = None) -> Chance:
+    """The best of the random lists on a bench, or on other data of its source."""
+    return best_by_chance(results, bench.beside("random", data))
+
+
+def above(text: str, bench: Bench, more: Found, less: Found, *, by: Chance) -> Claim:
     """That NDCG@100 of one is above that of another, on the same users."""
     pair = more.evaluations, less.evaluations
-    return is_above(f"{text} ({bench.label})", *pair, metric=MAIN, name="NDCG@100")
+    whole = f"{text} ({bench.label})"
+    return is_above(whole, *pair, metric=MAIN, chance=by, name="NDCG@100")
 
 
-def apart(text: str, bench: Bench, more: Found, less: Found) -> Claim:
+def apart(text: str, bench: Bench, more: Found, less: Found, *, by: Chance) -> Claim:
     """The same on users of their own: an interval from both standard errors."""
     gain = more.mean(MAIN) - less.mean(MAIN)
     error = 1.96 * math.hypot(more.se(MAIN) or 0.0, less.se(MAIN) or 0.0)
     evidence = f"NDCG@100 {gain:+.3f}, 95 % interval ± {error:.3f}, not the same users"
-    return Claim(f"{text} ({bench.label})", gain > error, evidence)
+    claim = Claim(f"{text} ({bench.label})", gain > error, evidence)
+    return is_learnt(claim, more.mean(MAIN), by[MAIN])

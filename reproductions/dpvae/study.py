@@ -1,7 +1,6 @@
 """DP-VAE (Fang, Du and Wu 2022): Tables 5 to 11, Figure 3, and what its numbers imply.
 
     noise         what the paper's noise, clip and bound amount to; trains nothing
-    chance        how good a random list is, above which something is learnt
     benches       the data sets, and DP-VAE's cells on each
     contenders    the rivals of Tables 5 and 8
     construction  Table 5, RQ1

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from tacit.errors import Refused
 from tacit.reproduction.cells import Cell, Results, has_data
+from tacit.reproduction.chance import best_by_chance
+from tacit.reproduction.claims import is_learnt
 from tacit.reproduction.study import Scale, Table
 from tacit.reproduction.tables import (
     Chart,
@@ -30,6 +32,7 @@ from .attacked import (
     ALONE,
     FLIPPED,
     LOUD,
+    NDCG,
     PLAIN_ATTACKS,
     SPREAD,
     STEALTHY,
@@ -255,21 +258,23 @@ class Poisoned:
         is_close = all(o.ndcg.mean >= CLOSE * free.ndcg.mean for o in found.values())
         shown = found[LOUD].in_10.mean
         said = ", ".join(f"{attack} {_said(one)}" for attack, one in found.items())
-        return Claim(
+        claim = Claim(
             f"multi-Krum holds against {share:.0%} loud attackers, if told how many",
             is_close and shown < 0.05,
             f"{said}, without {_said(free)}; {shown:.0%} are shown the promoted item",
         )
+        return self._learnt(claim, *found.values())
 
     def _more_than_assumed(self) -> Claim:
         share, free = self.bench.middle, self.outcome(MULTI_KRUM)
         half = self.bench.cell(MULTI_KRUM, self.bench.attackers(share) // 2)
         found = self._trained(half, "multi-Krum, half assumed", ALONE, share)
-        return Claim(
+        claim = Claim(
             f"multi-Krum that assumes half of the {share:.0%} ({ALONE}) still holds",
             found.ndcg.mean >= CLOSE * free.ndcg.mean,
             f"{_said(found)}: it must keep all but f, and keeps attackers",
         )
+        return self._learnt(claim, found)
 
     def _too_many_assumed(self) -> Claim:
         n = self.bench.cohort
@@ -295,11 +300,17 @@ class Poisoned:
         share, free = self.bench.middle, self.outcome(NOISE)
         found = self.outcome(NOISE, FLIPPED, share)
         kept = 1 - share
-        return Claim(
+        claim = Claim(
             f"a clip and noise keep {kept:.0%} if {share:.0%} of reports are flipped",
             found.ndcg.mean >= kept * free.ndcg.mean,
             f"{_said(found)}, without {_said(free)}",
         )
+        return self._learnt(claim, found)
+
+    def _learnt(self, claim: Claim, *found: Outcome) -> Claim:
+        """What nobody learnt, no attacker can take away."""
+        by = best_by_chance(self.results, self.bench.cell(NONE))
+        return is_learnt(claim, min(one.ndcg.mean for one in found), by[NDCG])
 
 
 def _is_promoting(attack: str) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 from tacit.experiment.assemble import assemble
 from tacit.release import View
 from tacit.reproduction.cells import Cell, Found, Results, has_data
+from tacit.reproduction.chance import best_by_chance
 from tacit.reproduction.claims import is_above, is_close, on_shared_users
 from tacit.reproduction.published import Published
 from tacit.reproduction.study import Scale, Study, Table
@@ -275,7 +276,9 @@ def budget(found: Found) -> str:
 def rises(results: Results, text: str, less: Cell, more: Cell) -> Claim:
     """That HR@10 of `more` is above that of `less`, on the users both judged."""
     pair = on_shared_users(results[more].evaluations, results[less].evaluations)
-    return is_above(f"{_source(more)}: {text}", *pair, metric=HR, name="HR@10")
+    by = best_by_chance(results, more)
+    whole = f"{_source(more)}: {text}"
+    return is_above(whole, *pair, metric=HR, chance=by, name="HR@10")
 
 
 def _source(cell: Cell) -> str:
@@ -499,6 +502,7 @@ def _claims_4(
             *on_shared_users(results[paper].evaluations, popularity.evaluations),
             metric=HR,
             within=CLOSE,
+            chance=best_by_chance(results, paper),
             name="HR@10",
         ),
         rises(

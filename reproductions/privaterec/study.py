@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tacit.release import View
 from tacit.reproduction.cells import Cell, Found, Results, has_data
-from tacit.reproduction.claims import is_above_for_seeds
+from tacit.reproduction.chance import best_by_chance
+from tacit.reproduction.claims import Chance, is_above_for_seeds
 from tacit.reproduction.published import Published
 from tacit.reproduction.study import Scale, Study, Table
 from tacit.reproduction.tables import (
@@ -100,12 +101,13 @@ def table_1(bench: Bench) -> Table:
 
     def make(results: Results) -> Reproduction:
         content = results[bench.content()]
+        by = best_by_chance(results, bench.content())
         rows, claims = [_row("content similarity", content)], []
         for model, own in named.items():
             found = {name: results[cell] for name, cell in own.items()}
             rows += [_row(f"{model}, {name}", one) for name, one in found.items()]
             claims += [
-                _above(model, found, *pair)
+                _above(model, found, *pair, by=by)
                 for pair in (
                     ("Centralized", "FedRec"),
                     ("FedRec", "DP-FedRec"),
@@ -132,15 +134,17 @@ def figure_6(bench: Bench) -> Table:
     def make(results: Results) -> Reproduction:
         pairs = [(one, e) for e in bench.epsilons for one in contenders if one.runs(e)]
         rows = [one.row(results, e) for one, e in pairs]
+        by = best_by_chance(results, bench.content())
         order = [
             _claim(
                 f"PrivateRec is above DP-FedRec at ε_t = {_number(e)}",
                 results[bench.private(e)],
                 results[bench.rival(e)],
+                by,
             )
             for e in bench.epsilons
         ]
-        learns = [one.learns(results, e) for one, e in pairs]
+        learns = [one.learns(results, e, by) for one, e in pairs]
         name = f"{PUBLISHED['figure-6'].where}, AUC on {bench.name}"
         tables = (ReproducedTable(name, tuple(rows)),)
         chart = _chart(name, bench, contenders, results)
@@ -186,10 +190,10 @@ class _Contender:
             se=found.se(AUC),
         )
 
-    def learns(self, results: Results, epsilon: float) -> Claim:
+    def learns(self, results: Results, epsilon: float, by: Chance) -> Claim:
         """That it is above its untrained start."""
         text = f"{self.name} is above its untrained start at ε_t = {_number(epsilon)}"
-        return _claim(text, results[self.at(epsilon)], results[self.start])
+        return _claim(text, results[self.at(epsilon)], results[self.start], by)
 
     def _budget(self, found: Found, epsilon: float) -> str:
         if math.isinf(epsilon):
@@ -237,14 +241,14 @@ def figure_7(bench: Bench) -> Table:
             _row(f"B = {b}", results[cell], untrained=results[starts[b]].mean(AUC))
             for b, cell in cells.items()
         ]
-        best = results[cells[INTERESTS]]
+        best, by = results[cells[INTERESTS]], best_by_chance(results, bench.content())
         claims = [
-            _claim(f"B = {INTERESTS} is above B = {b}", best, results[cell])
+            _claim(f"B = {INTERESTS} is above B = {b}", best, results[cell], by)
             for b, cell in cells.items()
             if b != INTERESTS
         ]
         claims += [
-            _claim(f"B = {b} is above its start", results[cell], results[starts[b]])
+            _claim(f"B = {b} is above its start", results[cell], results[starts[b]], by)
             for b, cell in cells.items()
         ]
         name = f"{PUBLISHED['figure-7'].where}, AUC on {bench.name}"
@@ -262,11 +266,13 @@ def figure_5(bench: Bench) -> Table:
 
     def make(results: Results) -> Reproduction:
         rows = [_row(f"B = {b}, p = {p:g}", results[c]) for (b, p), c in cells.items()]
+        by = best_by_chance(results, bench.content())
         claims = [
             _claim(
                 f"with {b} interests p = {best[b]:g} is above p = {p:g}",
                 results[cells[b, best[b]]],
                 results[cell],
+                by,
             )
             for (b, p), cell in cells.items()
             if p != best[b] and (b, best[b]) in cells
@@ -297,14 +303,16 @@ def _line(
     return Line(tuple(epsilons), tuple(means), tuple(se or 0.0 for se in errors))
 
 
-def _above(model: str, found: dict[str, Found], more: str, less: str) -> Claim:
-    return _claim(f"{model}: {more} is above {less}", found[more], found[less])
+def _above(
+    model: str, found: dict[str, Found], more: str, less: str, *, by: Chance
+) -> Claim:
+    return _claim(f"{model}: {more} is above {less}", found[more], found[less], by)
 
 
-def _claim(text: str, more: Found, less: Found) -> Claim:
+def _claim(text: str, more: Found, less: Found, by: Chance) -> Claim:
     """Holds if both 95 % intervals are above zero, over users and over seeds."""
     pair = more.evaluations, less.evaluations
-    return is_above_for_seeds(text, *pair, metric=AUC, name="AUC")
+    return is_above_for_seeds(text, *pair, metric=AUC, chance=by, name="AUC")
 
 
 def _number(epsilon: float) -> str:

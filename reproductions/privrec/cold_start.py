@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tacit.reproduction.cells import Found, Results
-from tacit.reproduction.claims import is_above
+from tacit.reproduction.claims import Chance, is_above
 from tacit.reproduction.study import Table
 from tacit.reproduction.tables import (
     Chart,
@@ -26,7 +26,7 @@ from tacit.reproduction.tables import (
 from tacit.results import Evaluation, Groups
 
 from .contenders import HITS, Bench
-from .telling import CHANCE, ONE_FEATURE, TRAINED, Told, new_items, strangers
+from .telling import CHANCE, ONE_FEATURE, TRAINED, Told, chances, new_items, strangers
 
 HITS_10 = f"{HITS}@10"
 
@@ -37,12 +37,15 @@ def cold_start(bench: Bench) -> Table:
     """The tables of one data set, for new users and for unseen items."""
 
     def make(results: Results) -> Reproduction:
-        return shown(bench, strangers(bench, results), new_items(bench, results))
+        parts = strangers(bench, results), new_items(bench, results)
+        return shown(bench, *parts, chances(bench, results))
 
     return Table(make, bench.trained(*TRAINED))
 
 
-def shown(bench: Bench, users: ByName, items: ByName) -> Reproduction:
+def shown(
+    bench: Bench, users: ByName, items: ByName, by: tuple[Chance, Chance]
+) -> Reproduction:
     """Three tables with their charts, and the claims."""
     on = bench.label
     parts = (
@@ -50,7 +53,11 @@ def shown(bench: Bench, users: ByName, items: ByName) -> Reproduction:
         _by_activity(f"strangers by activity ({on})", users, bench.over),
         _by_told(f"unseen items by events told ({on})", items, bench.over),
     )
-    claims = (*_claims_of_users(on, users), *_claims_of_items(on, items))
+    of_users, of_items = by
+    claims = (
+        *_claims_of_users(on, users, of_users),
+        *_claims_of_items(on, items, of_items),
+    )
     return Reproduction.joined([*parts, Reproduction((), claims)])
 
 
@@ -141,20 +148,21 @@ def _users(found: Found) -> str:
     return f"{sum(map(len, found.evaluations)):,}"
 
 
-def _claims_of_users(on: str, found: ByName) -> Iterator[Claim]:
+def _claims_of_users(on: str, found: ByName, by: Chance) -> Iterator[Claim]:
     own = found["PrivRec"].few
     for n, who in ((5, "popularity"), (0, "FCF"), (1, "FCF")):
         text = f"{on}: PrivRec, told {n}, is above {who}, told {n}"
-        yield _above(text, own[n], found[who].few[n])
-    yield _above(f"{on}: PrivRec, told 20, is above itself, told 0", own[20], own[0])
+        yield _above(text, own[n], found[who].few[n], by)
+    text = f"{on}: PrivRec, told 20, is above itself, told 0"
+    yield _above(text, own[20], own[0], by)
 
 
-def _claims_of_items(on: str, found: ByName) -> Iterator[Claim]:
+def _claims_of_items(on: str, found: ByName, by: Chance) -> Iterator[Claim]:
     for who in (CHANCE, "FCF", ONE_FEATURE):
         text = f"{on}: on unseen items PrivRec, told 20, is above {who}"
-        yield _above(text, found["PrivRec"].few[20], found[who].few[20])
+        yield _above(text, found["PrivRec"].few[20], found[who].few[20], by)
 
 
-def _above(text: str, more: Found, less: Found) -> Claim:
+def _above(text: str, more: Found, less: Found, by: Chance) -> Claim:
     pair = more.evaluations, less.evaluations
-    return is_above(text, *pair, metric=HITS_10, name="Hits@10")
+    return is_above(text, *pair, metric=HITS_10, chance=by, name="Hits@10")

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from tacit.reproduction.cells import Cell, Found, Results
+from tacit.reproduction.chance import best_by_chance
+from tacit.reproduction.claims import Chance
 from tacit.reproduction.study import Scale
 
 from .beside import ScorerOf, central, counted, foretold, judged
@@ -131,6 +133,10 @@ class Bench:
             return results[cell]
         *_, scorer = BESIDE[who]
         return judged(results, who, cell, scorer)
+
+    def chance(self, results: Results) -> Chance:
+        """The best of the random lists on the test users."""
+        return best_by_chance(results, self.cell("popularity"))
 
     def _smaller(self, contender: Contender) -> Iterator[str]:
         """What a scale below the full one changes: data, rounds and passes."""

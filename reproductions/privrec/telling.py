@@ -19,12 +19,14 @@ from tacit.data.splits import Heldout
 from tacit.evaluation.ranking import Personal, Scorer, Users, score_matrix
 from tacit.evaluation.user_groups import by_activity
 from tacit.experiment.assemble import Assembled, assemble, root_key
-from tacit.experiment.evaluate import baseline_scorer, method_scorer
+from tacit.experiment.evaluate import baseline_scorer, evaluate_scores, method_scorer
 from tacit.experiment.settings import Experiment
 from tacit.experiment.training import last_state
 from tacit.keys import Key, Keys
 from tacit.method import Scores
 from tacit.reproduction.cells import Cell, Found, Results
+from tacit.reproduction.chance import best_of_lists
+from tacit.reproduction.claims import Chance
 from tacit.runtime.rounds import State
 
 from . import unseen_items
@@ -70,6 +72,34 @@ def new_items(bench: Bench, results: Results) -> dict[str, Told]:
     cells = {"PrivRec": own, "FCF": bench.cell("FCF")}
     make = partial(_new_items, bench, cells)
     return _told(results, f"unseen items {bench.label}", cells, make)
+
+
+def chances(bench: Bench, results: Results) -> tuple[Chance, Chance]:
+    """The best of the random lists for strangers, and among items that nobody had."""
+    [own, *_] = bench.cell("PrivRec", *_LIKED[bench.name]).experiments()
+
+    def make() -> list[Chance]:
+        assembled, is_unseen = with_unseen_items(own)
+        return [
+            _chance(assemble(own), lambda score: score),
+            _chance(assembled, lambda score: unseen_items.among(score, is_unseen)),
+        ]
+
+    users, items = results.measured(
+        f"random lists for strangers {bench.label}", {"experiment": own.digest}, make
+    )
+    return users, items
+
+
+def _chance(assembled: Assembled, limited: Callable[[Scorer], Scorer]) -> Chance:
+    """Of the users who have enough to tell, whatever they tell."""
+    test = assembled.split.test
+    tellers = test.take(np.flatnonzero(test.history.lengths >= TOLD[-1]))
+    return best_of_lists(
+        lambda score: evaluate_scores(assembled, limited(score), tellers),
+        n_items=len(assembled.split.catalog),
+        key=root_key(assembled.experiment),
+    )
 
 
 def _told(

@@ -3,7 +3,14 @@
 import math
 
 import pytest
+from dp_accounting import (
+    GaussianDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+)
 
+from tacit.accounting.decomposition import REPLACE_ONE
+from tacit.accounting.epsilon import epsilon
 from tacit.accounting.published import (
     PRIVREC_TABLES,
     effective_noise,
@@ -42,12 +49,83 @@ def test_the_text_has_a_thousand_rounds_not_a_thousand_times_the_cohort():
     assert cut(stated) != 16.6081
 
 
-def test_what_can_be_proven():
+def test_what_can_be_proven_with_a_true_bit():
     found = fixed_size_epsilons(
         30, population=4800, noise_multiplier=1.0, rounds=1000, delta=1e-6
     )
     assert found.rdp == pytest.approx(2.4460, abs=5e-4)
     assert found.pld == pytest.approx(1.5244, abs=5e-4)
+
+
+AS_PUBLISHED = (1 - 0.7) ** -0.5  # z of the update alone: its bit is always 1
+
+
+@pytest.mark.parametrize(
+    ("step", "rdp", "pld"),
+    [(0.1, 0.0913, 0.0378), (1.0, 1.1035, 0.5670), (2.0, 2.8876, 1.8800)],
+)
+def test_what_can_be_proven_as_published(step, rdp, pld):
+    found = fixed_size_epsilons(
+        30,
+        population=4800,
+        noise_multiplier=AS_PUBLISHED / step,
+        rounds=1000,
+        delta=1e-6,
+    )
+    assert found.rdp == pytest.approx(rdp, abs=5e-4)
+    assert found.pld == pytest.approx(pld, abs=5e-4)
+
+
+AT_A_MILLIONTH = [cell for cell in CELLS if cell[2] == 1e-6]
+
+
+def tight(size, *, population, noise_multiplier, delta):
+    """Epsilon of 1000 rounds by the tight profile alone, which is half the work."""
+    one = GaussianDpEvent(noise_multiplier)
+    sampled = SampledWithoutReplacementDpEvent(population, size, one)
+    event = SelfComposedDpEvent(sampled, 1000)
+    return epsilon(event, delta=delta, adjacency=REPLACE_ONE).value
+
+
+@pytest.mark.parametrize(("population", "size", "delta", "published"), AT_A_MILLIONTH)
+def test_a_step_of_two_keeps_the_stated_budget(population, size, delta, published):
+    """Even were the bit a true one, all 12: 30 of 4800 spends 3.6267 of 16.6081."""
+    z = effective_noise(1.0, step=2.0, shared=0.7)
+    found = tight(size, population=population, noise_multiplier=z, delta=delta)
+    assert found < published
+    if (population, size) == (4800, 30):
+        assert found == pytest.approx(3.6267, abs=5e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("population", "size", "delta", "published"), CELLS)
+def test_no_published_cell_is_passed_at_a_step_of_two(
+    population, size, delta, published
+):
+    """As published, all 36."""
+    z = AS_PUBLISHED / 2.0
+    found = tight(size, population=population, noise_multiplier=z, delta=delta)
+    assert found < published
+
+
+@pytest.mark.parametrize(
+    ("size", "population", "delta", "step", "provable", "published"),
+    [
+        (2, 760, 1e-8, 2.0, 1.2000, 2.2994),
+        (2, 760, 1e-8, 2.5, 2.7952, 2.2994),
+        (30, 4800, 1e-6, 4.0, 15.8139, 16.6081),
+    ],
+)
+def test_how_large_a_step_the_stated_budgets_allow(
+    size, population, delta, step, provable, published
+):
+    """The cell with the least room, and the largest of the first table's."""
+    z = AS_PUBLISHED / step
+    found = tight(size, population=population, noise_multiplier=z, delta=delta)
+    assert found == pytest.approx(provable, abs=5e-4)
+    assert (size, population, delta, published) in [
+        (size, population, delta, value) for population, size, delta, value in CELLS
+    ]
 
 
 def test_the_bound_by_hand_at_the_second_order():

@@ -122,6 +122,8 @@ def test_a_papers_own_training_from_plan_to_comparison(tacit, paper, tmp_path):
         assert (line["standing"], line["epsilon"]) == ("NONE", None)
         claimed = 5.0 if line["unit"] == "item" else None
         assert line["published_epsilon"] == claimed
+    # Without any option, beside what can be proven, which is nothing here.
+    assert "the paper's own figure is 5\n" in tacit("plan", paper).out
     run = tmp_path / "run"
     trained = tacit("train", paper, "--out", run, "--json")
     assert trained.code == 0, trained.err

@@ -1,5 +1,7 @@
 """The papers' own protections: what they print, and what that is worth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from tacit.mechanisms.adaptive_clip import BIT
 from tacit.phase import Phase
 from tacit.plans import Plan
 from tacit.privacy import LocalBits, PublishedClippedSum, PublishedVotes
-from tacit.release import Standing, Unit, View
+from tacit.release import Adjacency, Standing, Unit, View
 from tacit.sampling import Everyone, FixedSize, Once, Poisson
 from tacit.statement import account
 from tacit.transport.messages import Reports, Slot
@@ -18,6 +20,7 @@ from tacit.tree import Tree
 GRADIENTS = Phase("gradients", range(20), what="gradients", is_clipped=True)
 UPDATES = Phase("updates", range(3), what="updates", is_clipped=True, step=0.5)
 RULE = {"noise_multiplier": 1.0, "quantile": 0.9, "clip_rate": 0.5}
+SAMPLERS = {FixedSize(5): Adjacency.REPLACE_ONE, Everyone(): Adjacency.ZERO_OUT}
 KEYS, CODES = Key.from_seed(0).each(np.arange(4)), np.zeros(4, np.int64)
 
 
@@ -52,13 +55,13 @@ def test_the_paper_has_a_hundred_votes_with_replacement():
 
 
 def test_the_bit_is_taken_after_the_clip():
-    """So it is 1 for the longest update too; a broken one is nothing."""
+    """So it is 1 for the longest update too, and for a broken one, which is zero."""
     privacy = PublishedClippedSum(**RULE, clip=2.0)
     told = privacy.told(UPDATES, {})
     lengths = np.array([[0.0], [1.0], [50.0], [np.nan]])
     sent = privacy.report(Tree.dense(w=lengths), UPDATES, told, codes=CODES, keys=KEYS)
     assert sent["w"][:, 0].tolist() == pytest.approx([0.0, 1.0, 2.0, 0.0])
-    assert sent[BIT].tolist() == [1.0, 1.0, 1.0, 0.0]
+    assert sent[BIT].tolist() == [1.0, 1.0, 1.0, 1.0]
     slots = {"w": Slot("float64", (1,))}
     privacy.layout(UPDATES, slots).check(Reports(sent))
 
@@ -92,9 +95,23 @@ def test_noise_and_event_know_the_servers_step():
         phase = Phase("updates", range(3), what="updates", is_clipped=True, step=step)
         made = sums.mechanism(phase, sums.told(phase, {}))
         assert made.scale("w") == pytest.approx(4.0 / step * (1 / 0.3) ** 0.5)
-        plan = Plan(10, 3, FixedSize(5), channel="secure_sum", delta=1e-6)
-        [release] = sums.releases(plan, (phase,))
-        assert release.cells[Unit.USER, View.SERVER].each == made.event
+        for sampler, adjacency in SAMPLERS.items():
+            plan = Plan(10, 3, sampler, channel="secure_sum", delta=1e-6)
+            [release] = sums.releases(plan, (phase,))
+            cell = release.cells[Unit.USER, View.SERVER]
+            assert cell.adjacency is adjacency
+            assert cell.each == made.clipping.event(step, adjacency=adjacency)
+            assert ("bits tell" in cell.reason) is (adjacency is Adjacency.ZERO_OUT)
+
+
+@pytest.mark.parametrize(("step", "provable"), [(0.1, 0.0378), (1, 0.5670), (2, 1.88)])
+def test_what_a_thousand_rounds_as_published_cost(step, provable):
+    """30 of 4800, delta 1e-6: the bits of cohorts of a fixed size tell nothing."""
+    phase = replace(UPDATES, rounds=range(1000), step=step)
+    plan = Plan(4800, 1000, FixedSize(30), channel="direct", delta=1e-6)
+    releases = PublishedClippedSum(1.0, balance=0.7).releases(plan, (phase,))
+    found = account(plan, releases).worst(view=View.RELEASE)
+    assert found == pytest.approx(provable, abs=5e-4)
 
 
 @pytest.mark.parametrize("sampler", [Poisson(0.1), Once()])

@@ -9,7 +9,7 @@ from tacit.accounting.events import pure_local
 from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
 from tacit.release import Release
-from tacit.reporting.guarantees import in_full, in_short, rounded_up
+from tacit.reporting.guarantees import blocks, in_full, in_short, rounded_up
 from tacit.statement import Statement, account
 
 PLAN = Plan(1000, channel="secure_sum", delta=1e-6)
@@ -65,6 +65,23 @@ def test_every_field_of_a_statement_is_in_full():
     for field in dataclasses.fields(Statement):
         value = getattr(line, field.name)
         assert f"{value:g}" if field.name == "delta" else str(value or "none") in shown
+
+
+@pytest.mark.parametrize("figure", [None, 16.47921137])
+@pytest.mark.parametrize(
+    "cells", [summed(PLAN, GaussianDpEvent(4.2), reason="x"), unprotected("x")]
+)
+def test_a_papers_own_figure_stands_below_what_is_proven(cells, figure):
+    """Also where nothing is, and never as an epsilon."""
+    lines = [dataclasses.replace(s, published_epsilon=figure) for s in totals(cells)]
+    every = list(blocks(lines))
+    assert every
+    for block in every:
+        is_shown = block.below[-1] == "the paper's own figure is 16.4792"
+        assert is_shown is (figure is not None)
+        assert "16.4" not in block.figure
+    shown = sum("the paper's own figure" in line for line in in_short(lines))
+    assert shown == (0 if figure is None else len(every))
 
 
 def test_a_group_is_named():

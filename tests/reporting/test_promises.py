@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dp_accounting import GaussianDpEvent
 
 from tacit.accounting.events import pure_local
@@ -29,6 +31,15 @@ def test_observers_who_are_told_the_same_are_one_promise() -> None:
     assert broken.figure == "no promise"
     assert broken.standing is Standing.NONE
     assert not broken.terms
+
+
+def test_a_papers_own_figure_stands_beside_what_is_proven_or_not() -> None:
+    said = totals(summed(PLAN, GaussianDpEvent(4.2247), reason="noise"))
+    kept, broken = promises([replace(one, published_epsilon=250.0) for one in said])
+    assert kept.figure == "ε 1.00"
+    assert kept.terms[2] == "The paper's own figure is 250."
+    assert broken.figure == "no promise"
+    assert "; the paper's own figure is 250." in broken.meaning
 
 
 def test_local_reports_hold_against_everyone() -> None:

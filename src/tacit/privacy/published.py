@@ -26,14 +26,21 @@ from tacit.phase import Phase
 from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.central_gaussian import CLIP, told_clip
-from tacit.privacy.guarantees import summed
+from tacit.privacy.guarantees import sum_adjacency, summed
 from tacit.privacy.local_bits import LocalBits
 from tacit.privacy.privacy import Codes, Privacy, Slots, release
-from tacit.release import EVERYONE, Release, Unit, View
+from tacit.release import EVERYONE, Adjacency, Release, Unit, View
 from tacit.sampling import Everyone, FixedSize
 from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
 from tacit.wire_names import register
+
+_REASONS = {  # of Algorithm 2, by what a neighbouring data set is
+    Adjacency.REPLACE_ONE: "Gaussian mechanism on a sum of clipped {}, as in Algorithm "
+    "2, whose bits are 1 whatever a user holds",
+    Adjacency.ZERO_OUT: "Gaussian mechanism on a sum of clipped {} and bits, as in "
+    "Algorithm 2, whose bits tell how many reports came",
+}
 
 
 @register("published_votes")
@@ -99,11 +106,9 @@ class PublishedClippedSum(Privacy):
         """What its noise is worth, and beside it what the paper says it is."""
         self._check_cohorts(plan)
         [phase] = phases
-        reason = (
-            f"Gaussian mechanism on a sum of jointly clipped {phase.what} and bits, as "
-            "in Algorithm 2; docs/errata/privrec.md"
-        )
-        event = self._clipping.event(phase.step)
+        adjacency = sum_adjacency(plan)
+        event = self._clipping.event(phase.step, adjacency=adjacency)
+        reason = f"{_REASONS[adjacency].format(phase.what)}; docs/errata/privrec.md"
         cells = dict(summed(plan, event, reason=reason))
         name = Unit.USER, View.RELEASE
         figure = self._published_epsilon(plan)

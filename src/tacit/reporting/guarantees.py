@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
 from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
-from tacit.reporting.plain_words import meaning, without_figure
+from tacit.reporting.plain_words import meaning, paper_claim, without_figure
 from tacit.reporting.tables import Table, merged
 from tacit.reporting.terminal import wrapped
 from tacit.statement import Statement
@@ -125,6 +125,7 @@ def _block(said: Statement, units: list[str], views: list[str]) -> Block:
     figure, below = without_figure(said.standing), [said.reason]
     if said.standing.has_epsilon and said.epsilon is not None:
         figure, below = f"epsilon {rounded_up(said.epsilon)}", [*_below(said, units)]
+    below += filter(None, [paper_claim(said)])
     return Block(observers, figure, said.standing, tuple(below))
 
 

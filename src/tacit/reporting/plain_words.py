@@ -140,6 +140,13 @@ def meaning(line: Statement) -> str:
     return promise(line.epsilon, line.delta or 0.0, _ABOUT[line.unit, line.adjacency])
 
 
+def paper_claim(line: Statement) -> str | None:
+    """The figure that a paper itself states for this line; it is never an epsilon."""
+    if line.published_epsilon is None:
+        return None
+    return f"the paper's own figure is {line.published_epsilon:.6g}"
+
+
 def promise(epsilon: float, delta: float, about: str) -> str:
     """What an epsilon and a delta are worth, and what a belief can become under them.
 

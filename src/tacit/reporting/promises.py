@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tacit.release import EVERYONE, Standing, Unit, View
 from tacit.reporting.guarantees import rounded_up, sentence, terms
-from tacit.reporting.plain_words import meaning, without_figure
+from tacit.reporting.plain_words import meaning, paper_claim, without_figure
 from tacit.reporting.tables import merged
 from tacit.statement import Statement
 
@@ -75,13 +75,13 @@ def _promise(
     if said.group != EVERYONE:
         observers += f", about users of group '{said.group}'"
     unit = _UNITS[units]
+    claim = paper_claim(said)
     if not said.standing.has_epsilon or said.epsilon is None:
-        claim = ""
-        if said.published_epsilon is not None:
-            claim = f"; a paper claims {said.published_epsilon:g}, which is not shown"
-        return Promise(observers, said.standing, None, sentence(said.reason + claim))
+        reason = f"{said.reason}; {claim}" if claim else said.reason
+        return Promise(observers, said.standing, None, sentence(reason))
     about = f"For {terms(said, unit)}."
     assumed = "" if said.assumes == "nothing" else f" Assumes: {said.assumes}."
     grounds = f"Rests on: {said.reason}.{assumed}"
     means = sentence(meaning(said))
-    return Promise(observers, said.standing, said.epsilon, means, (about, grounds))
+    below = (about, grounds, *([sentence(claim)] if claim else []))
+    return Promise(observers, said.standing, said.epsilon, means, below)

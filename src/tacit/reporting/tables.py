@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tacit.errors import BadValue
 from tacit.memory import in_words
 from tacit.release import EVERYONE, Standing, Unit, View
-from tacit.reporting.plain_words import without_figure
+from tacit.reporting.plain_words import paper_claim, without_figure
 from tacit.reporting.report_data import (
     Contender,
     Costs,
@@ -239,12 +239,11 @@ def _rounded_up(figure: float) -> str:
 
 def why(said: Statement) -> str:
     """What the standing rests on, or why there is none; and what a paper claims."""
-    claim = ""
-    if said.published_epsilon is not None:
-        claim = f"; the paper's own figure is {said.published_epsilon:g}"
-    if said.standing in (Standing.NONE, Standing.NOTHING):
-        return said.reason + claim
-    return f"{said.reason}; assumes {said.assumes}{claim}"
+    claim = paper_claim(said)
+    grounds = said.reason
+    if said.standing not in (Standing.NONE, Standing.NOTHING):
+        grounds += f"; assumes {said.assumes}"
+    return f"{grounds}; {claim}" if claim else grounds
 
 
 # --- How they are written ------------------------------------------------------------

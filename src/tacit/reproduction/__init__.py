@@ -4,6 +4,7 @@
     study       the tables of a paper and the cells each needs; finding and loading them
     published   the figures that a paper prints, read from published.toml
     claims      that one contender is above another, paired, on the same users
+    chance      the best of twenty random lists, which every such claim must pass
     tables      rows, claims and charts as data
     page        the same as one HTML file
 

@@ -1,9 +1,14 @@
-"""Claims that one contender is above another, on the same users."""
+"""Claims that one contender is above another, or close to it, on the same users.
+
+Two contenders that learnt nothing are close to each other, and one of them is above the
+other by chance. So every claim about ranking has a `chance`, and holds only if the side
+that it speaks well of is above the best of some random lists (see `chance`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.special import stdtrit
@@ -15,8 +20,10 @@ from tacit.reproduction.tables import Claim
 from tacit.results import Evaluation, Groups
 
 _RESAMPLES = 2_000
+LISTS = 20  # random lists, of which the best is the bar
 
 Judged = Evaluation | Sequence[Evaluation]  # several: one a seed
+Chance = Mapping[str, float]  # metric -> its mean for the best of the random lists
 
 
 def difference(more: Judged, less: Judged, metric: str) -> Difference:
@@ -26,11 +33,25 @@ def difference(more: Judged, less: Judged, metric: str) -> Difference:
 
 
 def is_above(
-    text: str, more: Judged, less: Judged, *, metric: str, name: str | None = None
+    text: str,
+    more: Judged,
+    less: Judged,
+    *,
+    metric: str,
+    chance: Chance,
+    name: str | None = None,
 ) -> Claim:
     """Holds if the whole interval is above zero; `name` is what the paper calls it."""
     found = difference(more, less, metric)
-    return Claim(text, found.low > 0, evidence(found, name or metric))
+    claim = Claim(text, found.low > 0, evidence(found, name or metric))
+    return is_learnt(claim, _mean(more, metric), chance[metric])
+
+
+def is_learnt(claim: Claim, mean: float, best: float) -> Claim:
+    """The claim, if the mean it speaks of is above the best of the random lists."""
+    where = "above" if mean > best else "not above"
+    bar = f"{mean:.3g} is {where} the best of {LISTS} random lists, {best:.3g}"
+    return Claim(claim.text, claim.ok and mean > best, f"{claim.evidence}; {bar}")
 
 
 def is_above_for_seeds(
@@ -39,6 +60,7 @@ def is_above_for_seeds(
     less: Sequence[Evaluation],
     *,
     metric: str,
+    chance: Chance,
     name: str | None = None,
 ) -> Claim:
     """Holds if the interval over users and the one over seeds are both above zero.
@@ -46,7 +68,7 @@ def is_above_for_seeds(
     For seeds that rank the same users. The interval over users takes the trainings as
     they are; the one over seeds speaks of other trainings. A single seed has none.
     """
-    over_users = is_above(text, more, less, metric=metric, name=name)
+    over_users = is_above(text, more, less, metric=metric, chance=chance, name=name)
     if len(more) == 1:
         return over_users
     low, high = over_seeds(more, less, metric)
@@ -76,11 +98,19 @@ def is_close(
     *,
     metric: str,
     within: float,
+    chance: Chance,
     name: str | None = None,
 ) -> Claim:
     """Holds if the whole interval of one less the other is above `-within`."""
     found = difference(one, other, metric)
-    return Claim(text, found.low >= -within, evidence(found, name or metric))
+    claim = Claim(text, found.low >= -within, evidence(found, name or metric))
+    return is_learnt(claim, _mean(one, metric), chance[metric])
+
+
+def _mean(judged: Judged, metric: str) -> float:
+    """The mean over users and seeds."""
+    every = [judged] if isinstance(judged, Evaluation) else judged
+    return float(np.mean([one.values[metric].mean() for one in every]))
 
 
 def on_shared_users(

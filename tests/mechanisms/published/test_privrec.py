@@ -7,10 +7,12 @@ import pytest
 from dp_accounting import get_epsilon_gaussian
 
 from tacit.accounting.epsilon import epsilon as account
+from tacit.accounting.published import effective_noise
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.published import PublishedClipping, PublishedSum
+from tacit.release import Adjacency
 from tacit.tree import Tree
 
 PAPER = PublishedClipping(1.0, balance=0.7, rate=0.2, quantile=0.4)
@@ -29,7 +31,7 @@ def test_the_bound_moves_linearly():
 
 def test_the_bit_says_nothing():
     """After clipping every norm is within the bound, so the quantile is not sought."""
-    norms = np.array([0.1, 39.9, 40.0, 1e9])
+    norms = np.array([0.1, 39.9, 40.0, 1e9, np.inf, np.nan])  # the last are zero then
     assert PAPER.bits(norms, bound=40.0).all()
 
 
@@ -42,15 +44,45 @@ def test_the_bound_falls_below_zero_whatever_the_updates():
 
 
 @pytest.mark.parametrize(("step", "noise"), [(0.1, 1.1927), (1.0, 1.0), (2.0, 0.7255)])
-def test_noise_outside_the_step(step, noise):
+def test_a_missing_report_takes_update_and_bit_away(step, noise):
     """A larger step is less private than the paper's z says, a smaller one more."""
-    assert PAPER.effective_noise(step) == pytest.approx(noise, abs=5e-5)
+    event = PAPER.event(step, adjacency=Adjacency.ZERO_OUT)
+    assert event.noise_multiplier == pytest.approx(2 * noise, abs=1e-4)
+    joint = effective_noise(1.0, step=step, shared=0.7)
+    assert event.noise_multiplier == pytest.approx(2 * joint)
+
+
+@pytest.mark.parametrize("step", [0.1, 1.0, 2.0])
+def test_an_exchange_of_users_leaves_the_bits_as_they_were(step):
+    """Multiplier 1 / sqrt(.3) at step 1, over 2 S / M, which the accountant doubles."""
+    event = PAPER.event(step, adjacency=Adjacency.REPLACE_ONE)
+    assert event.noise_multiplier == pytest.approx(2 / math.sqrt(0.3) / step)
+
+
+HISTORIES = np.array([[0.0], [0.1], [1e9], [np.inf], [np.nan]])
+
+
+@pytest.mark.parametrize("step", [0.1, 1.0, 2.0])
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_the_event_is_what_two_neighbours_can_differ_by(adjacency, step):
+    """The largest distance of what two users send, in noises; a missing one is zero."""
+    mechanism = PublishedSum(PAPER, 2.0, step=step)
+    sent = mechanism.bound(Tree.dense(theta=np.vstack([HISTORIES, -HISTORIES])))
+    leaves = [np.ravel(sent[name]) / mechanism.scale(name) for name in ("theta", BIT)]
+    reports = np.stack(leaves, axis=1)
+    others = reports if adjacency is Adjacency.REPLACE_ONE else np.zeros((1, 2))
+    apart = np.linalg.norm(reports[:, None] - others[None], axis=2).max()
+    times = 2 if adjacency is Adjacency.REPLACE_ONE else 1  # the accountant's
+    event = PAPER.event(step, adjacency=adjacency)
+    assert times / event.noise_multiplier == pytest.approx(apart)
 
 
 def test_the_event_follows_the_accountants_convention():
-    """One round, everyone asked, z = 1 over the distance of an exchange."""
-    found = account(PAPER.event(1.0), delta=1e-5, adjacency="replace_one").value
-    assert found == pytest.approx(get_epsilon_gaussian(1.0, 1e-5), abs=5e-4)
+    """One round, everyone asked, 1 / sqrt(.3) over the distance of an exchange."""
+    event = PAPER.event(1.0, adjacency=Adjacency.REPLACE_ONE)
+    found = account(event, delta=1e-5, adjacency="replace_one").value
+    expected = get_epsilon_gaussian(1 / math.sqrt(0.3), 1e-5)
+    assert found == pytest.approx(expected, abs=5e-4)
 
 
 def test_nonsense_is_refused():
@@ -60,7 +92,7 @@ def test_nonsense_is_refused():
                 1.0, **({"balance": 0.7, "rate": 0.2, "quantile": 0.4} | bad)
             )
     with pytest.raises(BadValue, match="step"):
-        PAPER.effective_noise(0.0)
+        PAPER.event(0.0, adjacency=Adjacency.REPLACE_ONE)
 
 
 # the same as a mechanism of sums
@@ -77,10 +109,10 @@ def test_the_step_does_not_scale_the_noise():
 
 
 def test_contributions_over_noise_are_what_the_event_says():
-    """Both leaves at their bounds, in units of their noise, twice for an exchange."""
+    """Both leaves at their bounds, in units of their noise."""
     update, bit = 40.0 / ROUND.scale("theta"), 1.0 / ROUND.scale(BIT)
     assert 1 / math.hypot(update, bit) == pytest.approx(ROUND.event.noise_multiplier)
-    assert ROUND.event.noise_multiplier == 2 * PAPER.effective_noise(0.5)
+    assert ROUND.event == PAPER.event(0.5, adjacency=Adjacency.ZERO_OUT)
 
 
 def test_every_update_is_said_to_be_within_and_liars_are_bounded():

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from tacit_study_dpvae import bench as bench_of
+from tacit_study_dpvae import contenders, rows
 from tacit_study_dpvae.benches import PUBLISHED
 from tacit_study_dpvae.comparison import DEPTHS
 
+from tacit.experiment.training import Nobody
+from tacit.reproduction.cells import Results
+from tacit.reproduction.claims import difference
 from tacit.reproduction.page import render
+
+PAGES = Path(__file__).parents[3] / "docs" / "reproduction"
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +73,24 @@ def test_figure_3_draws_all_contenders(reproduced):
         assert {line.x for line in chart.lines.values()} == {tuple(map(float, DEPTHS))}
     assert any("Recall@R for every R" in claim.text for claim in found.claims)
     assert "<svg" in render(found, "dpvae")
+
+
+def test_the_page_says_what_the_command_prints_of_sound_mode(real_data, tmp_path):
+    """RQ4 on MovieLens 100K: above DPMF, not above DPAE; half a minute of training."""
+    bench = bench_of("ML-100K", "quick")
+    rivals = contenders.trained(bench, bench.usual, priors=True)
+    cells = {"sound": bench.sound(), **{who: rivals[who] for who in ("DPMF", "DPAE")}}
+    results = Results(tmp_path, cells.values(), Nobody())
+    found = {who: results[cell] for who, cell in cells.items()}
+    page = (PAGES / "dpvae.md").read_text(encoding="utf-8")
+    [line] = [one for one in page.splitlines() if "sound DP-VAE beats them" in one]
+    by = rows.chance(results, bench)
+    for who, holds in (("DPMF", True), ("DPAE", False)):
+        claim = rows.above("x", bench, found["sound"], found[who], by=by)
+        assert claim.ok is holds
+        gain = difference(found["sound"].evaluations, found[who].evaluations, rows.MAIN)
+        mean, low, high = (
+            f"{x:+.3f}".replace("0.", ".").replace("-", "−")
+            for x in (gain.mean, gain.low, gain.high)
+        )
+        assert f"{mean} ({low} to {high})" in line

@@ -38,8 +38,11 @@ def test_gains_are_those_of_the_same_users():
     """Users 1 and 3 stay as 0 and 1; of 0 and 2, who are dropped, nothing counts."""
     before = Found((evaluation([0, 1, 2, 3], [0.9, 0.1, 0.9, 0.2]),), ())
     after = Found((evaluation([0, 1], [0.3, 0.4]),), ())
-    claim = _of_the_same("helps", BENCH, after, before, np.array([1, 3]))
+    stay, by = np.array([1, 3]), {"ndcg@100": 0.3}
+    claim = _of_the_same("helps", BENCH, after, before, stay, by=by)
     assert claim.ok
+    by = {"ndcg@100": 0.4}
+    assert not _of_the_same("helps", BENCH, after, before, stay, by=by).ok
     assert "+0.200" in claim.evidence
     assert "2 users" in claim.evidence
 

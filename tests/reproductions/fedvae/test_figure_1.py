@@ -120,7 +120,7 @@ def panel(figure):
     """A panel whose curves are given, with one round an epoch."""
     bench = figure.Bench("synthetic", "filmtrust", 20, 20, 3)
 
-    def made(**given: list[float]):
+    def made(chance: float = 0.05, **given: list[float]):
         curves = {
             CENTRAL: given.get("central", [0.1, 0.3, 0.4]),
             PLAIN: given.get("plain", [0.1, 0.2, 0.4]),
@@ -129,7 +129,7 @@ def panel(figure):
             LITERAL: given.get("literal", [0.1, 0.2, 0.39]),
         }
         found = {name: found_of(means) for name, means in curves.items()}
-        return figure.Panel(bench, found)
+        return figure.Panel(bench, found, {NDCG: chance})
 
     return made
 
@@ -144,8 +144,9 @@ def test_claims_hold_where_the_curves_say_so(panel):
     reaches, literal, faster, steadier, above, *_ = claims
     assert reaches.evidence.startswith("+0.0%; ndcg@100 +0.000, 95 % interval")
     assert literal.evidence.startswith("-2.5%")
-    assert faster.evidence == "2 epochs, FedVAE 3"
-    assert steadier.evidence == "at worst 0.100 below its best so far; with it 0.000"
+    assert faster.evidence.startswith("2 epochs, FedVAE 3; 0.41 is above the best")
+    steady = "at worst 0.100 below its best so far; with it 0.000; "
+    assert steadier.evidence.startswith(steady)
     assert "+0.110" in above.evidence
 
 
@@ -161,9 +162,15 @@ def test_every_claim_can_fail(panel):
     assert verdicts(panel(larger=[0.2, 0.3, 0.41]))[3:5] == [False, False]
 
 
+def test_no_claim_holds_of_random_lists(figure, panel):
+    assert not any(verdicts(panel(chance=0.45)))
+    assert not figure.reached([panel(chance=0.45)]).ok
+
+
 def test_filmtrust_is_the_papers_exception(figure, panel, monkeypatch):
     claim = figure.reached([panel(central=[0.1, 0.2, 0.8])])
-    assert (claim.ok, claim.evidence) == (False, "synthetic -50.0%")
+    assert not claim.ok
+    assert claim.evidence.startswith("synthetic -50.0%; 0.4 is above the best")
     assert figure.reached([panel()]).ok
     monkeypatch.setattr(figure, "NEVER_REACHED", "synthetic")
     assert not figure.reached([panel()]).ok  # nothing is left to ask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tacit_study_privrec.accuracy import DEPTHS, NAMES, PRINTED, follows
+from tacit_study_privrec.accuracy import DEPTHS, NAMES, PRINTED, falls, follows, rise
 
 from tacit.reproduction.page import render
 
@@ -48,6 +48,8 @@ def test_what_differs_says_why(found, number):
         expected = "FCF states no settings" if row.label.startswith("FCF") else cause
         assert row.reason.startswith(expected)
         assert ("cannot come from" in row.reason) == ("nDCG" in row.label)
+        is_fcf = (number, row.label) == ("2", "FCF, Hits@10")
+        assert ("which cannot be" in row.reason) == is_fcf
 
 
 def test_only_noise_costs(found):
@@ -88,6 +90,17 @@ def test_the_printed_ndcg_cannot_come_from_the_printed_hits(number):
     claim = follows(number, PRINTED[f"table-{number}"])
     assert not claim.ok
     assert "15 steps" in claim.evidence
+
+
+def test_the_printed_hits_of_fcf_fall_on_frappe(number):
+    """.506 at 10 after .527 at 5; no other row of either table does."""
+    printed = PRINTED[f"table-{number}"]
+    fallen = {who: falls(printed, who) for who in printed.values["Hits"]}
+    expected = {"1": {}, "2": {"FCF": [10]}}[number]
+    assert {who: at for who, at in fallen.items() if at} == expected
+    claim = rise(number, printed)
+    assert claim.ok is (number == "1")
+    assert claim.evidence == {"1": "all do", "2": "not of FCF at 10"}[number]
 
 
 def test_an_ndcg_that_can():

@@ -31,6 +31,9 @@ def judged(level: float, n: int = 20) -> Found:
     return Found((evaluation("alone", alone),), (evaluation("full", ["ndcg@10"]),))
 
 
+BY_CHANCE = {"hr_each@10": 0.05}
+
+
 def invented(name: str) -> Told:
     """PrivRec learns from what it is told, others have one level each."""
     levels = {"popularity": 0.31, ONE_FEATURE: 0.6, CHANCE: 0.1}
@@ -42,7 +45,7 @@ def invented(name: str) -> Told:
 @pytest.fixture(scope="module")
 def found():
     parts = ({who: invented(who) for who in names} for names in (OF_USERS, OF_ITEMS))
-    return shown(Bench("ml1m", "full"), *parts)
+    return shown(Bench("ml1m", "full"), *parts, (BY_CHANCE, BY_CHANCE))
 
 
 def test_claims_follow_the_users(found):

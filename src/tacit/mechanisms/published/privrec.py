@@ -15,6 +15,7 @@ from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.clipping import clip_by_norm, joint_norms
 from tacit.mechanisms.gaussian import standard_normal
 from tacit.mechanisms.sum_mechanism import add_noise
+from tacit.release import Adjacency
 from tacit.tree import Array, Arrays, Dense, Tree
 from tacit.wire_names import register
 
@@ -29,10 +30,10 @@ class PublishedClipping:
 
     Noises are those of sums over a cohort of M: the paper's, of means, times M.
 
-    Guarantee: `event` for a round, for a cohort of fixed size under replace_one.
-    Assumes: a trusted aggregator. The bit is taken after clipping, so it is 1 for
-        everyone; the bound falls by rate · (1 - quantile) per round, below zero in
-        the end.
+    Guarantee: `event` for a round.
+    Assumes: a trusted aggregator; under replace_one a report from every member of the
+        cohort. The bit is taken after clipping, so it is 1 for everyone; the bound
+        falls by rate · (1 - quantile) per round, below zero in the end.
     Source: Wang et al. 2021, Algorithm 2, lines 8 to 11, 22 and 23; section 2.3.4.
     """
 
@@ -49,8 +50,12 @@ class PublishedClipping:
     def bits(
         self, norms: Float[np.ndarray, "clients"], *, bound: float
     ) -> Bool[np.ndarray, "clients"]:
-        """Lines 22 and 23: clip, then ask whether the norm is within the bound."""
-        return np.minimum(norms, bound) <= bound
+        """Lines 22 and 23: clip, then ask whether the norm is within the bound.
+
+        It is for everyone. An update that is not finite is clipped to zero, which is
+        within the bound as well.
+        """
+        return np.fmin(norms, bound) <= bound
 
     def update_sigma(self, bound: float) -> float:
         """The noise on the sum of updates, line 8."""
@@ -65,24 +70,21 @@ class PublishedClipping:
         """S - alpha4 (beta - gamma), line 11."""
         return bound - self.rate * (noisy_mean - self.quantile)
 
-    def effective_noise(self, step: float) -> float:
-        """The noise multiplier of a round: line 9 scales the update by `step` (alpha3).
+    def event(self, step: float, *, adjacency: Adjacency) -> DpEvent:
+        """What a round costs a member of its cohort, at the server's `step` (alpha3).
 
-        The noise is added outside the step, so a larger step gets relatively less.
-        """
-        check.positive(step=step)
-        kept = step**2 * (1 - self.balance) + self.balance
-        return self.noise_multiplier / math.sqrt(kept)
-
-    def event(self, step: float) -> DpEvent:
-        """What a round costs a member of its cohort, for replace_one.
-
-        The paper's noise is over 2 S / M, the distance of an exchange; the accountant
-        doubles by itself.
+        Line 9 scales the update by `step` and not the noise, so a larger step gets
+        relatively less of it. The bit is 1 whatever a user holds: an exchange of users
+        leaves the sum of bits as it was, and only a report that is missing moves it.
         """
         from tacit.accounting.dp_events import GaussianDpEvent
 
-        return GaussianDpEvent(2 * self.effective_noise(step))
+        check.positive(step=step)
+        update = step / self.update_sigma(1.0)  # one clip over its noise
+        bit = 1.0 / self.bit_sigma if adjacency is Adjacency.ZERO_OUT else 0.0
+        # The paper's noise is over 2 S / M, the distance of an exchange; the accountant
+        # doubles by itself.
+        return GaussianDpEvent(1.0 / math.hypot(update, bit))
 
 
 @register("published_sum")
@@ -93,7 +95,8 @@ class PublishedSum:
     The server takes alpha3 times the noisy mean, so the noise that line 9 adds outside
     that product is divided by alpha3 here: the same model comes out.
 
-    Guarantee: `event` for a round, under replace_one or zero_out.
+    Guarantee: `event` for a round, under zero_out; under replace_one the cost is less,
+        see `PublishedClipping.event`.
     Assumes: a trusted sum, divided by the planned size of the cohort.
     Source: Wang et al. 2021, Algorithm 2, lines 8 to 11, 22 and 23.
     """
@@ -140,5 +143,5 @@ class PublishedSum:
 
     @property
     def event(self) -> DpEvent:
-        """The event of both totals of a round, as one."""
-        return self.clipping.event(self.step)
+        """The event of both totals of a round, as one, for a report that is missing."""
+        return self.clipping.event(self.step, adjacency=Adjacency.ZERO_OUT)
