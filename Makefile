@@ -19,8 +19,8 @@ ARRAYS := tests/test_axes.py tests/test_arrays.py tests/test_keys.py tests/test_
   tests/runtime/test_simulate.py tests/runtime/test_client.py \
   tests/evaluation/test_metrics.py tests/evaluation/test_ranking.py \
   tests/serving/test_every_method.py tests/serving/test_topk.py \
-  tests/audits/test_canaries.py tests/attacks/leaks tests/reporting/test_tables.py \
-  tests/experiment/test_assemble.py
+  tests/audits/test_canaries.py tests/audits/test_whole_numbers.py tests/attacks/leaks \
+  tests/reporting/test_tables.py tests/experiment/test_assemble.py
 ELSEWHERE ?= off
 # Flower has an environment of its own: its bounds and those of the extra `serve` clash.
 FLOWER := .venv-flower

@@ -22,6 +22,7 @@ from tacit.audits.server_replay import check_replay
 from tacit.audits.shuffler_minimum import check_closing, check_minimum
 from tacit.audits.small_world import small_data
 from tacit.audits.two_aggregators import check_aggregators
+from tacit.audits.whole_numbers import check_whole
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Method
@@ -31,7 +32,7 @@ from tacit.sampling import Everyone
 from tacit.transport.channels import Sum, channel
 
 DELTA = 1e-6  # where the plan has none
-TICKS = 2 * ROUNDS + 5  # steps of a progress bar that one audit takes at the most
+TICKS = 2 * ROUNDS + 6  # steps of a progress bar that one audit takes at the most
 
 Ask = Callable[[Key], Iterable[Check]]
 
@@ -142,6 +143,7 @@ _OF_SUMS: dict[str, Callable[..., Iterable[Check]]] = {
     "draws": check_draws,
     "liars": check_liars,
     "delivered": check_delivered,
+    "whole": check_whole,
 }
 
 
