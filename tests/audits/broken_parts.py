@@ -322,7 +322,10 @@ def _never_truncated():
 
 def _to_nearest(vectors, bound, *, steps):
     """As `encode`, without a look at the limit."""
-    return np.rint(vectors * steps).astype(np.int64)
+    with np.errstate(all="ignore"):
+        is_sound = np.linalg.norm(vectors, axis=1) <= bound * exact_sum.TOO_LONG
+        sound = np.where(is_sound[:, None], vectors, 0.0)
+    return np.rint(sound * steps).astype(np.int64)
 
 
 def _noise_of_a_smaller_limit(self):

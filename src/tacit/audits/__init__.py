@@ -20,6 +20,7 @@
     shuffler_minimum  whether a relay delivers below its minimum, or two aggregators
     sampled_cohorts   who is asked, against the event of the sampler
     cross_checks      plan, statement, ledger and channel, recomputed from each other
+    written_ledger    the ledger.json of a run, against each group's own account
     closed_forms      the exact epsilon of a few releases, in formulas of its own
     likelihood_ratios  ratios of what clients say for two inputs
     local_reports     the same for a method's own reports, and whether they are fresh

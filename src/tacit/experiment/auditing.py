@@ -12,15 +12,17 @@ from tacit import check
 from tacit.audits.audit_method import TICKS, audit, groups_of, playable
 from tacit.audits.canary_run import CANARIES, ROUNDS
 from tacit.audits.checks import Audit
-from tacit.documents import write_document
+from tacit.audits.written_ledger import check_written
+from tacit.documents import read_document, write_document
 from tacit.errors import BadValue
-from tacit.experiment.assemble import assemble
+from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.saved_run import SavedRun
 from tacit.keys import Key
 from tacit.method import CentralGaussian, Method, SumMethod
 from tacit.plans import Plan
 from tacit.release import EVERYONE
+from tacit.runtime.ledger import terms_of
 from tacit.runtime.run import RunDirectory
 
 TARGET, DELTA = 4.0, 1e-6  # the guarantee that a method's noise is calibrated to
@@ -93,41 +95,61 @@ def audit_named(
     """
     started = time.perf_counter()
     steps = _Steps(progress)
-    key, subjects = Key.from_seed(seed).at("audit"), subjects_of(name)
+    run = None if _is_method(name) else _run_at(name)
+    subjects = _forms(name) if run is None else _of_run(run)
+    key = Key.from_seed(seed).at("audit")
     steps.total = sum(TICKS * len(subject.groups) for subject in subjects)
     found = [
         one
         for subject in subjects
         for one in subject.audits(key.at(subject.name), steps)
     ]
+    if run is not None and any(one.checks for one in found):  # something is promised
+        found += _of_ledger(RunDirectory(Path(name)), run)
     document = _document(Path(name).name, seed, found, time.perf_counter() - started)
-    document["method"] = name if _is_method(name) else subjects[0].name
-    if not _is_method(name):
+    document["method"] = name if run is None else subjects[0].name
+    if run is not None:
         write_document(Path(name) / FILE, document)
     return document
 
 
 def subjects_of(name: str) -> list[Subject]:
     """The run in this directory, or every form of the method of this name."""
-    if _is_method(name):
-        return _forms(name)
+    return _forms(name) if _is_method(name) else _of_run(_run_at(name))
+
+
+def _run_at(name: str) -> Assembled:
+    """The run in this directory, ready to be played again."""
     if not Path(name).is_dir():
         raise BadValue(
             f"{check.unknown(name, method_names())}; no directory of this name is here "
             "either: name a method or a run"
         )
-    experiment = SavedRun.at(Path(name)).experiment
-    assembled = assemble(experiment)
-    name, plan = experiment.method_name, assembled.plan
-    if assembled.measured is None:
-        return [Subject(name, assembled.method, plan)]
+    return assemble(SavedRun.at(Path(name)).experiment)
+
+
+def _of_run(run: Assembled) -> list[Subject]:
+    name, plan = run.experiment.method_name, run.plan
+    if run.measured is None:
+        return [Subject(name, run.method, plan)]
     # Two numbers per run are too few to see the distribution of their noise.
-    *_, metric = assembled.method.releases(plan)
-    return [
-        Subject(
-            name, assembled.learner, plan.over(experiment.run.rounds), (metric.what,)
-        )
+    *_, metric = run.method.releases(plan)
+    rounds = run.experiment.run.rounds
+    return [Subject(name, run.learner, plan.over(rounds), (metric.what,))]
+
+
+def _of_ledger(directory: RunDirectory, run: Assembled) -> list[Audit]:
+    """What the ledger of a run says; nothing before its first round."""
+    if not directory.ledger.exists():
+        return []
+    document, plan = read_document(directory.ledger), run.plan
+    releases = run.simulation.releases
+    terms = [
+        terms_of(run.method, plan, group=group, releases=releases)
+        for group in plan.groups
     ]
+    checks = check_written(terms, document, delta=plan.delta)
+    return [Audit(directory.ledger.name, (*checks,))]
 
 
 def _is_method(name: str) -> bool:
