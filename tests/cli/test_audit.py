@@ -5,7 +5,7 @@ import pytest
 from tacit.attacks import leaks
 from tacit.audits.checks import Audit, Check, Estimate
 from tacit.documents import read_document, write_document
-from tacit.experiment import auditing
+from tacit.experiment import audit_subjects, auditing
 from tacit.runtime.run import RunDirectory
 
 CENTRAL = (
@@ -35,7 +35,7 @@ def test_a_run_is_audited_and_keeps_the_result(
     lines = [{**line, "group": "open"} for line in told["spent"]]
     write_document(ledger, {**told, "spent": lines}, is_private=True)
     holds = Audit("toy", (Check("c", 1.0, 1.0, True, ""),))
-    monkeypatch.setattr(auditing, "audit", lambda *_, **__: holds)
+    monkeypatch.setattr(audit_subjects, "audit", lambda *_, **__: holds)
     answer = tacit("audit", run)
     assert answer.code == 1
     assert "FAILED: ledger.json: lines of the ledger that are missing" in answer.out
@@ -47,7 +47,7 @@ ABOVE = Estimate("e", 1.0, 2.0, 0.5, 4.0, 25)
 
 @pytest.fixture
 def failing(monkeypatch):
-    def audit_named(name, *, seed, progress):
+    def audit_named(name, *, seed, looks_at_all, progress):
         progress(1, 1)
         check = {"subject": "toy", "name": "noise", "claimed": 1e-4, "measured": None}
         return {
