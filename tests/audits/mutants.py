@@ -702,6 +702,14 @@ BY_TESTS = {  # variants that a test of its own catches; the audit need not see 
         "tests/methods/test_privaterec.py::"
         "test_clicks_have_length_one_before_anything_clips_them"
     ),
+    "a client that puts its messages into another order at each try": (
+        "tests/service/relay/test_end_to_end.py::"
+        "test_a_client_whose_answers_are_lost_is_counted_once"
+    ),
+    "a client that reports once and takes no round of its own": (
+        "tests/service/relay/test_end_to_end.py::"
+        "test_clients_that_report_once_take_rounds_of_their_own"
+    ),
     "a paper's figure counted as if it were proven": (
         "tests/test_release.py::test_only_what_is_proven_is_counted"
     ),

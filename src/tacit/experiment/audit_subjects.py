@@ -59,7 +59,7 @@ class Aspect:
     name: str
 
     def to_json(self) -> dict[str, str]:
-        """Both words."""
+        """Kind and name as plain data."""
         return {"kind": self.kind, "name": self.name}
 
 
