@@ -7,6 +7,21 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := $(PIP) install --quiet --no-compile --constraint constraints.txt
 JOBS   ?= 2
+# While these tests run, arrays are checked at every call; tests/test_axes.py says what
+# they must cover. Everywhere, checks cost a fifth of the time: `make test ELSEWHERE=on`
+# has them everywhere, as `make test-all` does.
+ARRAYS := tests/test_axes.py tests/test_arrays.py tests/test_keys.py tests/test_cipher.py \
+  tests/test_exact_sum.py tests/test_method.py tests/test_phase.py tests/test_plans.py \
+  tests/test_results.py tests/test_sampling.py tests/tree tests/transport \
+  tests/aggregation tests/privacy tests/mechanisms tests/testing tests/ledger \
+  tests/accounting tests/baselines tests/data tests/models \
+  tests/methods/test_types_of_totals.py tests/methods/test_others_do_not_matter.py \
+  tests/runtime/test_simulate.py tests/runtime/test_client.py \
+  tests/evaluation/test_metrics.py tests/evaluation/test_ranking.py \
+  tests/serving/test_every_method.py tests/serving/test_topk.py \
+  tests/audits/test_canaries.py tests/audits/test_whole_numbers.py tests/attacks/leaks \
+  tests/reporting/test_tables.py tests/experiment/test_assemble.py
+ELSEWHERE ?= off
 # Flower has an environment of its own: its bounds and those of the extra `serve` clash.
 FLOWER := .venv-flower
 FLOWER_TESTS := tests/flower tests/runtime/test_flower_client.py \
@@ -41,6 +56,7 @@ help:
 	@echo "  make clean     remove what was built; .venv stays"
 	@echo
 	@echo "One check alone: make lint | types | imports | unit | examples | smoke"
+	@echo "Array checks everywhere: make unit ELSEWHERE=on   (else in a part, as in make test)"
 	@echo "Some long parts: make test-all PARTS='slow kills'   (docs/testing.md has all)"
 	@echo "Another Python:  make test PYTHON=python3.13   (after rm -rf .venv)"
 	@echo "After an install the command itself is .venv/bin/tacit --help"
@@ -68,13 +84,17 @@ types: $(VENV)/.installed-dev
 imports: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
+UNIT = $(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow"
+
 unit: $(VENV)/.installed-dev
-	$(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow" --ignore tests/test_docs.py
+	$(UNIT) $(ARRAYS)
+	ARRAY_CHECKS=$(ELSEWHERE) $(UNIT) $(patsubst %,--ignore %,tests/test_docs.py $(ARRAYS))
 
 # Few pages take most of the time and stand side by side in the list, so a process that
 # has nothing left to do takes over what another has not begun.
 examples: $(VENV)/.installed-dev
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow" tests/test_docs.py
+	ARRAY_CHECKS=$(ELSEWHERE) \
+	  $(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow" tests/test_docs.py
 
 test-flower: $(FLOWER)/.installed
 	$(FLOWER)/bin/python -m pytest -m "not slow" $(FLOWER_TESTS)

@@ -76,7 +76,11 @@ def _study(paper: str) -> Part:
 
 
 PARTS = (
-    Part("quick", "all that `make test` runs", ("make", "test", f"JOBS={JOBS}")),
+    Part(
+        "quick",
+        "all that `make test` runs, with array checks everywhere",
+        ("make", "test", f"JOBS={JOBS}", "ELSEWHERE=on"),
+    ),
     Part(
         "slow",
         "the tests and pages marked slow, and many more random examples",

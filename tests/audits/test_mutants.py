@@ -23,6 +23,8 @@ LAGS = "correlation of draws at any lag"
 REPLAY = "by what was not delivered"
 CHANNEL = "that the channel does not support"
 COINS = "independent coins"
+LIMIT = "between a report's limit and the formula's"
+STEPS = "between two whole steps"
 CATCHES = {  # the check that is there for it; others may fail too
     "noise × 0.95": "noise variance",
     "noise × 0.9": "noise variance",
@@ -59,6 +61,16 @@ CATCHES = {  # the check that is there for it; others may fail too
     "a sum that lets through what is no number": "sensitivity, floating sum",
     "an exact sum that does not enforce its bound": "sensitivity, exact sum",
     "an exact sum added up in single precision": "order of its reports",
+    "a limit 1 % too large": LIMIT,
+    "a limit 1 % too small": LIMIT,
+    "two servers: a limit 1 % too large": LIMIT,
+    "two servers: a limit 1 % too small": LIMIT,
+    "no truncation of what passes the limit": "passes its limit",
+    "two servers: no truncation of what passes the limit": "whole numbers of honest",
+    "an enforced limit 1 % beyond that of the noise": "passes its limit",
+    "noise of a limit 1 % too small": "draws of noise that are not",
+    "PrivUnit without rounding": STEPS,
+    "PrivUnit rounded to half a step": STEPS,
     "the type of a sum tells whether anybody spoke": "types and lengths",
     "no noise where nobody took part": "where nobody took part",
     "floating-point sums in a release": "low bits",

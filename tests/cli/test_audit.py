@@ -3,9 +3,10 @@ from functools import partial
 import pytest
 
 from tacit.attacks import leaks
-from tacit.audits.checks import Estimate
-from tacit.documents import read_document
-from tacit.experiment import auditing
+from tacit.audits.checks import Audit, Check, Estimate
+from tacit.documents import read_document, write_document
+from tacit.experiment import audit_subjects, auditing
+from tacit.runtime.run import RunDirectory
 
 CENTRAL = (
     *("--set", "privacy.mechanism=central", "--set", "privacy.channel=secure_sum"),
@@ -13,7 +14,9 @@ CENTRAL = (
 )
 
 
-def test_a_run_is_audited_and_keeps_the_result(tacit, experiment, tmp_path):
+def test_a_run_is_audited_and_keeps_the_result(
+    tacit, experiment, tmp_path, monkeypatch
+):
     """The checks of 10.4 of the privacy page, on the noise that the run was given."""
     run = tmp_path / "run"
     assert tacit("train", experiment, "--out", run, *CENTRAL).code == 0
@@ -22,9 +25,21 @@ def test_a_run_is_audited_and_keeps_the_result(tacit, experiment, tmp_path):
     document = answer.json
     assert document == read_document(run / "audit.json", needs_checksum=True)
     assert all(line["ok"] for line in document["checks"])
+    assert [c["subject"] for c in document["checks"]].count("ledger.json") == 2
     claimed = {line["name"]: line["claimed"] for line in document["checks"]}
     # One participation in the run has mu = 1 / 2.2305; the audit plays four.
     assert claimed["mu of 4 rounds"] == pytest.approx(2 / 2.2305, rel=1e-3)
+    # A ledger that has another group's lines is refuted; the rest need not be asked.
+    ledger = RunDirectory(run).ledger
+    told = read_document(ledger)
+    lines = [{**line, "group": "open"} for line in told["spent"]]
+    write_document(ledger, {**told, "spent": lines}, is_private=True)
+    holds = Audit("toy", (Check("c", 1.0, 1.0, True, ""),))
+    monkeypatch.setattr(audit_subjects, "audit", lambda *_, **__: holds)
+    answer = tacit("audit", run)
+    assert answer.code == 1
+    assert "FAILED: ledger.json: lines of the ledger that are missing" in answer.out
+    assert "a foreign line of open (user, release)" in answer.out
 
 
 ABOVE = Estimate("e", 1.0, 2.0, 0.5, 4.0, 25)
@@ -32,7 +47,7 @@ ABOVE = Estimate("e", 1.0, 2.0, 0.5, 4.0, 25)
 
 @pytest.fixture
 def failing(monkeypatch):
-    def audit_named(name, *, seed, progress):
+    def audit_named(name, *, seed, looks_at_all, progress):
         progress(1, 1)
         check = {"subject": "toy", "name": "noise", "claimed": 1e-4, "measured": None}
         return {

@@ -85,7 +85,7 @@ def test_numbers_are_float32_and_not_infinite():
 
 
 def test_vectors_are_rows_of_float32():
-    with pytest.raises(REFUSED, match=r"values|a row a vector"):
+    with pytest.raises(REFUSED, match=r"values|one vector per row"):
         Vectors(np.array([1, 2], np.float32))
-    with pytest.raises(REFUSED, match=r"values|a row a vector"):
+    with pytest.raises(REFUSED, match=r"values|one vector per row"):
         Vectors(np.array([[1, 2]]))

@@ -8,7 +8,7 @@ import pytest
 from tacit.audits.audit_method import TICKS
 from tacit.audits.checks import Audit, Check, Estimate
 from tacit.errors import BadRun, BadValue
-from tacit.experiment import auditing
+from tacit.experiment import audit_subjects, auditing
 from tacit.experiment.auditing import audit_named, subjects_of
 
 
@@ -24,7 +24,7 @@ def calls(monkeypatch):
         estimate = Estimate("e", 1.0, 2.0, 0.5, 3.5, 8)
         return Audit(subject, (check,), (estimate,), ("x: bare",))
 
-    monkeypatch.setattr(auditing, "audit", audit)
+    monkeypatch.setattr(audit_subjects, "audit", audit)
     return noted
 
 
@@ -70,5 +70,5 @@ def test_a_method_without_forms_is_audited_as_it_is(monkeypatch, calls):
         pass
 
     monkeypatch.setattr(auditing, "method_names", lambda: ["toy"])
-    monkeypatch.setattr(auditing, "method_class", lambda name: Toy)
+    monkeypatch.setattr(audit_subjects, "method_class", lambda name: Toy)
     assert [s.name for s in subjects_of("toy")] == ["toy"]

@@ -106,8 +106,11 @@ def test_what_happened_since_is_read_anew(run: RunDirectory) -> None:
         },
         {"name": "clip", "claimed": 1.0, "measured": 1.5, "ok": False},
     ]
-    (run.path / "audit.json").write_text(json.dumps({"checks": checks}))
+    lacking = [{"subject": "votes", "kind": "serving", "name": "krr"}]
+    told = {"checks": checks, "not_looked_at": lacking}
+    (run.path / "audit.json").write_text(json.dumps(told))
     page = write_card(run).read_text()
+    assert "not looked at: votes: serving: krr" in page
     card = json.loads(run.privacy_card.read_text())
     assert card["rounds_begun"] == 2
     assert card["audit"]["ok"] is False
@@ -127,7 +130,13 @@ def test_a_contact_is_shown(run: RunDirectory) -> None:
     assert "privacy@example.org" in write_card(run).read_text()
 
 
-@pytest.mark.parametrize("text", ['{"checks": 3}', '{"checks": [{"name": "x"}]}', "{}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('{"checks": 3}', '{"checks": [{"name": "x"}]}', "{}"),
+        '{"checks": [], "not_looked_at": [{"kind": "channel"}]}',
+    ],
+)
 def test_a_damaged_audit_is_not_taken_for_none(run: RunDirectory, text: str) -> None:
     (run.path / "audit.json").write_text(text)
     with pytest.raises(BadRun, match=r"audit\.json is damaged"):

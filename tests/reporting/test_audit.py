@@ -1,6 +1,6 @@
 """The figures of an audit, as tables and lines."""
 
-from tacit.reporting.audit import _shown, _up, check_tables, notes, summary
+from tacit.reporting.audit import _shown, _up, check_tables, notes, scope, summary
 
 CHECK = {
     "subject": "toy",
@@ -32,3 +32,40 @@ def test_a_failure_is_named():
     assert summary(DOCUMENT) == "FAILED: toy: noise: too little"
     assert summary({**DOCUMENT, "checks": [CHECK]}).startswith("all 1 checks hold")
     assert summary({**DOCUMENT, "checks": []}).startswith("nothing is promised")
+
+
+def aspect(subject, kind, name):
+    return {"subject": subject, "kind": kind, "name": name}
+
+
+SEEN = [aspect("toy, central", "channel", "secure_sum")]
+LACKING = [
+    aspect("toy, central", "channel", "direct"),
+    aspect("toy, central", "groups", "over direct"),
+    aspect("toy, central", "channel", "two_servers"),
+]
+
+
+def test_what_was_looked_at_and_what_not_is_a_line_for_each_subject():
+    document = {"looked_at": SEEN, "not_looked_at": LACKING}
+    assert scope(document) == [
+        "looked at: toy, central: channel: secure_sum",
+        "not looked at: toy, central: channel: direct, two_servers; groups: over "
+        "direct",
+        "add --all to look at these as well",
+    ]
+    assert notes(DOCUMENT | document)[-3:] == scope(document)
+
+
+def test_a_papers_mechanism_needs_a_run_and_nothing_more_is_asked_for():
+    papers = [aspect("toy", "mechanism", "published")]
+    assert scope({"not_looked_at": papers})[1:] == [
+        "a paper's own mechanism has its own plan: audit a run of it"
+    ]
+    assert scope({"looked_at": SEEN, "not_looked_at": []}) == [
+        "looked at: toy, central: channel: secure_sum"
+    ]
+
+
+def test_an_audit_of_an_earlier_version_says_nothing_of_it():
+    assert scope({}) == []

@@ -84,6 +84,10 @@ def test_an_audit_is_shown_as_it_went(plan: Plan) -> None:
     for cell in (">2.0001</td>", ">not finite</td>", ">passed</td>"):
         assert cell in page
     assert "votes: noise" in page
+    assert "looked at" not in page  # an audit of an earlier version
+    scope = {"not_looked_at": [{"subject": "v", "kind": "serving", "name": "krr"}]}
+    scoped = {"ok": True, "checks": [check], "scope": scope}
+    assert "not looked at: v: serving: krr" in render(shown | {"audit": scoped})
     empty = render(shown | {"audit": {"ok": False, "checks": []}})
     assert "The audit made no check." in empty
 

@@ -48,7 +48,9 @@ class Audited:
         return elements.notice(end, good=self.ok) + checks + listed
 
 
-def audit(subject: str | Path | Run, *, seed: int = 0) -> Audited:
+def audit(
+    subject: str | Path | Run, *, seed: int = 0, everything: bool = False
+) -> Audited:
     """Compare what a method or a run claims with what its code does.
 
     Canaries are planted before noise is added and looked for in what the server sees,
@@ -58,6 +60,8 @@ def audit(subject: str | Path | Run, *, seed: int = 0) -> Audited:
         subject: The name of an installed method such as `"gram"`, a run, or the
             directory of one. In a run the answer is also written to audit.json.
         seed: The seed of the audit's own random draws.
+        everything: Also look at all other channels, groups, samplers and modes that
+            the method or the run admits. It takes minutes.
 
     Returns:
         The checks: print them, or look at `ok` and `rows`.
@@ -68,4 +72,4 @@ def audit(subject: str | Path | Run, *, seed: int = 0) -> Audited:
     """
     name = subject.path if isinstance(subject, Run) else subject
     with explained():
-        return Audited(audit_named(str(name), seed=seed))
+        return Audited(audit_named(str(name), seed=seed, looks_at_all=everything))

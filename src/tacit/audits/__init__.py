@@ -12,6 +12,7 @@
     empty_report      whether sums are divided by the planned size
     noise_draws       the noise by the million: repeats, lags, tails, grid
     lying_reports     reports that no honest client would send, and what they move
+    whole_numbers     limits, reports and draws of a release, one by one
     two_aggregators   what one of two aggregators sees of a single victim
     delivered_bytes   what a server sees: types, grid, noise of nobody
     server_replay     whether the server follows from what was delivered alone
@@ -19,6 +20,7 @@
     shuffler_minimum  whether a relay delivers below its minimum, or two aggregators
     sampled_cohorts   who is asked, against the event of the sampler
     cross_checks      plan, statement, ledger and channel, recomputed from each other
+    written_ledger    the ledger.json of a run, against each group's own account
     closed_forms      the exact epsilon of a few releases, in formulas of its own
     likelihood_ratios  ratios of what clients say for two inputs
     local_reports     the same for a method's own reports, and whether they are fresh

@@ -22,16 +22,17 @@ from tacit.audits.server_replay import check_replay
 from tacit.audits.shuffler_minimum import check_closing, check_minimum
 from tacit.audits.small_world import small_data
 from tacit.audits.two_aggregators import check_aggregators
+from tacit.audits.whole_numbers import check_whole
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plans import Plan
 from tacit.release import EVERYONE
 from tacit.sampling import Everyone
-from tacit.transport.channels import Sum, channel
+from tacit.transport.channels import channel
 
 DELTA = 1e-6  # where the plan has none
-TICKS = 2 * ROUNDS + 5  # steps of a progress bar that one audit takes at the most
+TICKS = 2 * ROUNDS + 6  # steps of a progress bar that one audit takes at the most
 
 Ask = Callable[[Key], Iterable[Check]]
 
@@ -51,8 +52,8 @@ def audit(
     the audit plays rounds of its own, on invented data, in which everyone is asked.
     """
     method = method.for_catalog(small_data(20).catalog)
-    own = _own_plan(method, plan, group)
     plan = playable(method, plan)
+    own = _own_plan(method, plan, group)
     claims = read_claims(method, own, group=group)
     subject = subject or type(method).__name__
     stage = _Stage(method, plan, own, claims, key, group, tick)
@@ -142,6 +143,7 @@ _OF_SUMS: dict[str, Callable[..., Iterable[Check]]] = {
     "draws": check_draws,
     "liars": check_liars,
     "delivered": check_delivered,
+    "whole": check_whole,
 }
 
 
@@ -177,10 +179,6 @@ def groups_of(method: Method, plan: Plan) -> list[str]:
     return [EVERYONE] if named <= {EVERYONE} else [*plan.groups]
 
 
-def _reads_sums(method: Method, plan: Plan) -> bool:
-    return all(Sum in reader.accepts for reader in method.aggregators(plan))
-
-
 def playable(method: Method, plan: Plan) -> Plan:
     """The plan itself; over `direct` if the method cannot read its channel."""
     delivers = channel(plan.channel).delivers
@@ -189,23 +187,17 @@ def playable(method: Method, plan: Plan) -> Plan:
     return replace(plan, channel="direct")
 
 
-def _own_channel(method: Method, plan: Plan) -> str:
-    if plan.has_two_servers:
-        return plan.channel
-    return "secure_sum" if _reads_sums(method, plan) else "direct"
-
-
 def _own_plan(method: Method, plan: Plan, group: str) -> Plan:
     """Some rounds in which everyone is asked; as many as `plan` if others are refused.
 
-    Over a channel that hides reports, if the method can read a sum.
+    Over the plan's channel; where that delivers no sum, canaries are looked at in one.
     """
     others = () if group == EVERYONE else plan.groups
     own = Plan(
         CANARIES,
         ROUNDS,
         Everyone(),
-        channel=_own_channel(method, plan),
+        channel=plan.channel,
         delta=plan.delta,
         groups={other: CANARIES * (other == group) for other in others},
     )

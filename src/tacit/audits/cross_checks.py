@@ -17,22 +17,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from tacit.accounting.epsilon import compose
 from tacit.audits import closed_forms
 from tacit.audits.checks import Check
-from tacit.audits.small_world import small_data
+from tacit.audits.small_world import simulation_of
 from tacit.errors import BadValue, Refused
-from tacit.keys import Key
 from tacit.method import Method
 from tacit.plans import Plan
 from tacit.release import EVERYONE, Adjacency, Cell, CellName, Release, View, implying
 from tacit.runtime.ledger import run_statements, terms_of
 from tacit.runtime.simulate import Simulation
 from tacit.statement import Statement
+from tacit.transport.channels import CHANNELS
 
-_FEW = 20  # items, where any number does
 _SAME = 1e-9  # what rounding may change, relatively
 # The largest deltas of a guarantee: as `statement` has them, written down once more.
 _LOCAL_DELTA, _CENTRAL_DELTA = 1e-6, 1e-5
@@ -69,17 +66,7 @@ class _Books:
     @cached_property
     def runtime(self) -> Simulation:
         """The run as it would be played; only its own account of itself is read."""
-        data, plan = small_data(_FEW).repeated(self.plan.population), self.plan
-        sizes = [*plan.groups.values()]
-        return Simulation(
-            self.method,
-            plan,
-            data.catalog,
-            data.profiles,
-            data.shards,
-            Key.from_seed(0),
-            groups=np.repeat(np.arange(len(sizes)), sizes),
-        )
+        return simulation_of(self.method, self.plan)
 
     @cached_property
     def totals(self) -> list[Statement]:
@@ -232,7 +219,7 @@ def check_trust(method: Method, plan: Plan) -> Check:
 def _channels(plan: Plan) -> Iterator[Plan]:
     yield plan
     plan = replace(plan, target_view=None)  # which only one of the channels has
-    for channel in ("direct", "secure_sum", "shuffle", "two_servers"):
+    for channel in CHANNELS:
         for least in (1, _MIXED):
             yield replace(plan, channel=channel, min_contributors=least)
 

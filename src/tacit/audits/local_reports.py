@@ -29,11 +29,21 @@ from tacit.data.federated_data import FederatedData
 from tacit.data.impressions import Impressions
 from tacit.data.ragged import Ragged
 from tacit.keys import Key, Keys
-from tacit.method import Method, Server, Unmetered, enrol, participate
+from tacit.method import (
+    LocalPrivUnit,
+    Method,
+    Server,
+    SumMethod,
+    Unmetered,
+    enrol,
+    participate,
+)
 from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.transport.messages import Layout
 
+_FEW = 2_000  # clients whose reports are looked at number by number
+_STEP = 2.0**-10  # of a PrivUnit report, as the proof in docs/privacy.md has it
 _ITEMS = 4  # 16 histories, and reports of few kinds: every event is frequent
 _HISTORIES: dict[str, list[int]] = {
     "no item": [],
@@ -58,10 +68,44 @@ def check_local_reports(
         when = "" if len(kinds) == 1 else f", round {server.round}"
         yield replace(found, name=found.name + when)
         tick()
+    yield from check_steps(method, plan, key=key.at("steps"), servers=kinds)
     # The same clients in two rounds: keys that forget the round repeat their noise.
     keys, same = key.at("twice").each(np.arange(PILOT)), _holding(data, [0], PILOT)
     yield check_fresh(*(_said(method, one, same, keys) for one in servers[-2:]))
     tick()
+
+
+def check_steps(
+    method: Method, plan: Plan, *, key: Key, servers: list[Server] | None = None
+) -> Iterator[Check]:
+    """Every number of a PrivUnit report is a whole number of the proof's steps.
+
+    What is finer tells more than the proof counts on, in bits that no ratio of
+    frequencies shows.
+    """
+    privacy = getattr(method, "privacy", None)
+    if not isinstance(method, SumMethod) or not isinstance(privacy, LocalPrivUnit):
+        return
+    if type(privacy).report is not LocalPrivUnit.report:  # it sends something else
+        return
+    data, wrong, n = small_data(_ITEMS), 0, 0
+    for server in servers or _servers(method, plan, data, key.at("rounds"))[:1]:
+        phase = method.phase(method.broadcast(server), server.plan)
+        keys = key.at("clients", server.round).each(np.arange(_FEW))
+        said = _said(method, server, _holding(data, [0], _FEW), keys)
+        unit = privacy.randomizer(phase, said.shape[1])
+        step = _STEP * unit.radius / unit.cap.gain
+        whole = np.rint(said / step) * step
+        wrong += int((whole.astype(np.float32) != said.astype(np.float32)).sum())
+        n += said.size
+    yield Check.at_most(
+        "numbers of PrivUnit reports between two whole steps",
+        float(wrong),
+        claimed=0.0,
+        slack=0.0,
+        detail=f"{n:,} numbers in single precision, bit for bit, against multiples of "
+        f"2⁻¹⁰ of the noise's deviation",
+    )
 
 
 def _check_pairs(say: Say, claims: Claims, key: Key) -> Check:

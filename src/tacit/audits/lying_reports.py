@@ -57,8 +57,10 @@ def check_liars(method: Method, plan: Plan, *, key: Key) -> Iterator[Check]:
         yield _check_order(paths[EXACT][0].reordered())
 
 
-def contexts(method: Method, plan: Plan, key: Key) -> list[RoundContext]:
-    """The context of each kind of round, with a small catalog."""
+def contexts(
+    method: Method, plan: Plan, key: Key, *, most: int = _KINDS
+) -> list[RoundContext]:
+    """The context of each kind of round, `most` of them, with a small catalog."""
     plan = replace(plan, channel="secure_sum")
     server = method.start(plan, small_data(_FEW).catalog, key.at("start"))
     kinds: dict[str, RoundContext] = {}
@@ -67,7 +69,7 @@ def contexts(method: Method, plan: Plan, key: Key) -> list[RoundContext]:
         kinds.setdefault(repr((context.layout, context.mechanism)), context)
         delivery = SecureSum().carry([], context)
         server = method.aggregate(server, delivery, context)
-    return [*kinds.values()][:_KINDS]
+    return [*kinds.values()][:most]
 
 
 def _context(method: Method, server: Server, key: Key) -> RoundContext:

@@ -6,13 +6,18 @@ import math
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
+
 from tacit.data.federated_data import FederatedData
 from tacit.data.shards import Shards
 from tacit.data.synthetic.world import World
 from tacit.errors import Refused
+from tacit.keys import Key
 from tacit.method import Method
 from tacit.plans import Plan
+from tacit.runtime.simulate import Simulation
 
+_FEW = 20  # items, where any number does
 _USERS = 12  # different ones; an audit with more clients repeats them
 # Catalog sizes that are tried, each about three times the last: an update of Gram has
 # n(n+1)/2 numbers, one of federated popularity only n.
@@ -31,6 +36,23 @@ def small_data(n_items: int) -> FederatedData:
     )
     data = world.dataset("audit")
     return FederatedData(data.catalog, data.profiles, Shards.of(data.interactions))
+
+
+def simulation_of(
+    method: Method, plan: Plan, *, n_items: int = _FEW, one_operator: str = ""
+) -> Simulation:
+    """The run of a plan with invented users; refuses what any run would."""
+    data, sizes = small_data(n_items).repeated(plan.population), [*plan.groups.values()]
+    return Simulation(
+        method.for_catalog(data.catalog),
+        plan,
+        data.catalog,
+        data.profiles,
+        data.shards,
+        Key.from_seed(0),
+        groups=np.repeat(np.arange(len(sizes)), sizes),
+        one_operator=one_operator,
+    )
 
 
 def in_one_group(plan: Plan, users: int) -> Plan:

@@ -20,6 +20,14 @@ def audit(
             show_default=False,
         ),
     ],
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Also every other channel, groups, one machine, phases, samplers and "
+            "ways of being served that there are: minutes.",
+        ),
+    ] = False,
     leaks: Annotated[
         bool,
         typer.Option(
@@ -40,15 +48,17 @@ def audit(
 
     Canaries are planted before `privatize` and looked for in what the server sees, and
     reports of clients are compared for extreme inputs. In a run directory the answer is
-    also written to audit.json. The exit code is 1 if a check fails. A passed audit is
-    no proof.
+    also written to audit.json. The last lines say what was looked at, and what was not.
+    The exit code is 1 if a check fails. A passed audit is no proof.
 
     Example: tacit audit gram --leaks
     """
     from tacit.experiment.auditing import audit_named
 
     with console.Bar("audit") as bar:
-        document = audit_named(name, seed=seed, progress=bar.advance)
+        document = audit_named(
+            name, seed=seed, looks_at_all=everything, progress=bar.advance
+        )
     if leaks:
         # Attacks run on invented users, so they are not part of a run's audit.json.
         document["leaks"] = _attacks(document["method"], seed, page)

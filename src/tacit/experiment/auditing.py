@@ -1,62 +1,29 @@
-"""What is audited when a method or a run is named, and the document that it yields."""
+"""An audit of a method or a run by its name, and the document that it yields."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacit import check
-from tacit.audits.audit_method import TICKS, audit, groups_of, playable
-from tacit.audits.canary_run import CANARIES, ROUNDS
 from tacit.audits.checks import Audit
-from tacit.documents import write_document
+from tacit.audits.written_ledger import check_written
+from tacit.documents import read_document, write_document
 from tacit.errors import BadValue
-from tacit.experiment.assemble import assemble
-from tacit.experiment.registry import method_class, method_names
+from tacit.experiment.assemble import Assembled, assemble
+from tacit.experiment.audit_subjects import Subject, forms, of_run
+from tacit.experiment.registry import method_names
 from tacit.experiment.saved_run import SavedRun
 from tacit.keys import Key
-from tacit.method import CentralGaussian, Method, SumMethod
-from tacit.plans import Plan
-from tacit.release import EVERYONE
+from tacit.runtime.ledger import terms_of
 from tacit.runtime.run import RunDirectory
 
-TARGET, DELTA = 4.0, 1e-6  # the guarantee that a method's noise is calibrated to
 FILE = "audit.json"  # in a run directory
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A method with its noise, and the plan that its claims belong to."""
-
-    name: str
-    method: Method
-    plan: Plan
-    left_out: tuple[str, ...] = ()  # what else the run releases
-
-    @property
-    def groups(self) -> list[str]:
-        """The public groups whose claims differ."""
-        return groups_of(self.method, self.plan)
-
-    def audits(self, key: Key, steps: _Steps) -> Iterator[Audit]:
-        """The audits of this subject, one per group."""
-        for group in self.groups:
-            name = self.name if group == EVERYONE else f"{self.name}, {group}"
-            found = audit(
-                self.method,
-                self.plan,
-                key=key.at(group),
-                group=group,
-                subject=name,
-                tick=steps.tick,
-            )
-            yield replace(found, not_audited=(*found.not_audited, *self.left_out))
-            steps.finish()
 
 
 @dataclass
@@ -73,9 +40,9 @@ class _Steps:
         self.done += 1
         self._show()
 
-    def finish(self) -> None:
-        """Count all steps of an audit that is over, however many it took."""
-        self.finished += TICKS
+    def finish(self, steps: int) -> None:
+        """Count all steps of a subject that is over, however many it took."""
+        self.finished += steps
         self.done = self.finished
         self._show()
 
@@ -85,49 +52,73 @@ class _Steps:
 
 
 def audit_named(
-    name: str, *, seed: int = 0, progress: Progress | None = None
+    name: str,
+    *,
+    seed: int = 0,
+    looks_at_all: bool = False,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Audit a run directory or every form of an installed method.
 
-    A run's document is also written into its directory.
+    With `looks_at_all`, every channel, group and mode that they admit as well. A run's
+    document is also written into its directory.
     """
     started = time.perf_counter()
-    steps = _Steps(progress)
-    key, subjects = Key.from_seed(seed).at("audit"), subjects_of(name)
-    steps.total = sum(TICKS * len(subject.groups) for subject in subjects)
-    found = [
-        one
-        for subject in subjects
-        for one in subject.audits(key.at(subject.name), steps)
-    ]
-    document = _document(Path(name).name, seed, found, time.perf_counter() - started)
-    document["method"] = name if _is_method(name) else subjects[0].name
-    if not _is_method(name):
+    key = Key.from_seed(seed).at("audit")
+    run = None if _is_method(name) else _run_at(name)
+    subjects = _subjects(name, run)
+    if looks_at_all:
+        subjects = [one for subject in subjects for one in subject.whole]
+    steps = _Steps(progress, total=sum(subject.ticks for subject in subjects))
+    found, seen = list[Audit](), list[Subject]()
+    for subject in subjects:
+        own = [*subject.audits(key.at(subject.name), steps.tick)]
+        seen += [subject] * any(one.checks for one in own)
+        found += own
+        steps.finish(subject.ticks)
+    if run is not None and any(one.checks for one in found):  # something is promised
+        found += _of_ledger(RunDirectory(Path(name)), run)
+    seconds = time.perf_counter() - started
+    document = _document(Path(name).name, seed, found, seconds)
+    document |= _scope(seen, subjects)
+    document["method"] = name if run is None else subjects[0].name
+    if run is not None:
         write_document(Path(name) / FILE, document)
     return document
 
 
 def subjects_of(name: str) -> list[Subject]:
     """The run in this directory, or every form of the method of this name."""
-    if _is_method(name):
-        return _forms(name)
+    found = _subjects(name, None if _is_method(name) else _run_at(name))
+    return [one for one in found if one.checks is None]
+
+
+def _subjects(name: str, run: Assembled | None) -> list[Subject]:
+    return forms(name) if run is None else of_run(run, name)
+
+
+def _run_at(name: str) -> Assembled:
+    """The run in this directory, ready to be played again."""
     if not Path(name).is_dir():
         raise BadValue(
             f"{check.unknown(name, method_names())}; no directory of this name is here "
             "either: name a method or a run"
         )
-    experiment = SavedRun.at(Path(name)).experiment
-    assembled = assemble(experiment)
-    name, plan = experiment.method_name, assembled.plan
-    if assembled.measured is None:
-        return [Subject(name, assembled.method, plan)]
-    # Two numbers per run are too few to see the distribution of their noise.
-    *_, metric = assembled.method.releases(plan)
-    return [
-        Subject(
-            name, assembled.learner, plan.over(experiment.run.rounds), (metric.what,)
-        )
+    return assemble(SavedRun.at(Path(name)).experiment)
+
+
+def _of_ledger(directory: RunDirectory, run: Assembled) -> list[Audit]:
+    """What the ledger of a run says; nothing before its first round."""
+    if not directory.ledger.exists():
+        return []
+    document, plan = read_document(directory.ledger), run.plan
+    releases = run.simulation.releases
+    terms = [
+        terms_of(run.method, plan, group=group, releases=releases)
+        for group in plan.groups
     ]
+    checks = check_written(terms, document, delta=plan.delta)
+    return [Audit(directory.ledger.name, (*checks,))]
 
 
 def _is_method(name: str) -> bool:
@@ -136,40 +127,11 @@ def _is_method(name: str) -> bool:
     return name in method_names() and not is_run
 
 
-def _forms(name: str) -> list[Subject]:
-    """A method under each mechanism that it offers, calibrated; and a moving clip.
-
-    The papers' own mechanisms have a mode and a plan of their own: audit a run of them.
-    """
-    cls, plan = method_class(name), _plan()
-    own = "published"
-    kinds = {n: k() for n, k in cls.mechanisms.items() if not n.startswith(own)}
-    if len(kinds) == 1:
-        return [_form(name, cls(), plan)]
-    is_clipped = issubclass(cls, SumMethod) and any(
-        phase.is_clipped for phase in cls().phases(plan)
-    )
-    if is_clipped and "central" in kinds:
-        kinds |= {"central, moving clip": CentralGaussian(clip_quantile=0.5)}
-    return [
-        _form(f"{name}, {label}", cls(privacy=kind), plan)  # type: ignore[call-arg]
-        for label, kind in kinds.items()
-    ]
-
-
-def _form(name: str, method: Method, plan: Plan) -> Subject:
-    method = method.calibrated(plan)
-    return Subject(name, method, playable(method, plan))
-
-
-def _plan() -> Plan:
-    return Plan(
-        CANARIES, ROUNDS, channel="secure_sum", delta=DELTA, target_epsilon=TARGET
-    )
-
-
 def _document(
-    name: str, seed: int, found: Sequence[Audit], seconds: float
+    name: str,
+    seed: int,
+    found: Sequence[Audit],
+    seconds: float,
 ) -> dict[str, Any]:
     return {
         "audited": name,
@@ -192,4 +154,20 @@ def _document(
             for what in one.not_audited
         ],
         "seconds": seconds,
+    }
+
+
+def _scope(seen: Sequence[Subject], subjects: Sequence[Subject]) -> dict[str, Any]:
+    """What was looked at, and what the same subjects admit beside."""
+    return {
+        "looked_at": [
+            {"subject": one.name, **aspect.to_json()}
+            for one in seen
+            for aspect in one.shows
+        ],
+        "not_looked_at": [
+            {"subject": one.name, **aspect.to_json()}
+            for one in subjects
+            for aspect in one.lacks
+        ],
     }

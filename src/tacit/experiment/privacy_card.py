@@ -178,7 +178,8 @@ def _audit(path: Path) -> Json | None:
     """The checks of an audit, if there was one."""
     if not path.exists():
         return None
-    checks = read_document(path).get("checks")
+    document = read_document(path)
+    checks = document.get("checks")
     if not isinstance(checks, list) or not all(_is_check(one) for one in checks):
         raise BadRun(
             f"{path} is damaged: 'checks' must be a list of tables with name, claimed, "
@@ -186,7 +187,25 @@ def _audit(path: Path) -> Json | None:
         )
     kept = [{"subject": one.get("subject"), **_kept(one)} for one in checks]
     # An audit that made no check has shown nothing, so it is not ok.
-    return {"ok": bool(kept) and all(one["ok"] for one in kept), "checks": kept}
+    ok = bool(kept) and all(one["ok"] for one in kept)
+    return {"ok": ok, "checks": kept, "scope": _scope(path, document)}
+
+
+def _scope(path: Path, document: Json) -> Json:
+    """What the audit looked at, and what not; nothing of an earlier version's."""
+    found = {name: document.get(name, []) for name in ("looked_at", "not_looked_at")}
+    for name, lines in found.items():
+        if not isinstance(lines, list) or not all(map(_is_aspect, lines)):
+            raise BadRun(
+                f"{path} is damaged: {name} must be a list of tables with subject, "
+                "kind and name; make it again with: tacit audit RUN"
+            )
+    return found
+
+
+def _is_aspect(one: object) -> bool:
+    words = {"subject", "kind", "name"}
+    return isinstance(one, dict) and all(isinstance(one.get(n), str) for n in words)
 
 
 def _kept(one: Json) -> Json:

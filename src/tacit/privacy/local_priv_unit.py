@@ -95,7 +95,7 @@ class LocalPrivUnit(LocalReport):
         dense = {name: leaf.dense().values for name, leaf in tree.leaves.items()}
         flat = {n: v.reshape(len(v), -1) for n, v in dense.items()}
         whole = np.concatenate([*flat.values()], axis=1)
-        said = self._mechanism(phase, whole.shape[1]).privatize(whole, keys)
+        said = self.randomizer(phase, whole.shape[1]).privatize(whole, keys)
         ends = np.cumsum([v.shape[1] for v in flat.values()])[:-1]
         parts = np.split(np.asarray(said, _DTYPE), ends, axis=1)
         return Tree.dense(**dict(zip(flat, parts, strict=True)))
@@ -113,7 +113,7 @@ class LocalPrivUnit(LocalReport):
             square += np.einsum("md,md->m", values, values)
         size = sum(_size(slot) for slot in slots.values())
         # Not "longer": of a number that is none, every comparison is false.
-        return square <= self._mechanism(phase, size).most_norm ** 2
+        return square <= self.randomizer(phase, size).most_norm ** 2
 
     def aggregator(self, wanted: Aggregator) -> Aggregator:
         """A sum, over whichever channel it is delivered."""
@@ -142,9 +142,8 @@ class LocalPrivUnit(LocalReport):
         one = PrivUnit(given(self.epsilon, "epsilon"), size).variance(1.0)
         return users * phase.bounded_by(self.clip) ** 2 * one
 
-    # details
-
-    def _mechanism(self, phase: Phase, size: int) -> PrivUnit:
+    def randomizer(self, phase: Phase, size: int) -> PrivUnit:
+        """The mechanism that makes a report of `size` numbers in this phase."""
         bound = phase.bounded_by(self.clip)
         return PrivUnit(given(self.epsilon, "epsilon"), size, bound)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
@@ -10,6 +10,7 @@ from tacit.reporting.leaks import table as leak_table
 from tacit.reporting.tables import Table
 
 NOTHING = "nothing is promised, so there is nothing to audit"
+_MECHANISM = "mechanism"  # the kind of what no audit of a method looks at
 _TINY = 5e-5  # below it, four decimal places would show zero
 
 
@@ -30,12 +31,40 @@ def check_tables(document: Mapping[str, Any]) -> list[Table]:
 
 
 def notes(document: Mapping[str, Any]) -> list[str]:
-    """What was only estimated, and what was not audited, one line each."""
+    """What was only estimated, what was looked at, and what was not, one line each."""
     estimated = [_watched(line) for line in document["monitoring"]]
-    return estimated + [
+    not_audited = [
         f"not audited: {line['subject']}: {line['what']}"
         for line in document["not_audited"]
     ]
+    return [*estimated, *not_audited, *scope(document)]
+
+
+def scope(document: Mapping[str, Any]) -> list[str]:
+    """What was looked at and what was not, a line for each subject, and what to do.
+
+    An audit of an earlier version says neither.
+    """
+    lacking = document.get("not_looked_at", ())
+    lines = _aspects("looked at", document.get("looked_at", ()))
+    lines += _aspects("not looked at", lacking)
+    if {line["kind"] for line in lacking} - {_MECHANISM}:
+        lines.append("add --all to look at these as well")
+    if _MECHANISM in {line["kind"] for line in lacking}:
+        lines.append("a paper's own mechanism has its own plan: audit a run of it")
+    return lines
+
+
+def _aspects(words: str, lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = []
+    for subject in dict.fromkeys(line["subject"] for line in lines):  # in their order
+        kinds: dict[str, list[str]] = {}
+        for line in lines:
+            if line["subject"] == subject:
+                kinds.setdefault(line["kind"], []).append(line["name"])
+        told = "; ".join(f"{kind}: {', '.join(one)}" for kind, one in kinds.items())
+        found.append(f"{words}: {subject}: {told}")
+    return found
 
 
 def leak_tables(document: Mapping[str, Any]) -> list[tuple[str, Table]]:

@@ -12,6 +12,7 @@ from typing import Any
 from tacit.errors import BadValue, TacitError
 from tacit.release import Unit
 from tacit.reporting import elements, plain_words, tables
+from tacit.reporting.audit import scope
 from tacit.reporting.guarantees import sentence
 from tacit.reporting.html import epsilon_lead
 from tacit.reporting.promises import promises
@@ -286,7 +287,10 @@ def _audit(card: Json) -> str:
         else f"All {len(rows)} checks passed. Audits find faults; they prove nothing.",
         good=not failed,
     )
-    return verdict + elements.table(table, heads=1)
+    # Cards of an earlier version do not say what was looked at.
+    lines = scope(audit.get("scope", {}))
+    listed = elements.listing((*lines,)) if lines else ""
+    return verdict + elements.table(table, heads=1) + listed
 
 
 def _beyond(card: Json) -> str:

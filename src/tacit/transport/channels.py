@@ -315,6 +315,7 @@ def report_size(name: str, layout: Layout) -> int:
 _CHANNELS: Mapping[str, Channel] = {
     c.name: c for c in (Direct(), Shuffle(), SecureSum(), TwoServers())
 }
+CHANNELS = (*_CHANNELS,)  # their names
 
 
 def channel(name: str) -> Channel:

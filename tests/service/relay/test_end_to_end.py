@@ -9,6 +9,8 @@ the simulation but for rounding.
 Also `tacit.service.federation.wires`: the same clients speak over either channel.
 """
 
+import itertools
+import random
 import sqlite3
 import time
 from contextlib import closing
@@ -18,6 +20,7 @@ import httpx
 import numpy as np
 import pytest
 from methods.test_privaterec import described, shown_news
+from quick import slow
 from service.relay.places import GRAM, ITEMS, Place, both, experiment, patiently, shards
 
 from tacit.data.catalog import Profiles
@@ -33,10 +36,11 @@ from tacit.method import Unmetered, enrol, participate
 from tacit.sampling import Draw
 from tacit.service.federation import client as client_module
 from tacit.service.federation.client import FederationClient, Kind
-from tacit.service.federation.exchange import Answered, Fate
+from tacit.service.federation.exchange import Answered, Exchange, Fate
 from tacit.service.federation.history import History, Slate, history_of
 from tacit.service.federation.simulated_clients import SimulatedClients
 from tacit.service.relay.messages import in_order
+from tacit.service.relay.relay_store import FILE_NAME, upload_counts
 from tacit.service.relay.services import run_of
 from tacit.transport.channels import Shuffle, Unlinked
 from tacit.transport.messages import Reports
@@ -338,6 +342,102 @@ def test_a_real_client_joins_reports_ranks_and_has_it_in_its_ledger(tmp_path):
             shown = client.show()
             assert [one.round for one in shown.entries] == [0]
             assert shown.waiting == 0
+
+
+class LosesAnswers:
+    """A client whose reports all arrive, and that hears of it at the last try only."""
+
+    def __init__(self, folder, *, lost):
+        self.folder, self.lost, self.bodies = folder, lost, []
+
+    def look(self, *, tries):
+        """What comes of looking for a round, by a process of its own."""
+        settings = {"tries": tries, "sleep": lambda _: None}
+        with FederationClient(self.folder, **settings) as client:
+            post = client._exchange.post_report
+
+            def send(url, body, **named):
+                self.bodies.append(body)
+                answer = post(url, body, **named)
+                assert answer.fate is Fate.DELIVERED, answer
+                is_lost = len(self.bodies) <= self.lost
+                return Answered(Fate.AGAIN, "nobody answers") if is_lost else answer
+
+            client._exchange.post_report = send
+            return client.once(now=True).kind
+
+
+def counted_with_lost_answers(folder):
+    """How many uploads a relay counts of one client, three of whose answers are lost.
+
+    It tries three times, and once more after a restart.
+    """
+    place = Place(folder)
+    with both(place, place.run()) as urls:
+        patiently(lambda: httpx.get(f"{urls.public}/v1/manifest").status_code == 200)
+        held = History(("item 1", "item 4"))
+        FederationClient.join(folder / "me", urls.public, lambda _: held)
+        client = LosesAnswers(folder / "me", lost=3)
+        assert client.look(tries=3) is Kind.WAITING
+        assert client.look(tries=1) is Kind.SENT
+        assert len(client.bodies) == 4
+        with closing(sqlite3.connect(folder / "relay" / FILE_NAME)) as file:
+            [n] = upload_counts(file).values()
+    return n
+
+
+def test_a_client_whose_answers_are_lost_is_counted_once(tmp_path):
+    """Else one client alone would pass for the minimum that all others rely on."""
+    assert counted_with_lost_answers(tmp_path) == 1
+
+
+@slow
+def test_a_client_that_draws_the_order_anew_is_seen(tmp_path, monkeypatch):
+    """The mutant: the same messages, in another order at each try."""
+    post, orders = Exchange.post_report, itertools.count(1)
+
+    def reordered(self, url, body, **named):
+        # Six messages between a head of 38 bytes and an end of two.
+        size = (len(body) - 38 - 2) // 6
+        sealed = [body[at : at + size] for at in range(38, len(body) - 2, size)]
+        turn = next(orders)
+        mixed = [*sealed[turn:], *sealed[:turn]]
+        return post(self, url, body[:38] + b"".join(mixed) + body[-2:], **named)
+
+    monkeypatch.setattr(Exchange, "post_report", reordered)
+    assert counted_with_lost_answers(tmp_path) == 4
+
+
+def reporting_at_once(folder):
+    """Of six clients that report once, how many do so in the first of two rounds."""
+    place = Place(folder)
+    with both(place, place.run(experiment(**POPULARITY | ONCE))) as urls:
+        patiently(lambda: httpx.get(f"{urls.public}/v1/manifest").status_code == 200)
+        kinds = []
+        for user in range(6):
+            name, held = folder / f"client {user}", History(("item 1", "item 4"))
+            FederationClient.join(name, urls.public, lambda _, held=held: held)
+            with FederationClient(name) as client:
+                kinds.append(client.once(now=True).kind)
+                assert len(client.show().entries) == (kinds[-1] is Kind.SENT)
+    assert {*kinds} <= {Kind.SENT, Kind.NOTHING}
+    return kinds.count(Kind.SENT)
+
+
+def test_clients_that_report_once_take_rounds_of_their_own(tmp_path, monkeypatch):
+    """No false alarm: the draws are those of a seed."""
+    monkeypatch.setattr(client_module, "_chance", random.Random(7))
+    assert 1 <= reporting_at_once(tmp_path) <= 5
+
+
+@slow
+@pytest.mark.parametrize(("own", "n"), [(None, 6), (0, 6), (1, 0)])
+def test_clients_that_take_no_round_of_their_own_are_seen(
+    tmp_path, monkeypatch, own, n
+):
+    """The mutants: all answer the first round, or all the second."""
+    monkeypatch.setattr(client_module, "_own_round", lambda _: own)
+    assert reporting_at_once(tmp_path) == n
 
 
 NEWS = {
