@@ -349,9 +349,8 @@ class Method(ABC):
         return tuple(layout.slots for layout in self.report_layouts(plan, catalog))
 
     def terms(self, plan: Plan) -> dict[str, object]:
-        """What clients agree to beside the layouts."""
-        releases = [agreed_release(release) for release in self.releases(plan)]
-        return {"plan": plan.digest, "method": self, "releases": releases}
+        """What clients agree to beside layouts and releases."""
+        return {"plan": plan.digest, "method": self}
 
     def agreement(self, plan: Plan, catalog: Catalog) -> Agreement:
         """What clients and server must agree on, with its digest."""
@@ -359,8 +358,9 @@ class Method(ABC):
         own = _AGREEMENTS.setdefault(catalog, {})
         name = digest_of(terms)
         if name not in own:
+            releases = [agreed_release(release) for release in self.releases(plan)]
             own[name] = Agreement.of(
-                terms,
+                {**terms, "releases": releases},
                 broadcasts=(
                     *self.broadcast_layouts(plan, catalog),
                     self.model_layout(catalog),

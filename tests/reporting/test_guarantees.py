@@ -69,7 +69,8 @@ def test_every_field_of_a_statement_is_in_full():
 
 @pytest.mark.parametrize("figure", [None, 16.47921137])
 @pytest.mark.parametrize(
-    "cells", [summed(PLAN, GaussianDpEvent(4.2), reason="x"), unprotected("x")]
+    "cells",
+    [summed(PLAN, GaussianDpEvent(4.2), reason="x"), unprotected("bare_reports")],
 )
 def test_a_papers_own_figure_stands_below_what_is_proven(cells, figure):
     """Also where nothing is, and never as an epsilon."""

@@ -62,12 +62,9 @@ def test_who_is_trained():
 
 
 def test_lightfm_is_there_if_it_can_be(monkeypatch):
-    def names(*, is_known: bool, is_installed: bool) -> bool:
-        known = ["lightfm"] if is_known else []
-        monkeypatch.setattr(contenders, "baseline_names", lambda: known)
+    def is_trained(*, is_installed: bool) -> bool:
         monkeypatch.setattr(contenders, "find_spec", lambda _: is_installed or None)
         return "LightFM" in contenders.trained(BENCH, "OL", priors=False)
 
-    assert names(is_known=True, is_installed=True)
-    assert not names(is_known=True, is_installed=False)
-    assert not names(is_known=False, is_installed=True)
+    assert is_trained(is_installed=True)
+    assert not is_trained(is_installed=False)
