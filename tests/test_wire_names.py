@@ -37,6 +37,8 @@ from tacit.runtime.ledger import terms_of
 from tacit.sampling import Everyone, FixedSize, Once, Poisson, PoissonByGroup
 from tacit.service.federation.invitation import Invitation
 from tacit.testing.contract import mixed_world
+from tacit.transport.channels import CHANNELS as CHANNELS_BY_NAME
+from tacit.transport.channels import SecureSum, channel
 from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.wire_names import (
     LATER,
@@ -119,9 +121,9 @@ def method_of(name: str) -> Method:
 def cases() -> Iterator[str]:
     for name in SETTINGS:
         yield f"{name}/direct"
-        for channel, mechanisms in CHANNELS.items():
+        for way, mechanisms in CHANNELS.items():
             if name.split("/")[1] in mechanisms:
-                yield f"{name}/{channel}"
+                yield f"{name}/{way}"
 
 
 def digest(case: str) -> str:
@@ -132,7 +134,7 @@ def digest(case: str) -> str:
 
 def invitations() -> dict[str, Invitation]:
     made = {}
-    for channel, method in (
+    for way, method in (
         ("two_servers", Gram(head=4, privacy=CentralGaussian(2.0))),
         ("shuffle", FederatedPopularity(privacy=LocalPrivUnit(1.0))),
     ):
@@ -141,10 +143,10 @@ def invitations() -> dict[str, Invitation]:
             "a trial": {"one_machine": True},
             "an edition": {"edition": "May", "title": "Films", "contact": "a@b.c"},
         }.items():
-            plan = replace(PLAN, channel=channel)
+            plan = replace(PLAN, channel=way)
             keys = bytes([1]) * 32, bytes([2]) * 32
             name = wire_name(type(method))[0]
-            made[f"{channel}, {label}"] = Invitation(
+            made[f"{way}, {label}"] = Invitation(
                 str(name), method, plan, CATALOG, *keys, **changes
             )
     return made
@@ -189,6 +191,8 @@ def test_every_class_that_can_stand_in_terms_has_a_name():
         for phase in getattr(method_of(name), "phases", lambda _: [])(PLAN):
             assert wire_name(type(phase))
     kinds = {Phase, Plan, Slot, PublicSlot, Layout, AdaptiveClip, ClippedSumWithBits}
+    for name in CHANNELS_BY_NAME:
+        assert wire_name(type(channel(name)))
     kinds |= {Everyone, FixedSize, Once, Poisson, PoissonByGroup}
     for name in method_names():
         cls = method_class(name)
@@ -201,7 +205,6 @@ def test_every_class_that_can_stand_in_terms_has_a_name():
         hints = get_type_hints(kind, include_extras=True)
         for one in fields(kind):
             kinds |= {t for t in _types(hints[one.name]) if is_dataclass(t)}
-    kinds -= {Release}
 
 
 def _types(hint: Any) -> Iterator[type]:
@@ -215,6 +218,20 @@ def _types(hint: Any) -> Iterator[type]:
 def test_a_name_belongs_to_one_class():
     with pytest.raises(BadValue, match=r"'gram' is the name of tacit\.methods\.gram"):
         register("gram")(_pretend("Other", "tacit.elsewhere"))
+
+
+def test_a_class_has_one_name_and_may_be_made_again(monkeypatch):
+    """As where a cell of a notebook is run once more."""
+    monkeypatch.setattr("tacit.wire_names._classes", {**_classes})
+    monkeypatch.setattr("tacit.wire_names._names", {**_names})
+    first = register("shop.fancy")(_pretend("Fancy", "shop"))
+    with pytest.raises(BadValue, match=r"has the name 'shop\.fancy' already"):
+        register("shop.other")(first)
+    again = register("shop.fancy", revision=2)(_pretend("Fancy", "shop"))
+    assert (wire_name(again), wire_name(first)) == (
+        ["shop.fancy", 2],
+        ["shop.fancy", 1],
+    )
 
 
 def test_another_package_carries_its_name():
@@ -255,7 +272,7 @@ def test_a_class_may_move_and_be_renamed(cls):
     assert moved.digest.hex() == before
 
 
-@pytest.mark.parametrize("cls", [Gram, CentralGaussian, Phase, Plan, Slot])
+@pytest.mark.parametrize("cls", [Gram, CentralGaussian, Phase, Plan, Slot, SecureSum])
 def test_another_revision_is_another_run(cls, monkeypatch):
     before = digest("gram/central/secure_sum")
     name, revision = _names[cls]

@@ -11,6 +11,7 @@ under such a code is ASSUMED at best.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from tacit import check
 from tacit.errors import BadValue
 
 Value = int | str
+_NOBODY = ", which nobody checks"
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Code:
 
     def __str__(self) -> str:
         kind = _kind(self.name)
-        checked = ", which nobody checks" if kind.is_unchecked else ""
+        checked = _NOBODY if kind.is_unchecked else ""
         return kind.sentence.format(*self.values) + checked
 
     @property
@@ -55,12 +57,19 @@ class Code:
 
     @classmethod
     def from_json(cls, document: Sequence[Value]) -> Code:
-        """The code of what `to_json` gave; BadValue for anything else."""
+        """The code of what `to_json` gave; BadValue for anything else.
+
+        A code that is not known here becomes `unknown_code`, which nobody checks.
+        """
         if not isinstance(document, list) or not document:
             raise BadValue(f"{document!r} is no code: a list of its name and values")
         name, *values = document
         if not all(isinstance(one, str) or type(one) is int for one in document):
             raise BadValue(f"{document!r} is no code: values are whole numbers or text")
+        kind = _KINDS.get(str(name))
+        if kind is None or kind.places != len(values):
+            # Still a ledger that is read, and a condition that nobody here can check.
+            return cls("unknown_code", (" ".join(map(str, document)),))
         return cls(str(name), tuple(values))
 
 
@@ -84,17 +93,40 @@ def sentences(codes: Iterable[Code]) -> str:
 
 
 def earlier_assumptions(text: str) -> tuple[Code, ...]:
-    """The codes of what an earlier version had as one text of sentences.
+    """The codes of what an earlier version, which had none, put into sentences.
+
+    A sentence that no version wrote is one that nobody checks.
 
     >>> [code.name for code in earlier_assumptions("trusted aggregator; the moon")]
     ['trusted_aggregator', 'earlier_version']
     """
     if text == "nothing":
         return ()
-    known = {kind.sentence: name for name, kind in _KINDS.items() if not kind.places}
-    return tuple(
-        Code(known[part]) if part in known else Code("earlier_version", (part,))
-        for part in text.split("; ")
+    # Some sentences had a semicolon of their own: the longest match comes first.
+    found, rest = [], text
+    while rest:
+        pattern, name = next(
+            (one, name)
+            for one, name in (*_EARLIER.items(), (r".+?", "earlier_version"))
+            if re.match(rf"{one}(?:; |$)", rest)
+        )
+        match = re.match(rf"({pattern})(?:; |$)", rest)
+        assert match is not None
+        sentence, *values = match.groups()
+        numbers = tuple(map(int, values))
+        found.append(Code(name, numbers or ((sentence,) * _kind(name).places)))
+        rest = rest[match.end() :]
+    return tuple(found)
+
+
+def rests_on_unchecked(text: str) -> bool:
+    """Whether sentences, of any version, name something that nobody checks."""
+    if text == "nothing":
+        return False
+    return any(part.endswith(_NOBODY) for part in text.split("; ")) or any(
+        re.search(pattern, text)
+        for pattern, name in _EARLIER.items()
+        if _KINDS[name].is_unchecked
     )
 
 
@@ -138,7 +170,6 @@ _TRUSTED = {
     "cipher_randomness": "AES-256 and the operating system's randomness",
     "public_inputs": "items, population and settings are public",
     "public_slates": "what each user was shown is public",
-    "earlier_version": "{}",  # in its words, which were agreed then
 }
 _UNCHECKED = {
     "uploads_not_invented": "none of the uploads that the relay counts are invented",
@@ -146,6 +177,8 @@ _UNCHECKED = {
     "invented",
     "float_noise": "noise in floating point whose low bits tell nothing (Mironov 2012)",
     "owners_word": "{}",  # of the owner of a ledger, on a certain day
+    "earlier_version": "{}",  # in words that this version does not know
+    "unknown_code": "{}",  # of a package that is not here, or of a later version
 }
 _REASONS_OF_NONE = {
     "bare_reports": "reports are sent as they are",
@@ -162,6 +195,29 @@ _REASONS_OF_NONE = {
     "signs_remain": "signs of a report give the history back",
     "earlier_reason": "an earlier version, which had no codes, said why",
     "exact_sums": "exact sums: a model remembers who trained it",
+}
+# Frozen: patterns of the sentences that versions without codes wrote.
+_EARLIER = {
+    "operators of nodes follow the protocol and hold their users' histories; the "
+    "server brings no other code to nodes; every user is on one node": "nodes_follow",
+    "trusted aggregator": "trusted_aggregator",
+    "one of the two aggregators follows the protocol": "one_honest_aggregator",
+    "both aggregators add their noise": "both_aggregators_add_noise",
+    "the server adds the noise and shows nobody the reports": "server_adds_noise",
+    "a relay that does not side with the server": "relay_apart",
+    "the relay hands out one ticket per user, and asks for it": "ticket_per_user",
+    r"at least (\d+) honest clients in every round, which are (\d+) less (\d+) that "
+    "may be an attacker's": "honest_clients_beside_sybils",
+    r"at least (\d+) honest clients in every round": "honest_clients",
+    "AES-256-CTR, HPKE and the operating system's randomness": "sealed_halves",
+    "AES-256 and the operating system's randomness": "cipher_randomness",
+    "items, population and settings are public": "public_inputs",
+    "what each user was shown is public": "public_slates",
+    "none of the uploads that the relay counts are invented": "uploads_not_invented",
+    r"no more than (\d+) of the uploads that the relay counts are "
+    "invented": "few_uploads_invented",
+    r"noise in floating point, whose low bits are not covered \(Mironov "
+    r"2012\)": "float_noise",
 }
 _KINDS = {
     name: _Kind(sentence, name in _UNCHECKED)

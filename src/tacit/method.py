@@ -74,7 +74,7 @@ from tacit.privacy import (
 )
 from tacit.privacy.privacy import Legal
 from tacit.release import Release
-from tacit.transport.channels import Delivery, RoundContext, Sum
+from tacit.transport.channels import Delivery, RoundContext, Sum, channel
 from tacit.transport.messages import (
     NO_PHASE,
     Broadcast,
@@ -359,8 +359,9 @@ class Method(ABC):
         name = digest_of(terms)
         if name not in own:
             releases = [agreed_release(release) for release in self.releases(plan)]
+            carrier = channel(plan.channel)
             own[name] = Agreement.of(
-                {**terms, "releases": releases},
+                {**terms, "releases": releases, "channel": type(carrier)},
                 broadcasts=(
                     *self.broadcast_layouts(plan, catalog),
                     self.model_layout(catalog),

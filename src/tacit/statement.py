@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tacit import check
-from tacit.codes import Code, sentences
+from tacit.codes import rests_on_unchecked, sentences
 from tacit.errors import BadValue, Refused
 from tacit.plans import Plan
 from tacit.release import (
@@ -58,11 +58,15 @@ class Statement:
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Statement:
         """A line from the plain data that `dataclasses.asdict` made of it."""
+        standing = Standing(line["standing"])
+        # An earlier version called it proven, whatever nobody checks.
+        if standing is Standing.PROVEN and rests_on_unchecked(line["assumes"]):
+            standing = Standing.ASSUMED
         kinds = {
             "unit": Unit(line["unit"]),
             "view": View(line["view"]),
             "adjacency": Adjacency(line["adjacency"]),
-            "standing": Standing(line["standing"]),
+            "standing": standing,
         }
         return cls(**{**line, **kinds})
 
@@ -87,19 +91,6 @@ class Account:
     totals: tuple[Statement, ...]
     earlier: tuple[Statement, ...] = ()
     both: tuple[Statement, ...] = ()
-
-    def assuming(self, *more: Code) -> Account:
-        """The same lines, each that has an epsilon under these assumptions too."""
-
-        def with_more(lines: tuple[Statement, ...]) -> tuple[Statement, ...]:
-            return tuple(_assuming(line, more) for line in lines)
-
-        return Account(
-            with_more(self.releases),
-            with_more(self.totals),
-            with_more(self.earlier),
-            with_more(self.both),
-        )
 
     def worst(self, *, unit: Unit = Unit.USER, view: View) -> float | None:
         """The largest total of a view over groups; None if one is unprovable."""
@@ -371,14 +362,6 @@ class _Figures:
                 held, name, delta=self.plan.delta, n_users=n_users
             )
         return self.known[known]
-
-
-def _assuming(line: Statement, more: Sequence[Code]) -> Statement:
-    if not line.standing.has_epsilon:
-        return line
-    own = [] if line.assumes == "nothing" else [line.assumes]
-    standing = Standing.ASSUMED if any(c.is_unchecked for c in more) else line.standing
-    return replace(line, assumes=joined([*own, *map(str, more)]), standing=standing)
 
 
 def joined(texts: Iterable[str]) -> str:

@@ -58,7 +58,10 @@ def register(name: str, *, revision: int = 1) -> Callable[[_T], _T]:
                 f"'{name}', the name of {_path(cls)} in agreements, must carry its "
                 f"package: use '{package}.{name}'"
             )
-        if name in _classes:
+        if cls in _names:
+            raise BadValue(f"{_path(cls)} has the name '{_names[cls][0]}' already")
+        # A cell of a notebook that is run again makes the same class once more.
+        if _path(_classes.get(name, cls)) != _path(cls):
             raise BadValue(
                 f"'{name}' is the name of {_path(_classes[name])} in agreements; give "
                 f"{_path(cls)} another one"

@@ -19,7 +19,7 @@ KEYS = {  # nothing else stands outside `simulation_only`
     *(
         "method",
         "simulation",
-        "has_public_items",
+        "could_be_released",
         "epsilons",
         "epsilons_with_earlier",
         "seconds",

@@ -230,6 +230,19 @@ def test_a_catalog_from_events_names_what_one_user_has(tmp_path):
     assert "letter 4711" in list(assemble(shop(tmp_path)).split.catalog.ids)
 
 
+def test_where_no_release_could_follow_it_is_known_beforehand(tmp_path):
+    """Items from events, a filter over users, or a protection that is a paper's own."""
+    assert assemble(experiment()).could_be_released
+    assert not assemble(experiment(data={"min_users": 2})).could_be_released
+    paper = {
+        "data": {"source": "synthetic"},
+        "method": {"name": "fmf_ldp", "mode": "paper"},
+        "privacy": {"mechanism": "published", "epsilon": 1.0, "votes": 3},
+    }
+    assert not assemble(check_experiment(paper)).could_be_released
+    assert not assemble(shop(tmp_path)).could_be_released
+
+
 def test_an_items_table_is_the_catalog_of_the_model(tmp_path):
     items = {"path": "items.csv", "item": "id", "columns": ["kind"]}
     made = assemble(shop(tmp_path, items=items))

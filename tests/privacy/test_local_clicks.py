@@ -30,7 +30,8 @@ def test_the_total_is_epsilon_in_every_view(kind, sampler, times):
     told = account(plan, releases)
     for line in told.totals:
         if line.unit is Unit.USER:
-            assert line.standing.name == "PROVEN"
+            is_exact = kind is LocalClicks  # else its noise is in floats
+            assert line.standing.name == ("PROVEN" if is_exact else "ASSUMED")
             assert 0.999 * 3.0 * times < line.epsilon <= 3.0 * times
             assert "shown is public" in line.assumes
 

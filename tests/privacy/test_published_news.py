@@ -59,7 +59,7 @@ def test_its_noise_is_drawn_while_the_update_is_computed():
 def test_a_noisy_gradient_has_a_guarantee_far_above_the_claim():
     """20 rounds at a claimed 1: rho = 10 for the user, whoever looks."""
     for line in lines(PublishedGradientNoise(epsilon=1.0)):
-        assert line.standing is Standing.PROVEN
+        assert line.standing is Standing.ASSUMED  # noise in floats
         assert line.epsilon == pytest.approx(32.2, abs=0.1)
         assert line.published_epsilon == (1.0 if line.unit is Unit.ITEM else None)
     found = lines(PublishedGradientNoise(epsilon=1.0, gaussian_delta=1e-6))[0]

@@ -96,6 +96,37 @@ def test_one_proof_among_others_does_not_cover_them(report: Report) -> None:
     assert "Every promise below is proven" not in page
 
 
+def test_what_nobody_checks_is_not_called_proven(report: Report) -> None:
+    assumed = tuple(
+        replace(
+            one,
+            standing=Standing.ASSUMED,
+            epsilon=0.5,
+            delta=0.0,
+            assumes="the moon is full, which nobody checks",
+        )
+        for one in report.statements
+    )
+    page = render(replace(report, statements=assumed))
+    assert "What is ASSUMED holds only if something is true that nobody" in page
+    assert "<small>ASSUMED</small>" in page
+    assert "the moon is full, which nobody checks" in page
+    assert "Assumed. Who looks:" in page or "Assumed; the largest" in page
+    for claim in (
+        "Proven",
+        "below is proven",
+        "a proven promise",
+        '<li class="proven">',
+    ):
+        assert claim not in page
+
+
+def test_where_no_release_could_follow_the_page_says_so(report: Report) -> None:
+    page = render(replace(report, could_be_released=False))
+    assert "No release could follow" in page
+    assert "epsilon of a release" not in page
+
+
 def test_the_epsilon_stands_first_with_whom_it_does_not_cover(report: Report) -> None:
     first, *others = report.statements
     proven = replace(first, standing=Standing.PROVEN, epsilon=2.001, delta=1e-6)

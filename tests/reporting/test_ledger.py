@@ -3,6 +3,7 @@ from dataclasses import replace
 
 from ledger.small import bare, gaussian, training
 
+from tacit.codes import Code
 from tacit.ledger.budget import Cap
 from tacit.ledger.records import Entry
 from tacit.release import Unit, View
@@ -79,6 +80,15 @@ def test_a_limit_stands_beside_what_is_spent():
     shown = to_plain(caps_table(made.caps, made.totals))
     assert "user  server" in shown
     assert "0.3" in shown
+
+
+def test_a_figure_that_rests_on_what_nobody_checks_says_so_beside_the_limit():
+    terms = gaussian(20.0)
+    word = Code("owners_word", ("a word",))
+    terms = replace(terms, releases=tuple(r.assuming(word) for r in terms.releases))
+    made = told(terms, caps=(Cap(1.0),))
+    for text in (render(made), to_plain(caps_table(made.caps, made.totals))):
+        assert "ASSUMED: a word, which nobody checks" in " ".join(text.split())
 
 
 def test_an_unprovable_total_has_no_figure_beside_the_limit():

@@ -14,6 +14,7 @@ from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.privacy.guarantees import set_of_items
 from tacit.release import View
+from tacit.runtime.ledger import run_statements
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Everyone, FixedSize, Poisson, PoissonByGroup
 from tacit.testing.contract import mixed_world
@@ -219,6 +220,24 @@ def test_no_process_plays_both_operators_in_a_release():
     assert made.account.worst(view=View.SERVER) is not None
     with pytest.raises(Refused, match="this process would be both"):
         made.step(made.start())
+
+
+def test_no_process_is_a_relay_and_its_collector_in_a_release():
+    """It would know whose report is whose, and no relay hands out a ticket."""
+    mixed = Plan(USERS, rounds=2, channel="shuffle", delta=1e-6, min_contributors=5)
+    made = simulation(method=LOCAL, plan=mixed, is_release=True)
+    with pytest.raises(Refused, match="whose report is whose"):
+        made.step(made.start())
+
+
+def test_what_a_release_assumes_stands_in_account_and_terms_alike():
+    plan = replace(SHARED, channel="secure_sum")
+    made = simulation(method=CENTRAL.calibrated(plan), plan=plan, is_release=True)
+    [terms] = made.terms
+    found = run_statements(terms, range(2), delta=plan.delta)
+    told = [line.assumes for line in made.account.totals]
+    assert [line.assumes for line in found] == told
+    assert any("operating system's randomness" in one for one in told)
 
 
 def test_one_operator_in_both_roles_promises_nothing_in_the_servers_view():

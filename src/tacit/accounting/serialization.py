@@ -47,6 +47,7 @@ def agreed_release(release: Release) -> Json:
     document = release_to_json(release)
     cells = [
         {key: value for key, value in cell.items() if key != "reason"}
+        | {"assumes": sorted(cell["assumes"], key=str)}  # their order says nothing
         for cell in document["cells"]
     ]
     kept = {key: value for key, value in document.items() if key not in _PROSE}
@@ -89,10 +90,13 @@ def _cell_from_json(document: Mapping[str, Any]) -> Cell:
         why = ["earlier_reason"] if own["event"] is None else None
     else:
         codes = tuple(map(Code.from_json, assumes))
+    # Whether it is ASSUMED follows from the codes, as they are understood now.
+    standing = Standing(own["standing"])
+    standing = Standing.PROVEN if standing is Standing.ASSUMED else standing
     return Cell(
         **{
             **own,
-            "standing": Standing(own["standing"]),
+            "standing": standing,
             "adjacency": Adjacency(own["adjacency"]),
             "assumes": codes,
             "why_none": None if why is None else Code.from_json(why),

@@ -28,7 +28,7 @@ class Planned:
     def of(cls, planned: PlannedExperiment) -> Planned:
         """What a planned experiment would reveal and cost."""
         told, assembled = planned.account, planned.assembled
-        purpose = assembled.experiment.is_release, assembled.has_public_items
+        purpose = assembled.experiment.is_release, assembled.could_be_released
         return cls(
             PrivacyStatement(told.totals, *purpose),
             PrivacyStatement(told.releases, *purpose),

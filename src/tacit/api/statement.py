@@ -17,12 +17,13 @@ class PrivacyStatement:
     """Who sees what of a user, under which guarantee; print it to read it.
 
     `lines` are the totals of the account. A figure stands with its standing: only what
-    is `PROVEN` has an epsilon, and where nothing is promised the line says why.
+    is `PROVEN` or `ASSUMED` has an epsilon, and where nothing is promised the line says
+    why.
     """
 
     lines: tuple[Statement, ...]
     is_release: bool = False
-    has_public_items: bool = True
+    could_be_released: bool = True
 
     @property
     def epsilon(self) -> float | None:
@@ -64,7 +65,7 @@ class PrivacyStatement:
     @property
     def _purpose(self) -> str:
         return plain_words.purpose(
-            is_release=self.is_release, has_public_items=self.has_public_items
+            is_release=self.is_release, could_be_released=self.could_be_released
         )
 
 

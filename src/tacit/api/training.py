@@ -13,7 +13,7 @@ from tacit.api.given_data import Columns, MethodChoice, Settings, given_data
 from tacit.api.loading import load
 from tacit.api.statement import PrivacyStatement
 from tacit.experiment import training as engine
-from tacit.experiment.assemble import PUBLIC_ITEMS
+from tacit.experiment.assemble import COULD_BE_RELEASED
 from tacit.experiment.build_report import Finished, contenders, write_report
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.training import Watch
@@ -60,7 +60,7 @@ class Run:
         return PrivacyStatement(
             lines,
             is_release=not self.result["simulation"],
-            has_public_items=self.result.get(PUBLIC_ITEMS, True),
+            could_be_released=self.result.get(COULD_BE_RELEASED, True),
         )
 
     @property

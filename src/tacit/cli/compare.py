@@ -157,7 +157,7 @@ def _print(finished: FinishedComparison, out: Path) -> None:
     assert report.verdict is not None, "every comparison has one"
     # The page and the JSON have every metric; a terminal gets the first one only.
     metric, answer = report.verdict.metric, console.out()
-    told = purpose(is_release=False, has_public_items=found.has_public_items)
+    told = purpose(is_release=False, could_be_released=found.could_be_released)
     answer.print(told, markup=False, style="bold")
     answer.print()
     answer.print("What to use", style="bold")

@@ -35,9 +35,9 @@ def evaluate(
         return
     name = found.method
     out = console.out()
-    public = found.result.get("has_public_items", True)
+    public = found.result.get("could_be_released", True)
     out.print(
-        purpose(is_release=False, has_public_items=public), markup=False, style="bold"
+        purpose(is_release=False, could_be_released=public), markup=False, style="bold"
     )
     documents = {n: e.to_json() for n, e in found.evaluations.items()}
     out.print(to_rich(comparison(contenders(documents, name))))

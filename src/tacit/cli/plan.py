@@ -62,9 +62,9 @@ def _print(planned: PlannedExperiment, *, long: bool) -> None:
     told, cost, assembled = planned.account, planned.cost, planned.assembled
     out = console.out()
     is_release = assembled.experiment.is_release
-    has_public_items = assembled.has_public_items
+    could_be_released = assembled.could_be_released
     out.print(
-        purpose(is_release=is_release, has_public_items=has_public_items),
+        purpose(is_release=is_release, could_be_released=could_be_released),
         markup=False,
         style="bold",
     )

@@ -79,9 +79,9 @@ def _print(document: Mapping[str, Any], path: Path) -> None:
 
     is_release = not document["simulation"]
     out = console.out()
-    has_public_items = document.get("has_public_items", True)
+    could_be_released = document.get("could_be_released", True)
     out.print(
-        purpose(is_release=is_release, has_public_items=has_public_items),
+        purpose(is_release=is_release, could_be_released=could_be_released),
         markup=False,
         style="bold",
     )

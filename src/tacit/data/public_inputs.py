@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,22 +21,20 @@ from tacit.data.splits import Split
 from tacit.errors import BadValue
 
 
-def undeclared(
+def private_inputs(
     dataset: Dataset,
     split: Split,
     *,
-    population: int | None,
     protocol: str | None = None,
     min_users: int = 1,
     has_subset: bool = False,
     has_construction: bool = False,
     has_metadata: bool = False,
 ) -> list[str]:
-    """What would not be public in a release: one sentence each, and what to do.
+    """What data and filters would tell in a release: one sentence each, with a remedy.
 
-    `population` is what was declared, of all groups together. `protocol` is the paper
-    whose filters were used. What a user decides alone is not listed: to leave out
-    events of a low value, or to stay away with too few of them.
+    `protocol` is the paper whose filters were used. What a user decides alone is not
+    listed: to leave out events of a low value, or to stay away with too few of them.
     """
     found = [*_catalog(dataset, split)]
     if protocol is not None:
@@ -64,6 +63,17 @@ def undeclared(
             "data.metadata_vectors reads the labels of all users' profiles, and its "
             "means tell of them; leave it out."
         )
+    return found
+
+
+def undeclared(
+    dataset: Dataset, split: Split, *, population: int | None, **filters: Any
+) -> list[str]:
+    """What would not be public in a release: `private_inputs`, and who counts.
+
+    `population` is what was declared, of all groups together.
+    """
+    found = private_inputs(dataset, split, **filters)
     if population is None:
         found.append(
             "The population is counted in the data, and one user more or less shows "
@@ -80,11 +90,6 @@ def undeclared(
             "trains on all they have."
         )
     return found
-
-
-def has_public_items(dataset: Dataset, split: Split) -> bool:
-    """Whether the items, and what is known of them, were declared or released."""
-    return not any(_catalog(dataset, split))
 
 
 def with_selected_items(dataset: Dataset, items: ArrayLike) -> Dataset:

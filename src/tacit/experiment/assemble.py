@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
@@ -19,7 +20,7 @@ from tacit.data.dataset import Dataset
 from tacit.data.features import Category
 from tacit.data.interactions import Interactions
 from tacit.data.news_split import by_part, by_time
-from tacit.data.public_inputs import has_public_items, undeclared, with_selected_items
+from tacit.data.public_inputs import private_inputs, undeclared, with_selected_items
 from tacit.data.shards import Shards
 from tacit.data.splits import (
     Split,
@@ -54,7 +55,7 @@ from tacit.release import Unit, View
 from tacit.runtime.federation import Federation
 from tacit.runtime.simulate import Simulation, check_plan
 
-PUBLIC_ITEMS = "has_public_items"  # key of documents; earlier ones did not say
+COULD_BE_RELEASED = "could_be_released"  # key of documents; earlier ones did not say
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +73,11 @@ class Assembled:
         return self.simulation.method
 
     @property
-    def has_public_items(self) -> bool:
-        """Whether a release could follow: its items must not come from the events."""
-        return has_public_items(self.dataset, self.split)
+    def could_be_released(self) -> bool:
+        """Whether a release could follow from this data, its filters and the method."""
+        filters = _filters(self.experiment)
+        private = private_inputs(self.dataset, self.split, **filters)
+        return not private and not _is_papers_own(self.method)
 
     @property
     def plan(self) -> Plan:
@@ -300,8 +303,8 @@ def _loaded(
 
 def _refuse_papers_own(method: Method) -> None:
     """Refuse a release under a protection that only reproduces a paper."""
-    protection = getattr(method, "privacy", UNPROTECTED)
-    if protection.is_private and not protection.is_releasable:
+    if _is_papers_own(method):
+        protection = getattr(method, "privacy", UNPROTECTED)
         raise Refused(
             f"{type(protection).__name__} is there to compare and to learn from; a "
             "release needs a protection in whole numbers: use mode = 'sound' or "
@@ -309,19 +312,26 @@ def _refuse_papers_own(method: Method) -> None:
         )
 
 
+def _is_papers_own(method: Method) -> bool:
+    protection = getattr(method, "privacy", UNPROTECTED)
+    return bool(protection.is_private and not protection.is_releasable)
+
+
+def _filters(experiment: Experiment) -> dict[str, Any]:
+    """What the experiment does to its data before anybody is asked."""
+    return {
+        "protocol": experiment.data.protocol,
+        "min_users": experiment.data.min_users,
+        "has_subset": experiment.subset is not None,
+        "has_construction": experiment.construction is not None,
+        "has_metadata": experiment.metadata is not None,
+    }
+
+
 def _refuse_undeclared(experiment: Experiment, dataset: Dataset, split: Split) -> None:
     """Refuse a release that would read public facts from private events."""
-    data = experiment.data
-    found = undeclared(
-        dataset,
-        split,
-        population=data.declared_users,
-        protocol=data.protocol,
-        min_users=data.min_users,
-        has_subset=experiment.subset is not None,
-        has_construction=experiment.construction is not None,
-        has_metadata=experiment.metadata is not None,
-    )
+    population = experiment.data.declared_users
+    found = undeclared(dataset, split, population=population, **_filters(experiment))
     if found:
         problems = "\n".join(f"  - {problem}" for problem in found)
         raise Refused(

@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.errors import Damaged
 from tacit.evaluation.significance import paired_bootstrap
-from tacit.experiment.assemble import PUBLIC_ITEMS
+from tacit.experiment.assemble import COULD_BE_RELEASED
 from tacit.experiment.privacy_card import current_card, write_card
 from tacit.experiment.saved_run import SavedRun, holding_of, load
 from tacit.experiment.settings import Experiment
@@ -101,7 +101,7 @@ def report_of(
         title=f"{name} on {experiment.data.name}",
         command=f"tacit {command} {run.directory.experiment.name}",
         simulation=bool(result["simulation"]),
-        has_public_items=bool(result.get(PUBLIC_ITEMS, True)),
+        could_be_released=bool(result.get(COULD_BE_RELEASED, True)),
         lead=(_users(run),),
         facts=_facts(run),
         statements=statements,

@@ -22,7 +22,7 @@ from tacit import check
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, BadValue
 from tacit.evaluation.significance import Difference, paired_bootstrap
-from tacit.experiment.assemble import PUBLIC_ITEMS, assemble, load_dataset
+from tacit.experiment.assemble import COULD_BE_RELEASED, assemble, load_dataset
 from tacit.experiment.comparison_cost import Cost, cost_of_run, measure
 from tacit.experiment.comparison_grid import Contest, Grid, measured
 from tacit.experiment.evaluate import (
@@ -59,7 +59,8 @@ class Line:
     by_group: Mapping[str, float | None] = field(default_factory=dict)
     cost: Cost = field(default_factory=Cost)
     is_noisy: bool = False  # whether a mechanism was on, proven or not
-    has_public_items: bool = True  # else no release could follow
+    could_be_released: bool = True  # else no release could follow
+    standing: Standing = Standing.PROVEN  # of the provable epsilon, if it has one
 
     @property
     def is_open(self) -> bool:
@@ -101,9 +102,9 @@ class Comparison:
     source: str
 
     @property
-    def has_public_items(self) -> bool:
+    def could_be_released(self) -> bool:
         """Whether a release could follow: all lines have the same items."""
-        return all(line.has_public_items for line in self.lines)
+        return all(line.could_be_released for line in self.lines)
 
     def line(self, label: str) -> Line:
         """The line of this label."""
@@ -274,7 +275,10 @@ def _played(contest: Contest, out: Path, progress: Progress) -> list[Line]:
         by_group=_by_group(every, evaluations, provable),
         cost=Cost.of_runs(costs),
         is_noisy=contest.runs[0][0].privacy.mechanism != "none",
-        has_public_items=all(one.get(PUBLIC_ITEMS, True) for one in every),
+        standing=Standing.lowest(
+            Standing(line["standing"]) for one in every for line in _published(one)
+        ),
+        could_be_released=all(one.get(COULD_BE_RELEASED, True) for one in every),
     )
     if not all(UNTRAINED in _evaluated(document) for document in every):
         return [own]

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from tacit.evaluation.significance import Difference
 from tacit.experiment.comparison import Comparison, Line
 from tacit.experiment.comparison_verdict import verdict_of
+from tacit.release import Standing
 from tacit.reporting.interval_plot import Point
 from tacit.reporting.plain_words import is_a_promise
 from tacit.reporting.report_data import (
@@ -42,7 +43,7 @@ def comparison_of(
         title=f"Comparison on {found.source}",
         command=command,
         simulation=True,
-        has_public_items=found.has_public_items,
+        could_be_released=found.could_be_released,
         lead=(_epsilons(found), _users(found)),
         facts=(
             ("data", found.source),
@@ -97,7 +98,11 @@ def _epsilons(found: Comparison) -> Lead:
         return Lead("epsilon", "none", "Nothing here promises anything to anyone.")
     listed = ", ".join(f"{epsilon:g}" for epsilon in figures)
     rest = sum(line.provable is None for line in found.lines)
-    detail = "Proven for a user's whole history, against everyone who sees the model."
+    worth = Standing.lowest(line.standing for line in found.lines if line.provable)
+    detail = (
+        f"{worth.capitalize()} for a user's whole history, against everyone who sees "
+        "the model."
+    )
     if rest:
         detail += f" {rest} lines promise nothing and are there to compare with."
     return Lead("epsilons compared", listed, detail, is_a_promise(figures[-1]))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit.data.text_vectors import Progress
-from tacit.experiment.assemble import PUBLIC_ITEMS, Assembled, assemble
+from tacit.experiment.assemble import COULD_BE_RELEASED, Assembled, assemble
 from tacit.experiment.privacy_card import serving_of
 from tacit.experiment.settings import (
     Experiment,
@@ -46,7 +46,7 @@ class PlannedExperiment:
         method, name = assembled.method, assembled.experiment.method_name
         return {
             "purpose": assembled.experiment.run.purpose,
-            PUBLIC_ITEMS: assembled.has_public_items,
+            COULD_BE_RELEASED: assembled.could_be_released,
             "releases": told.releases,
             "totals": told.totals,
             "earlier": told.earlier,

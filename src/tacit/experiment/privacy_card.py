@@ -17,7 +17,7 @@ from tacit.documents import (
     write_document,
 )
 from tacit.errors import BadRun, Damaged
-from tacit.experiment.assemble import PUBLIC_ITEMS, Assembled
+from tacit.experiment.assemble import COULD_BE_RELEASED, Assembled
 from tacit.experiment.settings import (
     method_settings,
     plain_settings,
@@ -45,7 +45,7 @@ def draw_card(assembled: Assembled) -> Json:
     return {
         "tacit": __version__,
         "simulation": not experiment.is_release,
-        PUBLIC_ITEMS: assembled.has_public_items,
+        COULD_BE_RELEASED: assembled.could_be_released,
         "title": f"{experiment.method_name} on {experiment.data.name}",
         "plan": plan.digest.hex(),
         "data": {

@@ -18,7 +18,7 @@ from tacit.data.text_vectors import Progress
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Damaged, Refused
 from tacit.evaluation.ranking import Scorer
-from tacit.experiment.assemble import PUBLIC_ITEMS, Assembled, assemble
+from tacit.experiment.assemble import COULD_BE_RELEASED, Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
 from tacit.experiment.evaluate import (
     contenders_of,
@@ -533,7 +533,7 @@ def _result(
     return {
         "method": name,
         "simulation": True,
-        PUBLIC_ITEMS: assembled.has_public_items,
+        COULD_BE_RELEASED: assembled.could_be_released,
         "epsilons": statements(told.totals),
         "epsilons_with_earlier": statements(told.both),
         **_metrics(assembled, state.server),

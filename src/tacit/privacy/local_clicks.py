@@ -42,8 +42,6 @@ from tacit.wire_names import register
 
 Interests = Float32[ndarray, "clients interests"]
 
-_SLATES = Code("public_slates")
-
 
 @register("local_clicks")
 @dataclass(frozen=True)
@@ -51,6 +49,7 @@ class LocalClicks(LocalReport):
     """Randomised response on an interest and on clicks; `epsilon` is of all of them."""
 
     is_releasable: ClassVar[bool] = True
+    assumes: ClassVar[tuple[Code, ...]] = (Code("public_slates"),)
 
     # account
 
@@ -65,7 +64,7 @@ class LocalClicks(LocalReport):
             # Labels of several slates divide it: together they cost no more.
             event = pure_local(self._share(phase.share))
             cells = local(plan, event, reason=f"{phase.proof}; pure local privacy")
-            public = {name: c.assuming(_SLATES) for name, c in cells.items()}
+            public = {name: c.assuming(*self.assumes) for name, c in cells.items()}
             what = f"randomised {phase.what}"
             made.append(release(what, public, None, group=EVERYONE))
         return tuple(made)
@@ -127,6 +126,7 @@ class LocalNoisyClicks(LocalClicks):
     """
 
     is_releasable: ClassVar[bool] = False
+    assumes: ClassVar[tuple[Code, ...]] = (*LocalClicks.assumes, Code("float_noise"))
 
     def interests(self, attention: Attention, keys: Keys, *, share: float) -> Interests:
         """The attention with noise on every weight."""

@@ -19,6 +19,7 @@ from jaxtyping import Bool
 from numpy.typing import ArrayLike
 
 from tacit.aggregation.mean import Aggregator, Mean
+from tacit.codes import Code
 from tacit.errors import Refused
 from tacit.keys import Keys
 from tacit.mechanisms.padding import Padding
@@ -135,6 +136,7 @@ class PublishedGradientNoise(Privacy):
         if self.gaussian_delta:
             reason = "Gaussian noise on gradients clipped in L2"
         cells = local(plan, self._mechanism.event, reason=reason)
+        cells = {name: c.assuming(Code("float_noise")) for name, c in cells.items()}
         cells = _with_claim(cells, self.epsilon)
         what = " and ".join(phase.what for phase in phases)
         return (release(f"noisy {what}", cells, None, group=EVERYONE),)

@@ -23,6 +23,7 @@ from jaxtyping import Float, Float64
 
 from tacit import check
 from tacit.aggregation.mean import Aggregator, Mean
+from tacit.codes import Code
 from tacit.errors import BadValue
 from tacit.keys import Keys
 from tacit.mechanisms.gaussian import gaussian_event
@@ -105,9 +106,9 @@ class PublishedPersonalNoise(Privacy):
     def _constant(self, plan: Plan) -> Cells:
         """Cells of a local Gaussian release; an empty report is zero and noise."""
         event = gaussian_event(self._over_clip(self.most_epsilon))
-        cells = local(plan, event, reason=_CONSTANT)
+        cells, noise = local(plan, event, reason=_CONSTANT), Code("float_noise")
         return {
-            name: replace(cell, adjacency=Adjacency.ZERO_OUT)
+            name: replace(cell.assuming(noise), adjacency=Adjacency.ZERO_OUT)
             for name, cell in cells.items()
         }
 

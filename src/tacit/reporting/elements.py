@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tacit.release import Standing
 from tacit.reporting import tables
 from tacit.reporting.plain_words import is_a_promise
 from tacit.reporting.promises import Promise
@@ -87,7 +88,8 @@ def promises(cards: Iterable[Promise]) -> str:
 
 
 def _card(promise: Promise) -> str:
-    kind = _classed("proven" if is_a_promise(promise.epsilon) else "")
+    is_proven = promise.standing is Standing.PROVEN and is_a_promise(promise.epsilon)
+    kind = _classed("proven" if is_proven else "")
     terms = "".join(f'<p class="quiet">{in_html(t)}</p>\n' for t in promise.terms)
     return (
         f'<li{kind}><p class="figure">{in_html(promise.figure)} '

@@ -13,7 +13,7 @@ from tacit.release import Standing, Unit
 from tacit.reporting import charts, elements, tables
 from tacit.reporting.guarantees import rounded_up, sentence
 from tacit.reporting.plain_words import (
-    ITEMS_FROM_EVENTS,
+    NO_RELEASE,
     is_a_promise,
     is_reassuring,
     unchecked,
@@ -76,9 +76,9 @@ def render(report: Report) -> str:
 
 def _head(report: Report) -> str:
     notes: tuple[str, ...] = (SIMULATED if report.simulation else RELEASED,)
-    if not report.has_public_items:
-        notes += (sentence(ITEMS_FROM_EVENTS),)
-    said, could = report.statements, report.simulation and report.has_public_items
+    if not report.could_be_released:
+        notes += (sentence(NO_RELEASE),)
+    said, could = report.statements, report.simulation and report.could_be_released
     first = (epsilon_lead(said, is_of_a_release=could),) if said else ()
     return elements.head(
         report.title,
@@ -112,7 +112,8 @@ def epsilon_lead(statements: Sequence[Statement], *, is_of_a_release: bool) -> L
         detail = f"{worth}; the largest of several, which stand below."
     if open_to:
         detail += f" No promise against: {'; '.join(map(_lower, open_to))}."
-    return Lead(label, rounded_up(found.epsilon), detail, is_a_promise(found.epsilon))
+    is_proven = found.standing is Standing.PROVEN and is_a_promise(found.epsilon)
+    return Lead(label, rounded_up(found.epsilon), detail, is_proven)
 
 
 def _advice(verdict: Verdict) -> str:
@@ -138,17 +139,16 @@ def _privacy(statements: tuple[Statement, ...]) -> str:
 
 
 def _verdict(statements: tuple[Statement, ...]) -> str:
-    proven = sum(said.standing.has_epsilon for said in statements)
-    if proven == len(statements):
+    promised = sum(said.standing.has_epsilon for said in statements)
+    if promised == len(statements):
+        words = "Every promise below is proven, under what it assumes."
         return elements.notice(
-            "Every promise below is proven, under what it assumes."
-            + unchecked(statements),
-            good=is_reassuring(statements),
+            unchecked(statements) or words, good=is_reassuring(statements)
         )
-    if proven:
+    if promised:
+        words = "Some who might look are covered by a proven promise, others by none."
         return elements.notice(
-            "Some who might look are covered by a proven promise, others by none. A "
-            "promise holds only for whom it names." + unchecked(statements)
+            f"{unchecked(statements) or words} A promise holds only for whom it names."
         )
     return elements.notice("This run gives no privacy guarantee to anyone.")
 

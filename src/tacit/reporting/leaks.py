@@ -49,7 +49,7 @@ def _leads(findings: Sequence[Json]) -> tuple[Lead, ...]:
     figures = ", ".join(f"{epsilon:g}" for epsilon in sorted(proven)) or "none"
     users = max(finding["users"] for finding in findings)
     return (
-        Lead("epsilons tried", figures, "Proven, beside attempts without any promise."),
+        Lead("epsilons tried", figures, "Beside attempts without any promise."),
         Lead("users attacked", f"{users:,}", "Of invented or public data."),
     )
 

@@ -149,7 +149,8 @@ def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
         so_far = without_figure(said.standing)
     return (
         f"{WHO[cap.view]}, for {whole}: epsilon {cap.epsilon:g} ("
-        f"{promise(cap.epsilon, cap.delta, 'about me')}); so far: {so_far}."
+        f"{promise(cap.epsilon, cap.delta, 'about me')}); so far: {so_far}"
+        f"{_condition(said)}."
     )
 
 
@@ -213,7 +214,13 @@ def _events(release: Release) -> str:
 
 
 def _spent(cap: Cap, totals: Sequence[Statement]) -> str:
-    return tables.epsilon(_total(cap, totals))
+    said = _total(cap, totals)
+    return tables.epsilon(said) + _condition(said)
+
+
+def _condition(said: Statement) -> str:
+    """What a figure rests on that nobody checks; nothing where it rests on no such."""
+    return f"; ASSUMED: {said.assumes}" if said.standing is Standing.ASSUMED else ""
 
 
 def _total(cap: Cap, totals: Sequence[Statement]) -> Statement:

@@ -38,13 +38,13 @@ WHO = {
 }
 
 
-ITEMS_FROM_EVENTS = (
-    "the items are read from users' events, so no release could follow as it is: "
-    "declare them in [data.table.items], or have them selected in [data.selection]"
+NO_RELEASE = (
+    "no release could follow from these items, filters and protection as they are "
+    "(tacit release says why)"
 )
 
 
-def purpose(*, is_release: bool, has_public_items: bool = True) -> str:
+def purpose(*, is_release: bool, could_be_released: bool = True) -> str:
     """What a run is for, said before its figures."""
     if is_release:
         return (
@@ -54,7 +54,7 @@ def purpose(*, is_release: bool, has_public_items: bool = True) -> str:
     holds = "what follows holds for a release (tacit release)"
     return (
         "simulation: randomness comes from a seed, and whoever knows it can subtract "
-        f"the noise; {holds if has_public_items else ITEMS_FROM_EVENTS}"
+        f"the noise; {holds if could_be_released else NO_RELEASE}"
     )
 
 
@@ -164,7 +164,8 @@ def promise(epsilon: float, delta: float, about: str) -> str:
 def is_reassuring(lines: Sequence[Statement]) -> bool:
     """Whether every line is proven with an epsilon that is called a promise at all."""
     return bool(lines) and all(
-        line.standing.has_epsilon and is_a_promise(line.epsilon) for line in lines
+        line.standing is Standing.PROVEN and is_a_promise(line.epsilon)
+        for line in lines
     )
 
 
@@ -172,7 +173,10 @@ def unchecked(lines: Sequence[Statement]) -> str:
     """A sentence for lines of which some rest on what nobody checks; else nothing."""
     if all(line.standing is not Standing.ASSUMED for line in lines):
         return ""
-    return " What is ASSUMED holds only if something is true that nobody checks."
+    return (
+        "What is ASSUMED holds only if something is true that nobody checks; it stands "
+        "with the promise."
+    )
 
 
 def is_a_promise(epsilon: float | None) -> bool:

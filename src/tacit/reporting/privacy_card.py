@@ -71,8 +71,8 @@ def render(card: Json) -> str:
 
 def _rendered(card: Json) -> str:
     notes: tuple[str, ...] = _NOTES + (_SIMULATED if card["simulation"] else _RELEASED)
-    if not card.get("has_public_items", True):
-        notes += (sentence(plain_words.ITEMS_FROM_EVENTS),)
+    if not card.get("could_be_released", True):
+        notes += (sentence(plain_words.NO_RELEASE),)
     head = elements.head(
         f"Privacy card: {card['title']}",
         lead=_leads(card),
@@ -102,7 +102,7 @@ def _lines(told: list[Json]) -> list[Statement]:
 
 def _leads(card: Json) -> tuple[Lead, ...]:
     data, begun = card["data"], card["rounds_begun"]
-    could = card["simulation"] and card.get("has_public_items", True)
+    could = card["simulation"] and card.get("could_be_released", True)
     return (
         epsilon_lead(_lines(card["totals"]), is_of_a_release=could),
         Lead(
@@ -130,14 +130,14 @@ def _short(totals: list[Statement]) -> str:
     kept = sum(line.standing.has_epsilon for line in mine)
     if kept == len(mine):
         verdict = elements.notice(
-            "A proven promise holds whoever looks, under what it assumes."
-            + plain_words.unchecked(mine),
+            plain_words.unchecked(mine)
+            or "A proven promise holds whoever looks, under what it assumes.",
             good=plain_words.is_reassuring(mine),
         )
     elif kept:
         verdict = elements.notice(
-            "Some who might look are covered by a proven promise, others by none."
-            + plain_words.unchecked(mine)
+            plain_words.unchecked(mine)
+            or "Some who might look are covered by a proven promise, others by none."
         )
     else:
         verdict = elements.notice("Nothing is promised to anyone.")

@@ -118,7 +118,7 @@ class Report:
     title: str
     command: str  # what was typed to make it
     simulation: bool  # seeds were used: no figure holds for a real release
-    has_public_items: bool = True  # else no release could follow
+    could_be_released: bool = True  # else no release could follow
     lead: tuple[Lead, ...] = ()  # what stands first, beside the epsilon
     facts: tuple[tuple[str, str], ...] = ()
     statements: tuple[Statement, ...] = ()

@@ -217,8 +217,7 @@ class Federation(Simulation):
     @cached_property
     def releases(self) -> tuple[Release, ...]:
         """What will be seen, by whom, under which guarantee."""
-        made = (*self.plan.before, *self.method.releases(self.plan))
-        return tuple(map(seen_by_server, made))
+        return tuple(map(seen_by_server, self._declared))
 
 
 def seen_by_server(release: Release) -> Release:

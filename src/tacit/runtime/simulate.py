@@ -43,6 +43,16 @@ from tacit.transport.shared_sum import SharedSum
 RELEASE_ASSUMES = (Code("cipher_randomness"), Code("public_inputs"))
 
 
+# Channels of two operators: what one process would be, and what to do instead.
+_OF_TWO_OPERATORS = {
+    "two_servers": "it could open every report; run two aggregators with `tacit "
+    "serve`, use channel = 'secure_sum', which says so, or simulate",
+    "shuffle": "it would know whose report is whose; run a relay and a collector with "
+    "`tacit serve`, use channel = 'direct', where each report protects itself, or "
+    "simulate",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Simulation:
     """A method, a plan and users; `start`, then `step` until the plan is done.
@@ -131,12 +141,12 @@ class Simulation:
             )
 
     def refuse_both_operators(self) -> None:
-        """Refuse to play two real aggregators in one process."""
-        if self.is_release and self.plan.has_two_servers:
+        """Refuse to play two real operators in one process."""
+        remedy = _OF_TWO_OPERATORS.get(self.plan.channel)
+        if self.is_release and remedy is not None:
             raise Refused(
-                "a release over 'two_servers' needs two operators, and this process "
-                "would be both: it could open every report; run two aggregators with "
-                "`tacit serve`, use channel = 'secure_sum', which says so, or simulate"
+                f"a release over '{self.plan.channel}' needs two operators, and this "
+                f"process would be both: {remedy}"
             )
 
     def run(self, state: State) -> Iterator[tuple[State, Tally]]:
@@ -158,17 +168,23 @@ class Simulation:
     def account_of(self, *, runs: int) -> Account:
         """What `runs` runs of the plan will reveal together."""
         past = self.spent_before
-        found = account(self.plan, self.releases, runs=runs, earlier=past)
-        return found.assuming(*RELEASE_ASSUMES) if self.is_release else found
+        return account(self.plan, self.releases, runs=runs, earlier=past)
 
     @cached_property
     def releases(self) -> tuple[Release, ...]:
         """What will be seen, by whom, under which guarantee."""
-        found = (*self.plan.before, *self.method.releases(self.plan))
         if not self.one_operator:
-            return found
+            return self._declared
         # Who is both operators sees what both see together.
-        return of_one_operator(found, self.one_operator)
+        return of_one_operator(self._declared, self.one_operator)
+
+    @property
+    def _declared(self) -> tuple[Release, ...]:
+        """The releases of plan and method, under what a release assumes besides."""
+        declared = (*self.plan.before, *self.method.releases(self.plan))
+        if not self.is_release:
+            return declared
+        return tuple(release.assuming(*RELEASE_ASSUMES) for release in declared)
 
     @property
     def spent_before(self) -> tuple[Past, ...]:

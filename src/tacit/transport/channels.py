@@ -31,6 +31,7 @@ from tacit.transport.exact_total import exact_noise, exact_sum
 from tacit.transport.messages import Layout, Reports
 from tacit.transport.shared_sum import SharedSum, play, sealed_size
 from tacit.tree import Array, Arrays, Dense, Tree
+from tacit.wire_names import register
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class Channel(Protocol):
         ...
 
 
+@register("direct")
 @dataclass(frozen=True)
 class Direct:
     """Each client speaks to the server itself: the server sees every report."""
@@ -116,6 +118,7 @@ class Direct:
         return Each(chunks)
 
 
+@register("shuffle")
 @dataclass(frozen=True)
 class Shuffle:
     """A relay strips senders, cuts reports into messages, and mixes them all.
@@ -142,6 +145,7 @@ class Shuffle:
         return Unlinked(messages.select(order), contributors)
 
 
+@register("secure_sum")
 @dataclass(frozen=True)
 class SecureSum:
     """Somebody trusted adds contributions and noise, and shows the noisy sum alone.
@@ -162,6 +166,7 @@ class SecureSum:
         return Sum(summed((chunk.tree for chunk in chunks if len(chunk)), context))
 
 
+@register("two_servers")
 @dataclass(frozen=True)
 class TwoServers:
     """Two aggregators add up halves of reports, and each adds noise of its own.
