@@ -136,7 +136,7 @@ def exact(word, other, variance):
     return -k if word >> 63 else k
 
 
-@pytest.mark.parametrize("variance", [1, 2, 1000**2, 2 * 31896**2, 10**16])
+@pytest.mark.parametrize("variance", [1, 2, 1000**2, 2 * 31896**2, 10**16, 2**80])
 def test_the_fast_draw_is_the_exact_one(variance):
     raw = exact_sum.key_stream(SEED)(16 * 120)
     words = np.frombuffer(raw, "<u8").tolist()
@@ -146,24 +146,34 @@ def test_the_fast_draw_is_the_exact_one(variance):
     assert Noise(SEED).draw(variance, 120).tolist() == wanted
 
 
-def test_what_is_near_a_half_is_decided_exactly():
-    """Points a hair beside a half, where double precision cannot tell the side."""
-    variance, sides = 1000**2, []
+# Distances from a half; for loud noise double precision is wrong up to 1e-5 from it.
+BESIDE = [0, *(2.0**-k for k in (60, 40)), 5e-7, 1.5e-6, 3e-6, 1e-5, 1e-3, 0.1]
+
+
+@pytest.mark.parametrize("log_sigma", [0, 10, 24, 34, 36, 40, 47])
+def test_what_is_near_a_half_is_decided_exactly(log_sigma):
+    """Points a hair beside a half, in the middle and farther out."""
+    sigma, places = 2**log_sigma, []
+    rng = np.random.default_rng(log_sigma)
+    reaches = [0, 7 / sigma, 0.5, 2.5, 5.0, *abs(rng.normal(size=10) * 0.1)]
     with mpmath.workdps(60):
-        for whole in (0, 1, 7, 500, 2500):
-            tail = mpmath.erfc(
-                mpmath.mpf(2 * whole + 1) / 2 / mpmath.sqrt(2 * variance)
-            )
-            centre = int(mpmath.floor(tail / 2 * mpmath.mpf(2) ** 128))
-            for offset in (-(2**40), -1, 1, 2**40):
-                word, other = divmod(centre + offset, 2**64)
-                first = np.array([word, word + 2**63], np.uint64)
-                second = np.array([other, other], np.uint64)
-                found = Noise(SEED)._rounded(first, second, variance)
-                wanted = exact(word, other, variance)
-                assert found.tolist() == [wanted, -wanted]
-                sides.append(wanted - whole)
-    assert {*sides} == {0, 1}
+        for whole in {round(reach * sigma) for reach in reaches}:
+            for away in (*BESIDE, *(-b for b in BESIDE)):
+                x = (mpmath.mpf(2 * whole + 1) / 2 + away) / sigma
+                u = mpmath.erfc(x / mpmath.sqrt(2)) / 2
+                place = int(mpmath.floor(u * mpmath.mpf(2) ** 128))
+                hairs = (-1, 1) if away == 0 else (0,)
+                places += [(whole, place + hair) for hair in hairs]
+    words = [divmod(place, 2**64) for _, place in places]
+    first = np.array([high for high, _ in words], np.uint64)
+    second = np.array([low for _, low in words], np.uint64)
+    wanted = [exact(high, low, sigma**2) for high, low in words]
+    noise = Noise(SEED)
+    assert noise._rounded(first, second, sigma**2).tolist() == wanted
+    negative = noise._rounded(first + np.uint64(2**63), second, sigma**2)
+    assert negative.tolist() == [-k for k in wanted]
+    sides = {k - whole for (whole, _), k in zip(places, wanted, strict=True)}
+    assert sides == {0, 1}
 
 
 def test_the_inverse_is_as_good_as_is_relied_on():
@@ -340,3 +350,9 @@ def test_draws_go_on_where_they_stopped(monkeypatch):
 def test_no_noise_is_refused():
     with pytest.raises(BadValue, match="variance=0 must be >= 1"):
         Noise(SEED).draw(0, 3)
+
+
+def test_noise_beyond_double_precision_is_refused():
+    assert abs(Noise(SEED).draw(2**96 - 1, 3)).max() > 2**40
+    with pytest.raises(BadValue, match=r"variance=\d+ must be < 2\^96.*fewer steps"):
+        Noise(SEED).draw(2**96, 3)

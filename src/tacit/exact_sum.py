@@ -47,6 +47,8 @@ _DRAW_BYTES = 16  # a sign and 127 digits: one block
 _AT_ONCE = 2**18  # draws: 4 MiB of cipher text
 _NEAR = 1e-6  # of a half: there the exact comparison decides, and
 _ROUNDING = 1e-12  # so does it within this share of a draw; ndtri is good to 1e-15
+_OF_U = 2.0**-50  # and within this share of σ: u is a double, good to 2^-53 near ½
+_LOUDEST = 2**48  # the least σ that is refused: a double hardly tells its draws apart
 _DEEP = 2**31  # first words below it are in the tail, where u has few digits left
 _LEAST_DIGITS = 64  # of u behind its leading zeros, before it tells where the draw is
 _GUARD = 64  # binary digits of the exact comparison beyond those of u
@@ -116,6 +118,12 @@ class Noise:
         """
         if variance < 1:
             raise BadValue(f"variance={variance} must be >= 1, in steps")
+        if variance >= _LOUDEST**2:
+            raise BadValue(
+                f"variance={variance} must be < 2^96, in steps: double precision "
+                "cannot tell louder draws apart; use fewer steps per unit, or less "
+                "noise"
+            )
         numbers = np.empty(n, np.int64)
         for start in range(0, n, _AT_ONCE):
             some = numbers[start : start + _AT_ONCE]
@@ -140,14 +148,16 @@ class Noise:
         ) * 2**-64
         x = -sigma * ndtri(u)
         numbers, below = np.rint(x).astype(np.int64), np.floor(x)
-        is_near = np.abs(x - below - 0.5) < _NEAR + _ROUNDING * x
-        is_deep = high < _DEEP
-        for i in np.flatnonzero(is_near | is_deep):
+        # More than the error of x, which comes from ndtri, σ and the rounding of u.
+        error = _NEAR + _ROUNDING * x + _OF_U * sigma
+        is_near = np.abs(x - below - 0.5) < error
+        is_vague = (high < _DEEP) | (error >= 0.5)  # x may be off by a whole number
+        for i in np.flatnonzero(is_near | is_vague):
             so_far = int(high[i]) * 2**64 + int(second[i])
             digits = _Digits(self._seed, self._drawn + int(i), so_far)
             numbers[i] = (
                 digits.rounded(variance)
-                if is_deep[i]
+                if is_vague[i]
                 else below[i] + digits.is_above_half(int(below[i]), variance)
             )
         return np.where(first >> np.uint64(63) == 1, -numbers, numbers)

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.accounting import dp_events as dp
-from tacit.accounting.epsilon import epsilon
-from tacit.accounting.events import ShuffledDpEvent, pure_local
+from tacit.accounting import proven
+from tacit.accounting.decomposition import Part, deviations, distance, take_apart
+from tacit.accounting.epsilon import compose_once, epsilon
+from tacit.accounting.events import FailureDpEvent, ShuffledDpEvent, pure_local
 from tacit.accounting.profiles import gaussian_noise
 from tacit.accounting.proven import (
     ADVANTAGE,
@@ -21,7 +23,9 @@ from tacit.accounting.proven import (
     most_epsilon,
 )
 from tacit.errors import Refused
+from tacit.plans import Plan
 from tacit.release import Adjacency, Cell, Standing
+from tacit.sampling import FixedSize
 
 DELTA = 1e-6
 deltas = st.floats(1e-10, 1e-5)
@@ -130,8 +134,131 @@ def test_beside_many_reports_the_sums_count_alone():
     found = compose_cells(both, delta=DELTA)
     assert found.value > 100
     assert ideal.value <= found.value <= ideal.value * 1.001
-    with pytest.raises(Refused, match="none above 67"):
+    # 66 at delta, more at the delta/2000 that it has there; not the hundreds of both.
+    with pytest.raises(Refused, match=r"epsilon=7\d\.\d\d of noisy.*none above 66"):
         compose_cells([gaussian(66.0), queries(365)], delta=DELTA)
+
+
+@pytest.mark.parametrize("delta", [1.6e-7, 1e-8, 2.1e-9])
+def test_beside_many_reports_a_small_delta_is_no_obstacle(delta):
+    """Of 600,000 users: the share of delta is less than can be computed with."""
+    training = cell(dp.SelfComposedDpEvent(dp.GaussianDpEvent(4.0), 2))
+    both = [training, queries(365)]
+    found = compose_cells(both, delta=delta)
+    # What all have at nine tenths of delta is an upper bound.
+    most = epsilon(dp.ComposedDpEvent([c.event for c in both]), delta=0.9 * delta).value
+    assert 200 < found.value <= most
+
+
+@pytest.mark.parametrize("failure", [1e-12, 1e-8, 9e-7])
+def test_beside_many_reports_a_failure_of_the_sums_counts_once(failure):
+    """A set of items that is selected fails more often than the cipher may cost."""
+    selection = cell(FailureDpEvent(failure))
+    both = [selection, gaussian(8.0), queries(365)]
+    found = compose_cells(both, delta=DELTA)
+    left = (DELTA * (1 - SHARE) - failure) / (1 - failure)
+    assert found.value == pytest.approx(
+        compose_once([(c.event, str(c.adjacency)) for c in both[1:]], delta=left).value,
+        rel=1e-3,
+    )
+    with pytest.raises(Refused, match=r"epsilon=7\d\.\d\d of noisy.*none above 66"):
+        compose_cells([selection, gaussian(66.0), queries(365)], delta=DELTA)
+
+
+def test_beside_many_reports_too_small_a_delta_is_named():
+    with pytest.raises(Refused, match=r"at delta=1e-09 nothing.*use a delta of 2e-09"):
+        compose_cells([gaussian(8.0, delta=1e-9), queries(365)], delta=1e-9)
+
+
+@given(st.floats(0.05, 20.0), st.integers(1, 400), st.floats(1e-12, 1e-7))
+def test_sums_beside_reports_have_a_figure_or_a_refusal(noise, n, failure):
+    """Never another error, and never sums whose own epsilon is beyond the proof."""
+    sums = [cell(dp.GaussianDpEvent(noise)), cell(FailureDpEvent(failure))]
+    try:
+        found = compose_cells([*sums, queries(n, 30.0)], delta=DELTA)
+    except Refused:
+        assert noise < 0.2
+    else:
+        assert found.value is not None
+        alone = compose_once([(sums[0].event, "zero_out")], delta=DELTA)
+        assert cipher_cost(alone.value) <= SHARE * DELTA
+
+
+NEAR_A_WHOLE_NUMBER = [gaussian_noise(e, delta=DELTA) for e in (66.9999, 65.9999)]
+
+
+def paid(cells, monkeypatch, *, delta):
+    """What is printed, and what of delta was kept for the cipher."""
+    asked = []
+
+    def compose(releases, *, delta):
+        asked.append(delta)
+        return compose_once(releases, delta=delta)
+
+    monkeypatch.setattr(proven, "compose_once", compose)
+    found = compose_cells(cells, delta=delta).value
+    return found, delta - asked[-1]
+
+
+@pytest.mark.parametrize("noise", [*NEAR_A_WHOLE_NUMBER, 0.13, 0.15, 0.2, 0.5])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_what_is_printed_is_what_was_paid_for(noise, sampled, monkeypatch):
+    """Composed at less than delta, a figure may pass the whole number it paid for."""
+    event = dp.GaussianDpEvent(noise)
+    if sampled:
+        event = dp.PoissonSampledDpEvent(0.999, event)
+    try:
+        found, kept = paid([cell(event)], monkeypatch, delta=DELTA)
+    except Refused:
+        assert noise == NEAR_A_WHOLE_NUMBER[0]
+        return
+    assert cipher_cost(found) <= kept + math.ulp(DELTA)
+    assert found <= most_epsilon(DELTA)
+
+
+def test_a_figure_that_passes_the_last_whole_number_is_none():
+    event = dp.GaussianDpEvent(NEAR_A_WHOLE_NUMBER[0])
+    assert 66.99 < epsilon(event, delta=DELTA).value <= 67
+    with pytest.raises(Refused, match=r"epsilon=67\.00 of noisy.*none above 67"):
+        compose_cells([cell(event)], delta=DELTA)
+
+
+@pytest.mark.parametrize("delta", [1e-5, 1e-6, 1e-8, 1e-10])
+def test_the_largest_target_is_reached(delta):
+    """Noise that is calibrated for it pays once, and is not refused for rounding."""
+    most = most_epsilon(delta)
+    left = ideal_delta(most, delta=delta)
+    noise = gaussian_noise(most, delta=left)
+    found = compose_cells([cell(dp.GaussianDpEvent(noise))], delta=delta)
+    assert most * (1 - 1e-9) <= found.value <= most
+
+
+def test_a_cohort_of_fixed_size_counts_an_exchange_once():
+    """Its event has noise over the distance of an exchange: 2/9 is enough."""
+    plan = Plan(1000, sampler=FixedSize(1))
+
+    def exchange(z):
+        event = FixedSize(1).event(dp.GaussianDpEvent(z), group="", plan=plan)
+        return Cell(Standing.PROVEN, "test", event, Adjacency.REPLACE_ONE)
+
+    assert compose_cells([exchange(0.23)], delta=1e-2).value is not None
+    with pytest.raises(Refused, match=r"noise of 0\.11 of its sensitivity.*1/9"):
+        compose_cells([exchange(0.22)], delta=1e-2)
+
+
+@pytest.mark.parametrize("z", [0.3, 1.0])
+def test_distances_are_those_of_the_accounts(z):
+    """A sample of everyone is the Gaussian that it samples, under every adjacency."""
+    whole = dp.GaussianDpEvent(z)
+    for adjacency in ("zero_out", "replace_one"):
+        [merged] = take_apart([(whole, adjacency)])
+        wanted = deviations(merged)
+        assert wanted == pytest.approx(distance(adjacency) / z)
+        assert deviations(Part(dp.PoissonSampledDpEvent(0.5, whole), adjacency)) == (
+            pytest.approx(wanted)
+        )
+    halved = FixedSize(5).event(whole, group="", plan=Plan(9, sampler=FixedSize(5)))
+    assert deviations(Part(halved, "replace_one")) == pytest.approx(wanted)
 
 
 def test_noise_so_small_that_blocks_might_repeat_is_refused():

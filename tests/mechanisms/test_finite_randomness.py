@@ -12,6 +12,7 @@ import pytest
 from tacit.errors import Refused
 from tacit.keys import Key, Keys
 from tacit.mechanisms import integer_coins
+from tacit.mechanisms.gaussian import GaussianSum, LocalGaussian, normals
 from tacit.mechanisms.label_choice import negatives
 from tacit.mechanisms.laplace import LaplaceSum
 from tacit.mechanisms.one_bit import _bits_plain
@@ -19,7 +20,6 @@ from tacit.mechanisms.padding import Padding
 from tacit.mechanisms.private_attention import (
     GaussianAttention,
     LaplaceAttention,
-    gaussian,
     laplace,
 )
 from tacit.mechanisms.private_vector import PrivateVector
@@ -28,6 +28,7 @@ from tacit.plans import Plan
 from tacit.sampling import Draw, Poisson, PoissonByGroup
 from tacit.transport.exact_total import check_exact
 from tacit.transport.messages import Layout, Slot
+from tacit.tree import Dense, Tree
 
 EPSILONS = [1e-12, 1e-3, 0.5, 2.1773, 16.0, 44.0, 60.0, 500.0]
 DEVICE = Key.from_secret(bytes(range(32))).each(range(2))
@@ -83,10 +84,10 @@ def test_negatives_look_at_the_report_alone():
     assert first.values.tolist() == again.values.tolist()
 
 
-@pytest.mark.parametrize("draw", [gaussian, laplace])
+@pytest.mark.parametrize("draw", [normals, laplace])
 def test_a_devices_noise_does_not_end(draw, monkeypatch):
     """A seed's normal ends at 8.21, and a seed's Laplace at 36.7."""
-    real, end = Keys.bits, {gaussian: 8.22, laplace: 36.8}[draw]
+    real, end = Keys.bits, {normals: 8.22, laplace: 36.8}[draw]
 
     def bits(self, n):
         return np.ones((len(self), n), np.uint64) if n == 3 else real(self, n)
@@ -96,9 +97,23 @@ def test_a_devices_noise_does_not_end(draw, monkeypatch):
     assert np.isfinite(draw(DEVICE, 3)).all()
 
 
+def noisy_update(update, keys):
+    sent = LocalGaussian(1.0, noise_multiplier=1.0).privatize(
+        Tree({"w": Dense(update)}), keys
+    )
+    return sent["w"]
+
+
+def noisy_sum(update, _):
+    own = Key.from_secret(bytes(range(32)))
+    return GaussianSum(1.0, noise_multiplier=1.0).add({"w": update[0]}, own)["w"]
+
+
 @pytest.mark.parametrize(
     ("release", "width"),
     [
+        (noisy_update, 3),
+        (noisy_sum, 3),
         (GaussianAttention(8.0, 3, theta=1.0, delta=1e-6).noisy, 3),
         (LaplaceAttention(8.0, 3, theta=1.0).noisy, 3),
         (PrivateVector(8.0, 3, theta=1.0, delta=1e-6).noisy, 3),
@@ -124,7 +139,7 @@ def test_devices_have_the_laws_of_their_noise():
     from scipy import stats
 
     keys = Key.from_secret(bytes(32)).each(range(2))
-    for draw, law in ((gaussian, "norm"), (laplace, "laplace")):
+    for draw, law in ((normals, "norm"), (laplace, "laplace")):
         assert stats.kstest(draw(keys, 10_000).ravel(), law).pvalue > 1e-9
 
 

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from tacit.codes import Code
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.ledger.budget import spent
 from tacit.ledger.terms import Terms
 from tacit.plans import Plan
-from tacit.release import Unit, View
+from tacit.release import Standing, Unit, View
 from tacit.serving.released_interests import InterestSums
 
 from .worlds import FACTORS, interests, population
@@ -74,6 +75,18 @@ def test_the_account_has_the_stated_epsilon():
     found = spent([(terms, [0])], (Unit.USER, View.SERVER), delta=1e-6)
     assert found.value == pytest.approx(1.0, abs=5e-3)
     assert spent([(terms, [0])], (Unit.USER, View.COLLUSION), delta=1e-6).value is None
+
+
+@pytest.mark.parametrize("channel", ["direct", "secure_sum", "two_servers"])
+def test_noise_in_floats_is_assumed_to_tell_nothing(channel):
+    """Whoever reads the account is told, as for queries; nothing of it is proven."""
+    sums = InterestSums(interests(), clip=1.0, noise_multiplier=2.0)
+    release = sums.release(Plan(5000, channel=channel, delta=1e-6))
+    assert release.cells[Unit.USER, View.RELEASE].standing is Standing.ASSUMED
+    for cell in release.cells.values():
+        if cell.has_epsilon:
+            assert Code("float_noise") in cell.assumes
+            assert cell.standing is Standing.ASSUMED
 
 
 def test_a_sum_of_another_shape_is_refused():

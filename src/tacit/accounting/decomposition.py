@@ -265,3 +265,18 @@ def delta_left(delta: float, failure: float) -> float:
 def distance(adjacency: str) -> float:
     """How far a neighbouring data set moves a sum, in bounds of one contribution."""
     return 1.0 if adjacency == ZERO_OUT else 2.0
+
+
+def deviations(part: Part) -> float:
+    """1/z: how many deviations of its noise neighbours are apart in one release.
+
+    Zero where noise has no deviation. A cohort of fixed size has noise over the
+    distance of an exchange already (`events`).
+    """
+    from tacit.accounting import dp_events as dp
+
+    event = getattr(part.event, "event", part.event)  # what was sampled, or itself
+    multiplier = float(getattr(event, "noise_multiplier", math.inf))
+    if isinstance(part.event, dp.SampledWithoutReplacementDpEvent):
+        return 1.0 / multiplier
+    return distance(part.adjacency) / multiplier

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.accounting import profiles, shuffling
-from tacit.accounting.decomposition import REPLACE_ONE, ZERO_OUT, Part, Parts, distance
+from tacit.accounting.decomposition import (
+    REPLACE_ONE,
+    ZERO_OUT,
+    Part,
+    Parts,
+    deviations,
+    distance,
+)
 from tacit.accounting.lattice import Lattice
 from tacit.errors import Refused
 
@@ -51,9 +58,7 @@ def _repeated(part: Part, count: int, grid: float) -> Any:
 
 def largest_loss(part: Part) -> float:
     """About the largest loss of one Gaussian release, to foresee the size of a grid."""
-    inner = getattr(part.event, "event", part.event)
-    multiplier = getattr(inner, "noise_multiplier", math.inf)
-    mu = distance(part.adjacency) / multiplier
+    mu = deviations(part)
     # The loss is N(mu²/2, mu²): this is above its mean by more than ten deviations.
     return mu**2 + 10.0 * mu
 

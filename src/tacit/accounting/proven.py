@@ -9,7 +9,8 @@ D', a counts in both worlds, and in the second e^epsilon times:
 
 So beyond some epsilon nothing is proven of a sum, however its noise is drawn. The
 addition is part of delta: a figure is composed at what it leaves, and where it is more
-than a thousandth of delta, there is no figure (docs/release.md has the proof).
+than a thousandth of delta, there is no figure (docs/release.md has the proof). Beside
+clients' own reports it may be 2e-10, if that is no more than a tenth of delta.
 
 Pure figures of reports that clients protect themselves stay as they are: they speak of
 random words, and have no delta that an addition could be a part of.
@@ -21,7 +22,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tacit.accounting.decomposition import Part, distance, take_apart
+from tacit.accounting.decomposition import deviations, take_apart, without_failures
 from tacit.accounting.epsilon import LEAST_DELTA, Epsilon, compose_once
 from tacit.errors import Refused
 from tacit.release import Cell
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 ADVANTAGE = 2.0**-127  # of the cipher 2^-128; the rest: its blocks are distinct
 SHARE = 1e-3  # of delta, the most that the addition may take
+MOST_BESIDE = 0.1  # of delta, where it is so small that a share cannot be computed
 MOST_DISTANCE = 9.0  # 1/z of a release; distinct blocks cost next to nothing up to it
 _HUGE = 700.0  # e^709 is the largest float
 
@@ -52,7 +54,12 @@ def most_epsilon(delta: float) -> int:
     >>> [most_epsilon(delta) for delta in (1e-5, 1e-6, 1e-10)]
     [69, 67, 58]
     """
-    return math.floor(math.log(max(SHARE * delta / ADVANTAGE - 1.0, 1.0)))
+    return _most(SHARE * delta)
+
+
+def _most(addition: float) -> int:
+    """The largest epsilon at which the cipher adds no more than this."""
+    return math.floor(math.log(max(addition / ADVANTAGE - 1.0, 1.0)))
 
 
 def ideal_delta(epsilon: float, *, delta: float) -> float:
@@ -63,12 +70,16 @@ def ideal_delta(epsilon: float, *, delta: float) -> float:
     """
     most = most_epsilon(delta)
     if epsilon > most:
-        raise Refused(
-            f"epsilon={epsilon:.2f} of noisy sums is not proven, and at delta={delta:g}"
-            f" none above {most} is, since their noise follows from secrets of 256 "
-            "bits: ask for a smaller one (docs/release.md)"
-        )
+        raise _beyond(epsilon, most, f"delta={delta:g}")
     return delta - cipher_cost(epsilon)
+
+
+def _beyond(epsilon: float, most: int, where: str) -> Refused:
+    return Refused(
+        f"epsilon={epsilon:.2f} of noisy sums is not proven, and at {where} none above "
+        f"{most} is, since their noise follows from secrets of 256 bits: ask for a "
+        "smaller one (docs/release.md)"
+    )
 
 
 def compose_cells(cells: Iterable[Cell], *, delta: float) -> Epsilon:
@@ -83,45 +94,60 @@ def compose_cells(cells: Iterable[Cell], *, delta: float) -> Epsilon:
     if ideal.value is None or not delta or not sums:
         return ideal
     try:
-        left = ideal_delta(ideal.value, delta=delta)
+        found = _with_cipher(every, ideal, delta)
     except Refused:
-        room = SHARE * delta / 2
-        if len(sums) == len(every) or not _fits(sums, room):
+        if len(sums) == len(every):
             raise
-        left = delta - 2 * room
+        found = compose_once(every, delta=delta - _cost_beside_reports(sums, delta))
     _check_distances(sums)
-    return compose_once(every, delta=left)
+    return found
+
+
+def _with_cipher(every: Releases, ideal: Epsilon, delta: float) -> Epsilon:
+    """The figure at the delta that the cipher leaves, which is priced at the figure.
+
+    Less delta is a larger epsilon, and each whole number that it passes costs more.
+    """
+    found, priced = ideal, -1
+    while found.value is not None and math.ceil(found.value) > priced:
+        priced = math.ceil(found.value)
+        found = compose_once(every, delta=ideal_delta(found.value, delta=delta))
+    return found
 
 
 def _is_pure(cell: Cell) -> bool:
     return compose_once(_releases([cell]), delta=0.0).value is not None
 
 
-def _fits(sums: Releases, room: float) -> bool:
-    """Whether the cipher's part of these sums fits twice into this delta.
+def _cost_beside_reports(sums: Releases, delta: float) -> float:
+    """What the cipher takes of delta however much clients' own reports tell.
 
-    Then it does so beside any reports of clients' own: of what these tell, all but
-    `room` of delta meets the sums at no more than the epsilon that they have there.
+    Of what these tell, all but `room` of delta meets the sums at no more than the
+    epsilon that they have alone, and there the cipher adds `room` at the most.
     """
-    if room < LEAST_DELTA:
-        return False
-    alone = compose_once(sums, delta=room).value
-    return alone is not None and cipher_cost(alone) <= room
+    room = max(SHARE * delta / 2, LEAST_DELTA)
+    if room > MOST_BESIDE * delta / 2:
+        raise Refused(
+            f"at delta={delta:g} nothing is proven of noisy sums beside clients' own "
+            f"reports above epsilon={most_epsilon(delta)} in all; use a delta of "
+            f"{2 * LEAST_DELTA / MOST_BESIDE:g} or more"
+        )
+    # A failure tells all under any noise, and the account of all has it already.
+    _, failure = without_failures(take_apart(sums) or {})
+    alone = compose_once(sums, delta=failure + (1.0 - failure) * room).value
+    if alone is None or cipher_cost(alone) > room:
+        where = f"delta={room:g} beside clients' own reports"
+        raise _beyond(math.inf if alone is None else alone, _most(room), where)
+    return 2 * room
 
 
 def _check_distances(sums: Releases) -> None:
-    farthest = max(map(_distance, take_apart(sums) or ()), default=0.0)
+    farthest = max(map(deviations, take_apart(sums) or ()), default=0.0)
     if farthest > MOST_DISTANCE:
         raise Refused(
             f"a release has noise of {1 / farthest:.3g} of its sensitivity, and the "
             f"proof covers 1/{MOST_DISTANCE:g} and more; use more noise"
         )
-
-
-def _distance(part: Part) -> float:
-    """1/z of one release, or more: how many deviations neighbours are apart."""
-    event = getattr(part.event, "event", part.event)  # what was sampled, or itself
-    return distance(part.adjacency) / getattr(event, "noise_multiplier", math.inf)
 
 
 def _releases(cells: Iterable[Cell]) -> Releases:

@@ -10,12 +10,13 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import UInt64
+from jaxtyping import Float64, UInt64
 
 from tacit import check
 from tacit.accounting.calibration import gaussian_noise
 from tacit.kernels import dispatch
 from tacit.keys import Key, Keys
+from tacit.mechanisms import true_normal
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.sum_mechanism import AddTo, Bounded, Fill, add_noise, filled
 from tacit.tree import Array, Arrays, Dense, Tree
@@ -94,7 +95,8 @@ class LocalGaussian:
     Guarantee: each report is a Gaussian release of `noise_multiplier` = sigma / clip
         for a whole user, whoever sees it: server and relay too. Under replace_one two
         legal updates are two clips apart; the accountant knows.
-    Assumes: `clip` is public; nothing of the server.
+    Assumes: `clip` is public; nothing of the server. Noise is in floats: what their
+        low bits tell is not covered (Mironov 2012).
     Source: Dwork and Roth 2014, Appendix A.
     """
 
@@ -149,7 +151,7 @@ class LocalGaussian:
 
     def _noise(self, values: Array, keys: Keys) -> Array:
         n = math.prod(values.shape[1:])
-        return (self._deviation * keys.normal(n)).reshape(values.shape)
+        return (self._deviation * normals(keys, n)).reshape(values.shape)
 
 
 def least_multiplier(epsilon: float, delta: float) -> float:
@@ -180,12 +182,17 @@ def standard_normal(key: Key, n: int) -> AddTo:
     return partial(add_normal, fast_stream(key))
 
 
+def normals(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
+    """Standard normal noise, `n` draws per client; only a seed's draws have an end."""
+    return keys.normal(n) if keys.secret is None else true_normal.normal(keys, n)
+
+
 def _ciphered(key: Key) -> Fill:
     """A function that writes the next standard normal draws of a secret's key."""
     parts = count()  # each call gets an address of its own: no draw comes twice
 
     def fill(out: Array) -> None:
-        out[:] = key.at(next(parts)).alone().normal(len(out))[0]
+        out[:] = normals(key.at(next(parts)).alone(), len(out))[0]
 
     return fill
 

@@ -28,7 +28,7 @@ from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Keys
 from tacit.mechanisms import true_normal
-from tacit.mechanisms.gaussian import least_multiplier
+from tacit.mechanisms.gaussian import least_multiplier, normals
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -86,7 +86,7 @@ class GaussianAttention:
     def noisy(self, attention: Attention, keys: Keys) -> Weights:
         """The clipped attention with its noise; what follows is post-processing."""
         _check_shape(attention, (len(keys), self.interests))
-        noise = self.sigma * gaussian(keys.at("noise"), self.interests)
+        noise = self.sigma * normals(keys.at("noise"), self.interests)
         return clip_attention(attention, theta=self.theta) + noise
 
 
@@ -169,11 +169,6 @@ def normalized(weights: Weights) -> Weights:
     # Over the peak first: sums of huge weights would overflow.
     known = np.where(peak > 0, known / np.where(peak > 0, peak, 1.0), 1.0)
     return known / known.sum(axis=1, keepdims=True)
-
-
-def gaussian(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:
-    """Standard normal noise, `n` draws per client; only a seed's draws have an end."""
-    return keys.normal(n) if keys.secret is None else true_normal.normal(keys, n)
 
 
 def laplace(keys: Keys, n: int) -> Float64[np.ndarray, "clients n"]:

@@ -24,8 +24,8 @@ from jaxtyping import Float, Float64
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Keys
-from tacit.mechanisms.gaussian import least_multiplier
-from tacit.mechanisms.private_attention import gaussian, laplace
+from tacit.mechanisms.gaussian import least_multiplier, normals
+from tacit.mechanisms.private_attention import laplace
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -89,7 +89,7 @@ class PrivateVector:
                 f"{(len(keys), self.width)}: {self.width} numbers for each client"
             )
         key = keys.at("noise")
-        draw = gaussian if self.delta else laplace
+        draw = normals if self.delta else laplace
         return cut(vectors, theta=self.theta) + self.scale * draw(key, self.width)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from tacit import check
+from tacit.codes import Code
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import gaussian_event, least_multiplier
@@ -49,8 +50,8 @@ class InterestSums:
     """Sums of users by interest, under Gaussian noise.
 
     Guarantee: one Gaussian release of `noise_multiplier` for a whole user, zero_out.
-    Assumes: a trusted sum; interests and `clip` are public. Noise is float64 here, for
-        simulation.
+    Assumes: a trusted sum; interests and `clip` are public; `float_noise`, since sums
+        and noise are floats here, for simulation.
     """
 
     interests: Interests
@@ -81,7 +82,8 @@ class InterestSums:
         """The release, for the account of those who take part."""
         reason = "Gaussian mechanism on sums of users by interest (docs/serving.md)"
         cells = whole_run(plan, self.event, reason=reason)
-        return Release("users by interest", "everyone", "once, after training", cells)
+        sums = Release("users by interest", "everyone", "once, after training", cells)
+        return sums.assuming(Code("float_noise"))
 
     def contributions(
         self, users: Users
