@@ -6,8 +6,9 @@
 
 The formulas stand here once more, in fractions, and what is compared is what clients,
 channel and aggregators compute. Draws are decided anew from the blocks of the cipher,
-counted over all sums of a round (`tacit.audits.stream_draws`). Some reports are made so that rounding to nearest takes
-them past the limit: flat ones, each of whose numbers lies a little above a half step.
+counted over all sums of a round (`tacit.audits.stream_draws`). Some reports are made so
+that rounding to nearest takes them past the limit: flat ones, each of whose numbers
+lies a little above a half step.
 
     c = r S    L = ⌊c² + d/4 + c + √d/2⌋    q = rint(r v), or trunc(r v) if Σ q² > L
     σ          the least whole number, or the next, with σ² >= z² L
