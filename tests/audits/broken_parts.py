@@ -277,6 +277,7 @@ def _single_sum(leaf):
 
 # --- Whole numbers --------------------------------------------------------------------
 
+_DRAW = exact_sum.Noise.draw
 _LIMIT, _OVERWRITE = exact_sum.limit, exact_total._overwrite
 _IS_LONG = exact_total._Code._is_long
 
@@ -330,6 +331,16 @@ def _to_nearest(vectors, bound, *, steps):
 
 def _noise_of_a_smaller_limit(self):
     return math.ceil(_DEVIATION(self) * 0.995)
+
+
+def _from_the_first_block(self, variance, n):
+    """Every call has the draws of the same blocks, so equal leaves have one noise."""
+    return _DRAW(exact_sum.Noise(self._seed), variance, n)
+
+
+def _half_as_far(self, variance, n):
+    """Whoever asks for the noise asks rightly, and gets half of the deviation."""
+    return _DRAW(self, max(1, variance // 4), n)
 
 
 # --- Two aggregators ------------------------------------------------------------------

@@ -503,6 +503,21 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "a stream that restarts at each draw call",
+        partial(parts.whole_of, Gram(**parts.LOADED)),
+        broken(exact_sum.Noise, "draw", parts._from_the_first_block),
+    ),
+    Mutant(
+        "half the deviation inside the draws",
+        partial(parts.whole_of, POPULARITY),
+        broken(exact_sum.Noise, "draw", parts._half_as_far),
+    ),
+    Mutant(
+        "two servers: half the deviation inside the draws",
+        partial(parts.whole_of, POPULARITY, plan=parts.SHARED),
+        broken(exact_sum.Noise, "draw", parts._half_as_far),
+    ),
+    Mutant(
         "the type of a sum tells whether anybody spoke",
         partial(parts.bytes_of, POPULARITY),
         broken(channels, "_bounded_sum", parts._narrow_if_somebody),

@@ -24,6 +24,7 @@ REPLAY = "by what was not delivered"
 CHANNEL = "that the channel does not support"
 COINS = "independent coins"
 LIMIT = "between a report's limit and the formula's"
+DRAWS = "draws of noise that are not the formula's"
 STEPS = "between two whole steps"
 CATCHES = {  # the check that is there for it; others may fail too
     "noise × 0.95": "noise variance",
@@ -68,7 +69,10 @@ CATCHES = {  # the check that is there for it; others may fail too
     "no truncation of what passes the limit": "passes its limit",
     "two servers: no truncation of what passes the limit": "whole numbers of honest",
     "an enforced limit 1 % beyond that of the noise": "passes its limit",
-    "noise of a limit 1 % too small": "draws of noise that are not",
+    "noise of a limit 1 % too small": DRAWS,
+    "a stream that restarts at each draw call": DRAWS,
+    "half the deviation inside the draws": DRAWS,
+    "two servers: half the deviation inside the draws": DRAWS,
     "PrivUnit without rounding": STEPS,
     "PrivUnit rounded to half a step": STEPS,
     "the type of a sum tells whether anybody spoke": "types and lengths",

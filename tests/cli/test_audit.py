@@ -25,7 +25,7 @@ def test_a_run_is_audited_and_keeps_the_result(
     document = answer.json
     assert document == read_document(run / "audit.json", needs_checksum=True)
     assert all(line["ok"] for line in document["checks"])
-    assert [c["subject"] for c in document["checks"]].count("ledger.json") == 2
+    assert [c["subject"] for c in document["checks"]].count("ledger.json") == 4
     claimed = {line["name"]: line["claimed"] for line in document["checks"]}
     # One participation in the run has mu = 1 / 2.2305; the audit plays four.
     assert claimed["mu of 4 rounds"] == pytest.approx(2 / 2.2305, rel=1e-3)

@@ -13,6 +13,7 @@
     noise_draws       the noise by the million: repeats, lags, tails, grid
     lying_reports     reports that no honest client would send, and what they move
     whole_numbers     limits, reports and draws of a release, one by one
+    stream_draws      the draws of a noise stream, decided anew from blocks of AES
     two_aggregators   what one of two aggregators sees of a single victim
     delivered_bytes   what a server sees: types, grid, noise of nobody
     server_replay     whether the server follows from what was delivered alone

@@ -5,8 +5,10 @@
     noise    every draw of a round is round(σ g) for the σ that the limit asks for
 
 The formulas stand here once more, in fractions, and what is compared is what clients,
-channel and aggregators compute. Some reports are made so that rounding to nearest takes
-them past the limit: flat ones, each of whose numbers lies a little above a half step.
+channel and aggregators compute. Draws are decided anew from the blocks of the cipher,
+counted over all sums of a round (`tacit.audits.stream_draws`). Some reports are made so
+that rounding to nearest takes them past the limit: flat ones, each of whose numbers
+lies a little above a half step.
 
     c = r S    L = ⌊c² + d/4 + c + √d/2⌋    q = rint(r v), or trunc(r v) if Σ q² > L
     σ          the least whole number, or the next, with σ² >= z² L
@@ -30,7 +32,8 @@ from tacit.audits.canaries import probes
 from tacit.audits.checks import Check
 from tacit.audits.empty_report import ones
 from tacit.audits.lying_reports import contexts, is_exact
-from tacit.exact_sum import Noise, steps_per_unit
+from tacit.audits.stream_draws import Segment, foreign_draws
+from tacit.exact_sum import steps_per_unit
 from tacit.keys import Key
 from tacit.mechanisms.clipping import SLACK
 from tacit.mechanisms.sum_mechanism import Bounded
@@ -288,27 +291,23 @@ class _Rule:
         wanted = encode(vectors, self.twice_limits[1] // 2, rounds=rounds)
         return int((sent != wanted).sum())
 
-    def draws(self, noise: Noise, deviation: int) -> Iterator[tuple[str, Whole]]:
-        """The noise on each leaf of a sum of nobody, in whole steps."""
+    def segments(self, totals: Arrays, deviation: int) -> Iterator[Segment]:
+        """The noise in a sum of nobody, in whole steps and in the order of draws."""
+        variance = deviation**2
         for name, slot in self.slots.items():
-            n, variance = math.prod(slot.shape), deviation**2
+            found = np.array(totals[name], np.float64) * self.steps
             if slot.side is None or not _is_product(slot):
-                yield name, noise.draw(variance, n)
+                yield Segment(_whole_steps(found), variance)
                 continue
-            found = np.empty(slot.shape, np.int64)
             on = np.zeros(slot.shape[-1], bool)
             on[diagonal(slot.side)] = True
-            for where, one in ((~on, variance), (on, 2 * variance)):
-                shape = found[..., where].shape
-                found[..., where] = noise.draw(one, math.prod(shape)).reshape(shape)
-            yield name, found.ravel()
+            yield Segment(_whole_steps(found[..., ~on]), variance)
+            squares = found[..., on] / math.sqrt(0.5)  # as before it was scaled
+            yield Segment(_whole_steps(squares), 2 * variance)
 
-    def in_steps(self, name: str, total: Any) -> Whole:
-        """A leaf of a total in whole steps, as it was before it was scaled."""
-        slot, found = self.slots[name], np.array(total, np.float64) * self.steps
-        if slot.side is not None and _is_product(slot):
-            found[..., diagonal(slot.side)] /= math.sqrt(0.5)
-        return np.rint(found).astype(np.int64).ravel()
+
+def _whole_steps(numbers: Any) -> Whole:
+    return np.rint(numbers).astype(np.int64).ravel()
 
 
 def _doubled(both: tuple[int, int]) -> tuple[int, int]:
@@ -382,19 +381,14 @@ def _foreign_draws(
     rules: list[_Rule], twice_limits: list[int], total: Arrays, secret: bytes
 ) -> int:
     """How many numbers of a sum of nobody are no draws of the formula's deviation."""
-    wrong, before = 0, 0  # numbers of earlier parts, from the same stream
+    wrong, first = 0, 0  # draw of a part; all are from one stream
     for rule, twice in zip(rules, twice_limits, strict=True):
         # Of the limit in force: one that is not the formula's has failed already.
-        counts = []
-        for deviation in deviations(rule.part, Fraction(twice, 2)):
-            noise = Noise(secret)
-            noise.draw(1, before)
-            pairs = rule.draws(noise, deviation)
-            counts.append(
-                sum(int((d != rule.in_steps(n, total[n])).sum()) for n, d in pairs)
-            )
-        wrong += min(counts)
-        before += sum(math.prod(slot.shape) for slot in rule.slots.values())
+        wrong += min(
+            foreign_draws(secret, [*rule.segments(total, deviation)], first=first)
+            for deviation in deviations(rule.part, Fraction(twice, 2))
+        )
+        first += sum(math.prod(slot.shape) for slot in rule.slots.values())
     return wrong
 
 
@@ -438,7 +432,7 @@ def _look_at_two(
         drawn = signed(one.published - one.halves)
         found.draws.append(
             min(
-                int((drawn != Noise(secret).draw(sigma**2, shared.size)).sum())
+                foreign_draws(secret, [Segment(drawn, sigma**2)])
                 for sigma in deviations(part, half)
             )
         )

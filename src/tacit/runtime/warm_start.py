@@ -20,7 +20,7 @@ from tacit.tree import Arrays
 Json = dict[str, Any]
 
 # Whatever reading JSON of another shape may raise: the file may be anybody's.
-_NO_ACCOUNT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+NO_ACCOUNT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ def read_spent(file: Path) -> tuple[Past, ...]:
     try:
         if "account" in ledger:
             return tuple(map(read_past, (*ledger["earlier"], ledger["account"])))
-    except _NO_ACCOUNT as error:
+    except NO_ACCOUNT as error:
         raise BadRun(f"{file} is damaged: {error!r}; train that run again") from error
     raise BadRun(
         f"{file} does not say what was released in a form that composes; it was "
