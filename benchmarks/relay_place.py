@@ -104,6 +104,7 @@ class RelayPlace:
                     "votes": votes,
                     "delta": 1e-6,
                     "min_contributors": least,
+                    "counted_by": "uploads",  # these clients have no tickets
                 },
                 "run": {"rounds": rounds},
                 "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
