@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 
 from tacit.data.catalog import Catalog
 from tacit.errors import Refused
-from tacit.experiment.assemble import assemble_public
+from tacit.experiment.assemble import assemble_public, declared_catalog
 from tacit.experiment.settings import Experiment, read_experiment
 from tacit.service.federation.aggregator import Aggregator, Signer
 from tacit.service.federation.coordinated_run import CoordinatedRun
@@ -281,14 +281,3 @@ def as_agreed(run: AnyRun) -> AnyRun:
         return run
     simulation = replace(simulation, one_operator=said)
     return replace(run, assembled=replace(run.assembled, simulation=simulation))
-
-
-def declared_catalog(experiment: Experiment) -> Catalog:
-    """The items that an experiment declares; refuses one that declares none."""
-    table = experiment.table
-    if table is None or table.items is None:
-        raise Refused(
-            "the items are not declared: a service has no events to collect them from; "
-            "list them in a table of their own, [data.table.items]"
-        )
-    return table.items.parse()
