@@ -123,7 +123,7 @@ def test_rounds_open_by_hand_and_a_run_is_retired(by_hand):
             break
         sleep(0.02)
     assert states(by_hand) == ["void"]
-    assert "the run is retired" in run("serve", "status", "--config", by_hand).stdout
+    assert "The run is retired" in run("serve", "status", "--config", by_hand).stdout
 
 
 def test_nobody_answers(tmp_path, by_hand):

@@ -54,7 +54,7 @@ def head(
     said = "".join(f'<p class="quiet">{in_html(note)}</p>\n' for note in notes)
     return (
         f'<header>\n<p class="brand">Tacit</p>\n'
-        f"<h1>{in_html(title)}{badge}</h1>\n{said}</header>\n{_leads(lead)}"
+        f"<h1>{in_html(title)}{badge}</h1>\n{said}</header>\n{leads(lead)}"
     )
 
 
@@ -67,13 +67,14 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="facts">\n{boxes}</dl>\n' if boxes else ""
 
 
-def _leads(leads: Iterable[Lead]) -> str:
+def leads(facts: Iterable[Lead]) -> str:
+    """What the reader should see first: large values, each with what it covers."""
     boxes = "".join(
         f"<div{_classed('proven' if fact.is_promise else '')}>"
         f"<dt>{in_html(fact.label)}</dt><dd>{in_html(fact.value)}</dd>"
         + (f"<dd>{in_html(fact.detail)}</dd>" if fact.detail else "")
         + "</div>\n"
-        for fact in leads
+        for fact in facts
     )
     return f'<dl class="facts lead">\n{boxes}</dl>\n' if boxes else ""
 
