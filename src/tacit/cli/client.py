@@ -258,7 +258,7 @@ def cap(
         f"this run: {rounds} of at most {limits.rounds:,} may be answered"
     )
     if limits.next_refusal is not None:
-        console.out().print(f"then the client refuses: {limits.next_refusal}")
+        console.out().print(f"one more is refused: {limits.next_refusal}")
 
 
 @app.command()

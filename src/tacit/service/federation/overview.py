@@ -231,14 +231,15 @@ def _aggregators_line(row: RoundRow, counted: int | None) -> RoundLine:
 def state_of(rounds: Sequence[RoundLine], *, opens: str) -> RunState:
     """Where a service stands that has rounds of any run; `opens` is who opens them."""
     if not rounds:
-        return RunState(f"No round is open yet; it waits for {opens} to open one")
+        return RunState(f"No round is open yet; the service waits for {opens}")
     newest = rounds[0]
     if newest.state == OPEN:
         closes = moment(newest.closes)
-        said = f"Round {newest.number} is open; it waits for reports until {closes}"
-        return RunState(said)
+        said = f"Round {newest.number} is open; the service waits for reports until"
+        return RunState(f"{said} {closes}")
     said = f"Round {newest.number} is {newest.meaning}"
-    return RunState(f"{said}. It waits for {opens}", newest.state != VOID)
+    is_well = newest.state != VOID
+    return RunState(f"{said}. The service waits for {opens}", is_well)
 
 
 def outcome_of(run: StepwiseRun[Any]) -> Outcome:
