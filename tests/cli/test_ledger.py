@@ -1,3 +1,5 @@
+"""`tacit ledger`; also `tacit.cli.caps`, which `tacit client cap` shares."""
+
 import io
 import os
 import re

@@ -151,7 +151,7 @@ class Coordinator(StepwiseRun[RoundState]):
     def _for_reports(self) -> str:
         schedule = self.schedule
         if schedule.by_hand:
-            return "reports, `tacit round close` or"
+            return "reports until `tacit round close`, or"
         if schedule.enough is None:
             return super()._for_reports
         return f"{schedule.enough:,} reports, or"

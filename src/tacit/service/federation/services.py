@@ -58,6 +58,7 @@ Passing = Callable[[str], None]
 Listening = Sequence[tuple[str, socket]]  # the name of each listener, and its socket
 _HOUR = 3600.0  # seconds
 GREETINGS = 30.0  # seconds between two questions whether another service is there
+_AGAIN = 5.0  # and the same where one was not there: it may just be starting
 _PATIENCE = 60  # seconds for a thread to end what it has begun
 AnyRun = TypeVar("AnyRun", bound=InvitedRun)
 
@@ -200,6 +201,8 @@ def greeting(
 ) -> contextlib.AbstractContextManager[None]:
     """Ask other services every so many seconds whether they are there, beside all else.
 
+    Where one does not answer, it is asked again sooner.
+
     An operator's page shows when they last answered, also while nothing else is asked
     of them.
     """
@@ -208,7 +211,8 @@ def greeting(
         while not stop.is_set():
             for one in peers:
                 one.greet()
-            stop.wait(every)
+            are_there = all(one.peer.answers for one in peers)
+            stop.wait(every if are_there else min(every, _AGAIN))
 
     return beside(greet, "greetings")
 
