@@ -238,7 +238,7 @@ def cap(
 
     Before a round would pass it, the client refuses, and sends nothing. It counts all
     that is in your ledger, also what was sent before it was set. It says how many
-    rounds of this run it still allows. Without --epsilon nothing is changed.
+    rounds of this run it still allows. Without options nothing is changed.
 
     Example: tacit client cap --epsilon 2
     """
