@@ -37,6 +37,7 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "experiment/evaluated_run": ("cli/test_train.py", "what the command prints"),
     "experiment/finished_comparison": ("cli/test_compare.py", "its files and words"),
     "experiment/planning": ("cli/test_plan.py", "what the command prints"),
+    "cli/caps": ("cli/test_ledger.py", "and test_client.py: both commands"),
     "cli/rounds": ("cli/test_federation.py", "of a running coordinator"),
     "runtime/declined": (
         "cli/test_flower_app.py",

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import pytest
 from service.federation.two_operators import TwoOperators, invitation_of
@@ -189,6 +190,49 @@ def test_a_refusal_has_a_code_of_its_own(world, call):
     answer = call("once", "--now")
     assert answer.code == 1
     assert answer.out.startswith("refused: the noise of one operator")
+
+
+def test_a_cap_of_ones_own_is_set_shown_and_refuses_with_its_figures(world, call):
+    assert "no cap is set" in call("cap").out
+    limits = call("cap", "--epsilon", 0.5, "--json").json
+    [cap] = limits["caps"]
+    assert (cap["epsilon"], cap["unit"], cap["view"]) == (0.5, "user", "server")
+    assert (limits["rounds"], limits["rounds_left"]) == (2, 0)
+    told = call("cap").out
+    assert "no round of at most 2 may be answered" in told
+    figures = re.search(r"this run counts (\S+) in the server's view; your", told)
+    assert 0.5 < float(figures[1]) < PLAN.target_epsilon
+    world.open()
+    refused = call("once", "--now")
+    assert refused.code == 1
+    assert f"{figures[0]} cap is 0.5" in " ".join(refused.out.split())
+    assert figures[0] in " ".join(call("show").out.split())
+    assert world.bodies == []
+    once = call("cap", "--epsilon", figures[1], "--json").json
+    assert once["rounds_left"] == 1
+    assert f"your cap is {float(figures[1]):g}" in once["next_refusal"]
+    world.close()  # a round that was refused is not answered later
+    world.open()
+    assert call("once", "--now").out.startswith("sent:")
+    more = call("cap", "--remove", "--json").json
+    assert (more["caps"], more["rounds_left"], more["next_refusal"]) == ([], 0, None)
+
+
+def test_a_cap_of_nobody_is_refused(tacit, tmp_path):
+    answer = tacit("client", "cap", "--folder", tmp_path, "--epsilon", 2)
+    assert answer.code == 2
+    assert "holds no client" in answer.err
+
+
+def test_a_mistyped_ledger_is_not_joined_with(tacit, world, history, tmp_path):
+    """The caps of the one that was meant would not hold."""
+    joining = ("client", "join", world.url, "--history", history, "--item", "film")
+    options = ("--folder", tmp_path / "client", "--ledger", tmp_path / "legder.db")
+    answer = tacit(*joining, *options)
+    assert answer.code == 2
+    assert "legder.db" in answer.err
+    assert world.requests == []
+    assert not (tmp_path / "legder.db").exists()
 
 
 def test_wait_goes_on_until_the_run_is_over(world, call):

@@ -1,12 +1,16 @@
+"""`tacit ledger`; also `tacit.cli.caps`, which `tacit client cap` shares."""
+
 import io
 import os
+import re
 
 import pytest
 from ledger.small import gaussian
 
 from tacit.ledger import anchor
+from tacit.ledger.budget import Cap
 from tacit.ledger.durable import ClientLedger
-from tacit.ledger.records import Doubt
+from tacit.ledger.records import Doubt, Refusal
 
 SECRET = b"nobody else's business"
 
@@ -85,16 +89,51 @@ def test_a_cap_is_set_changed_shown_and_removed(tacit, file):
     assert "there is no cap for unit 'user' and view 'server'" in again.err
 
 
+def test_caps_are_shown_and_nothing_is_changed_without_options(tacit, file):
+    assert "no cap is set" in tacit("ledger", "cap", file).out
+    tacit("ledger", "cap", file, "--epsilon", 4)
+    before = file.read_bytes()
+    assert "epsilon 4 " in tacit("ledger", "cap", file).out
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("options", [("--epsilon", 1), ("--remove",), ()])
+def test_a_mistyped_ledger_is_refused_and_not_made(tacit, tmp_path, options):
+    path = tmp_path / "legder.db"
+    answer = tacit("ledger", "cap", path, *options)
+    assert answer.code == 2
+    assert str(path) in answer.err
+    assert "cap: epsilon" not in answer.out
+    assert "tacit client show" in answer.err  # which says where the ledger is
+    assert not path.exists()
+
+
 def test_a_cap_may_come_before_the_first_run(tacit, tmp_path):
     path = tmp_path / "new.db"
-    assert tacit("ledger", "cap", path, "--epsilon", 1).code == 0
+    assert tacit("ledger", "cap", path, "--epsilon", 1, "--new").code == 0
     assert len(tacit("ledger", "show", path, "--json").json["caps"]) == 1
+    again = tacit("ledger", "cap", path, "--epsilon", 2, "--new")
+    assert again.code == 2
+    assert "leave --new out" in again.err
+
+
+def test_a_refusal_for_a_cap_has_its_figures_while_it_refuses(tacit, file):
+    with ClientLedger(file) as ledger:
+        ledger.set_cap(Cap(1.3, 1e-6))
+        assert not ledger.permits("monday", 2, asked=b"")
+    [row] = tacit("ledger", "show", file, "--json").json["refusals"]
+    figure = re.search(r"this run counts (\S+) in the server's view", row["reason"])
+    assert 1.3 < float(figure[1]) < 1.8  # the third round
+    assert "your cap is 1.3" in row["reason"]
+    assert figure[0] in " ".join(tacit("ledger", "show", file).out.split())
+    tacit("ledger", "cap", file, "--epsilon", 9)
+    [row] = tacit("ledger", "show", file, "--json").json["refusals"]
+    assert row["reason"] == str(Refusal.CAP)
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ((), "give --epsilon to set a cap, or --remove"),
         (("--epsilon", 1, "--remove"), "give --epsilon to set a cap, or --remove"),
         (("--epsilon", -1), "epsilon=-1.0 must be > 0"),
         (("--epsilon", 1, "--delta", 0.1), "not called a guarantee"),
@@ -191,7 +230,7 @@ def test_a_ledger_that_does_not_decode_says_what_to_do(tacit, file):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_place_that_cannot_be_written_is_told_in_one_sentence(tacit, tmp_path):
     tmp_path.chmod(0o500)
-    answer = tacit("ledger", "cap", tmp_path / "new.db", "--epsilon", 1)
+    answer = tacit("ledger", "cap", tmp_path / "new.db", "--epsilon", 1, "--new")
     assert answer.code == 2
     assert "Permission denied" in answer.err
 

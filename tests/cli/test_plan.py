@@ -5,9 +5,11 @@ Also tests `tacit.experiment.planning`.
 
 import json
 import re
+import shutil
 from collections import Counter
 from itertools import product
 from math import ceil
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +23,10 @@ from tacit.experiment.settings import check_experiment
 from tacit.reporting.privacy_card import render
 from tacit.reporting.tables import served
 from tacit.runtime.ledger import terms_of
+from tacit.service.federation.services import coordinated_run
+from tacit.service.federation.settings import CoordinatorSettings, read_settings
 from tacit.serving.serving_account import outlook
+from tacit.statement import Statement
 
 KEYS = {
     "what",
@@ -48,6 +53,42 @@ def test_every_line_has_every_field(tacit, experiment):
         assert line["standing"] == "NONE"
         assert line["epsilon"] is None
         assert line["reason"]
+
+
+EXAMPLE = Path(__file__).parents[2] / "deploy" / "product"
+
+
+def test_an_operator_plans_without_events(tacit, tmp_path, monkeypatch):
+    """The first command of docs/operators.md, in a folder with nothing else.
+
+    It says what the coordinator of the same files promises to clients.
+    """
+    for name in ("experiment.toml", "films.csv"):
+        shutil.copy(EXAMPLE / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    answer = tacit("plan", "experiment.toml")
+    assert answer.code == 0, answer.err
+    assert "no event is read: no-events.csv is not here" in answer.out
+    found = tacit("plan", "experiment.toml", "--json").json
+    assert found["absent_events"] == "no-events.csv"
+    assert found["cost"]["population"] == 20_000
+    settings = read_settings(EXAMPLE / "coordinator.toml", CoordinatorSettings)
+    promised = coordinated_run(settings).assembled.simulation.account.totals
+    assert [Statement.from_json(one) for one in found["totals"]] == [*promised]
+
+
+@pytest.mark.parametrize("what", ["data.population", "data.table.items"])
+def test_events_are_missed_where_something_is_not_declared(tacit, tmp_path, what):
+    text = (EXAMPLE / "experiment.toml").read_text()
+    shutil.copy(EXAMPLE / "films.csv", tmp_path)
+    if what == "data.population":
+        text = text.replace("population = 20000\n", "")
+    else:
+        text = re.sub(r"\[data\.table\.items\].*?\n\n", "", text, flags=re.DOTALL)
+    (tmp_path / "experiment.toml").write_text(text)
+    answer = tacit("plan", tmp_path / "experiment.toml")
+    assert answer.code == 2
+    assert "no-events.csv is not a file" in answer.err
 
 
 def test_the_cost_is_what_a_run_sends(tacit, experiment, tmp_path):

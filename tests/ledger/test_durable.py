@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import stat
+from math import ceil
 
 import pytest
 from dp_accounting import GaussianDpEvent
@@ -228,6 +229,32 @@ def test_runs_share_the_cap(ledger):
     ledger.set_cap(Cap(4.0, 1e-6))
     said = [answer(ledger, r // 2, run=("run", "other")[r % 2]) for r in range(20)]
     assert sum(one is not None for one in said) == 17
+    passed = ledger.excess("run", [9])
+    assert passed.this_run < 4.0 < passed.all_runs
+    assert str(passed).startswith(f"all runs count {ceil(passed.all_runs * 100) / 100}")
+    assert ledger.allowance("run") == (0, passed)
+
+
+def test_what_a_cap_leaves_and_what_comes_next_is_what_happens(ledger):
+    for epsilon in (0.5, 4.0):
+        ledger.set_cap(Cap(epsilon, 1e-6))
+        left, passed = ledger.allowance("run")
+        first = len(ledger.entries())
+        said = [answer(ledger, r) for r in range(first, first + left + 1)]
+        assert [one is not None for one in said] == [True] * left + [False]
+        assert passed == ledger.excess("run", [first + left])
+        assert passed.all_runs == passed.this_run > epsilon
+    assert ledger.allowance("run", target=[Cap(0.1)])[1].is_target
+    ledger.remove_cap(SERVER)
+    assert ledger.allowance("run") == (30 - 17, None)
+
+
+def test_what_nothing_bounds_has_no_figure(ledger):
+    ledger.join("bare", bare(), state=b"")
+    ledger.set_cap(Cap(4.0))
+    assert "nothing bounds what is said in the server's view; your cap is 4" in str(
+        ledger.excess("bare", [0])
+    )
 
 
 def test_a_cap_that_was_passed_already_lets_nothing_out(ledger):

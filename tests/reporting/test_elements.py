@@ -68,3 +68,8 @@ def test_every_value_of_a_record_has_its_label() -> None:
     assert '<td role="cell" data-label="score">0.5</td>' in elements.table(
         table, heads=1
     )
+
+
+def test_an_option_of_a_command_is_not_broken():
+    said = elements.listing(["tacit ledger forget FILE --keep-ledger; a--b stays."])
+    assert 'FILE <span class="whole">--keep-ledger</span>; a--b stays.' in said

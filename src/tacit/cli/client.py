@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli import console
+from tacit.cli import caps, console
 from tacit.cli.options import Json
 from tacit.codes import Code
+from tacit.errors import MissingData
 from tacit.text import shown
 
 if TYPE_CHECKING:
@@ -124,6 +125,11 @@ def join(
     from tacit.service.federation.history_file import read_ids, read_slates
 
     place = folder or _default_folder()
+    if ledger is not None and not ledger.exists():
+        raise MissingData(
+            f"{ledger}: there is no such ledger, and none was made; leave --ledger out "
+            "to begin one in the folder, or make it with: tacit ledger cap FILE --new"
+        )
     # Read before anybody is asked: what a coordinator sees cannot depend on the file.
     ids = read_ids(history, column=item)
     slates = None if impressions is None else read_slates(impressions, column=item)
@@ -216,6 +222,43 @@ def show(folder: Folder = None, json: Json = False) -> None:
         return
     _print_agreed(told)
     _print_spent(told)
+
+
+@app.command()
+def cap(
+    folder: Folder = None,
+    epsilon: caps.Epsilon = None,
+    delta: caps.Delta = 1e-6,
+    unit: caps.ProtectedUnit = "user",
+    view: caps.Looker = "server",
+    remove: caps.Remove = False,
+    json: Json = False,
+) -> None:
+    """Show or set your own limit: how much may ever be learnt about you.
+
+    Before a round would pass it, the client refuses, and sends nothing. It counts all
+    that is in your ledger, also what was sent before it was set. It says how many
+    rounds of this run it still allows. Without options nothing is changed.
+
+    Example: tacit client cap --epsilon 2
+    """
+    from tacit.service.federation.client import FederationClient
+
+    with FederationClient(folder or _default_folder()) as client:
+        caps.change(
+            *(client.ledger, epsilon), delta=delta, unit=unit, view=view, remove=remove
+        )
+        limits = client.limits()
+    if json:
+        console.print_json(limits)
+        return
+    caps.show(limits.caps)
+    rounds = "no round" if not limits.rounds_left else f"{limits.rounds_left:,} more"
+    console.out().print(
+        f"this run: {rounds} of at most {limits.rounds:,} may be answered"
+    )
+    if limits.next_refusal is not None:
+        console.out().print(f"one more is refused: {limits.next_refusal}")
 
 
 @app.command()

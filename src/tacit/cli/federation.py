@@ -165,24 +165,20 @@ def status(config: Config, json: Json = False) -> None:
 def status_lines(found: dict[str, Any]) -> list[str]:
     """What the status of a run says, line by line."""
     n = len(found["rounds"])
-    lines = [f"run {found['run']}: {n} of at most {found['rounds_planned']} rounds"]
+    lines = [
+        found["state"],
+        f"run {found['run']}: {n} of at most {found['rounds_planned']} rounds",
+    ]
     for one in found["rounds"]:
         reports = "fewer than the minimum"
         if one["reports"] is not None:
             reports = f"at least {one['reports']:,}"
         lines.append(
-            f"  round {one['round']}, {one['leaf']}: {one['state']}, {reports} reports"
+            f"  round {one['round']}, {one['leaf']}: {reports} reports; "
+            f"{one['meaning']}"
         )
         if one["why"]:
             lines.append(f"    {one['why']}")
-    if found["is_published"]:
-        lines.append("the model is published")
-    if found["withheld"]:
-        lines.append(f"the model is not published: {found['withheld']}")
-    if found["is_retired"]:
-        lines.append("the run is retired")
-    if found["trouble"]:
-        lines.append(f"waiting: {found['trouble']}")
     return lines
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli import console
+from tacit.cli import caps, console
 from tacit.cli.options import Json
 from tacit.errors import BadValue
 from tacit.text import shown
@@ -66,51 +66,39 @@ def show(
 @app.command()
 def cap(
     file: File,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="The largest epsilon to allow.", show_default=False),
-    ] = None,
-    delta: Annotated[
-        float, typer.Option(help="The delta of the cap; 0 is pure privacy.")
-    ] = 1e-6,
-    unit: Annotated[
-        str,
-        typer.Option(help="What is protected: user, or item for one interaction."),
-    ] = "user",
-    view: Annotated[
-        str, typer.Option(help="Who looks: release, server or collusion.")
-    ] = "server",
-    remove: Annotated[
-        bool, typer.Option("--remove", help="Remove the cap of this unit and view.")
+    epsilon: caps.Epsilon = None,
+    delta: caps.Delta = 1e-6,
+    unit: caps.ProtectedUnit = "user",
+    view: caps.Looker = "server",
+    remove: caps.Remove = False,
+    new: Annotated[
+        bool,
+        typer.Option(
+            "--new", help="Make FILE: a ledger with a cap before its first run."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Set the most that a client may reveal; it refuses before that is passed.
+    """Show or set the most that a client may reveal; it refuses what would pass that.
 
-    Example: tacit ledger cap ledger.sqlite --epsilon 2
+    FILE is a ledger that exists, or with --new one that does not. `tacit client cap`
+    finds the ledger of a client that has joined.
+
+    Example: tacit ledger cap ledger.db --epsilon 2
     """
-    from tacit.ledger.budget import Cap
     from tacit.ledger.durable import ClientLedger
-    from tacit.release import cell_name
 
-    if (epsilon is None) != remove:
-        raise BadValue("give --epsilon to set a cap, or --remove to take it away")
-    # To remove a cap, only unit and view count; 1.0 is any epsilon that is allowed.
-    wanted = Cap(1.0 if epsilon is None else epsilon, delta, *cell_name(unit, view))
-    with ClientLedger(file) as ledger:
-        if remove and not ledger.remove_cap(wanted.cell):
-            raise BadValue(f"there is no cap for unit '{unit}' and view '{view}'")
-        if not remove:
-            ledger.set_cap(wanted)
-        caps = ledger.caps()
-    if json:
-        console.print_json({"caps": caps})
-        return
-    for one in caps:
-        console.out().print(
-            f"cap: epsilon {one.epsilon:g} (delta {one.delta:g}, unit {one.unit}, "
-            f"view {one.view})"
+    if new and file.exists():
+        raise BadValue(f"{file} exists; leave --new out to change its caps")
+    with ClientLedger(file, create=new) as ledger:
+        caps.change(
+            *(ledger, epsilon), delta=delta, unit=unit, view=view, remove=remove
         )
+        found = ledger.caps()
+    if json:
+        console.print_json({"caps": found})
+    else:
+        caps.show(found)
 
 
 @app.command()
@@ -224,7 +212,7 @@ def _told(file: Path) -> Told:
             tuple(ledger.entries()),
             statements(ledger),
             tuple(ledger.caps()),
-            tuple(ledger.refusals()),
+            tuple(ledger.explained_refusals()),
             ledger.waiting(),
             ledger.doubt,
             file.name,

@@ -72,6 +72,12 @@ def _print(planned: PlannedExperiment, *, long: bool) -> None:
         f"{assembled.experiment.method_name} on {shown(assembled.dataset.name)}",
         style="bold",
     )
+    if planned.absent_events is not None:
+        out.print(
+            f"no event is read: {shown(str(planned.absent_events))} is not here, and "
+            f"the {len(assembled.split.catalog):,} declared items and the declared "
+            "population are enough",
+        )
     out.print(
         f"clients: {cost['population']:,}; rounds: {cost['rounds']:,}; asked in each: "
         f"about {cost['cohort_size']:,.0f}; channel: {assembled.plan.channel}"

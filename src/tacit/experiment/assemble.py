@@ -173,6 +173,17 @@ def assemble_public(
     return _assembled(public, dataset, everyone_trains(dataset), None)
 
 
+def declared_catalog(experiment: Experiment) -> Catalog:
+    """The items that an experiment declares; refuses one that declares none."""
+    table = experiment.table
+    if table is None or table.items is None:
+        raise Refused(
+            "the items are not declared: a service has no events to collect them from; "
+            "list them in a table of their own, [data.table.items]"
+        )
+    return table.items.parse()
+
+
 def _assembled(
     experiment: Experiment, dataset: Dataset, split: Split, earlier: EarlierRun | None
 ) -> Assembled:

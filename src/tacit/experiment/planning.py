@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tacit.data.text_vectors import Progress
-from tacit.experiment.assemble import COULD_BE_RELEASED, Assembled, assemble
+from tacit.experiment.assemble import (
+    COULD_BE_RELEASED,
+    Assembled,
+    assemble,
+    assemble_public,
+    declared_catalog,
+)
 from tacit.experiment.privacy_card import serving_of
 from tacit.experiment.settings import (
     Experiment,
@@ -33,6 +40,7 @@ class PlannedExperiment:
     account: Account
     cost: dict[str, Any]
     serving: dict[str, Any]
+    absent_events: Path | None = None  # the table that is not here, and not needed
 
     @property
     def outlook(self) -> str | None:
@@ -59,20 +67,38 @@ class PlannedExperiment:
             "serving": self.serving,
             "groups": assembled.plan.groups,
             "as_one_epsilon": assembled.as_one_epsilon,
+            "absent_events": self.absent_events,
         }
 
 
 def plan_experiment(
     experiment: Experiment, *, runs: int = 1, progress: Progress | None = None
 ) -> PlannedExperiment:
-    """Read the data, calibrate the noise, and say what so many runs would reveal.
+    """Calibrate the noise, and say what so many runs would reveal.
 
+    Where items and population are declared and the table of events is not here, as with
+    an operator whose clients keep them, the plan follows from what is declared.
     `progress` is told how many texts have become vectors, if any must.
     """
-    assembled = assemble(experiment, progress=progress)
+    absent = _absent_events(experiment)
+    if absent is None:
+        assembled = assemble(experiment, progress=progress)
+    else:
+        assembled = assemble_public(experiment, declared_catalog(experiment))
     account = plan_account(assembled, runs=runs)
     serving = serving_of(assembled, runs=runs)
-    return PlannedExperiment(assembled, account, _cost(assembled), serving)
+    return PlannedExperiment(assembled, account, _cost(assembled), serving, absent)
+
+
+def _absent_events(experiment: Experiment) -> Path | None:
+    """The table of events that is not here, if the plan does not need it."""
+    table, data = experiment.table, experiment.data
+    if table is None or table.items is None or table.path.exists():
+        return None
+    needs_users = experiment.privacy.groups or experiment.run.refreshes
+    needs_more = data.text_vectors or experiment.metadata
+    is_declared = data.population is not None and not needs_users and not needs_more
+    return table.path if is_declared else None
 
 
 def _cost(assembled: Assembled) -> dict[str, Any]:

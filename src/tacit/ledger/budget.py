@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Decimal
 
 import numpy as np
 from jaxtyping import Bool
@@ -78,6 +79,67 @@ class Spent(Epsilon):
     """The epsilon of all that was said so far; `cell` is where it was guaranteed."""
 
     cell: CellName
+
+
+@dataclass(frozen=True)
+class Excess:
+    """A cap that one more round would pass, with the figures after that round.
+
+    None stands for what nothing bounds.
+    """
+
+    cap: Cap
+    this_run: float | None
+    all_runs: float | None  # what the cap is for: the target of a plan has one run
+    is_target: bool  # of the run's plan, and not the owner's own
+
+    def __str__(self) -> str:
+        where = _WHERE[self.cap.view]
+        if self.cap.unit is Unit.ITEM:
+            where += ", for one item"
+        whose = "the plan's target" if self.is_target else "your cap"
+        limit = f"; {whose} is {self.cap.epsilon:g}"
+        if self.all_runs is None:
+            return f"nothing bounds what is said {where}{limit}"
+        if self.all_runs == self.this_run:
+            return f"this run counts {_figure(self.all_runs)} {where}{limit}"
+        alone = "" if self.this_run is None else f" ({_figure(self.this_run)} in this)"
+        return f"all runs count {_figure(self.all_runs)}{alone} {where}{limit}"
+
+
+_WHERE = {
+    View.RELEASE: "in the view of what is published",
+    View.SERVER: "in the server's view",
+    View.COLLUSION: "in the view of servers that collude",
+}
+
+
+def _figure(epsilon: float) -> str:
+    """Rounded up, so that a figure never seems to be within a cap that it passes."""
+    return str(Decimal(epsilon).quantize(Decimal("0.01"), ROUND_CEILING))
+
+
+def first_excess(
+    after: tuple[Terms, Collection[int]],
+    others: Taken,
+    *,
+    target: Iterable[Cap],
+    caps: Iterable[Cap],
+) -> Excess | None:
+    """The first cap that a run with one more round would pass; None if all hold.
+
+    The plan's `target` is for this run alone, the owner's `caps` for all together.
+    """
+    for cap, runs, is_target in (
+        *((cap, [after], True) for cap in target),
+        *((cap, [*others, after], False) for cap in caps),
+    ):
+        if not cap.holds(runs):
+            alone, total = (
+                spent(some, cap.cell, delta=cap.delta).value for some in ([after], runs)
+            )
+            return Excess(cap, alone, total, is_target)
+    return None
 
 
 def spent(taken: Taken, name: CellName, *, delta: float) -> Spent:

@@ -25,6 +25,7 @@ from tacit.ledger.records import Doubt
 from tacit.ledger.rows import TABLES, Row, Rows
 from tacit.ledger.schema import (
     NAMES,
+    NO_FILE,
     begin_chain,
     connect,
     connect_empty,
@@ -90,7 +91,7 @@ def _begin_anew(path: Path, *, as_written: bool) -> Accepted:
     """An empty ledger in which every run of the lost one counts in full."""
     evidence = anchors.at_place(path)
     if evidence is None:
-        raise BadData(path, None, "no such file; a client makes its ledger itself")
+        raise BadData(path, None, NO_FILE)
     _check_no_evidence(path, (evidence,), GONE, as_written=as_written)
     rows = _accepted({one.name: {} for one in TABLES}, (evidence,), path=path)
     with in_one_sentence(path):

@@ -28,7 +28,15 @@ from pathlib import Path
 
 from tacit.codes import Code
 from tacit.errors import BadData, BadValue, Refused
-from tacit.ledger.budget import Cap, Spent, fits, spent
+from tacit.ledger.budget import (
+    Cap,
+    Excess,
+    Spent,
+    allowed_rounds,
+    first_excess,
+    fits,
+    spent,
+)
 from tacit.ledger.records import GIVEN_UP, Answer, Doubt, Entry, Joined, Refusal
 from tacit.ledger.rows import ANSWERS, CAPS, ENTRIES, RUNS, TABLES, WHAT_TO_DO, digest
 from tacit.ledger.schema import NAMES, connect, in_one_sentence
@@ -288,6 +296,53 @@ class ClientLedger:
             raise BadData(self.path, None, f"a refusal cannot be read; {WHAT_TO_DO}")
         return found
 
+    def explained_refusals(self) -> list[tuple[str, str, int, str]]:
+        """The same rows for the owner: a cap that still refuses has its figures."""
+        return [
+            (run, self._explained(run, reason), times, last)
+            for run, reason, times, last in self.refusals()
+        ]
+
+    def _explained(self, run: str, reason: str) -> str:
+        if reason != Refusal.CAP or self._look().doubt is not None:
+            return reason
+        left, found = self.allowance(run) if run in self._runs() else (0, None)
+        return reason if left or found is None else f"{reason}: {found}"
+
+    def excess(
+        self, run: str, rounds: Sequence[int], *, target: Sequence[Cap] = ()
+    ) -> Excess | None:
+        """The cap that answering these rounds too would pass, with its figures."""
+        with self._reading():
+            taken = self._taken()
+            terms = self._terms_of(self._runs()[run])
+            _, mine = taken.pop(run, (terms, []))
+            after, caps = (terms, [*mine, *rounds]), self.caps()
+            return first_excess(after, [*taken.values()], target=target, caps=caps)
+
+    def allowance(
+        self, run: str, *, target: Sequence[Cap] = ()
+    ) -> tuple[int, Excess | None]:
+        """How many more rounds the caps allow, and what the one after those would pass.
+
+        The owner's caps count all runs together, the plan's `target` this one alone.
+        """
+        with self._reading():
+            taken = self._taken()
+            terms = self._terms_of(self._runs()[run])
+            _, mine = taken.pop(run, (terms, []))
+            part = range(max(mine, default=-1) + 1, terms.rounds)
+            left = min(
+                allowed_rounds(terms, some, before=before, part=part, earlier=mine)
+                for some, before in (
+                    (target, []),
+                    (self.caps(), [*taken.values()]),
+                )
+            )
+            if left == min(len(part), terms.most - len(mine)):
+                return left, None
+            return left, self.excess(run, part[: left + 1], target=target)
+
     def caps(self) -> list[Cap]:
         """The caps that the owner has set."""
         rows = sorted(self._look().rows["caps"].items())
@@ -489,18 +544,15 @@ class ClientLedger:
         terms = self._terms_of(joined)
         if not 0 <= round < terms.rounds:
             return Refusal.TOO_LATE
-        taken = self._taken()
-        _, mine = taken.pop(run, (terms, []))
+        _, mine = self._taken().get(run, (terms, []))
         if len(mine) >= terms.most:
             return Refusal.TOO_OFTEN
         if not self._has_budget(run, terms, multiplier):
             return Refusal.BUDGET
-        here = (terms, [*mine, round])
-        if not all(cap.holds([here]) for cap in target):
-            return Refusal.TARGET
-        # The owner's caps count all runs together, the plan's target this one alone.
-        held = all(cap.holds([*taken.values(), here]) for cap in self.caps())
-        return None if held else Refusal.CAP
+        found = self.excess(run, [round], target=target)
+        if found is None:
+            return None
+        return Refusal.TARGET if found.is_target else Refusal.CAP
 
     def _has_budget(self, run: str, terms: Terms, multiplier: float | None) -> bool:
         """Whether the noise chosen for a round fits into what the run has left."""

@@ -33,6 +33,10 @@ FORMAT = 3  # raise it when a table or the chain changes
 OLDER = (1, 2)  # without a chain; in the first, answers had no multiplier
 APPLICATION = 0x54434C47  # "TCLG", in the file's header
 PATIENCE = 60.0  # seconds to wait for another process on the same device
+NO_FILE = (
+    "no such file, and none was made. A client makes its ledger when it joins; `tacit "
+    "client show` says where"
+)
 NAMES = ("entries", "answers", "runs", "caps", "refusals", "chain")  # children first
 
 _SETTINGS = """
@@ -89,7 +93,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
             _check_not_lost(path)
             touch(path)
         elif not path.is_file():
-            raise BadData(path, None, "no such file; a client makes its ledger itself")
+            raise BadData(path, None, NO_FILE)
         connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
         try:
             format_ = _check(connection, path, create=create)

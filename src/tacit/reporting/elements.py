@@ -5,6 +5,7 @@ Every text that came from outside is cleaned and escaped here; a page fetches no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from tacit.release import Standing
@@ -17,6 +18,8 @@ from tacit.text import in_html
 
 # No script, image, font or request, whatever text from outside might try to embed.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+_OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*")  # of a command
 
 _PHONE = 44  # characters of a table's text on a phone's line
 _GAP = 2  # between columns, in characters
@@ -54,7 +57,7 @@ def head(
     said = "".join(f'<p class="quiet">{in_html(note)}</p>\n' for note in notes)
     return (
         f'<header>\n<p class="brand">Tacit</p>\n'
-        f"<h1>{in_html(title)}{badge}</h1>\n{said}</header>\n{_leads(lead)}"
+        f"<h1>{in_html(title)}{badge}</h1>\n{said}</header>\n{leads(lead)}"
     )
 
 
@@ -67,13 +70,14 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="facts">\n{boxes}</dl>\n' if boxes else ""
 
 
-def _leads(leads: Iterable[Lead]) -> str:
+def leads(facts: Iterable[Lead]) -> str:
+    """What the reader should see first: large values, each with what it covers."""
     boxes = "".join(
         f"<div{_classed('proven' if fact.is_promise else '')}>"
         f"<dt>{in_html(fact.label)}</dt><dd>{in_html(fact.value)}</dd>"
         + (f"<dd>{in_html(fact.detail)}</dd>" if fact.detail else "")
         + "</div>\n"
-        for fact in leads
+        for fact in facts
     )
     return f'<dl class="facts lead">\n{boxes}</dl>\n' if boxes else ""
 
@@ -104,6 +108,11 @@ def _unbroken(text: str) -> str:
     return in_html(text).replace(" %", "&nbsp;%")
 
 
+def _with_whole_options(text: str) -> str:
+    """Escaped text in which no line ends within an option of a command."""
+    return _OPTION.sub(r'<span class="whole">\g<0></span>', in_html(text))
+
+
 def paragraph(text: str, *, quiet: bool = False) -> str:
     """A paragraph of escaped text; `quiet` ones are smaller and gray."""
     kind = ' class="quiet"' if quiet else ""
@@ -112,7 +121,7 @@ def paragraph(text: str, *, quiet: bool = False) -> str:
 
 def listing(lines: Iterable[str]) -> str:
     """A bulleted list with one escaped sentence per line."""
-    items = "".join(f"<li>{in_html(line)}</li>\n" for line in lines)
+    items = "".join(f"<li>{_with_whole_options(line)}</li>\n" for line in lines)
     return f"<ul>\n{items}</ul>\n"
 
 

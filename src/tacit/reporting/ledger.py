@@ -67,7 +67,7 @@ def caps_table(caps: Sequence[Cap], totals: Sequence[Statement]) -> tables.Table
 def refusals_table(told: Told) -> tables.Table:
     """The reasons for which the client said no, and how often."""
     header = ("reason", "how often", "last")
-    rows = tuple((why, str(n), last) for _, why, n, last in told.refusals)
+    rows = tuple((why, str(n), _day(last)) for _, why, n, last in told.refusals)
     return tables.Table("What this client refused", header, rows, frozenset({1}))
 
 

@@ -49,6 +49,7 @@ p { margin: .5rem 0; }
   border-color: var(--good-line); background: var(--good); color: var(--good-ink);
 }
 .notice p { margin: 0; }
+.whole { white-space: nowrap; }
 
 .advice { font-size: 1.15rem; line-height: 1.5; font-weight: 600; }
 

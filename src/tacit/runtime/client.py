@@ -40,6 +40,7 @@ from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.keys import Key
+from tacit.ledger.budget import Excess
 from tacit.ledger.durable import ClientLedger, question_digest
 from tacit.ledger.records import Answer, Joined, Refusal
 from tacit.ledger.terms import agreed_terms
@@ -186,6 +187,14 @@ class Client:
         return self.ledger.keep(
             self.run, broadcast.round, report=report, state=state, before=charged.state
         )
+
+    def excess(self, round: int) -> Excess | None:
+        """The cap or target that answering this round would pass, for the owner."""
+        return self.ledger.excess(self.run, [round], target=self.target)
+
+    def allowance(self) -> tuple[int, Excess | None]:
+        """How many more rounds caps and target allow, and what the next would pass."""
+        return self.ledger.allowance(self.run, target=self.target)
 
     def pending(self) -> list[Answer]:
         """Reports of this run that are not known to have arrived."""

@@ -290,4 +290,9 @@ class Endpoints:
         raise Failure(404, "NotFound", f"{path[:80]} is not known here")
 
 
+async def greet(_: Asked) -> Reply:
+    """The answer that a service is there, and nothing else."""
+    return Reply(200, b"{}")
+
+
 _BROKEN = Failure(500, "Broken", "this is a bug of the server; nothing of it is kept")

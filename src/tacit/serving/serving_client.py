@@ -163,7 +163,11 @@ class ServingClient:
         return f"{seconds:g} s, period {int(self._now() // seconds)}".encode()
 
     def _last_refusal(self) -> str:
-        own = [why for run, why, _, _ in self.ledger.refusals() if run == self.run]
+        own = [
+            why
+            for run, why, _, _ in self.ledger.explained_refusals()
+            if run == self.run
+        ]
         return own[-1]
 
     def _own(self, user: Callable[[], Vector]) -> bytes | None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
+from tacit.service.federation.operator_client import Peer
 from tacit.service.federation.overview import (
     REFUSALS,
     Budget,
@@ -11,6 +12,7 @@ from tacit.service.federation.overview import (
     RoundLine,
     Traffic,
 )
+from tacit.service.federation.stepwise_run import RunState
 from tacit.statement import Statement
 
 OPENS = 1_790_000_000
@@ -19,9 +21,15 @@ HOUR = OPENS - OPENS % 3600
 
 def a_round(**changes) -> RoundLine:
     made = RoundLine(
-        *("8c1f00aa", 1, "open", "relations", OPENS, OPENS + 86_400), 1200, 1000
+        *("8c1f00aa", 1, "open", "open", "relations"),
+        *(OPENS, OPENS + 86_400, 1200, 1000),
     )
     return replace(made, **changes)
+
+
+A_VOID = a_round(
+    number=0, state="void", meaning="void; its halves are erased", why="too few reports"
+)
 
 
 def a_leader(**changes) -> Overview:
@@ -29,10 +37,20 @@ def a_leader(**changes) -> Overview:
     made = Overview(
         role="leader",
         title="",
-        rounds=(a_round(), a_round(number=0, state="deleted", reports=None)),
+        rounds=(
+            a_round(),
+            a_round(
+                number=0,
+                state="deleted",
+                meaning="finished; its halves are erased",
+                reports=None,
+                is_forgotten=True,
+            ),
+        ),
         starts=3,
         disk_free=40 * 2**30,
-        answers={"helper": True},
+        peers={"helper": Peer(True, 12.3)},
+        state=RunState("Round 1 is open; it waits for reports until then"),
         traffic=Traffic(
             refusals, 1050, OPENS - OPENS % 3600, (0.012, 0.09), 32 * 2**20, 16 * 2**20
         ),
@@ -44,10 +62,11 @@ def a_coordinator(**changes) -> Overview:
     made = Overview(
         role="coordinator",
         title="A small shop",
-        rounds=(a_round(), a_round(number=0, state="void", why="too few reports")),
+        rounds=(a_round(), A_VOID),
         starts=1,
         disk_free=2**30,
-        answers={"leader": True, "helper": False},
+        peers={"leader": Peer(True, 4.0), "helper": Peer(False, 181.0)},
+        state=RunState(f"The model is published; its SHA-256 is {'ab' * 32}"),
         budget=Budget(statements(), statements()),
         outcome=Outcome(
             ("ab" * 32,),

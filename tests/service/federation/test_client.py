@@ -645,7 +645,7 @@ def test_a_cap_of_the_owner_is_kept(world, make, tmp_path):
     world.open()
     outcome = client.once(now=True)
     assert outcome.kind is Kind.REFUSED
-    assert "the cap of the owner would be passed" in outcome.message
+    assert "your cap is 0.01" in outcome.message
     assert world.bodies == []
 
 

@@ -24,6 +24,7 @@ from tacit.service.federation.aggregator import Limits
 from tacit.service.federation.coordinator import CoordinatorSchedule
 from tacit.service.federation.operator_client import Over, Status, Unknown
 from tacit.service.federation.public_rounds import OPEN, PLANNED, SIGNED, VOID
+from tacit.service.relay.collector import Collector
 
 ITEMS = 15
 
@@ -464,3 +465,8 @@ def test_between_two_rounds_there_is_a_pause(world):
     first, second = (row.manifest for row in found.rounds())
     assert (second.round, second.previous) == (1, first.round_id)
     assert replace(second, round=0).run == first.run
+
+
+@pytest.mark.parametrize("role", [states.Coordinator, Collector])
+def test_every_state_of_a_round_has_words(role):
+    assert role.meanings.keys() == role.waits.keys() | {OPEN, role.over, VOID}

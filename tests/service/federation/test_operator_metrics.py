@@ -46,6 +46,7 @@ def test_a_coordinators_samples():
     assert found['tacit_released_metric{name="hr@20",bound="low"}'] == 0.2
     assert found["tacit_released_models"] == 1
     assert found['tacit_peer_answers{peer="helper"}'] == 0
+    assert found['tacit_peer_answer_age_seconds{peer="helper"}'] == 181
 
 
 def test_a_withheld_model_is_told():
@@ -58,7 +59,7 @@ def test_every_sample_has_a_help_and_a_type():
     text = metrics_text(a_leader(), up_seconds=1)
     text += metrics_text(a_coordinator(), up_seconds=1)
     names = {re.split(r"[{ ]", one)[0] for one in text.splitlines() if one[0] != "#"}
-    assert len(names) == 18
+    assert len(names) == 19
     for name in names:
         assert f"# HELP {name} " in text
         assert f"# TYPE {name} gauge" in text

@@ -8,19 +8,28 @@ from typing import Any
 
 import page_checks
 import pytest
-from service.federation.overviews import a_coordinator, a_leader, a_round
+from service.federation.overviews import (
+    a_coordinator,
+    a_leader,
+    a_round,
+    statements,
+)
 
 from tacit.service.federation.operator_page import operator_page
-from tacit.service.federation.overview import Outcome, Overview
+from tacit.service.federation.overview import Budget, Overview
+from tacit.service.federation.stepwise_run import RunState
 
 CHROMIUM = page_checks.chromium()
 
 
 def test_a_leaders_page():
     page = operator_page(a_leader())
-    for said in ("relations", "1,200", "1,050", "12 ms", "90 ms", "32 MiB", "answers"):
+    for said in ("relations", "1,200", "1,050", "12 ms", "90 ms", "32 MiB"):
         assert said in page
     assert "hidden: too few" in page
+    assert "answered 12 s ago" in page
+    assert "finished; its halves are erased" in page
+    assert "<dd>erased</dd>" not in page  # of the newest round, which is open
     assert "<script" not in page
     assert "2026-09-21 14:13 UTC" in page  # of the window, which is public
 
@@ -33,18 +42,33 @@ def test_times_that_arrivals_have_are_whole_hours():
 def test_a_coordinators_page_has_every_epsilon_with_its_terms():
     page = operator_page(a_coordinator())
     assert "8.0000 (zero_out, delta 1e-06; 3 rounds; pld)" in page
-    for said in ("PROVEN", "NONE", "collusion", "Planned", "Spent", "server"):
+    for said in ("PROVEN", "NONE", "who looks", "planned", "spent", "The server"):
         assert said in page
-    assert f"SHA-256 {'ab' * 32}" in page
+    assert page.count("<table") == 2  # of rounds, and of all that is about epsilon
     assert "hr@20 0.2500, between 0.2000 and 0.3000" in page
-    assert "round 0 is void: too few reports" in page
-    assert "no answer from the helper" in page
+    assert "Round 0 is void: too few reports" in page
+    assert "No answer from the helper for 3 min" in page
 
 
-def test_why_a_model_is_withheld_stands_at_the_top():
-    why = "it hits less often than private popularity"
-    page = operator_page(a_coordinator(outcome=Outcome(withheld=why)))
-    assert page.index(f"not published: {why}") < page.index("Rounds</h2>")
+@pytest.mark.parametrize("is_well", [True, False])
+def test_the_state_comes_before_all_else(is_well):
+    digest = "ab" * 32
+    state = RunState(f"The model is published; its SHA-256 is {digest}", is_well)
+    _, page = operator_page(a_coordinator(state=state)).split("</h1>")
+    first = page.split("</div>")[0]
+    assert digest in first
+    assert ('class="notice good"' in first) == is_well
+    assert page.count(digest) == 1
+
+
+def test_what_is_spent_stands_beside_what_was_planned():
+    """Before the first round nothing is, and figures that differ are both shown."""
+    planned = statements()
+    cheaper = tuple(replace(one, epsilon=one.epsilon and 2.5) for one in planned)
+    for spent, said in ((), "nothing before the first round"), (cheaper, "2.5000"):
+        page = operator_page(a_coordinator(budget=Budget(planned, spent)))
+        assert said in page
+        assert "8.0000" in page
 
 
 def test_before_the_first_round():
@@ -77,9 +101,9 @@ LONG = "a helper of another operator at https://helper.a-very-long-name.example:
     "seen",
     [
         pytest.param(a_leader(), marks=pytest.mark.slow),
-        a_leader(rounds=(), traffic=None, role="helper", answers={}),
+        a_leader(rounds=(), traffic=None, role="helper", peers={}),
         pytest.param(a_coordinator(), marks=pytest.mark.slow),
-        a_coordinator(trouble=LONG, outcome=Outcome(withheld=LONG), is_retired=True),
+        a_coordinator(state=RunState(f"Nothing goes on: {LONG}", is_well=False)),
     ],
     ids=["leader", "fresh", "coordinator", "trouble"],
 )

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.server
 import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -11,9 +18,12 @@ from service.federation.services import Place, Urls
 
 from tacit.release import Standing, View
 from tacit.service.federation.manifest import read_manifest
+from tacit.service.federation.one_machine import free_ports, wait_for, write_toml
+from tacit.service.federation.operator_client import OperatorClient, Peer
 from tacit.service.federation.overview import REFUSALS, of_coordinator
 from tacit.service.federation.sealing import sealed_report
 from tacit.service.federation.services import serve_coordinator
+from tacit.service.federation.settings import read_secret
 
 LEAST, REPORTS = 60, 110
 CANARY = b"canary report id"  # sixteen bytes
@@ -102,12 +112,14 @@ def test_a_coordinators_epsilon_is_planned_and_then_spent(place):
         before = of_coordinator(found)
         services.step_until(found, "open")
         after = of_coordinator(found)
-        assert after.answers == {"leader": True, "helper": True}
+        assert after.state.is_well
+        assert "is open; the run waits for reports until" in after.state.text
         found.close()
     assert before.budget is not None
     assert after.budget is not None
     assert before.budget.spent == ()
-    assert before.answers == {"leader": None, "helper": None}
+    assert before.peers == {"leader": Peer(), "helper": Peer()}
+    assert before.state.text.startswith("No round is open yet")
     views = {line.view: line for line in after.budget.spent if line.unit == "user"}
     assert views[View.SERVER].standing is Standing.PROVEN
     assert views[View.SERVER].epsilon == pytest.approx(8.0, abs=0.01)
@@ -120,10 +132,107 @@ def test_an_aggregator_that_is_away_is_told(place):
         Urls("http://127.0.0.1:1", "http://127.0.0.1:1", "http://127.0.0.1:1"),
         services.a_run(place, MADE),
     )
-    with pytest.raises(Exception, match="cannot be reached"):
-        found.step()
-    assert of_coordinator(found).answers == {"leader": False, "helper": None}
+    stop = threading.Event()
+    threading.Timer(0.1, stop.set).start()
+    found.play(stop=stop)
+    found.leader.greet()
+    seen = of_coordinator(found)
+    assert not seen.state.is_well
+    assert "cannot be reached" in seen.state.text
+    assert seen.peers == {"leader": Peer(answers=False), "helper": Peer()}
     found.close()
+
+
+@contextlib.contextmanager
+def a_helpers_process(place: Place):
+    """A real helper and its private address."""
+    private, page = (f"127.0.0.1:{port}" for port in free_ports(2))
+    table = {
+        "role": "helper",
+        "folder": str(place.folder / "helper"),
+        "signing_key": str(place.folder / "helper" / "keys" / "signing.key"),
+        **{f"{role}_key": key for role, key in place.keys.items()},
+        "coordinator_secret": str(place.secret("helper")),
+        "pair_secret": str(place.secret("pair")),
+        **{"private": private, "page": page, "limits": {"least_multiplier": 0.01}},
+    }
+    config = place.folder / "helper.toml"
+    write_toml(config, table)
+    command = (sys.executable, "-m", "tacit", "serve", "helper", "--config", config)
+    log = place.folder / "log"
+    with log.open("wb") as out, subprocess.Popen(command, stderr=out) as process:
+        try:
+            wait_for(process, config, log)
+            yield process, f"http://{private}"
+        finally:
+            process.kill()
+
+
+def wait_until(is_so: Callable[[], bool], *, seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def answering(status: int, body: bytes) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    return Handler
+
+
+def test_a_helper_that_is_killed_is_told_while_nothing_is_asked_of_it(place):
+    """A real process; the run of the coordinator is retired, so that it asks nothing.
+
+    The page is looked at like an operator would, and greetings come quickly.
+    """
+    run = services.a_run(place, MADE)
+    with contextlib.ExitStack() as closing:
+        helper, url = closing.enter_context(a_helpers_process(place))
+        settings = place.coordinator(helper_url=url)
+        serving = services.in_thread(serve_coordinator, settings, run, greetings=0.05)
+        urls = closing.enter_context(serving)
+        secret = read_secret(place.secret("own")).decode()
+        retire = f"{urls['private']}/v1/retire"
+        httpx.post(retire, headers={"authorization": f"Bearer {secret}"})
+        wait_until(lambda: "answered 0 s ago" in texts(urls["page"])[0])
+        helper.kill()
+        helper.wait()
+        wait_until(lambda: "No answer from the helper for" in texts(urls["page"])[0])
+        page, _, metrics = texts(urls["page"])
+        assert "The run is retired" in page
+        assert '\ntacit_peer_answers{peer="helper"} 0\n' in metrics
+        assert 'tacit_peer_answer_age_seconds{peer="helper"}' in metrics
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "answers"),
+    [
+        (200, b"{}", True),
+        (404, b'{"error": {"kind": "NotFound", "message": "not known here"}}', True),
+        (404, b"", False),  # of a proxy that has another path
+        (502, b"bad gateway", False),  # of one whose service is away
+    ],
+)
+def test_an_answer_of_a_proxy_is_none_of_the_helper(status, body, answers):
+    server = http.server.HTTPServer(("127.0.0.1", 0), answering(status, body))
+    with server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        client = OperatorClient("helper", url, b"secret")
+        client.greet()
+        thread.join()
+        client.close_connection()
+    assert client.peer.answers is answers
+    assert (client.peer.seconds is None) != answers
 
 
 def test_a_coordinator_serves_its_page_on_a_listener_of_its_own(place):

@@ -22,12 +22,13 @@ from tacit.data.catalog import Profiles
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import Refused
+from tacit.experiment.assemble import declared_catalog
 from tacit.keys import Key
 from tacit.method import Unmetered, enrol, participate
 from tacit.service.federation import coordinator as states
 from tacit.service.federation.envelope import envelope
 from tacit.service.federation.public_rounds import OPEN
-from tacit.service.federation.services import declared_catalog, serve_aggregator
+from tacit.service.federation.services import serve_aggregator
 from tacit.transport.channels import channel
 from tacit.transport.messages import Reports
 from tacit.transport.shared_sum import modulo, play, signed

@@ -66,7 +66,7 @@ def test_it_is_not_published_and_everybody_is_told_why(place, run, monkeypatch):
     seen = of_coordinator(found)
     assert seen.outcome is not None
     assert seen.outcome.metrics == (told(),)
-    assert f"the model is not published: {WHY}" in operator_page(seen)
+    assert f"The model is not published: {WHY}" in operator_page(seen)
     found.close()
     # A coordinator that starts again has not forgotten, and tells clients.
     with services.in_thread(serve_coordinator, place.coordinator(), run) as served:
@@ -156,7 +156,8 @@ def test_what_is_as_good_as_popularity_is_published(place):
     assert own["value"] == pytest.approx(popular["value"], abs=0.2)
     assert difference["low"] <= 0 <= difference["high"]
     assert seen.outcome.withheld == ""
-    assert len(seen.outcome.models) == 1
+    [digest] = seen.outcome.models
+    assert f"The model is published; its SHA-256 is {digest}" in operator_page(seen)
 
 
 def test_what_is_worse_is_not(place, monkeypatch):
@@ -167,7 +168,7 @@ def test_what_is_worse_is_not(place, monkeypatch):
     assert "for a list by the released counts alone" in seen.outcome.withheld
     assert seen.outcome.models == ()
     assert len(seen.outcome.metrics) == 3
-    assert "the model is not published" in operator_page(seen)
+    assert "The model is not published" in operator_page(seen)
 
 
 def only_the_first(method, broadcast):

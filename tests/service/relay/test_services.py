@@ -23,11 +23,14 @@ from service.relay.places import (
 
 from tacit.errors import Refused
 from tacit.keys import Key
+from tacit.service.federation.operator_client import Peer
 from tacit.service.federation.operator_page import operator_page
 from tacit.service.federation.settings import read_secret
 from tacit.service.federation.simulated_clients import SimulatedClients
+from tacit.service.relay.forwarding import CollectorClient
 from tacit.service.relay.overview import of_relay
 from tacit.service.relay.relay import Relay
+from tacit.service.relay.relay_client import RelayClient
 from tacit.service.relay.relay_store import RelayStore
 from tacit.service.relay.services import _signer, serve_collector, serve_relay
 
@@ -57,6 +60,13 @@ def test_pages_metrics_and_status_say_nothing_of_too_few(tmp_path):
         told = httpx.get(f"{urls.collector}/v1/status", headers=headers).json()
         assert [one["state"] for one in told["rounds"]] == ["open"]
         assert told["rounds"][0]["reports"] is None
+        assert told["state"].startswith("Epoch 0 (1 of at most ")
+        pair = read_secret(place.relay().pair_secret)
+        for kind, url in ((RelayClient, urls.relay), (CollectorClient, urls.collector)):
+            peer = kind("peer", url, pair)
+            peer.greet()
+            assert peer.peer.answers
+            peer.close_connection()
         assert httpx.post(f"{urls.collector}/v1/retire", headers=headers).is_success
         ended = f"{urls.public}/v1/manifest"
         patiently(lambda: httpx.get(ended).status_code == 410)
@@ -75,12 +85,11 @@ def test_the_collectors_page_says_what_was_released_or_why_not(tmp_path, why):
         name = "tacit_released_models" if why is None else "tacit_withheld_models"
         patiently(lambda: f"\n{name} 1\n" in httpx.get(f"{page}/metrics").text)
         text = httpx.get(page).text
-    assert "Released" in text
     if why is None:
         model = tmp_path / "collector" / "run" / "model.safetensors"
         assert sha256(model.read_bytes()).hexdigest() in text
     else:
-        assert f"the model is not published: {why}" in text
+        assert f"The model is not published: {why}" in text
 
 
 def test_the_relays_page_words_refusals_as_a_relay_answers(tmp_path):
@@ -90,6 +99,7 @@ def test_the_relays_page_words_refusals_as_a_relay_answers(tmp_path):
         metrics = httpx.get(f"http://127.0.0.1:{port}/metrics").text
     assert "one that another upload has used" in text
     assert "queue full, disk full, or too early" in text
+    assert "the service waits for the collector" in text
     for word in ("half", "helper", "<td>403", ">403<"):
         assert word not in text
     assert 'status="403"' not in metrics
@@ -101,7 +111,7 @@ def test_the_queue_moves_with_fifty_uploads_however_large(tmp_path, votes, step)
     place, store = Place(tmp_path), RelayStore(tmp_path / "relay")
     relay = Relay(store, _signer(place.relay()), QUICK, url="https://relay.invalid")
     relay.sign(a_manifest(reports_per_user=votes).document())
-    forwarding = SimpleNamespace(collector=SimpleNamespace(answers=None), trouble="")
+    forwarding = SimpleNamespace(collector=SimpleNamespace(peer=Peer()), trouble="")
     few = of_relay(relay, forwarding, queued=lambda: step * 2**20 - 1)
     many = of_relay(relay, forwarding, queued=lambda: step * 2**20)
     store.close()

@@ -178,7 +178,6 @@ class Tally:
     refused: dict[str, int] = field(default_factory=dict)  # by reason
     commits: list[float] = field(default_factory=list)  # seconds of the last ones
     last_commit: float | None = None  # seconds since 1970
-    helper_answers: bool | None = None  # None: not asked yet
 
     def refuse(self, kind: str) -> None:
         """Count one refusal of this kind."""
@@ -544,9 +543,7 @@ class Aggregator:
             answer = self.pass_on(round_id, batch_id, body)
             taken = {*batch.taken(answer)}
         except (Unanswered, Refused, BadMessage):
-            self.tally.helper_answers = False
             return None
-        self.tally.helper_answers = True
         self.passing("after_put")
         return taken
 

@@ -38,7 +38,7 @@ from tacit import check
 from tacit.errors import BadMessage, BadValue, Refused, Unanswered
 from tacit.ledger.budget import Cap
 from tacit.ledger.durable import ClientLedger
-from tacit.ledger.records import Answer, Doubt, Entry
+from tacit.ledger.records import Answer, Doubt, Entry, Refusal
 from tacit.records import Records
 from tacit.runtime.client import Client
 from tacit.runtime.ledger import statements
@@ -109,6 +109,16 @@ class Shown:
     refusals: tuple[tuple[str, str, int, str], ...]
     waiting: int
     doubt: Doubt | None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The owner's caps, and what they and the plan's target leave of this run."""
+
+    caps: tuple[Cap, ...]
+    rounds: int  # that the plan has at the most
+    rounds_left: int
+    next_refusal: str | None  # why the round after those would be refused
 
 
 class FederationClient:
@@ -378,6 +388,8 @@ class FederationClient:
         if report is None:
             why = [one for one, n in self._refusals().items() if n > before.get(one, 0)]
             said = ", ".join(why) or "the ledger says no"
+            if {Refusal.CAP, Refusal.TARGET} & {*why}:
+                said = f"{self._client.excess(manifest.round)}"
             return Outcome(Kind.REFUSED, f"the ledger refuses: {said}", manifest.round)
         said = f"the report of round {manifest.round} is kept"
         return Outcome(Kind.WAITING, said, manifest.round)
@@ -615,6 +627,21 @@ class FederationClient:
             return ()
         return () if sent is None else read_new_items(sent)
 
+    @property
+    def ledger(self) -> ClientLedger:
+        """Where everything is entered before it is sent."""
+        return self._client.ledger
+
+    def limits(self) -> Limits:
+        """The caps of the ledger, and how many rounds of this run they still allow."""
+        left, excess = self._client.allowance()
+        return Limits(
+            tuple(self.ledger.caps()),
+            self.invitation.plan.rounds,
+            left,
+            None if excess is None else str(excess),
+        )
+
     def show(self) -> Shown:
         """What was agreed, and what all that was said amounts to."""
         ledger, run = self._client.ledger, self._client.run
@@ -627,7 +654,7 @@ class FederationClient:
             statements(ledger),
             tuple(one for one in ledger.entries() if one.run == run),
             tuple(ledger.caps()),
-            tuple(ledger.refusals()),
+            tuple(ledger.explained_refusals()),
             len(self._client.pending()),
             ledger.doubt,
         )

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import ClassVar
 
 from tacit import check
 from tacit.errors import BadMessage
@@ -26,7 +27,13 @@ from tacit.method import Server
 from tacit.service.federation.coordinated_run import CoordinatedRun, PublishedSum
 from tacit.service.federation.manifest import Manifest, read_document, signed
 from tacit.service.federation.operator_client import OperatorClient, Over, Unknown
-from tacit.service.federation.public_rounds import OPEN, SIGNED, VOID, VOIDING
+from tacit.service.federation.public_rounds import (
+    OPEN,
+    PLANNED,
+    SIGNED,
+    VOID,
+    VOIDING,
+)
 from tacit.service.federation.seed_batches import Closing
 from tacit.service.federation.stepwise_run import SOON, Schedule, StepwiseRun
 
@@ -80,6 +87,25 @@ class Coordinator(StepwiseRun[RoundState]):
     """One run, from its first round to its published model."""
 
     name, noun, over, row = "coordinator", "round", DELETED, RoundState
+    meanings: ClassVar[Mapping[str, str]] = {
+        PLANNED: "planned, not signed yet",
+        SIGNED: "signed, not open yet",
+        OPEN: "open",
+        LEADER_CLOSED: "closed by the leader",
+        BOTH_CLOSED: "closed by both",
+        DONE: "added up; its halves are not erased yet",
+        DELETED: "finished; its halves are erased",
+        VOIDING: "void; its halves are not erased yet",
+        VOID: "void; its halves are erased",
+    }
+    waits: ClassVar[Mapping[str, str]] = {
+        PLANNED: "the signatures of leader and helper",
+        SIGNED: "leader and helper to open it",
+        LEADER_CLOSED: "the helper's half of the sum",
+        BOTH_CLOSED: "both halves to be added up",
+        DONE: "leader and helper to erase their halves",
+        VOIDING: "leader and helper to erase their halves",
+    }
     run: CoordinatedRun
     schedule: CoordinatorSchedule
 
@@ -114,6 +140,21 @@ class Coordinator(StepwiseRun[RoundState]):
     def rounds(self) -> list[RoundState]:
         """All rounds so far."""
         return self._rows()
+
+    @property
+    def _for_next(self) -> str:
+        if not self.schedule.by_hand:
+            return super()._for_next
+        return "`tacit round open`, or `tacit round publish` after the last one"
+
+    @property
+    def _for_reports(self) -> str:
+        schedule = self.schedule
+        if schedule.by_hand:
+            return "reports until `tacit round close`, or"
+        if schedule.enough is None:
+            return super()._for_reports
+        return f"{schedule.enough:,} reports, or"
 
     def want(self, what: str) -> None:
         """Have a round opened or closed, or the model published, at the next step."""

@@ -176,12 +176,14 @@ def status(coordinator: Coordinator) -> dict[str, object]:
     least = coordinator.run.invitation.least_reports
     return {
         "run": coordinator.run.invitation.run.hex(),
+        "state": coordinator.state.text,
         "title": coordinator.run.invitation.title,
         "rounds_planned": coordinator.run.invitation.plan.rounds,
         "rounds": [
             {
                 "round": row.number,
                 "state": row.state,
+                "meaning": coordinator.meanings[row.state],
                 "leaf": row.manifest.leaf,
                 "opens": row.manifest.opens,
                 "closes": row.manifest.closes,

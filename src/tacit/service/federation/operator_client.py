@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import ClassVar
 
 import httpx
 
@@ -20,6 +21,7 @@ _LATER = (408, 429)  # and all from 500 on: the same may be asked again
 _NEVER = (409, 410, 412)  # no asking again changes it
 _MOST_BYTES = 32 * 2**20  # of an answer: a million batches, half a million numbers
 _PAUSE = 0.1  # seconds between two tries
+_GREETING = 5.0  # seconds for an answer to a greeting
 
 
 class Over(Refused):
@@ -38,6 +40,14 @@ class Status:
     reports: int
 
 
+@dataclass(frozen=True)
+class Peer:
+    """Whether another service is there, as it was when it was last asked that."""
+
+    answers: bool | None = None  # None: not asked yet
+    seconds: float | None = None  # since its last answer; None: there was none
+
+
 @dataclass(eq=False)
 class OperatorClient:
     """One aggregator, reached at its private address with the secret of the pair.
@@ -51,9 +61,11 @@ class OperatorClient:
     url: str
     secret: bytes = field(repr=False)
     seconds: float = 30.0
+    greeted: ClassVar[str] = "/v1/rounds"  # answers whoever has the secret
 
     def __post_init__(self) -> None:
-        self.answers: bool | None = None  # when last asked; None: not asked yet
+        self._is_there: bool | None = None
+        self._was_there: float | None = None  # by the monotonic clock
         headers = {
             "authorization": f"Bearer {self.secret.decode()}",
             PROTOCOL_HEADER: str(PROTOCOL),
@@ -68,6 +80,32 @@ class OperatorClient:
     def close_connection(self) -> None:
         """Close the connection to the aggregator."""
         self._http.close()
+
+    @property
+    def peer(self) -> Peer:
+        """Whether the service was there when `greet` last asked, and how long ago.
+
+        No other request counts. When a leader asks its helper follows from when reports
+        come, and the time of an answer is shown.
+        """
+        was = self._was_there
+        return Peer(self._is_there, None if was is None else time.monotonic() - was)
+
+    def greet(self) -> None:
+        """Ask whether the service is there, and note it.
+
+        Only an answer in our own form counts: a proxy in front of it answers as well.
+        """
+        until = time.monotonic() + _GREETING
+        try:
+            with self._http.stream("GET", self.greeted, timeout=_GREETING) as told:
+                found = _Answer(told.status_code, self._read(told, until))
+        except (httpx.HTTPError, Unanswered, BadMessage):
+            self._is_there = False
+            return
+        self._is_there = found.status == HTTPStatus.OK or _message(found) is not None
+        if self._is_there:
+            self._was_there = time.monotonic()
 
     def round_key(self, run: bytes, number: int) -> bytes:
         """The public key of the operator for one round."""
@@ -129,12 +167,10 @@ class OperatorClient:
             with self._http.stream(method, path, content=body) as told:
                 found = _Answer(told.status_code, self._read(told, until))
         except httpx.HTTPError as error:
-            self.answers = False
             why = str(error) or type(error).__name__
             raise Unanswered(
                 f"the {self.name} at {self.url} cannot be reached: {why}"
             ) from None
-        self.answers = True
         if found.status in allowed:
             return found
         said = f"the {self.name} at {self.url}: {found.status}, {_reason(found)}"
@@ -203,8 +239,13 @@ _NO_DOCUMENT = (ValueError, LookupError, TypeError, RecursionError)
 
 def _reason(found: _Answer) -> str:
     """The message of a refusal, safe to be shown."""
+    message = _message(found)
+    return "without a message" if message is None else shown(message, longest=500)
+
+
+def _message(found: _Answer) -> str | None:
+    """The message of a refusal in our own form; None if it has another one."""
     try:
-        said = str(json.loads(found.content)["error"]["message"])
+        return str(json.loads(found.content)["error"]["message"])
     except _NO_DOCUMENT:
-        return "without a message"
-    return shown(said, longest=500)
+        return None

@@ -3,6 +3,7 @@
     PUT    /v1/keys/{run}/{round}              the key of a round          coordinator
     POST   /v1/signatures                      a manifest's JSON           coordinator
     POST   /v1/rounds                          a signed manifest           coordinator
+    GET    /v1/rounds                          that it is there            both
     GET    /v1/rounds/{id}                     its state                   coordinator
     PUT    /v1/rounds/{id}/batches/{batch}     sealed seeds                leader
     POST   /v1/rounds/{id}/close               what is published           coordinator
@@ -25,7 +26,15 @@ from tacit.service.federation.aggregator import Aggregator
 from tacit.service.federation.manifest import MOST_BYTES
 from tacit.service.federation.sealing import ID_BYTES, Role
 from tacit.service.federation.seed_batches import MOST_BATCH_BYTES
-from tacit.service.http import BINARY, LOG, Asked, Endpoint, Endpoints, Reply
+from tacit.service.http import (
+    BINARY,
+    LOG,
+    Asked,
+    Endpoint,
+    Endpoints,
+    Reply,
+    greet,
+)
 from tacit.service.own_trouble import own_trouble
 
 _SECONDS = 30.0  # for a body to arrive
@@ -53,6 +62,7 @@ class OperatorEndpoints:
                 "keys", "PUT", "/v1/keys/([0-9a-f]{32})/([0-9]{1,9})", self._key, mine
             ),
             Endpoint("signatures", "POST", "/v1/signatures", self._sign, mine),
+            Endpoint("rounds", "GET", "/v1/rounds", greet, (coordinator, leader)),
             Endpoint("rounds", "POST", "/v1/rounds", self._open, mine),
             Endpoint("rounds", "GET", _ROUND, self._status, mine),
             Endpoint("rounds", "DELETE", _ROUND, self._delete, mine),

@@ -15,6 +15,7 @@ _MEANING = {
     "tacit_starts": "how often the service was started",
     "tacit_disk_free_bytes": "room on the disk, down to 256 MiB",
     "tacit_peer_answers": "1 if another service answered when it was last asked",
+    "tacit_peer_answer_age_seconds": "time since another service last answered",
     "tacit_round": "the number of the newest round",
     "tacit_round_state": "1 for the state of the newest round",
     "tacit_round_opens_seconds": "when the newest round opens, since 1970",
@@ -49,7 +50,10 @@ def _samples(seen: Overview, up_seconds: float) -> dict[str, Iterable[Sample]]:
         "tacit_starts": [({}, seen.starts)],
         "tacit_disk_free_bytes": [({}, seen.disk_free)],
         "tacit_peer_answers": [
-            ({"peer": peer}, answers) for peer, answers in seen.answers.items()
+            ({"peer": name}, peer.answers) for name, peer in seen.peers.items()
+        ],
+        "tacit_peer_answer_age_seconds": [
+            ({"peer": name}, peer.seconds) for name, peer in seen.peers.items()
         ],
     }
     if seen.rounds:

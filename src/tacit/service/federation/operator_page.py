@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from tacit.memory import in_words
+from tacit.release import View
 from tacit.reporting import elements, plain_words, tables
 from tacit.reporting.report_data import Lead
+from tacit.service.federation.operator_client import Peer
 from tacit.service.federation.operator_metrics import PROMETHEUS, metrics_text
 from tacit.service.federation.overview import (
     Budget,
@@ -26,15 +28,18 @@ from tacit.service.federation.overview import (
     RoundLine,
     Traffic,
 )
+from tacit.service.federation.public_rounds import OPEN, moment
 from tacit.service.http import Asked, Endpoint, Endpoints, Reply
+from tacit.statement import Statement
 
 REFRESH = 30  # seconds
 _HTML = b"text/html; charset=utf-8"
 _POLICY = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")
-_HIDDEN = "hidden: too few"
+_HIDDEN, _FORGOTTEN = "hidden: too few", "erased"
 _COARSE = (
     "Counts are shown down to the next 50 and not at all below the least number of "
-    "reports of a round; times are whole hours. Nothing here is about one person."
+    "reports of a round; what follows from arrivals has whole hours. Nothing here is "
+    "about one person."
 )
 
 
@@ -69,8 +74,10 @@ class OperatorPage:
 def operator_page(seen: Overview, *, is_still: bool = False) -> str:
     """The page of a service, as HTML."""
     title = f"{seen.role.capitalize()}{f': {seen.title}' if seen.title else ''}"
-    body = elements.head(title, lead=_leads(seen), notes=[_COARSE])
+    body = elements.head(title)
+    body += elements.notice(f"{seen.state.text}.", good=seen.state.is_well)
     body += "".join(elements.notice(text) for text in _warnings(seen))
+    body += elements.leads(_leads(seen)) + elements.paragraph(_COARSE, quiet=True)
     body += elements.section("rounds", "Rounds", _rounds(seen.rounds))
     if seen.traffic is not None:
         body += elements.section("work", "Work", _work(seen.traffic))
@@ -79,8 +86,10 @@ def operator_page(seen: Overview, *, is_still: bool = False) -> str:
     body += elements.section("service", "Service", _service(seen))
     if seen.budget is not None:
         body += elements.section("epsilon", "Epsilon", _budget(seen.budget))
-    if seen.outcome is not None:
-        body += elements.section("released", "Released", _released(seen.outcome))
+    if seen.outcome is not None and seen.outcome.metrics:
+        body += elements.section(
+            "released", "Released metrics", _released(seen.outcome)
+        )
     return elements.page(title, body + _refreshing(is_still))
 
 
@@ -89,24 +98,21 @@ def _leads(seen: Overview) -> Iterator[Lead]:
         yield Lead("round", "none yet")
         return
     newest = seen.rounds[0]
-    yield Lead("round", str(newest.number), f"{newest.state}: {newest.leaf}")
-    yield Lead("reports", _count(newest.reports), f"at least {newest.least:,} needed")
-    yield Lead("closes", _moment(newest.closes), f"opened {_moment(newest.opens)}")
+    yield Lead("newest round", str(newest.number), f"adds up {newest.leaf}")
+    yield Lead("its reports", _reports(newest), f"at least {newest.least:,} needed")
+    if newest.state == OPEN:
+        day, hour = moment(newest.closes).split(" ", 1)
+        yield Lead("its window ends", hour, f"on {day}; opened {moment(newest.opens)}")
 
 
 def _warnings(seen: Overview) -> Iterator[str]:
-    if seen.trouble:
-        yield seen.trouble
-    away = [name for name, answers in seen.answers.items() if answers is False]
-    if away and not seen.trouble:
-        yield f"no answer from the {' and the '.join(away)} when last asked"
-    if seen.outcome is not None and seen.outcome.withheld:
-        yield f"the model is not published: {seen.outcome.withheld}"
-    if seen.is_retired:
-        yield "the run is retired: no other round opens"
+    for name, peer in seen.peers.items():
+        if peer.answers is False:
+            since = "" if peer.seconds is None else f" for {_age(peer.seconds)}"
+            yield f"No answer from the {name}{since}."
     for line in seen.rounds:
-        if line.why:
-            yield f"round {line.number} is {line.state}: {line.why}"
+        if line.why and line.why not in seen.state.text:
+            yield f"Round {line.number} is {line.state}: {line.why}."
 
 
 def _rounds(rounds: tuple[RoundLine, ...]) -> str:
@@ -115,15 +121,15 @@ def _rounds(rounds: tuple[RoundLine, ...]) -> str:
     rows = tuple(
         (
             f"{line.run} / {line.number}",
-            line.state,
+            line.meaning,
             line.leaf,
-            _moment(line.opens),
-            _moment(line.closes),
-            _count(line.reports),
+            _reports(line),
+            moment(line.opens),
+            moment(line.closes),
         )
         for line in rounds
     )
-    header = ("run / round", "state", "adds up", "opens", "closes", "reports")
+    header = ("run / round", "state", "adds up", "reports", "opened", "window ends")
     return elements.table(tables.Table("The newest rounds", header, rows), heads=1)
 
 
@@ -146,44 +152,78 @@ def _work(traffic: Traffic) -> str:
 
 def _refusals(traffic: Traffic) -> str:
     rows = tuple(
-        (status, traffic.reasons[status], _count(count))
+        (f"{status}: {traffic.reasons[status]}", _count(count))
         for status, count in traffic.refusals.items()
     )
-    header = ("status", "reason", "refused")
+    header = ("status and reason", "refused")
     table = tables.Table("Refused since the start", header, rows)
     return elements.table(table, heads=1)
 
 
 def _service(seen: Overview) -> str:
-    said = {True: "answers", False: "does not answer", None: "not asked yet"}
     return elements.facts(
         [
-            *((name, said[answers]) for name, answers in seen.answers.items()),
+            *((name, _answered(peer)) for name, peer in seen.peers.items()),
             ("disk free, down to 256 MiB", in_words(seen.disk_free)),
             ("restarts", f"{seen.starts - 1:,}"),
         ]
     )
 
 
+def _answered(peer: Peer) -> str:
+    if peer.answers is None:
+        return "not asked yet"
+    if peer.seconds is None:
+        return "no answer yet"
+    age = _age(peer.seconds)
+    return f"answered {age} ago" if peer.answers else f"no answer for {age}"
+
+
+def _age(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
 def _budget(budget: Budget) -> str:
-    planned = tables.privacy(
-        budget.planned, caption="Planned: if all rounds are played"
-    )
-    if not budget.spent:
-        return elements.table(planned, heads=1) + elements.paragraph(
-            "Nothing is spent before the first round opens."
+    """One line for each unit and view: what was planned beside what is spent."""
+    rows = [
+        (
+            said.group,
+            ", ".join(plain_words.WHO[View(view)] for view in views),
+            ", ".join(units),
+            tables.epsilon(said),
+            _spent(budget.spent, said, units, views),
+            str(said.standing),
+            tables.why(said),
         )
-    caption = "Spent: by somebody who answered every round so far"
-    spent = tables.privacy(budget.spent, caption=caption)
-    return elements.table(spent, heads=1) + elements.table(planned, heads=1)
+        for said, units, views in tables.merged(budget.planned)
+    ]
+    header = ("group", "who looks", "unit", "planned", "spent", "standing", "why")
+    cut = 0 if len({row[0] for row in rows}) > 1 else 1
+    table = tables.Table(
+        "Planned: if all rounds are played. Spent: by a client that has answered every "
+        "round so far",
+        header[cut:],
+        tuple(row[cut:] for row in rows),
+    )
+    return elements.table(table, heads=2 - cut)
+
+
+def _spent(
+    spent: Sequence[Statement], said: Statement, units: list[str], views: list[str]
+) -> str:
+    """What is spent where this was planned; more than one figure if they differ."""
+    mine = [
+        tables.epsilon(one)
+        for one in spent
+        if one.group == said.group and one.unit in units and one.view in views
+    ]
+    return "; ".join(dict.fromkeys(mine)) or "nothing before the first round opens"
 
 
 def _released(outcome: Outcome) -> str:
-    found = [f"model, SHA-256 {digest}" for digest in outcome.models]
-    found += [plain_words.released(one) for one in outcome.metrics]
-    if not found:
-        return elements.paragraph("Nothing is released yet but the sums of rounds.")
-    return elements.listing(found)
+    return elements.listing(plain_words.released(one) for one in outcome.metrics)
 
 
 def _refreshing(is_still: bool) -> str:
@@ -195,13 +235,12 @@ def _refreshing(is_still: bool) -> str:
     return f'<p class="quiet">{said} {link}</p>\n'
 
 
+def _reports(line: RoundLine) -> str:
+    return _FORGOTTEN if line.is_forgotten else _count(line.reports)
+
+
 def _count(count: int | None) -> str:
     return _HIDDEN if count is None else f"{count:,}"
-
-
-def _moment(seconds: int) -> str:
-    """A time of the round's own window, which is public."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _hour(seconds: int) -> str:

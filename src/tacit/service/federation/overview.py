@@ -10,7 +10,7 @@ reports, which may be waiting for a helper that is away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,9 +29,18 @@ from tacit.service.federation.coarse import (
 )
 from tacit.service.federation.coordinator import Coordinator
 from tacit.service.federation.manifest import read_document as read_manifest_document
+from tacit.service.federation.operator_client import OperatorClient, Peer
+from tacit.service.federation.public_rounds import OPEN, moment
 from tacit.service.federation.sealing import Role, body_size
-from tacit.service.federation.stepwise_run import StepwiseRun
-from tacit.service.federation.store import DELETED, VOID, RoundRow
+from tacit.service.federation.stepwise_run import RunState, StepwiseRun
+from tacit.service.federation.store import (
+    CLOSED,
+    CLOSING,
+    DELETED,
+    SIGNED,
+    VOID,
+    RoundRow,
+)
 from tacit.statement import Statement
 
 _MOST_ROUNDS = 20  # the newest ones
@@ -53,6 +62,15 @@ REFUSALS: Mapping[str, str] = {
     "other": "something else",
 }
 
+_MEANINGS: Mapping[str, str] = {  # of the states that a round has at an aggregator
+    SIGNED: "signed, not open yet",
+    OPEN: "open",
+    CLOSING: "closing",
+    CLOSED: "closed; its halves are not erased yet",
+    DELETED: "finished; its halves are erased",
+    VOID: "void; its halves are erased",
+}
+
 
 @dataclass(frozen=True)
 class RoundLine:
@@ -61,12 +79,14 @@ class RoundLine:
     run: str  # the beginning of its name
     number: int
     state: str
+    meaning: str  # what the state says, in words
     leaf: str  # what is added up
     opens: int  # seconds since 1970
     closes: int
     reports: int | None  # None: hidden, or forgotten with the round
     least: int  # below which nothing is published, and nothing shown
     why: str = ""  # of a void one
+    is_forgotten: bool = False  # with its count
 
 
 @dataclass(frozen=True)
@@ -108,18 +128,23 @@ class Overview:
     rounds: tuple[RoundLine, ...]  # the newest first
     starts: int
     disk_free: int  # bytes
-    answers: Mapping[str, bool | None]  # of the other services; None: not asked yet
+    peers: Mapping[str, Peer]  # the other services
+    state: RunState
     traffic: Traffic | None = None
     budget: Budget | None = None
     outcome: Outcome | None = None
-    is_retired: bool = False
-    trouble: str = ""
 
 
 def of_aggregator(
-    aggregator: Aggregator, *, queued: Callable[[], int] = lambda: 0
+    aggregator: Aggregator,
+    helper: OperatorClient | None,
+    *,
+    queued: Callable[[], int] = lambda: 0,
 ) -> Overview:
-    """A leader or a helper; `queued` gives the bytes that wait to be counted."""
+    """A leader with its helper, or a helper.
+
+    `queued` gives the bytes that wait to be counted.
+    """
     store, tally = aggregator.store, aggregator.tally
     with closing(store.reading()) as file:
         rows = [RoundRow(*row) for row in file.execute("SELECT * FROM rounds")]
@@ -139,7 +164,8 @@ def of_aggregator(
         rounds=lines,
         starts=starts,
         disk_free=down_to(DISK_STEP, store.free_bytes),
-        answers={"helper": tally.helper_answers} if table == "totals" else {},
+        peers={} if helper is None else {helper.name: helper.peer},
+        state=state_of(lines, opens="the coordinator"),
         traffic=Traffic(
             refusals=coarse_refusals(tally.refused, least) if table == "totals" else {},
             batches=floored(tally.batches, least),
@@ -160,6 +186,7 @@ def of_coordinator(coordinator: Coordinator) -> Overview:
             run=name[:8],
             number=row.number,
             state=row.state,
+            meaning=coordinator.meanings[row.state],
             leaf=row.manifest.leaf,
             opens=row.manifest.opens,
             closes=row.manifest.closes,
@@ -175,31 +202,44 @@ def of_coordinator(coordinator: Coordinator) -> Overview:
         rounds=lines,
         starts=coordinator.starts,
         disk_free=down_to(DISK_STEP, coordinator.database.free_bytes),
-        answers={
-            one.name: one.answers for one in (coordinator.leader, coordinator.helper)
-        },
+        peers={one.name: one.peer for one in (coordinator.leader, coordinator.helper)},
+        state=coordinator.state,
         budget=Budget(
             run.assembled.simulation.account.totals, spent_by(coordinator.published_run)
         ),
         outcome=outcome_of(coordinator),
-        is_retired=coordinator.is_retired,
-        trouble=coordinator.trouble,
     )
 
 
 def _aggregators_line(row: RoundRow, counted: int | None) -> RoundLine:
     manifest = read_manifest_document(row.document)
-    reports = None if row.state in (DELETED, VOID) else counted
+    is_forgotten = row.state in (DELETED, VOID)
     return RoundLine(
         run=row.run.hex()[:8],
         number=row.number,
         state=row.state,
+        meaning=_MEANINGS[row.state],
         leaf=manifest.leaf,
         opens=manifest.opens,
         closes=manifest.closes,
-        reports=floored(reports, manifest.least_reports),
+        reports=floored(None if is_forgotten else counted, manifest.least_reports),
         least=manifest.least_reports,
+        is_forgotten=is_forgotten,
     )
+
+
+def state_of(rounds: Sequence[RoundLine], *, opens: str) -> RunState:
+    """Where a service stands that has rounds of any run; `opens` is who opens them."""
+    if not rounds:
+        return RunState(f"No round is open yet; the service waits for {opens}")
+    newest = rounds[0]
+    if newest.state == OPEN:
+        closes = moment(newest.closes)
+        said = f"Round {newest.number} is open; the service waits for reports until"
+        return RunState(f"{said} {closes}")
+    said = f"Round {newest.number} is {newest.meaning}"
+    is_well = newest.state != VOID
+    return RunState(f"{said}. The service waits for {opens}", is_well)
 
 
 def outcome_of(run: StepwiseRun[Any]) -> Outcome:

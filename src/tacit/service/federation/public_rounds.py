@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Protocol
 
 PLANNED, SIGNED, OPEN = "planned", "signed", "open"
 VOIDING, VOID = "voiding", "void"
+
+
+def moment(seconds: int) -> str:
+    """A time of a round's own window, which is public."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 class Named(Protocol):
@@ -34,6 +40,8 @@ class Round(Protocol):
     def broadcast(self) -> bytes: ...  # noqa: D102
     @property
     def manifest(self) -> Named: ...  # noqa: D102
+    @property
+    def why(self) -> str | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 
 from tacit.data.catalog import Catalog
 from tacit.errors import Refused
-from tacit.experiment.assemble import assemble_public
+from tacit.experiment.assemble import assemble_public, declared_catalog
 from tacit.experiment.settings import Experiment, read_experiment
 from tacit.service.federation.aggregator import Aggregator, Signer
 from tacit.service.federation.coordinated_run import CoordinatedRun
@@ -57,6 +57,8 @@ from tacit.system_errors import explained
 Passing = Callable[[str], None]
 Listening = Sequence[tuple[str, socket]]  # the name of each listener, and its socket
 _HOUR = 3600.0  # seconds
+GREETINGS = 30.0  # seconds between two questions whether another service is there
+_AGAIN = 5.0  # and the same where one was not there: it may just be starting
 _PATIENCE = 60  # seconds for a thread to end what it has begun
 AnyRun = TypeVar("AnyRun", bound=InvitedRun)
 
@@ -68,6 +70,7 @@ def serve_aggregator(
     started: Callable[[Listening, Server], None] | None = None,
     passing: Passing | None = None,
     clock: Callable[[], float] = time.time,
+    greetings: float = GREETINGS,
 ) -> None:
     """Run a leader or a helper until SIGTERM or Ctrl-C."""
     role = Role.LEADER if settings.role == "leader" else Role.HELPER
@@ -84,12 +87,13 @@ def serve_aggregator(
         ThreadPoolExecutor(1, thread_name_prefix="aggregator") as worker,
         contextlib.ExitStack() as closing,
     ):
-        pass_on = None
+        helper = None
         if role is Role.LEADER:
             secret = read_secret(settings.pair_secret)
             helper = OperatorClient("helper", settings.helper_url, secret)
             closing.callback(helper.close_connection)
-            pass_on = Persistent(helper)
+            closing.enter_context(greeting([helper], greetings))
+        pass_on = None if helper is None else Persistent(helper)
         aggregator = _aggregator(settings, role, store, pass_on, passing, clock)
         private = OperatorEndpoints(
             aggregator,
@@ -98,7 +102,7 @@ def serve_aggregator(
             leader=read_secret(settings.pair_secret),
         )
         applications: dict[str, ASGIApp] = {"private": private.application}
-        look = partial(of_aggregator, aggregator)
+        look = partial(of_aggregator, aggregator, helper)
         if role is Role.LEADER:
             intake = Intake(aggregator, worker, settings.intake)
             applications["public"] = intake
@@ -152,6 +156,7 @@ def serve_coordinator(
     *,
     started: Callable[[Listening, Server], None] | None = None,
     passing: Passing | None = None,
+    greetings: float = GREETINGS,
 ) -> None:
     """Run a coordinator until SIGTERM or Ctrl-C; it goes on serving when it is over."""
     listening = [
@@ -183,11 +188,33 @@ def serve_coordinator(
         "private": Endpoints(own.endpoints),
         "page": OperatorPage(partial(of_coordinator, coordinator)).application,
     }
+    peers = coordinator.leader, coordinator.helper
     try:
-        with beside(coordinator.play, "rounds"):
+        with beside(coordinator.play, "rounds"), greeting(peers, greetings):
             serve_listeners(applications, listening, started)
     finally:
         coordinator.close()
+
+
+def greeting(
+    peers: Sequence[OperatorClient], every: float
+) -> contextlib.AbstractContextManager[None]:
+    """Ask other services every so many seconds whether they are there, beside all else.
+
+    Where one does not answer, it is asked again sooner.
+
+    An operator's page shows when they last answered, also while nothing else is asked
+    of them.
+    """
+
+    def greet(*, stop: threading.Event) -> None:
+        while not stop.is_set():
+            for one in peers:
+                one.greet()
+            are_there = all(one.peer.answers for one in peers)
+            stop.wait(every if are_there else min(every, _AGAIN))
+
+    return beside(greet, "greetings")
 
 
 @contextlib.contextmanager
@@ -281,14 +308,3 @@ def as_agreed(run: AnyRun) -> AnyRun:
         return run
     simulation = replace(simulation, one_operator=said)
     return replace(run, assembled=replace(run.assembled, simulation=simulation))
-
-
-def declared_catalog(experiment: Experiment) -> Catalog:
-    """The items that an experiment declares; refuses one that declares none."""
-    table = experiment.table
-    if table is None or table.items is None:
-        raise Refused(
-            "the items are not declared: a service has no events to collect them from; "
-            "list them in a table of their own, [data.table.items]"
-        )
-    return table.items.parse()

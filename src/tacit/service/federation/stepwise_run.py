@@ -36,6 +36,7 @@ from tacit.service.federation.public_rounds import (
     VOIDING,
     PublicRounds,
     Round,
+    moment,
 )
 from tacit.service.http import LOG
 
@@ -61,17 +62,29 @@ class Schedule:
         check.positive(poll=self.poll)
 
 
+@dataclass(frozen=True)
+class RunState:
+    """Where a run or a service stands, in sentences for its operator."""
+
+    text: str
+    is_well: bool = True
+
+
 class StepwiseRun(abc.ABC, Generic[AnyRound]):
     """One run, from its first round to its published model.
 
     Of each role: its `name`, what it calls a round (`noun`, and the table of that name
     with an s) and its rows, and the state of a round that is behind it (`over`).
+    `meanings` says of each state of a round what an operator reads, and `waits` what a
+    round in that state waits for.
     """
 
     name: ClassVar[str]
     noun: ClassVar[str]
     over: ClassVar[str]
     row: ClassVar[type]  # its fields are columns of the table
+    meanings: ClassVar[Mapping[str, str]]
+    waits: ClassVar[Mapping[str, str]]
     run: InvitedRun
     schedule: Schedule
 
@@ -157,6 +170,53 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
         is_idle = last in (self.over, VOID)
         is_decided = self.is_published or bool(self.withheld)
         return last == VOID or is_decided or (self.is_retired and is_idle)
+
+    @property
+    def state(self) -> RunState:
+        """Where the run stands: published or not, or what it waits for."""
+        rows = self._rows()
+        newest = rows[-1] if rows else None
+        if self.is_published:
+            digest = ", ".join(self.models)
+            return RunState(f"The model is published; its SHA-256 is {digest}")
+        if self.withheld:
+            said = f"The model is not published: {self.withheld}"
+            return RunState(f"{said}. Clients keep the one that they have", False)
+        if newest is not None and newest.state == VOID and not self.is_retired:
+            said = f"The run ended without a model: {self.noun} {newest.number} is void"
+            return RunState(f"{said}, {newest.why}", False)
+        if self.is_over:
+            said = (
+                f"The run is retired: no {self.noun} opens, and no model is published"
+            )
+            return RunState(said, False)
+        said = self._waiting(newest)
+        if self.trouble:
+            return RunState(f"{said}. Nothing goes on: {self.trouble}", False)
+        return RunState(said)
+
+    def _waiting(self, newest: AnyRound | None) -> str:
+        """What a run waits for that is neither published nor ended."""
+        if newest is None:
+            return f"No {self.noun} is open yet; the run waits for {self._for_next}"
+        number, most = newest.number, self.run.invitation.plan.rounds
+        which = f"{self.noun} {number} ({number + 1} of at most {most})".capitalize()
+        if newest.state == OPEN:
+            closes = moment(newest.manifest.closes)
+            return f"{which} is open; the run waits for {self._for_reports} {closes}"
+        if newest.state == self.over:
+            return f"{which} is finished; the run waits for {self._for_next}"
+        return f"{which} waits for {self.waits[newest.state]}"
+
+    @property
+    def _for_next(self) -> str:
+        """What the next round waits for."""
+        return f"the next {self.noun}, or for the model after the last one"
+
+    @property
+    def _for_reports(self) -> str:
+        """Which reports an open round waits for, up to the end of its window."""
+        return "reports until"
 
     def retire(self) -> None:
         """End the run: an open round is void, and no other one opens.

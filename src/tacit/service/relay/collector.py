@@ -30,7 +30,14 @@ from tacit.method import Server
 from tacit.plans import TICKETS
 from tacit.service import hpke
 from tacit.service.federation.operator_client import Unknown
-from tacit.service.federation.public_rounds import OPEN, VOID, VOIDING, PublicRounds
+from tacit.service.federation.public_rounds import (
+    OPEN,
+    PLANNED,
+    SIGNED,
+    VOID,
+    VOIDING,
+    PublicRounds,
+)
 from tacit.service.federation.round_keys import RoundKeys
 from tacit.service.federation.stepwise_run import SOON, Schedule, StepwiseRun
 from tacit.service.http import LOG, Failure
@@ -90,6 +97,23 @@ class Collector(StepwiseRun[EpochState]):
     """One run, from its first epoch to its published model."""
 
     name, noun, over, row = "collector", "epoch", DONE, EpochState
+    meanings: ClassVar[Mapping[str, str]] = {
+        PLANNED: "planned, not signed yet",
+        SIGNED: "signed, not open yet",
+        OPEN: "open",
+        CLOSED: "handed over, not added up yet",
+        FOLDED: "added up; its key is not erased yet",
+        DONE: "finished; its messages and its key are erased",
+        VOIDING: "void; its messages are not erased yet",
+        VOID: "void; its messages and its key are erased",
+    }
+    waits: ClassVar[Mapping[str, str]] = {
+        PLANNED: "the relay's signature",
+        SIGNED: "the relay to open it",
+        CLOSED: "its messages to be opened and added up",
+        FOLDED: "its key to be erased",
+        VOIDING: "relay and collector to erase its messages",
+    }
     run: CollectedRun
 
     def __init__(

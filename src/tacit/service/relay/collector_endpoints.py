@@ -1,5 +1,6 @@
 """What a relay hands to a collector, and what the collector's operator asks of it.
 
+    GET  /v1/epochs                that it is there                                relay
     PUT  /v1/batches/{id}          shuffled messages: 201, 200 if it is there      relay
     POST /v1/epochs/{id}/closing   that is all of it                               relay
     GET  /v1/status                where the run is                             operator
@@ -22,7 +23,7 @@ import asyncio
 import msgspec
 
 from tacit.service.federation.coarse import floored
-from tacit.service.http import Asked, Endpoint, Reply
+from tacit.service.http import Asked, Endpoint, Reply, greet
 from tacit.service.own_trouble import own_trouble
 from tacit.service.relay.batches import MOST_BATCH_BYTES
 from tacit.service.relay.collector import Collector
@@ -38,6 +39,7 @@ class CollectorEndpoints:
         self.collector = collector
         batch, epoch = "/v1/batches/([0-9a-f]{32})", "/v1/epochs/([0-9a-f]{64})/closing"
         self.endpoints = [
+            Endpoint("epochs", "GET", "/v1/epochs", greet, (relay,)),
             Endpoint("batches", "PUT", batch, self._take, (relay,)),
             Endpoint("closing", "POST", epoch, self._close, (relay,)),
             Endpoint("status", "GET", "/v1/status", self._status, (own,)),
@@ -73,12 +75,14 @@ def status(collector: Collector) -> dict[str, object]:
     invitation = collector.run.invitation
     return {
         "run": invitation.run.hex(),
+        "state": collector.state.text,
         "title": invitation.title,
         "rounds_planned": invitation.plan.rounds,
         "rounds": [
             {
                 "round": row.number,
                 "state": row.state,
+                "meaning": collector.meanings[row.state],
                 "leaf": "messages",
                 "opens": row.manifest.opens,
                 "closes": row.manifest.closes,

@@ -11,7 +11,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from tacit.errors import Refused, Unanswered
 from tacit.service.federation.operator_client import OperatorClient
@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 class CollectorClient(OperatorClient):
     """One collector, reached at its private address with the secret of the pair."""
+
+    greeted: ClassVar[str] = "/v1/epochs"
 
     def put(self, batch: bytes, body: bytes) -> None:
         """Hand over a batch of shuffled messages; it is on the collector's disk."""

@@ -7,7 +7,7 @@ and below the minimum of an epoch there are none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 
 from tacit.service.federation.coarse import (
@@ -27,12 +27,24 @@ from tacit.service.federation.overview import (
     newest,
     outcome_of,
     spent_by,
+    state_of,
 )
+from tacit.service.federation.stepwise_run import RunState
 from tacit.service.relay.collector import Collector
 from tacit.service.relay.forwarding import Forwarding
 from tacit.service.relay.manifest import read_document
 from tacit.service.relay.relay import Relay
-from tacit.service.relay.relay_store import OVER, EpochRow, upload_counts
+from tacit.service.relay.relay_store import (
+    DESTROYED,
+    FORWARDED,
+    FORWARDING,
+    OPEN,
+    OVER,
+    SIGNED,
+    VOID,
+    EpochRow,
+    upload_counts,
+)
 from tacit.service.relay.uploads import upload_size
 
 _MESSAGES = "messages"  # what is sent in an epoch
@@ -50,6 +62,16 @@ REFUSALS: Mapping[str, str] = {
     "500": "a bug of the service",
     "503": "queue full, disk full, or too early",
     "other": "something else",
+}
+
+
+_MEANINGS: Mapping[str, str] = {  # of the states that a round has at a relay
+    SIGNED: "signed, not open yet",
+    OPEN: "open",
+    FORWARDING: "closed; its reports go to the collector",
+    FORWARDED: "finished; its reports are forwarded, and erased here",
+    DESTROYED: "void; its reports are erased, and none is forwarded any more",
+    VOID: "void; its reports are erased",
 }
 
 
@@ -75,7 +97,8 @@ def of_relay(
         rounds=lines,
         starts=starts,
         disk_free=down_to(DISK_STEP, store.free_bytes),
-        answers={"collector": forwarding.collector.answers},
+        peers={"collector": forwarding.collector.peer},
+        state=_state(lines, forwarding.trouble),
         traffic=Traffic(
             refusals=coarse_refusals(tally.refused, least, REFUSALS),
             batches=floored(tally.batches, least),
@@ -85,7 +108,6 @@ def of_relay(
             queue_step=step,
             reasons=REFUSALS,
         ),
-        trouble=forwarding.trouble,
     )
 
 
@@ -98,6 +120,7 @@ def of_collector(collector: Collector) -> Overview:
             run=run.invitation.run.hex()[:8],
             number=row.number,
             state=row.state,
+            meaning=collector.meanings[row.state],
             leaf=_MESSAGES,
             opens=row.manifest.opens,
             closes=row.manifest.closes,
@@ -113,26 +136,34 @@ def of_collector(collector: Collector) -> Overview:
         rounds=lines,
         starts=collector.starts,
         disk_free=down_to(DISK_STEP, collector.database.free_bytes),
-        answers={"relay": collector.relay.answers},
+        peers={"relay": collector.relay.peer},
+        state=collector.state,
         budget=Budget(
             run.assembled.simulation.account.totals, spent_by(collector.published_run)
         ),
         outcome=outcome_of(collector),
-        is_retired=collector.is_retired,
-        trouble=collector.trouble,
     )
+
+
+def _state(lines: Sequence[RoundLine], trouble: str) -> RunState:
+    found = state_of(lines, opens="the collector")
+    if not trouble:
+        return found
+    return RunState(f"{found.text}. Nothing goes on: {trouble}", is_well=False)
 
 
 def _line(row: EpochRow, counted: int | None) -> RoundLine:
     manifest = read_document(row.document)
-    uploads = None if row.state in OVER else counted
+    is_forgotten = row.state in OVER
     return RoundLine(
         run=row.run.hex()[:8],
         number=row.number,
         state=row.state,
+        meaning=_MEANINGS[row.state],
         leaf=_MESSAGES,
         opens=manifest.opens,
         closes=manifest.closes,
-        reports=floored(uploads, manifest.least_uploads),
+        reports=floored(None if is_forgotten else counted, manifest.least_uploads),
         least=manifest.least_uploads,
+        is_forgotten=is_forgotten,
     )

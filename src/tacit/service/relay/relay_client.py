@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 from tacit.errors import BadMessage
 from tacit.service.federation.operator_client import OperatorClient
@@ -14,6 +15,8 @@ _ID_BYTES = 32
 
 class RelayClient(OperatorClient):
     """One relay, reached at its private address with the secret of the pair."""
+
+    greeted: ClassVar[str] = "/v1/epochs"
 
     def sign(self, document: bytes) -> bytes:
         """The relay's signature on a manifest's JSON."""

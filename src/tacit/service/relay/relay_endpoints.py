@@ -2,6 +2,7 @@
 
     POST   /v1/signatures      a manifest's JSON     its signature
     POST   /v1/epochs          a signed manifest     its id
+    GET    /v1/epochs          that it is there
     GET    /v1/epochs/{id}     its state, and how many uploads once they are forwarded
     DELETE /v1/epochs/{id}     destroy it: the collector gives it up
 
@@ -17,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tacit.service.http import BINARY, Asked, Endpoint, Endpoints, Reply
+from tacit.service.http import BINARY, Asked, Endpoint, Endpoints, Reply, greet
 from tacit.service.own_trouble import own_trouble
 from tacit.service.relay.relay import Relay
 from tacit.service.signed_document import MOST_BYTES
@@ -35,6 +36,7 @@ class RelayEndpoints:
         self.application = Endpoints(
             [
                 Endpoint("signatures", "POST", "/v1/signatures", self._sign, mine),
+                Endpoint("epochs", "GET", "/v1/epochs", greet, mine),
                 Endpoint("epochs", "POST", "/v1/epochs", self._open, mine),
                 Endpoint("epochs", "GET", _EPOCH, self._status, mine),
                 Endpoint("epochs", "DELETE", _EPOCH, self._void, mine),

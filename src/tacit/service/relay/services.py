@@ -19,11 +19,13 @@ from tacit.experiment.settings import Experiment
 from tacit.service.federation.coordinator_endpoints import PublicEndpoints
 from tacit.service.federation.operator_page import OperatorPage
 from tacit.service.federation.services import (
+    GREETINGS,
     Listening,
     Passing,
     as_agreed,
     beside,
     declared_run,
+    greeting,
     serve_listeners,
 )
 from tacit.service.federation.settings import (
@@ -53,6 +55,7 @@ def serve_relay(
     is_restored: bool = False,
     started: Callable[[Listening, Server], None] | None = None,
     passing: Passing | None = None,
+    greetings: float = GREETINGS,
 ) -> None:
     """Run a relay until SIGTERM or Ctrl-C."""
     # The ports first: what is in use is told before anything is opened.
@@ -76,7 +79,8 @@ def serve_relay(
             "private": RelayEndpoints(relay, worker, collector=secret).application,
             "page": OperatorPage(look).application,
         }
-        with beside(forwarding.play, "forwarding"):
+        playing = beside(forwarding.play, "forwarding")
+        with playing, greeting([collector], greetings):
             serve_listeners(applications, listening, started)
         collector.close_connection()
     store.close()
@@ -88,6 +92,7 @@ def serve_collector(
     *,
     started: Callable[[Listening, Server], None] | None = None,
     passing: Passing | None = None,
+    greetings: float = GREETINGS,
 ) -> None:
     """Run a collector until SIGTERM or Ctrl-C; it goes on with its run."""
     listening = [
@@ -114,7 +119,7 @@ def serve_collector(
         "private": Endpoints(private.endpoints),
         "page": OperatorPage(partial(of_collector, collector)).application,
     }
-    with beside(collector.play, "epochs"):
+    with beside(collector.play, "epochs"), greeting([relay], greetings):
         serve_listeners(applications, listening, started)
     relay.close_connection()
     collector.close()
