@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tacit.errors import BadValue
+from tacit.reporting.pairs import Paired
 from tacit.reporting.verdict import Verdict
 from tacit.statement import Statement
 
@@ -77,19 +78,6 @@ class Tradeoff:
     metric: str
     series: Mapping[str, tuple[tuple[float, Estimate], ...]]  # method -> (epsilon, …)
     references: Mapping[str, Estimate]
-
-
-@dataclass(frozen=True)
-class Paired:
-    """One method minus another on the same users, with its interval."""
-
-    method: str
-    against: str
-    metric: str
-    mean: float
-    low: float
-    high: float
-    p_value: float
 
 
 @dataclass(frozen=True)
