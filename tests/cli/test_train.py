@@ -28,7 +28,7 @@ KEYS = {  # nothing else stands outside `simulation_only`
 }
 MEASURED = {  # on private users
     *("metrics", "asked", "took_part", "bytes_up", "bytes_down"),
-    *("clients_per_second", "peak_bytes"),
+    *("clients_per_second", "memory_bytes"),
 }
 FILES = (
     "experiment.toml",

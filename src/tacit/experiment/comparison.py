@@ -32,7 +32,11 @@ from tacit.experiment.evaluate import (
     evaluate_among_all,
     evaluate_scores,
 )
-from tacit.experiment.needs import refuse_missing_extras, refuse_too_large
+from tacit.experiment.needs import (
+    refuse_few_rounds,
+    refuse_missing_extras,
+    refuse_too_large,
+)
 from tacit.experiment.pairs import pair_of
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import Experiment
@@ -207,6 +211,10 @@ def _refuse_impossible(
     out: Path,
 ) -> None:
     """Refuse what cannot be trained or fitted here; what is finished needs nothing."""
+    for contest in contests:
+        experiment = contest.runs[0][0]
+        if not RunDirectory(_place(out, contest, experiment)).experiment.exists():
+            refuse_few_rounds(experiment)
     methods = {contest.runs[0][0].method_name for contest in contests}
     left = [
         name
@@ -260,13 +268,7 @@ class _OnlyTexts(Nobody):
 
 def _played(contest: Contest, out: Path, progress: Progress) -> list[Line]:
     """The line of a contest, and that of its untrained start if it was ranked for."""
-    runs = [
-        [
-            _run(experiment, out / contest.folder, draw, progress)
-            for draw, experiment in enumerate(draws)
-        ]
-        for draws in contest.runs
-    ]
+    runs = _runs(contest, out, progress)
     documents = [[run.result for run in of_seed] for of_seed in runs]
     costs = [
         cost_of_run(run.directory, document)
@@ -305,6 +307,20 @@ def _played(contest: Contest, out: Path, progress: Progress) -> list[Line]:
     return [own, Line(contest.name, label, None, None, begun, is_baseline=True)]
 
 
+def _runs(contest: Contest, out: Path, progress: Progress) -> list[list[SavedRun]]:
+    """The finished runs of each seed; the first one that is missing is warmed up."""
+    runs, is_warm = [], False
+    for draws in contest.runs:
+        runs.append(list[SavedRun]())
+        for draw, experiment in enumerate(draws):
+            place = _place(out, contest, experiment, draw)
+            is_missing = not RunDirectory(place).result.exists()
+            warm = is_missing and not is_warm
+            runs[-1].append(finished_run(experiment, place, progress, warm=warm))
+            is_warm = is_warm or is_missing
+    return runs
+
+
 def _by_group(
     documents: Sequence[Mapping[str, Any]],
     evaluations: Sequence[Evaluation],
@@ -324,17 +340,20 @@ def _by_group(
     return found
 
 
-def _run(
-    experiment: Experiment, folder: Path, draw: int, progress: Progress
-) -> SavedRun:
-    """A finished run: read if it is there, else trained or resumed."""
+def _place(out: Path, contest: Contest, experiment: Experiment, draw: int = 0) -> Path:
+    """The directory of a run: read if it is finished, else trained or resumed."""
     # The first draw has no suffix: more draws later find it in its place.
     name = f"seed-{experiment.split_seed}" + (f"-draw-{draw}" if draw else "")
-    return finished_run(experiment, folder / name, progress)
+    return out / contest.folder / name
 
 
 def finished_run(
-    experiment: Experiment, path: Path, progress: Progress, *, page: bool = True
+    experiment: Experiment,
+    path: Path,
+    progress: Progress,
+    *,
+    page: bool = True,
+    warm: bool = False,
 ) -> SavedRun:
     """The run at `path`, trained if it is not there and continued if it began."""
     _refuse_links(path.parent, path)
@@ -343,7 +362,14 @@ def finished_run(
         progress.begins(f"{path.parent.name}, {path.name.replace('-', ' ')}")
         has_begun = directory.experiment.exists()
         watch = _OnlyTexts(progress.watch)
-        train(experiment, directory.path, resume=has_begun, watch=watch, page=page)
+        train(
+            experiment,
+            directory.path,
+            resume=has_begun,
+            watch=watch,
+            page=page,
+            warm=warm,
+        )
     progress.finished()
     return SavedRun(directory)
 
@@ -416,8 +442,18 @@ def _judged(
     budget: int,
 ) -> Line:
     folder = out / "baselines" / name
+    missing = [
+        one for one in experiments if not _baseline_file(out, name, one).exists()
+    ]
     found = [
-        evaluated_baseline(name, experiment, folder, progress, budget=budget)
+        evaluated_baseline(
+            name,
+            experiment,
+            folder,
+            progress,
+            budget=budget,
+            warm=experiment in missing[:1],
+        )
         for experiment in experiments
     ]
     evaluations = tuple(one.own for one in found)
@@ -445,6 +481,7 @@ def evaluated_baseline(
     progress: Progress,
     *,
     budget: int = 0,
+    warm: bool = False,
 ) -> EvaluatedBaseline:
     """The baseline's numbers in this folder, fitted first if they are not there."""
     path = folder / f"seed-{experiment.split_seed}.json"
@@ -453,7 +490,7 @@ def evaluated_baseline(
     digest = _digest({**measured(experiment), **fit})
     if not path.exists():
         progress.begins(f"{name}, seed {experiment.split_seed}")
-        _fit_baseline(name, experiment, path, digest, budget=budget)
+        _fit_baseline(name, experiment, path, digest, budget=budget, warm=warm)
     kept = read_document(path)
     if kept.get("digest") != digest:
         raise BadRun(
@@ -464,15 +501,23 @@ def evaluated_baseline(
     return EvaluatedBaseline(
         read(kept["evaluation"]),
         None if among_all is None else read(among_all),
-        Cost(seconds=kept.get("seconds"), peak_bytes=kept.get("peak_bytes")),
+        Cost(seconds=kept.get("seconds"), memory_bytes=kept.get("memory_bytes")),
     )
 
 
 def _fit_baseline(
-    name: str, experiment: Experiment, path: Path, digest: str, *, budget: int
+    name: str,
+    experiment: Experiment,
+    path: Path,
+    digest: str,
+    *,
+    budget: int,
+    warm: bool,
 ) -> None:
     """Write down what everyone held out gets from the baseline."""
     assembled = assemble(experiment)
+    if warm:  # libraries and kernels are loaded before anything is measured
+        baseline_scorer(assembled, name)
     score, measured = measure(lambda: baseline_scorer(assembled, name, budget=budget))
     heldout = assembled.split.test
     own = evaluate_scores(assembled, score, heldout)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tacit.data.text_vectors import Progress
 from tacit.experiment.assemble import COULD_BE_RELEASED, Assembled, assemble
+from tacit.experiment.needs import note_on_rounds, refuse_few_rounds
 from tacit.experiment.privacy_card import serving_of
 from tacit.experiment.settings import (
     Experiment,
@@ -40,6 +41,11 @@ class PlannedExperiment:
         assembled = self.assembled
         return assembled.method.outlook(assembled.plan, assembled.split.catalog)
 
+    @property
+    def note(self) -> str | None:
+        """What to know of its rounds, if there are far fewer than usual."""
+        return note_on_rounds(self.assembled.experiment)
+
     def document(self) -> dict[str, Any]:
         """Everything as plain data, as `tacit plan --json` prints it."""
         assembled, told = self.assembled, self.account
@@ -56,6 +62,7 @@ class PlannedExperiment:
             "privacy": privacy_settings(method),
             "cost": self.cost,
             "outlook": self.outlook,
+            "note": self.note,
             "serving": self.serving,
             "groups": assembled.plan.groups,
             "as_one_epsilon": assembled.as_one_epsilon,
@@ -69,6 +76,7 @@ def plan_experiment(
 
     `progress` is told how many texts have become vectors, if any must.
     """
+    refuse_few_rounds(experiment)
     assembled = assemble(experiment, progress=progress)
     account = plan_account(assembled, runs=runs)
     serving = serving_of(assembled, runs=runs)

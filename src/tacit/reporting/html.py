@@ -231,7 +231,8 @@ def _differences(report: Report) -> str:
 def _costs(costs: tuple[Costs, ...]) -> str:
     note = elements.paragraph(
         "What one client sends, receives and computes in a whole training, and what "
-        "all of it took on one machine. Baselines read every history in one place.",
+        "all of it took on one machine: warm, and the memory of that training alone, "
+        "without libraries and data. Baselines read every history in one place.",
         quiet=True,
     )
     body = note + elements.table(tables.costs(costs), heads=1)

@@ -85,7 +85,7 @@ class Costs:
     """What a contender costs; None where nothing is sent or nothing was measured.
 
     Bytes and `client_seconds` are of one client over a whole training; `seconds` is
-    what all of it took here, `peak_bytes` the most that the process had meanwhile.
+    what a warm training took here, `memory_bytes` the most that it took for itself.
     """
 
     method: str
@@ -93,7 +93,7 @@ class Costs:
     bytes_down: float | None
     client_seconds: float | None
     seconds: float | None
-    peak_bytes: float | None
+    memory_bytes: float | None
 
 
 Groups = Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # label, metric, method

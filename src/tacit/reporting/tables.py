@@ -81,12 +81,15 @@ def costs(each: Sequence[Costs]) -> Table:
             _or_missing(one.bytes_down, in_words),
             _or_missing(one.client_seconds, _duration),
             _or_missing(one.seconds, _duration),
-            _or_missing(one.peak_bytes, in_words),
+            _or_missing(one.memory_bytes, in_words),
         )
         for one in each
     )
     header = ("contender", "sends", "receives", "computes", "training", "memory")
-    caption = "What a client sends, receives and computes, and what all of it took here"
+    caption = (
+        "What a client sends, receives and computes, and what a warm training took "
+        "here, in time and in memory of its own"
+    )
     return _measured(caption, header, rows)
 
 
