@@ -25,6 +25,8 @@ def refuse_few_rounds(experiment: Experiment) -> None:
     # A refresh goes on from what was learnt; rates by group leave no phase to choose.
     if run.refreshes is not None or privacy.budgets == "sample":
         return
+    if privacy.target_epsilon is None:
+        return
     why = experiment.method.needs_rounds(run.rounds, experiment.sampler)
     if why is not None:
         raise Refused(f"run.rounds={run.rounds} is too few: {why}")
